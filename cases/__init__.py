@@ -1,0 +1,1 @@
+"""The shipped cases, one TOML file each."""

@@ -1,0 +1,223 @@
+"""Meshes: a list of cells and the faces between them, in R^d.
+
+A mesh holds geometry and nothing else. Cells carry averages; a face joins two cells; a *side* is one cell's view of
+a face, numbered ``2 * face + 0`` for ``face_cells[face, 0]`` and ``2 * face + 1`` for ``face_cells[face, 1]``, so that
+``side ^ 1`` is the same face seen from its other cell. ``cell_sides[cell_start[i]:cell_start[i + 1]]`` are the sides
+of cell i, on surfaces counterclockwise as seen from outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Cells and faces of a closed manifold embedded in R^d.
+
+    manifold       name of the manifold
+    dimension      intrinsic dimension: 1 for a curve, 2 for a surface
+    centers        (cells, d) centroids, projected to the manifold
+    volumes        (cells,) length or area of each cell
+    face_cells     (faces, 2) the two cells of each face
+    face_centers   (faces, d) points on the manifold
+    face_normals   (faces, d) unit tangent vectors, from the first cell to the second
+    face_areas     (faces,) length of each face (1 on a curve)
+    cell_start, cell_sides   the sides of each cell, see the module's docstring
+    ring_cells     (rings,) cells of each ring of latitude from north to south; on the circle the one ring
+    """
+
+    manifold: str
+    dimension: int
+    centers: Floats
+    volumes: Floats
+    face_cells: Integers
+    face_centers: Floats
+    face_normals: Floats
+    face_areas: Floats
+    cell_start: Integers
+    cell_sides: Integers
+    ring_cells: Integers
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    @property
+    def cells(self) -> int:
+        return len(self.volumes)
+
+    @property
+    def faces(self) -> int:
+        return len(self.face_areas)
+
+    @cached_property
+    def volume(self) -> float:
+        """Length or area of the whole manifold, exact: 2π or 4π."""
+        return {"circle": 2 * np.pi, "sphere": 4 * np.pi}[self.manifold]
+
+    @cached_property
+    def width(self) -> float:
+        """A typical cell width: the square root of the mean area, on a curve the mean length."""
+        return float((self.volume / self.cells) ** (1 / self.dimension))
+
+    @cached_property
+    def ring_start(self) -> NDArray[np.int64]:
+        """(rings + 1,) index of the first cell of each ring."""
+        return np.concatenate([[0], np.cumsum(self.ring_cells, dtype=np.int64)])
+
+    @cached_property
+    def ring_edges(self) -> Floats:
+        """(rings + 1,) polar angle of the circles between rings of latitude, 0 to π; empty on the circle."""
+        return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
+
+    def neighbors(self, cell: int) -> Integers:
+        """Indices of the cells that share a face with ``cell``, in the order of its sides."""
+        sides = self.cell_sides[self.cell_start[cell] : self.cell_start[cell + 1]]
+        return self.face_cells.reshape(-1)[sides ^ 1]
+
+
+def circle(cells: int) -> Mesh:
+    """S¹ in ``cells`` equal arcs; cell i covers the angles [i, i + 1]·2π/cells.
+
+    Raises ValueError for fewer than 3 cells.
+    """
+    if cells < 3:
+        raise ValueError(f"a circle needs at least 3 cells, got {cells}")
+    index = np.arange(cells, dtype=np.int32)
+    width = 2 * np.pi / cells
+    edge = (index + 1) * width
+    return Mesh(
+        manifold="circle",
+        dimension=1,
+        centers=_unit_circle((index + 0.5) * width),
+        volumes=np.full(cells, width),
+        face_cells=np.stack([index, np.roll(index, -1)], axis=1),
+        face_centers=_unit_circle(edge),
+        face_normals=np.stack([-np.sin(edge), np.cos(edge)], axis=1),
+        face_areas=np.ones(cells),
+        cell_start=2 * np.arange(cells + 1, dtype=np.int32),
+        cell_sides=np.stack([2 * np.roll(index, 1) + 1, 2 * index], axis=1).reshape(-1),
+        ring_cells=np.array([cells], dtype=np.int32),
+    )
+
+
+def _unit_circle(angle: Floats) -> Floats:
+    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+def sphere(rings: int) -> Mesh:
+    """S² in ``rings`` rings of latitude of equal height, each cut into equal cells of nearly the same area.
+
+    Neighbouring rings have the same number of cells or change it 2:1. Cells are numbered ring by ring from the north
+    pole, and eastward from azimuth 0. About 1.35 rings² cells; areas, centroids and face lengths are exact.
+    Raises ValueError for fewer than 4 rings.
+    """
+    if rings < 4:
+        raise ValueError(f"a sphere needs at least 4 rings, got {rings}")
+    counts = _ring_cells(rings)
+    start = np.concatenate([[0], np.cumsum(counts)])
+    cells = int(start[-1])
+    edge = np.linspace(0.0, np.pi, rings + 1)
+    between = np.maximum(counts[:-1], counts[1:])  # faces on the circle below each ring but the last
+    face_start = np.concatenate([[0], np.cumsum(counts), cells + np.cumsum(between)])
+    faces = int(face_start[-1])
+
+    centers, volumes = np.empty((cells, 3)), np.empty(cells)
+    face_cells = np.empty((faces, 2), dtype=np.int32)
+    face_centers, face_normals, face_areas = np.empty((faces, 3)), np.empty((faces, 3)), np.empty(faces)
+    sides_per_cell = np.full(cells, 2, dtype=np.int32)
+
+    for r, count in enumerate(counts):
+        width = 2 * np.pi / count
+        j = np.arange(count)
+        here = slice(start[r], start[r + 1])
+        centers[here] = _spherical(_ring_colatitude(edge[r], edge[r + 1], width), (j + 0.5) * width)
+        volumes[here] = width * 2 * np.sin((edge[r] + edge[r + 1]) / 2) * np.sin((edge[r + 1] - edge[r]) / 2)
+        face_cells[here] = np.stack([start[r] + j, start[r] + (j + 1) % count], axis=1)
+        face_centers[here] = _spherical((edge[r] + edge[r + 1]) / 2, (j + 1) * width)
+        face_normals[here] = _east((j + 1) * width)
+        face_areas[here] = edge[r + 1] - edge[r]
+
+    for r, count in enumerate(between):
+        below = slice(face_start[rings + r], face_start[rings + r + 1])
+        width = 2 * np.pi / count
+        j = np.arange(count)
+        north, south = start[r] + j * counts[r] // count, start[r + 1] + j * counts[r + 1] // count
+        face_cells[below] = np.stack([north, south], axis=1)
+        face_centers[below] = _spherical(edge[r + 1], (j + 0.5) * width)
+        face_normals[below] = _spherical(edge[r + 1] + np.pi / 2, (j + 0.5) * width)
+        face_areas[below] = np.sin(edge[r + 1]) * width
+        np.add.at(sides_per_cell, north, 1)
+        np.add.at(sides_per_cell, south, 1)
+
+    cell_start = np.concatenate([[0], np.cumsum(sides_per_cell)]).astype(np.int32)
+    return Mesh(
+        manifold="sphere",
+        dimension=2,
+        centers=centers,
+        volumes=volumes,
+        face_cells=face_cells,
+        face_centers=face_centers,
+        face_normals=face_normals,
+        face_areas=face_areas,
+        cell_start=cell_start,
+        cell_sides=_ring_sides(counts, start, face_start, cell_start),
+        ring_cells=counts.astype(np.int32),
+    )
+
+
+def _ring_cells(rings: int) -> NDArray[np.int64]:
+    """Cells of each ring: base · 2^level, the level nearest to square cells, 2:1 at most between neighbours."""
+    top = int(np.floor(np.log2(2 * rings / 3)))
+    base = round(2 * rings / 2**top)  # 3 to 6 cells in a ring at the pole, about 2·rings at the equator
+    middle = (np.arange(rings) + 0.5) * np.pi / rings
+    level = np.rint(np.log2(2 * rings * np.sin(middle) / base)).clip(0, top)
+    return base * 2 ** level.astype(np.int64)
+
+
+def _ring_colatitude(north: float, south: float, width: float) -> float:
+    """Polar angle of the centroid of the cell [north, south] × [0, width], projected to the sphere."""
+    outward = ((south - north) / 2 - (np.sin(2 * south) - np.sin(2 * north)) / 4) * 2 * np.sin(width / 2)
+    upward = width * np.sin(south - north) * np.sin(south + north) / 2
+    return float(np.arctan2(outward, upward))
+
+
+def _spherical(theta: float, phi: Floats) -> Floats:
+    x = np.empty((len(phi), 3))
+    x[:, 0], x[:, 1], x[:, 2] = np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)
+    return x
+
+
+def _east(phi: Floats) -> Floats:
+    return np.stack([-np.sin(phi), np.cos(phi), np.zeros_like(phi)], axis=1)
+
+
+def _ring_sides(
+    counts: NDArray[np.int64], start: NDArray[np.int64], face_start: NDArray[np.int64], cell_start: Integers
+) -> Integers:
+    """Sides of each cell counterclockwise: east, north from east to west, west, south from west to east."""
+    rings = len(counts)
+    sides = np.empty(cell_start[-1], dtype=np.int32)
+    for r, count in enumerate(counts):
+        j = np.arange(count)
+        columns = [2 * (start[r] + j)]
+        if r > 0:
+            per_cell = max(counts[r - 1] // count, 1)
+            first = face_start[rings + r - 1] + j * per_cell
+            columns += [2 * (first + k) + 1 for k in reversed(range(per_cell))]
+        columns.append(2 * (start[r] + (j - 1) % count) + 1)
+        if r < rings - 1:
+            per_cell = max(counts[r + 1] // count, 1)
+            first = face_start[rings + r] + j * per_cell
+            columns += [2 * (first + k) for k in range(per_cell)]
+        sides[cell_start[start[r]] : cell_start[start[r + 1]]] = np.stack(columns, axis=1).reshape(-1)
+    return sides
