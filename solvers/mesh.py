@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,10 +80,22 @@ class Mesh:
         """(rings + 1,) polar angle of the circles between rings of latitude, 0 to π; empty on the circle."""
         return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
 
+    @cached_property
+    def kernels(self) -> ModuleType:
+        """The kernels of the device that holds the mesh."""
+        from solvers.backends import cpu
+
+        return cpu
+
+    @cached_property
+    def side_cells(self) -> Integers:
+        """(2 faces) the cell that each side belongs to; ``side_cells[side ^ 1]`` is the neighbour through it."""
+        return self.face_cells.reshape(-1)
+
     def neighbors(self, cell: int) -> Integers:
         """Indices of the cells that share a face with ``cell``, in the order of its sides."""
         sides = self.cell_sides[self.cell_start[cell] : self.cell_start[cell + 1]]
-        return self.face_cells.reshape(-1)[sides ^ 1]
+        return self.side_cells[sides ^ 1]
 
 
 def circle(cells: int) -> Mesh:
@@ -181,7 +194,8 @@ def _ring_cells(rings: int) -> NDArray[np.int64]:
     base = round(2 * rings / 2**top)  # 3 to 6 cells in a ring at the pole, about 2·rings at the equator
     middle = (np.arange(rings) + 0.5) * np.pi / rings
     level = np.rint(np.log2(2 * rings * np.sin(middle) / base)).clip(0, top)
-    return base * 2 ** level.astype(np.int64)
+    from_pole = np.minimum(np.arange(rings), np.arange(rings)[::-1])
+    return base * 2 ** np.minimum(level, from_pole).astype(np.int64)
 
 
 def _ring_colatitude(north: float, south: float, width: float) -> float:

@@ -1,0 +1,67 @@
+"""Self-attention as a velocity of the density: every token moves towards the tokens that it attends to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.mesh import Floats, Mesh
+from solvers.zonal import (
+    exponential_degree,
+    exponential_gradient_multipliers,
+    exponential_multipliers,
+    zonal_operator,
+)
+
+
+class Attention:
+    """X[ρ](x) = v Pₓ ∫ y e^{β⟨x,y⟩} ρ(y) dy / Z(x) on the circle or the sphere, for multiples of the identity.
+
+    softmax: Z = ∫ e^{β⟨x,y⟩} ρ dy, so X = (v/β) ∇ log Z and |X| ≤ |v|; unnormalized: Z = 1, so X = (v/β) ∇ ∫ e^{β⟨x,y⟩} ρ.
+    Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), (SA) and (USA), in the limit of many tokens.
+
+    mesh            a circle or a sphere
+    beta            inverse temperature; negative where QᵀK = −I
+    normalization   "softmax" or "unnormalized"
+    value           v of V = vI
+    rescaled        unnormalized attention with e^{β⟨x,y⟩ − |β|}: the same flow by the clock e^{|β|} t
+
+    The cells' masses count as points at the cell centers; the uniform density's part is exact, so that uniform stays
+    uniform to the last bit.
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        beta: float,
+        normalization: str = "softmax",
+        value: float = 1.0,
+        rescaled: bool = False,
+    ) -> None:
+        if normalization not in ("softmax", "unnormalized"):
+            raise ValueError(f"normalization = {normalization!r}: expected 'softmax' or 'unnormalized'")
+        dimension = mesh.centers.shape[1]
+        degrees = exponential_degree(dimension, beta) + 1
+        kernel = exponential_multipliers(dimension, beta, degrees)
+        self.mesh, self.beta, self.normalization, self.value = mesh, beta, normalization, value
+        self.scale = 1.0 if rescaled or normalization == "softmax" else float(np.exp(abs(beta)))
+        self._sum = zonal_operator(mesh, kernel, exponential_gradient_multipliers(dimension, beta, degrees))
+        self._mean = 1.0 / mesh.volume
+        self._uniform = float(kernel[0]) * self._mean  # Z of the uniform density
+
+    def potential(self, density: Floats) -> tuple[Floats, Floats]:
+        """Z e^{−|β|}, (cells), and its gradient over β, (cells, d), of a density (cells)."""
+        masses = (density - self._mean) * self.mesh.volumes
+        values, gradient = self._sum.apply(masses)
+        values += self._uniform
+        return values, gradient
+
+    def velocity(self, time: float, density: Floats) -> Floats:
+        """X[ρ] at cell centers, (cells, d), tangent; ``time`` is not used."""
+        normalizer, vectors = self.potential(density)
+        if self.normalization == "softmax":
+            kernels = self.mesh.kernels
+            kernels.launch(kernels.scale_softmax, len(normalizer), normalizer, vectors)
+        factor = self.scale * self.value
+        if factor != 1.0:
+            vectors *= factor
+        return vectors

@@ -1,0 +1,150 @@
+"""Case files: TOML in, a frozen ``Case`` out. Everything that cannot be run is refused here, in one line."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from meanfield.case_checks import check
+from meanfield.case_errors import CaseError, did_you_mean, refuse_unrepresentable, translate
+from meanfield.case_overrides import apply
+from meanfield.case_sections import (
+    Attention,
+    Case,
+    Component,
+    Domain,
+    Harmonic,
+    Initial,
+    Moebius,
+    Output,
+    Perturbed,
+    Points,
+    Stabilizers,
+    Time,
+    Uniform,
+    VonMisesFisher,
+)
+
+__all__ = [
+    "Attention",
+    "Case",
+    "CaseError",
+    "Component",
+    "Domain",
+    "Harmonic",
+    "Initial",
+    "Moebius",
+    "Output",
+    "Perturbed",
+    "Points",
+    "Stabilizers",
+    "Time",
+    "Uniform",
+    "VonMisesFisher",
+    "load",
+    "parse",
+    "schema",
+    "shipped",
+    "to_toml",
+]
+
+_SNAPSHOTS = 100
+_PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+_FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
+
+
+def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
+    """The case in a file, or the shipped case of that name; otherwise as ``parse``. Raises CaseError."""
+    return _parse(_read(name_or_path), overrides, source=name_or_path)
+
+
+def parse(text: str, overrides: Sequence[str] = ()) -> Case:
+    """The case that a TOML text describes, with ``overrides`` like ``attention.beta=4``. Raises CaseError."""
+    return _parse(text, overrides, source="case")
+
+
+def to_toml(case: Case) -> str:
+    """The resolved case, every default spelled out; ``parse(to_toml(case)) == case``."""
+    import tomli_w
+
+    return tomli_w.dumps(_without_none(msgspec.to_builtins(case)))
+
+
+def shipped() -> dict[str, str]:
+    """Names and titles of the cases that come with the package, by name."""
+    return {name: tomllib.loads(text).get("title", "") for name, text in sorted(_shipped_texts().items())}
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of a case file, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Case)}
+
+
+def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
+    data = _toml(text, source)
+    apply(data, overrides)
+    refuse_unrepresentable(data)
+    try:
+        case = _resolve(msgspec.convert(data, Case))
+    except msgspec.ValidationError as error:
+        raise translate(error, data, Case) from None
+    check(case)
+    return case
+
+
+def _toml(text: str, source: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise CaseError(f"{source}: not TOML: nested too deeply") from None
+    except ValueError as error:  # also what Python raises for a number of more than 4300 digits
+        place = _PLACE.fullmatch(str(error))
+        if place is None:
+            raise CaseError(f"{source}: not TOML: {error}") from None
+        last = text.splitlines() or [""]
+        line, column = place[2] or len(last), place[3] or len(last[-1]) + 1
+        raise CaseError(f"{source}, line {line}, column {column}: not TOML: {place[1]}") from None
+
+
+def _resolve(case: Case) -> Case:
+    """The case with the defaults that depend on other keys."""
+    output = case.output
+    if output.snapshots is output.every is output.times is None:
+        output = msgspec.structs.replace(output, snapshots=_SNAPSHOTS)
+    if output.first is None and output.spacing == "log":
+        output = msgspec.structs.replace(output, first=_FIRST * case.time.end)
+    return msgspec.structs.replace(case, output=output)
+
+
+def _read(name_or_path: str) -> str:
+    path = Path(name_or_path)
+    try:
+        if path.exists() and not path.is_dir():
+            return path.read_bytes().decode("utf-8-sig")  # some editors put a byte order mark
+    except UnicodeDecodeError:
+        raise CaseError(f"{name_or_path}: not a case file: not UTF-8 text") from None
+    except OSError as error:
+        raise CaseError(f"{name_or_path}: cannot be read: {error.strerror}") from None
+    texts = _shipped_texts()
+    if name_or_path not in texts:
+        hint = did_you_mean(path.name.removesuffix(".toml"), texts) or "; `meanfield cases` lists them"
+        raise CaseError(f"{name_or_path}: no such file, nor a shipped case{hint}")
+    return texts[name_or_path]
+
+
+def _shipped_texts() -> dict[str, str]:
+    files = resources.files("meanfield.cases").iterdir()
+    return {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
+
+
+def _without_none(data: Any) -> Any:
+    """TOML has no null: a key that is None is left out."""
+    if isinstance(data, dict):
+        return {key: _without_none(value) for key, value in data.items() if value is not None}
+    return [_without_none(item) for item in data] if isinstance(data, list | tuple) else data

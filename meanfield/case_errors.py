@@ -1,0 +1,160 @@
+"""One-line refusals of a case: dotted key, offending value, what was expected. Knows no section by name."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import inspect as types
+
+_SHOWN = 60  # characters of a value; more would bury what was expected
+
+
+class CaseError(ValueError):
+    """A case that cannot be run. Its message is one line, to be shown as it is."""
+
+
+def refusal(key: str, value: object, expected: str) -> CaseError:
+    """The error ``key = value: expected ...``."""
+    return CaseError(f"{key} = {show(value)}: expected {expected}")
+
+
+def show(value: object) -> str:
+    """``value`` as TOML would spell it, on one line, cut where it is long."""
+    text = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
+    text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def show_key(key: str) -> str:
+    """``key`` as TOML would spell it: bare, or quoted where it must be."""
+    return key if re.fullmatch(r"[\w-]+", key) else show(key)
+
+
+def did_you_mean(word: object, choices: Iterable[str]) -> str:
+    """``; did you mean "..."?`` for the choice nearest to ``word``, or nothing where none is near."""
+    near = difflib.get_close_matches(str(word).lower(), list(choices), n=1)
+    return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def refuse_unrepresentable(data: object, key: str = "") -> None:
+    """Refuse numbers that are not finite, or integers beyond TOML's 64 bits, anywhere in parsed TOML."""
+    if isinstance(data, float) and not math.isfinite(data):
+        raise refusal(key, data, "a finite number")
+    if isinstance(data, int) and not -(2**63) <= data < 2**63:
+        raise refusal(
+            key, hex(data), "a number of at most 64 bits"
+        )  # in decimal, a long one is slow or an error
+    if isinstance(data, dict):
+        for name, value in data.items():
+            refuse_unrepresentable(value, f"{key}.{show_key(name)}" if key else show_key(name))
+    if isinstance(data, list):
+        for index, value in enumerate(data):
+            refuse_unrepresentable(value, f"{key}[{index}]")
+
+
+def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseError:
+    """What ``error`` says about converting ``data`` to ``schema``, in the words of a case file.
+
+    msgspec names a place (``$.initial.points[0]``) but not the value, and speaks of types, not of numbers and
+    tables; both are looked up again here, by walking the data and the schema to that place.
+    """
+    message, _, path = str(error).partition(" - at `$")
+    kind, key = types.type_info(schema), ""
+    for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path):
+        kind = _choice(kind, name) or _child(kind, data, name)
+        data = data[name] if name else data[int(index)]
+        key += f"[{index}]" if index else f".{name}" if key else name
+    prefix = f"{key}." if key else ""
+    if missing := re.fullmatch("Object missing required field `(.*)`", message):
+        return CaseError(f"{prefix}{_missing(kind, data, missing[1])}")
+    if unknown := re.fullmatch("Object contains unknown field `(.*)`", message, re.DOTALL):
+        known = list(_names(kind, data))
+        hint = did_you_mean(unknown[1], known) or f"; expected {_any_of(known, quote='')}"
+        return CaseError(f"{prefix}{show_key(unknown[1])}: unknown key{hint}")
+    choices = _words(kind) if isinstance(kind, types.LiteralType) else []
+    return refusal(key, data, _expected(kind) + did_you_mean(data, choices))
+
+
+def _struct(kind: types.Type, data: Any) -> types.StructType | None:
+    """The struct that ``kind`` stands for; of a tagged union the one that the data's tag names, if any."""
+    for member in _members(kind):
+        if isinstance(member, types.StructType) and (
+            member.tag_field is None or data.get(member.tag_field) == member.tag
+        ):
+            return member
+    return None
+
+
+def _members(kind: types.Type) -> tuple[types.Type, ...]:
+    return kind.types if isinstance(kind, types.UnionType) else (kind,)
+
+
+def _choice(kind: types.Type, name: str) -> types.LiteralType | None:
+    """The tags to choose from, if ``name`` is the key that tells the members of a tagged union apart."""
+    structs = [member for member in _members(kind) if isinstance(member, types.StructType)]
+    tags = tuple(member.tag for member in structs if member.tag_field == name)
+    return types.LiteralType(tags) if name and tags else None
+
+
+def _names(kind: types.Type, data: Any) -> Iterator[str]:
+    struct = _struct(kind, data)
+    assert struct is not None
+    if struct.tag_field:
+        yield struct.tag_field
+    yield from (field.encode_name for field in struct.fields)
+
+
+def _child(kind: types.Type, data: Any, name: str) -> types.Type:
+    """The type of the field ``name`` of a struct, or of the items of a list."""
+    if name:
+        struct = _struct(kind, data)
+        assert struct is not None
+        return next(field.type for field in struct.fields if field.encode_name == name)
+    return next(member.item_type for member in _members(kind) if isinstance(member, types.VarTupleType))
+
+
+def _missing(kind: types.Type, data: Any, name: str) -> str:
+    """``name: missing; expected ...``, for a section its first required key."""
+    field = _choice(kind, name) or _child(kind, data, name)
+    if isinstance(field, types.StructType) and (first := [f.encode_name for f in field.fields if f.required]):
+        return f"{name}.{_missing(field, {}, first[0])}"
+    if tag := next((m.tag_field for m in _members(field) if isinstance(m, types.StructType)), None):
+        return f"{name}.{_missing(field, {}, tag)}"
+    return f"{name}: missing; expected {_expected(field)}"
+
+
+def _expected(kind: types.Type) -> str:
+    """A type in words, for example ``a number > 0 and <= 1``."""
+    match kind:
+        case types.FloatType() | types.IntType():
+            signs = {">": kind.gt, ">=": kind.ge, "<": kind.lt, "<=": kind.le}
+            bounds = " and ".join(f"{sign} {bound}" for sign, bound in signs.items() if bound is not None)
+            return f"{'an integer' if isinstance(kind, types.IntType) else 'a number'} {bounds}".strip()
+        case types.BoolType():
+            return "true or false"
+        case types.StrType():
+            return "a string"
+        case types.LiteralType():
+            return _any_of(_words(kind))
+        case types.VarTupleType(item_type, min_length):
+            return f"a {'non-empty ' if min_length else ''}list, each item {_expected(item_type)}"
+        case types.StructType():
+            return "a table"
+        case types.UnionType(members):
+            present = [member for member in members if not isinstance(member, types.NoneType)]
+            return " or ".join(dict.fromkeys(_expected(member) for member in present))
+    raise AssertionError(f"a case has no values of type {kind}")
+
+
+def _words(kind: types.LiteralType) -> list[str]:
+    return [str(value) for value in kind.values]
+
+
+def _any_of(words: list[str], quote: str = '"') -> str:
+    return ("one of " if len(words) > 1 else "") + ", ".join(f"{quote}{word}{quote}" for word in words)

@@ -1,0 +1,125 @@
+"""Initial densities of tokens on the circle and the sphere, with mass 1. Each returns an array (cells)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from solvers.deposit import deposit_points
+from solvers.harmonics import SphereHarmonics
+from solvers.mesh import Floats, Mesh
+
+
+def initial_uniform(mesh: Mesh) -> Floats:
+    """ρ̄ = 1/|S|, in every cell the same to the last bit."""
+    return np.full(mesh.cells, 1.0 / mesh.volume)
+
+
+def initial_perturbed(mesh: Mesh, amplitude: float, degrees: int = 12, seed: int = 0) -> Floats:
+    """ρ̄ e^{amplitude·g} normalized, g a Gaussian random field of unit variance, equal power in degrees 1 … degrees.
+
+    The field depends on the seed alone, not on the resolution.
+    """
+    random = np.random.default_rng(seed)
+    field = np.zeros(mesh.cells)
+    if mesh.manifold == "circle":
+        angle = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
+        for degree in range(1, degrees + 1):
+            cosine, sine = random.standard_normal(2) / np.sqrt(degrees)
+            field += cosine * np.cos(degree * angle) + sine * np.sin(degree * angle)
+    else:
+        coefficients = np.zeros((degrees + 1, degrees + 1), dtype=complex)
+        for degree in range(1, degrees + 1):
+            draws = random.standard_normal(2 * degree + 1) * np.sqrt(4 * np.pi / ((2 * degree + 1) * degrees))
+            coefficients[degree, 0] = draws[0]
+            coefficients[degree, 1 : degree + 1] = (draws[1::2] - 1j * draws[2::2]) / np.sqrt(2)
+        field = SphereHarmonics(mesh, degrees).synthesis(coefficients)
+    return _normalized(mesh, np.exp(amplitude * field))
+
+
+def initial_harmonic(mesh: Mesh, degree: int, order: int, amplitude: float) -> Floats:
+    """ρ̄ (1 + amplitude·Y), Y the real harmonic of unit mean square; on the circle √2 cos(degree·φ).
+
+    order −degree … degree: cos(order·φ) for order ≥ 0, sin(|order|·φ) below; the circle knows order 0 only.
+    Raises ValueError where the density would be negative.
+    """
+    if mesh.manifold == "circle":
+        angle = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
+        harmonic = np.sqrt(2) * np.cos(degree * angle)
+    else:
+        coefficients = np.zeros((degree + 1, degree + 1), dtype=complex)
+        size = np.sqrt(4 * np.pi) if order == 0 else np.sqrt(2 * np.pi)
+        coefficients[degree, abs(order)] = size if order >= 0 else -1j * size
+        harmonic = SphereHarmonics(mesh, degree).synthesis(coefficients)
+    lowest = 1.0 + (amplitude * harmonic).min()
+    if lowest < 0:
+        largest = abs(amplitude) / (1 - lowest)
+        raise ValueError(
+            f"initial.amplitude = {amplitude}: expected at most {largest:.4g}, where the density becomes negative"
+        )
+    return _normalized(mesh, 1.0 + amplitude * harmonic)
+
+
+def initial_von_mises_fisher(
+    mesh: Mesh, centers: Sequence[Sequence[float]], concentrations: Sequence[float], masses: Sequence[float]
+) -> Floats:
+    """Σ_k m_k e^{c_k (⟨x, μ_k⟩ − 1)} / ∫…, a mixture of von Mises–Fisher densities with Σ m_k scaled to 1.
+
+    A component narrower than two cells is deposited as points, so that its mass and center are kept.
+    """
+    density = np.zeros(mesh.cells)
+    for center, concentration, mass in zip(_unit(centers), concentrations, masses, strict=True):
+        if concentration * (2 * mesh.width) ** 2 > 1:
+            points = _von_mises_fisher_points(center, concentration)
+            component = deposit_points(mesh, points, np.full(len(points), 1.0 / len(points)))
+        else:
+            component = _normalized(mesh, np.exp(concentration * (mesh.centers @ center - 1)))
+        density += mass * component
+    return _normalized(mesh, density)
+
+
+def _von_mises_fisher_points(center: Floats, concentration: float, count: int = 2048) -> Floats:
+    """Points (count, d) of equal mass: quantiles of the angle from the center, on the sphere along a golden spiral."""
+    quantile = (np.arange(count) + 0.5) / count
+    if len(center) == 2:
+        from scipy.stats import vonmises
+
+        angle = np.arctan2(center[1], center[0]) + vonmises.ppf(quantile, concentration)
+        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    z = 1 + np.log1p(-quantile * -np.expm1(-2 * concentration)) / concentration
+    phi = np.pi * (1 + np.sqrt(5)) * np.arange(count)
+    tangent = np.linalg.svd(center[None])[2][1:]
+    radius = np.sqrt(np.maximum(1 - z * z, 0.0))
+    return z[:, None] * center + radius[:, None] * (
+        np.cos(phi)[:, None] * tangent[0] + np.sin(phi)[:, None] * tangent[1]
+    )
+
+
+def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floats:
+    """The uniform density pushed along ``axis`` for a time ``parameter`` = s: exact states of the flow at β = 0.
+
+    S²: ρ = ρ̄ (1 − T²)/(1 − zT)², T = tanh s, z = ⟨x, axis⟩; S¹: the Poisson kernel of radius tanh(s/2).
+    """
+    z = mesh.centers @ _unit([axis])[0]
+    if mesh.manifold == "circle":
+        r = np.tanh(parameter / 2)
+        return _normalized(mesh, (1 - r * r) / (1 - 2 * r * z + r * r))
+    t = np.tanh(parameter)
+    return _normalized(mesh, (1 - t * t) / (1 - z * t) ** 2)
+
+
+def initial_points(mesh: Mesh, points: Sequence[Sequence[float]], masses: Sequence[float] | None = None) -> Floats:
+    """Point masses Σ m_k δ_{p_k} with Σ m_k scaled to 1, deposited keeping mass and first moment."""
+    places = _unit(points)
+    shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
+    return deposit_points(mesh, places, shares / shares.sum())
+
+
+def _unit(vectors: Sequence[Sequence[float]]) -> Floats:
+    array = np.asarray(vectors, dtype=float)
+    return array / np.linalg.norm(array, axis=1, keepdims=True)
+
+
+def _normalized(mesh: Mesh, density: Floats) -> Floats:
+    return density / (density @ mesh.volumes)

@@ -1,0 +1,197 @@
+"""Densities on the sphere: equal-area maps of chosen snapshots, drawn cell by cell, with the clusters marked.
+
+The map is Hammer's: it keeps areas, so that equal colours over equal patches are equal masses, and it has a
+closed inverse, so that each pixel asks for the cell that it lies in. Azimuth 0 is at the centre, east to the right.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.plot_story import (
+    COLOR_MAP,
+    SNAPSHOTS,
+    Floats,
+    Integers,
+    Scale,
+    Story,
+    format_time,
+    snapshots_chosen,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
+
+HALF_WIDTH, HALF_HEIGHT = 2 * np.sqrt(2), np.sqrt(2)
+PEAK = 10  # times the uniform density: what counts as a peak worth a mark
+LABEL_SIZE = 0.5, 0.3  # room for one cluster's mass on the map, in map units
+
+
+def sphere_height(story: Story) -> float:
+    """Inches that the maps need on a page ten inches wide, their titles and the line below included."""
+    rows, columns = _grid(min(len(story.times), SNAPSHOTS))
+    return rows * (8.6 / columns / 2 + 0.3) + 0.4
+
+
+def _grid(maps: int) -> tuple[int, int]:
+    """Rows and columns for so many maps."""
+    columns = 3 if maps > 4 else min(maps, 2)
+    return -(-maps // columns), columns
+
+
+def draw_sphere(figure: SubFigure, story: Story) -> None:
+    """Fill ``figure`` with maps of up to six snapshots, on one colour scale."""
+    chosen = snapshots_chosen(story, SNAPSHOTS)
+    rows, columns = _grid(len(chosen))
+    axes = figure.subplots(rows, columns, squeeze=False)
+    cell = pixel_cells(story.ring_cells, pixel_columns(story.ring_cells))
+    ratios = [story.ratio(k) for k in chosen]
+    scale = Scale.of(ratios)
+    for ax in axes.flat[len(chosen) :]:
+        ax.remove()
+    drawn = list(axes.flat[: len(chosen)])
+    for ax, k, ratio in zip(drawn, chosen, ratios, strict=True):
+        image = ax.imshow(
+            np.ma.masked_array(scale.values(ratio)[cell], cell < 0),
+            norm=scale.norm,
+            cmap=COLOR_MAP,
+            extent=(-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT),
+            interpolation="nearest",
+        )
+        _draw_graticule(ax)
+        _draw_peaks(ax, story, ratio)
+        clusters = story.clusters_at(story.times[k])
+        counted = "" if clusters is None else f"   {clusters} cluster{'' if clusters == 1 else 's'}"
+        ax.set_title(f"t = {format_time(story.times[k])}{counted}")
+    extend = "min" if not scale.deviation and min(r.min() for r in ratios) < scale.low else "neither"
+    figure.colorbar(image, ax=drawn, label=scale.label, extend=extend, shrink=0.9, aspect=30)
+    marks = f"; rings: peaks above {PEAK}, with their mass" if max(r.max() for r in ratios) > PEAK else ""
+    figure.supxlabel(f"equal-area maps; azimuth 0 at the centre, lines every 30°{marks}", fontsize="medium")
+
+
+def pixel_columns(ring_cells: Integers) -> int:
+    """Pixels across a map: two for each cell on the equator, within what a page shows and memory takes."""
+    return 2 * int(np.clip(ring_cells.max(), 400, 1600))
+
+
+def hammer(theta: Floats, phi: Floats) -> tuple[Floats, Floats]:
+    """Hammer's map: polar angle and azimuth to x in ±2√2 and y in ±√2."""
+    half = (np.mod(phi + np.pi, 2 * np.pi) - np.pi) / 2
+    root = np.sqrt(1 + np.sin(theta) * np.cos(half))
+    return 2 * np.sqrt(2) * np.sin(theta) * np.sin(half) / root, np.sqrt(2) * np.cos(theta) / root
+
+
+def hammer_inverse(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Polar angle in [0, π] and azimuth in (−π, π] of points on the map; NaN outside its ellipse."""
+    squared = 1 - (x / 4) ** 2 - (y / 2) ** 2
+    z = np.sqrt(np.where(squared >= 0.5, squared, np.nan))
+    return np.arccos(np.clip(y * z, -1, 1)), 2 * np.arctan2(z * x, 2 * (2 * z**2 - 1))
+
+
+def sphere_cells(ring_cells: Integers, theta: Floats, phi: Floats) -> NDArray[np.int64]:
+    """Index of the cell that holds each point; rings count from the north pole, their cells east from azimuth 0."""
+    rings = len(ring_cells)
+    start = np.concatenate([[0], np.cumsum(ring_cells, dtype=np.int64)])
+    ring = np.minimum((theta * (rings / np.pi)).astype(np.int64), rings - 1)
+    count = ring_cells[ring]
+    place = (np.mod(phi, 2 * np.pi) * (count / (2 * np.pi))).astype(np.int64)
+    return start[ring] + np.minimum(place, count - 1)  # rounding may reach the end of the ring
+
+
+def pixel_cells(ring_cells: Integers, columns: int) -> NDArray[np.int64]:
+    """(columns / 2, columns) the cell at each pixel's middle, top row first; −1 outside the map."""
+    x = HALF_WIDTH * (2 * (np.arange(columns) + 0.5) / columns - 1)
+    y = HALF_HEIGHT * (1 - 2 * (np.arange(columns // 2) + 0.5) / (columns // 2))
+    theta, phi = hammer_inverse(*np.meshgrid(x, y))
+    inside = np.isfinite(theta)
+    cell = np.full(theta.shape, -1, dtype=np.int64)
+    cell[inside] = sphere_cells(ring_cells, theta[inside], phi[inside])
+    return cell
+
+
+def cell_angles(ring_cells: Integers) -> tuple[Floats, Floats, Floats]:
+    """(cells,) each: polar angle and azimuth of the middle of each cell, and its area."""
+    rings = len(ring_cells)
+    edge = np.linspace(0, np.pi, rings + 1)
+    theta = np.repeat((edge[1:] + edge[:-1]) / 2, ring_cells)
+    start = np.concatenate([[0], np.cumsum(ring_cells)])[:-1]
+    place = np.arange(len(theta)) - np.repeat(start, ring_cells)
+    width = np.repeat(2 * np.pi / ring_cells, ring_cells)
+    return theta, (place + 0.5) * width, width * 2 * np.sin(theta) * np.sin(np.pi / rings / 2)
+
+
+def peaks(story: Story, ratio: Floats) -> tuple[Floats, Floats, Floats]:
+    """Local maxima of a density above 10ρ̄, heaviest first: (peaks,) polar angle, azimuth, mass.
+
+    A peak is the highest cell within the attention's length 1/√β (at most ½, at least two cells), and its mass
+    is what lies within that distance.
+    """
+    theta, phi, area = cell_angles(story.ring_cells)
+    center = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=1)
+    reach = max(1 / np.sqrt(max(story.beta, 4.0)), 2 * np.pi / len(story.ring_cells))
+    mass = ratio * area / (4 * np.pi)
+    found: list[tuple[float, float, float]] = []
+    left = np.flatnonzero(ratio > PEAK)
+    while len(left):
+        top = left[np.argmax(ratio[left])]
+        near = center @ center[top] >= np.cos(reach)
+        if ratio[top] >= ratio[near].max():
+            found.append((theta[top], phi[top], float(mass[near].sum())))
+        left = left[~near[left]]
+    found.sort(key=lambda peak: -peak[2])
+    polar, azimuth, masses = np.array(found).reshape(-1, 3).T
+    return polar, azimuth, masses
+
+
+def _draw_peaks(ax: Axes, story: Story, ratio: Floats) -> None:
+    """Ring each peak and write its mass beside it, where a heavier one has not taken the place."""
+    from matplotlib.patheffects import withStroke
+
+    polar, azimuth, masses = peaks(story, ratio)
+    xs, ys = hammer(polar, azimuth)
+    halo = [withStroke(linewidth=2, foreground="black")]
+    ax.plot(xs, ys, "o", markersize=8, markerfacecolor="none", markeredgecolor="white", path_effects=halo)
+    taken: list[tuple[float, float]] = []
+    for x, y, mass in zip(xs, ys, masses, strict=True):
+        side = -1 if x > 0 else 1  # toward the centre, so that the text stays on the map
+        place = x + side * 0.5 * LABEL_SIZE[0], y
+        if mass < 0.005 or any(_overlap(place, other) for other in taken):
+            continue
+        taken.append(place)
+        ax.annotate(
+            f"{mass:.2f}",
+            (x, y),
+            xytext=(6 * side, 0),
+            textcoords="offset points",
+            ha="right" if side < 0 else "left",
+            va="center",
+            color="white",
+            fontsize="small",
+            path_effects=halo,
+        )
+
+
+def _overlap(a: tuple[float, float], b: tuple[float, float]) -> bool:
+    return abs(a[0] - b[0]) < LABEL_SIZE[0] and abs(a[1] - b[1]) < LABEL_SIZE[1]
+
+
+def _draw_graticule(ax: Axes) -> None:
+    """Meridians and parallels every 30°, and the map's edge; no frame."""
+    line = np.linspace(1e-9, 1 - 1e-9, 181)  # not quite to ±π, where the map is cut
+    for degrees in range(-150, 180, 30):
+        ax.plot(*hammer(np.pi * line, np.full(181, np.radians(degrees))), color="white", lw=0.4, alpha=0.35)
+    for degrees in range(30, 180, 30):
+        ax.plot(
+            *hammer(np.full(181, np.radians(degrees)), np.pi * (2 * line - 1)),
+            color="white",
+            lw=0.4,
+            alpha=0.35,
+        )
+    turn = 2 * np.pi * line
+    ax.plot(HALF_WIDTH * np.cos(turn), HALF_HEIGHT * np.sin(turn), color="black", lw=0.8)
+    ax.set(xlim=(-1.01 * HALF_WIDTH, 1.01 * HALF_WIDTH), ylim=(-1.02 * HALF_HEIGHT, 1.02 * HALF_HEIGHT))
+    ax.set_axis_off()

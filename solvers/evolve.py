@@ -1,0 +1,186 @@
+"""The loop in time: an equation, a stepper, schedules and observers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from solvers.backends import cpu
+from solvers.mesh import Floats
+from solvers.terms import StiffTerm, Term
+
+
+class NonFinite(ArithmeticError):
+    """The state has become NaN or infinite, or its time step has shrunk to nothing."""
+
+
+@dataclass
+class State:
+    """Where a run is: time, values (cells) or (cells, components), and steps taken so far."""
+
+    time: float
+    values: Floats
+    steps: int = 0
+    dt: float = np.nan
+
+
+@dataclass(frozen=True)
+class Equation:
+    """∂ₜu = Σ explicit terms + at most one stiff term.
+
+    ``limit`` is applied to the state after each stage, in place (positivity, normalization, …).
+    """
+
+    terms: Sequence[Term]
+    stiff: StiffTerm | None = None
+    limit: Callable[[Floats], None] | None = None
+
+    def prepare(self, time: float, values: Floats) -> float:
+        """Evaluate every explicit term; returns the largest stable time step."""
+        return float(np.min([term.prepare(time, values) for term in self.terms], initial=np.inf))
+
+
+@dataclass(frozen=True)
+class Stepper:
+    """Strong-stability-preserving Runge–Kutta in Shu–Osher form: w = u + dt L(u), u ← w + a_k (u₀ − w) for each stage.
+
+    weights   a_k of each stage; () of (0,) is forward Euler
+    order     order of accuracy in time
+    """
+
+    weights: tuple[float, ...]
+    order: int
+
+    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, Floats]) -> None:
+        """Advance the prepared state by dt in place."""
+        start, rate = work
+        start[...] = state.values
+        stage_time = 0.0
+        for k, weight in enumerate(self.weights):
+            if k > 0:
+                equation.prepare(state.time + stage_time * dt, state.values)
+            rate[...] = 0.0
+            for term in equation.terms:
+                term.rate(dt, rate)
+            flat = (start.reshape(-1), state.values.reshape(-1), rate.reshape(-1))
+            cpu.launch(cpu.advance, flat[0].size, *flat, dt, weight, flat[1])
+            if equation.limit is not None:
+                equation.limit(state.values)
+            stage_time = (1 - weight) * (stage_time + 1)
+
+
+STEPPERS = {
+    "euler": Stepper((0.0,), 1),
+    "ssprk2": Stepper((0.0, 1 / 2), 2),
+    "ssprk3": Stepper((0.0, 3 / 4, 1 / 3), 3),
+}
+
+
+def limit_positivity(values: Floats) -> None:
+    """Set to zero what rounding has made negative; fluxes keep ρ ≥ 0 but for the last bit."""
+    np.maximum(values, 0.0, out=values)
+
+
+class Schedule(Protocol):
+    """Due times by a count, never by accumulation."""
+
+    def due(self, count: int) -> float:
+        """Time of event number ``count`` = 0, 1, …; infinity after the last."""
+        ...
+
+
+@dataclass(frozen=True)
+class Every:
+    """Multiples of span/parts: 0, span/parts, …, without an end."""
+
+    span: float
+    parts: int = 1
+
+    def due(self, count: int) -> float:
+        return self.span * count / self.parts
+
+
+@dataclass(frozen=True)
+class Logarithmic:
+    """0, then ``parts`` times from first to last with equal ratios, and on with the same ratio."""
+
+    first: float
+    last: float
+    parts: int
+
+    def due(self, count: int) -> float:
+        if count == 0:
+            return 0.0
+        if count == self.parts:
+            return self.last
+        return self.first * (self.last / self.first) ** ((count - 1) / max(self.parts - 1, 1))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Given times."""
+
+    times: tuple[float, ...]
+
+    def due(self, count: int) -> float:
+        return self.times[count] if count < len(self.times) else np.inf
+
+
+@dataclass
+class Observer:
+    """Calls ``look(state)`` at scheduled times, which the time steps are shortened to meet; it changes nothing."""
+
+    look: Callable[[State], None]
+    schedule: Schedule = field(default_factory=lambda: Listed(()))
+    count: int = 0
+
+    def due(self) -> float:
+        return self.schedule.due(self.count)
+
+    def look_if_due(self, state: State) -> None:
+        if state.time >= self.due():
+            self.look(state)
+            self.count += 1
+
+
+def evolve(
+    state: State,
+    equation: Equation,
+    stepper: Stepper,
+    until: float,
+    observers: Sequence[Observer] = (),
+    cfl: float = 0.5,
+    after_step: Callable[[State], bool] = lambda state: False,
+) -> State:
+    """Advance ``state`` in place to ``until`` (Strang splitting around the stiff term) and return it.
+
+    cfl          fraction of the largest stable time step that is used
+    after_step   called after each step; True stops the loop
+    Raises NonFinite when the state or its time step is lost; ``state`` is then the one after the last good step.
+    """
+    work = (np.empty_like(state.values), np.empty_like(state.values))
+    for observer in observers:
+        observer.look_if_due(state)
+    while state.time < until:
+        target = min([until, *(observer.due() for observer in observers)])
+        stable = cfl * equation.prepare(state.time, state.values)
+        if not stable > np.spacing(state.time):
+            raise NonFinite(f"at time {state.time:.6g}, step {state.steps}: stable time step is {stable:.3g}")
+        parts = np.ceil((target - state.time) / stable)
+        dt = (target - state.time) / max(parts, 1.0)
+        if equation.stiff is not None:
+            equation.stiff.step(dt / 2, state.values)
+            equation.prepare(state.time, state.values)
+        stepper.step(equation, state, dt, work)
+        if equation.stiff is not None:
+            equation.stiff.step(dt / 2, state.values)
+        state.time = target if parts <= 1 else state.time + dt
+        state.steps, state.dt = state.steps + 1, dt
+        for observer in observers:
+            observer.look_if_due(state)
+        if after_step(state):
+            break
+    return state

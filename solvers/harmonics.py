@@ -1,0 +1,172 @@
+"""Harmonic transforms of point masses at cell centers, exact sums over the cells.
+
+Circle: the discrete Fourier transform. Sphere: an FFT along each ring, then Legendre sums across rings, both exact
+for every order however few cells a ring has, so that coefficients equal the brute-force sum Σ_j Y_lm(x_j) w_j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from solvers.mesh import Floats, Mesh
+
+Complexes = NDArray[np.complex128]
+
+
+class Harmonics(Protocol):
+    """Transform between cells and the spherical harmonics of degree 0 … ``degree``."""
+
+    mesh: Mesh
+    degree: int
+
+    def power(self, masses: Floats) -> Floats:
+        """(degree + 1) mean square of the degree-l part of ρ/ρ̄, ρ the density of the masses."""
+        ...
+
+
+class CircleHarmonics:
+    """Fourier coefficients of masses on the circle. Raises ValueError for another mesh."""
+
+    def __init__(self, mesh: Mesh, degree: int) -> None:
+        if mesh.manifold != "circle":
+            raise ValueError(f"expected a circle, got {mesh.manifold}")
+        self.mesh, self.degree = mesh, min(degree, mesh.cells // 2)
+
+    def power(self, masses: Floats) -> Floats:
+        """(degree + 1) mean square of the degree-l part of ρ/ρ̄: |c_0|² and 2|c_l|², c_l = Σ_j w_j e^{−ilθ_j}."""
+        square = np.abs(fft.rfft(masses)[: self.degree + 1]) ** 2
+        square[1:] *= 2.0
+        return square
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Consecutive rings with the same number of cells: one batched FFT."""
+
+    cells: int
+    first_ring: int
+    last_ring: int
+    start: int
+    stop: int
+
+
+class SphereHarmonics:
+    """Real-to-complex spherical harmonics on rings of latitude, orthonormal: ∫|Y_lm|² = 1.
+
+    Coefficients are (degree + 1, degree + 1) complex, [l, m] for m ≥ 0, zero for m > l; those of m < 0 follow from
+    reality. Y_lm = P̄_lm(cos θ) e^{imφ} without the Condon–Shortley sign. Raises ValueError for another mesh.
+    """
+
+    def __init__(self, mesh: Mesh, degree: int) -> None:
+        if mesh.manifold != "sphere":
+            raise ValueError(f"expected a sphere, got {mesh.manifold}")
+        self.mesh, self.degree = mesh, degree
+        rings, half = len(mesh.ring_cells), (len(mesh.ring_cells) + 1) // 2
+        axis = mesh.centers[mesh.ring_start[:-1]]
+        self.sine = np.hypot(axis[:, 0], axis[:, 1])
+        self._north_cosine, self._north_sine = axis[:half, 2].copy(), self.sine[:half].copy()
+        self._mirror = np.arange(rings)[::-1][:half].copy()
+        if rings % 2:
+            self._north_cosine[-1] = 0.0  # the equator's own ring, to the last bit
+        self._blocks = list(_blocks(mesh))
+        self._modes = np.empty((2, degree + 1, rings))
+
+    def analysis(self, masses: Floats) -> Complexes:
+        """[l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (cells)."""
+        kernels = self.mesh.kernels
+        for block in self._blocks:
+            rows = masses[block.start : block.stop].reshape(-1, block.cells)
+            spectrum = fft.rfft(rows, axis=1, workers=kernels.WORKERS)
+            kernels.launch(
+                kernels.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *self._modes
+            )
+        half = len(self._mirror)
+        north, south = self._modes[:, :, :half], self._modes[:, :, self._mirror]
+        if len(self.sine) % 2:
+            south[:, :, -1] = 0.0
+        even, odd = north + south, north - south
+        coefficients = np.zeros((self.degree + 1, self.degree + 1), dtype=complex)
+        kernels.launch(
+            kernels.legendre_analysis, even.size * self.degree, self._north_cosine, self._north_sine, *even, *odd,
+            coefficients,
+        )  # fmt: skip
+        return coefficients
+
+    def synthesis(self, coefficients: Complexes) -> Floats:
+        """(cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
+        values = np.empty(self.mesh.cells)
+        for here, (block_values,) in self.blocks(coefficients[None], [(False, np.ones(len(self.sine)))]):
+            values[here] = block_values
+        return values
+
+    def blocks(
+        self, sets: Complexes, outputs: list[tuple[bool, Floats]]
+    ) -> Iterator[tuple[slice, list[Floats]]]:
+        """Synthesis of several coefficient sets at once, block of rings by block of rings.
+
+        sets (sets, degree + 1, degree + 1); outputs: for each set whether to take ∂/∂φ, and a factor per ring.
+        Yields the slice of cells and the values of each set there.
+        """
+        kernels = self.mesh.kernels
+        re, im = np.empty((2, len(sets), self.degree + 1, len(self.sine)))
+        kernels.launch(
+            kernels.legendre_synthesis, re.size * self.degree, self._north_cosine, self._north_sine, sets,
+            self._mirror, re, im,
+        )  # fmt: skip
+        for block in self._blocks:
+            values = []
+            for k, (by_order, scale) in enumerate(outputs):
+                spectrum = np.empty((block.last_ring - block.first_ring, block.cells // 2 + 1), dtype=complex)
+                kernels.launch(
+                    kernels.fold_rings, spectrum.size, re[k], im[k], block.cells, block.first_ring, by_order, scale,
+                    spectrum,
+                )  # fmt: skip
+                values.append(
+                    fft.irfft(
+                        spectrum, block.cells, axis=1, norm="forward", overwrite_x=True, workers=kernels.WORKERS
+                    ).reshape(-1)
+                )
+            yield slice(block.start, block.stop), values
+
+    def power(self, masses: Floats) -> Floats:
+        """(degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
+        square = np.abs(self.analysis(masses)) ** 2
+        square[:, 1:] *= 2.0
+        return 4 * np.pi * square.sum(axis=1)
+
+
+def _blocks(mesh: Mesh) -> Iterator[_Block]:
+    counts = mesh.ring_cells
+    changes = np.flatnonzero(np.diff(counts)) + 1
+    for first, last in zip([0, *changes], [*changes, len(counts)], strict=True):
+        yield _Block(
+            int(counts[first]), int(first), int(last), int(mesh.ring_start[first]), int(mesh.ring_start[last])
+        )
+
+
+def sine_derivative(coefficients: Complexes) -> Complexes:
+    """Coefficients of sin θ ∂f/∂θ from those of f; the highest degree of f has to vanish.
+
+    sin θ ∂θ Y_lm = l ε_{l+1,m} Y_{l+1,m} − (l+1) ε_{lm} Y_{l−1,m},  ε_lm = √((l² − m²)/(4l² − 1)).
+    """
+    size = len(coefficients)
+    l, m = np.arange(size)[:, None], np.arange(size)[None, :]
+    ratio = np.sqrt(np.maximum(l * l - m * m, 0) / (4.0 * l * l - 1.0))
+    result = np.zeros_like(coefficients)
+    result[1:] += (l[1:] - 1) * ratio[1:] * coefficients[:-1]
+    result[:-1] -= (l[:-1] + 2) * ratio[1:] * coefficients[1:]
+    return result
+
+
+def harmonics(mesh: Mesh, degree: int) -> Harmonics:
+    """The harmonic transform of a mesh up to a degree."""
+    return _TRANSFORMS[mesh.manifold](mesh, degree)
+
+
+_TRANSFORMS = {"circle": CircleHarmonics, "sphere": SphereHarmonics}

@@ -1,0 +1,163 @@
+"""Terms of an evolution equation: each adds its part of ∂ₜu, or advances it by itself where it is stiff."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from solvers.mesh import Floats, Mesh
+
+Velocity = Callable[[float, Floats], Floats]
+
+
+class Term(Protocol):
+    """An explicit term. :meth:`prepare` looks at the state, :meth:`rate` uses what it saw."""
+
+    def prepare(self, time: float, values: Floats) -> float:
+        """Evaluate at (time, values); returns the largest stable time step (NaN for a non-finite state)."""
+        ...
+
+    def rate(self, dt: float, rate: Floats) -> None:
+        """Add the rate of change at the prepared state, such that a step of dt keeps it admissible."""
+        ...
+
+
+class StiffTerm(Protocol):
+    """A term that advances the state by itself, without a limit on the time step."""
+
+    def step(self, dt: float, values: Floats) -> None:
+        """Advance ``values`` in place by dt."""
+        ...
+
+
+class Advection:
+    """−div(ρ X[ρ]) for a density ρ ≥ 0 and a velocity X at cell centers.
+
+    Each cell sends its mass on in one of two ways. A lump (a cluster that the mesh does not resolve) moves with the
+    velocity at its own center, split over the neighbours such that its center of mass moves at exactly X_i: face
+    velocities would all point inward and pin it to its cell (donor-cell scheme; Carrillo, James, Lagoutière and
+    Vauchelet 2016; Delarue, Lagoutière and Vauchelet 2017). A resolved density moves by second-order upwind fluxes.
+    The two are blended by how far the neighbours are from the cell's linear reconstruction.
+
+    mesh       any closed mesh of a circle or sphere
+    velocity   X(time, density) → (cells, d), tangent
+    resolved   relative misfits (low, high): below low a cell counts as resolved, above high as a lump.
+               (0, 0) moves everything by donor cells, (inf, inf) by face velocities only
+    """
+
+    resolved = (0.05, 0.15)
+
+    def __init__(self, mesh: Mesh, velocity: Velocity, resolved: tuple[float, float] = resolved) -> None:
+        self.mesh, self.velocity, self.low_high = mesh, velocity, resolved
+        # Cells below this density hold less than 1e-8 of the mass together: they do not rule the time step.
+        self.occupied = 1e-8 / mesh.volume
+        self._sent = np.zeros(2 * mesh.faces)
+        self._outflow = np.zeros(mesh.cells)
+        self._send = _SENDERS[mesh.dimension]
+        self._speed = np.empty(mesh.cells if mesh.dimension == 1 else 0)
+
+    def prepare(self, time: float, values: Floats) -> float:
+        fastest = self._send(self, values, self.velocity(time, values))
+        with np.errstate(divide="ignore"):
+            return float(np.divide(1.0, fastest))
+
+    def rate(self, dt: float, rate: Floats) -> None:
+        mesh, kernels = self.mesh, self.mesh.kernels
+        kernels.launch(
+            kernels.receive, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells, self._sent,
+            self._outflow, dt, rate,
+        )  # fmt: skip
+
+    def _send_on_curve(self, density: Floats, velocity: Floats) -> np.floating:
+        mesh, kernels = self.mesh, self.mesh.kernels
+        kernels.launch(
+            kernels.curve_speed, mesh.cells, mesh.centers, mesh.cell_start, mesh.cell_sides, mesh.side_cells, velocity,
+            self._speed,
+        )  # fmt: skip
+        return np.max(
+            kernels.launch(
+                kernels.send_on_curve, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells,
+                density, self._speed, *self.low_high, self.occupied, self._sent, self._outflow,
+            )  # fmt: skip
+        )
+
+    def _send_on_surface(self, density: Floats, velocity: Floats) -> np.floating:
+        mesh, kernels = self.mesh, self.mesh.kernels
+        return np.max(
+            kernels.launch(
+                kernels.send_on_surface, mesh.cells, mesh.centers, mesh.volumes, mesh.face_centers, mesh.face_normals,
+                mesh.face_areas, mesh.cell_start, mesh.cell_sides, mesh.side_cells, density, velocity, *self.low_high,
+                self.occupied, self._sent, self._outflow,
+            )  # fmt: skip
+        )
+
+
+_SENDERS = {1: Advection._send_on_curve, 2: Advection._send_on_surface}
+
+
+class Diffusion:
+    """κ Δρ by two-point fluxes, advanced by RKL2 super-time-stepping (Meyer, Balsara and Aslam 2014, section 2.3).
+
+    Second order in time and space; s stages cover (s² + s − 2)/4 explicit steps, so the cost grows as √dt and there
+    is no parabolic limit. Where a stage polynomial undershoots zero next to a lump, the state is drawn towards its
+    mean by just what lifts the minimum to zero, which keeps the mass.
+    Raises ValueError for a negative coefficient.
+    """
+
+    def __init__(self, mesh: Mesh, coefficient: float) -> None:
+        if not coefficient >= 0:
+            raise ValueError(f"diffusion coefficient = {coefficient}: expected a number >= 0")
+        self.mesh, self.coefficient = mesh, coefficient
+        ends = mesh.centers[mesh.face_cells]
+        chord = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
+        self._conductance = mesh.face_areas / (2 * np.arcsin(chord / 2))
+        diagonal = np.zeros(mesh.cells)
+        np.add.at(diagonal, mesh.face_cells, self._conductance[:, None])
+        self._explicit_dt = 1.0 / (coefficient * (diagonal / mesh.volumes).max()) if coefficient > 0 else np.inf
+        self._start, self._before, self._first, self._rate = np.empty((4, mesh.cells))
+
+    def laplacian(self, values: Floats, out: Floats) -> None:
+        mesh, kernels = self.mesh, self.mesh.kernels
+        kernels.launch(
+            kernels.diffuse, mesh.cells, mesh.volumes, self._conductance, mesh.cell_start, mesh.cell_sides,
+            mesh.side_cells, values, out,
+        )  # fmt: skip
+
+    def step(self, dt: float, values: Floats) -> None:
+        stages = self._stages(dt)
+        step = 4.0 / (stages * stages + stages - 2) * dt * self.coefficient
+        start, before, first, rate = self._start, self._before, self._first, self._rate
+        start[:] = before[:] = values
+        self.laplacian(start, first)
+        values += _B(1) * step * first
+        for j in range(2, stages + 1):
+            mu, nu = (2 * j - 1) / j * _B(j) / _B(j - 1), -(j - 1) / j * _B(j) / _B(j - 2)
+            self.laplacian(values, rate)
+            # Departures from the start, so that a constant stays constant to the last bit.
+            rate -= (1 - _B(j - 1)) * first
+            rate *= mu * step
+            rate += mu * (values - start) + nu * (before - start)
+            before[:] = values
+            np.add(start, rate, out=values)
+        lift_to_zero(values, self.mesh.volumes)
+
+    def _stages(self, dt: float) -> int:
+        """Smallest odd s ≥ 3 with dt ≤ explicit dt · (s² + s − 2)/4."""
+        stages = int(np.ceil((np.sqrt(9 + 16 * dt / self._explicit_dt) - 1) / 2))
+        return max(3, stages + 1 - stages % 2)
+
+
+def _B(j: int) -> float:
+    """The b_j of RKL2."""
+    return 1 / 3 if j < 2 else (j * j + j - 2) / (2 * j * (j + 1))
+
+
+def lift_to_zero(values: Floats, volumes: Floats) -> None:
+    """Draw values with a negative minimum towards their mean, in place, until the minimum is zero; keeps the mass."""
+    lowest = values.min()
+    if lowest < 0:
+        mean = float(volumes @ values / volumes.sum())
+        values += (mean - values) * (-lowest / (mean - lowest))
+        np.maximum(values, 0.0, out=values)
