@@ -25,6 +25,8 @@ class Attention:
     value           v of V = vI
     rescaled        unnormalized attention with e^{β⟨x,y⟩ − |β|}: the same flow by the clock e^{|β|} t
 
+    ``rate`` is the fastest growth or decay of a mode about the uniform density, ``rate_degree`` that mode's degree.
+
     The cells' masses count as points at the cell centers; the uniform density's part is exact, so that uniform stays
     uniform to the last bit.
     """
@@ -44,9 +46,14 @@ class Attention:
         kernel = exponential_multipliers(dimension, beta, degrees)
         self.mesh, self.beta, self.normalization, self.value = mesh, beta, normalization, value
         self.scale = 1.0 if rescaled or normalization == "softmax" else float(np.exp(abs(beta)))
-        self._sum = zonal_operator(mesh, kernel, exponential_gradient_multipliers(dimension, beta, degrees))
+        gradient = exponential_gradient_multipliers(dimension, beta, degrees)
+        self._sum = zonal_operator(mesh, kernel, gradient)
         self._mean = 1.0 / mesh.volume
         self._uniform = float(kernel[0]) * self._mean  # Z of the uniform density
+        l = np.arange(degrees)
+        size = self._uniform if normalization == "softmax" else 1.0 / self.scale
+        rates = l * (l + dimension - 2) * np.abs(gradient * self._mean * value / size)
+        self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
     def potential(self, density: Floats) -> tuple[Floats, Floats]:
         """Z e^{−|β|}, (cells), and its gradient over β, (cells, d), of a density (cells)."""

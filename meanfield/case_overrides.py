@@ -10,7 +10,7 @@ from typing import Any
 from meanfield.case_errors import CaseError, refusal, show
 
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-_BARE_WORDS = re.compile(r"[^\W\d][\w .:-]*")
+_BARE_WORDS = re.compile(r"[^\W\d][\w .,:;!?-]*")
 _SNAPSHOTS = ("snapshots", "every", "times")
 
 

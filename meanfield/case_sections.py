@@ -82,7 +82,7 @@ class Uniform(Section, frozen=True, tag_field="kind", tag="uniform"):
 
 
 class Perturbed(Section, frozen=True, tag_field="kind", tag="perturbed"):
-    """ρ̄·e^{amplitude·g} normalized, g random of unit variance, equal power in degrees 1… ``degrees``."""
+    """ρ̄·e^{amplitude·g} normalized, g random of unit variance, equal power in degrees 1 … ``degrees``."""
 
     amplitude: Positive
     degrees: Count = 12

@@ -19,8 +19,10 @@ def mean_field_equation(mesh: Mesh, attention: Attention, noise: float = 0.0) ->
     attention   the velocity X[ρ]
     noise       κ ≥ 0
     """
+    degree = attention.rate_degree
+    linear_rate = attention.rate + noise * degree * (degree + mesh.centers.shape[1] - 2)
     return Equation(
-        terms=[Advection(mesh, attention.velocity)],
+        terms=[Advection(mesh, attention.velocity, linear_rate=linear_rate)],
         stiff=Diffusion(mesh, noise) if noise > 0 else None,
         limit=limit_positivity,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,7 +41,8 @@ def draw_diagnostics(figure: SubFigure, story: Story) -> None:
     """Fill ``figure`` with the panels of ``panels(story)``, two to a row, an odd last one across."""
     names = panels(story)
     rows = [names[i : i + 2] for i in range(0, len(names), 2)]
-    axes = figure.subplot_mosaic([row * (2 // len(row)) for row in rows])
+    layout: list[Any] = [row * (2 // len(row)) for row in rows]
+    axes = figure.subplot_mosaic(layout)
     times = [t for t in story.times[snapshots_chosen(story, SNAPSHOTS)] if t > 0 or not story.log_time]
     for name, ax in axes.items():
         PANELS[name][1](ax, story)
@@ -52,8 +53,6 @@ def draw_diagnostics(figure: SubFigure, story: Story) -> None:
             ax.axvline(t, color="0.85", lw=0.8, zorder=0)
         if name in rows[-1]:
             ax.set_xlabel("time t  (grey: snapshots above)")
-        else:
-            ax.tick_params(labelbottom=False)
 
 
 def _time_range(story: Story) -> tuple[float, float]:
@@ -81,7 +80,7 @@ def _draw_energy(ax: Axes, story: Story) -> None:
 def _draw_speed(ax: Axes, story: Story) -> None:
     speed = story.diagnostics["speed"]
     ax.plot(story.diagnostics["time"], _positive(speed), color=GREEN, lw=1.4)
-    ax.set(yscale="log", ylim=_log_range(speed), ylabel="root mean square", title="speed")
+    ax.set(yscale="log", ylim=_log_range(speed), ylabel="|X|", title="speed")
 
 
 def _draw_clusters(ax: Axes, story: Story) -> None:
@@ -96,20 +95,20 @@ def _draw_clusters(ax: Axes, story: Story) -> None:
 def _draw_power(ax: Axes, story: Story) -> None:
     """Power of degrees 1 … 8, and the growth e^{2λt} predicted for the fastest of all that were recorded."""
     time, power = story.diagnostics["time"], story.diagnostics["power"]
-    fastest = 0 if story.growth is None else 1 + int(np.argmax(story.growth[: power.shape[1]]))
-    degrees = [*range(1, min(DEGREES, power.shape[1]) + 1)]
+    rates = np.zeros(power.shape[1]) if story.growth is None else story.growth
+    fastest = 1 + int(np.argmax(rates[1 : power.shape[1]]))
+    degrees = [*range(1, min(DEGREES + 1, power.shape[1]))]
     if fastest > DEGREES:
         degrees[-1] = fastest
     for degree, color in zip(degrees, DEGREE_COLORS, strict=False):
-        width = 2.2 if degree == fastest else 1.2
-        ax.plot(time, _positive(power[:, degree - 1]), color=color, lw=width, label=f"l = {degree}")
-    low, high = _log_range(power[:, [degree - 1 for degree in degrees]])
-    if story.growth is not None and power[0].sum() < NEARLY_UNIFORM:
-        rate = float(story.growth[fastest - 1])
+        ax.plot(time, _positive(power[:, degree]), color=color, lw=1.2, label=f"l = {degree}")
+    low, high = _log_range(power[:, degrees])
+    if story.growth is not None and power[0, 1:].sum() < NEARLY_UNIFORM:
+        ax.lines[degrees.index(fastest)].set_linewidth(2.4)
         fine = (np.geomspace if story.log_time else np.linspace)(*_time_range(story), 400)
         with np.errstate(under="ignore", over="ignore"):
-            predicted = power[0, fastest - 1] * np.exp(2 * rate * (fine - time[0]))
-        label = f"$e^{{2λt}}$, l = {fastest}\nλ = {rate:.3g}"
+            predicted = power[0, fastest] * np.exp(2 * rates[fastest] * (fine - time[0]))
+        label = f"$e^{{2λt}}$, l = {fastest}\nλ = {rates[fastest]:.3g}"
         within = predicted <= high
         ax.plot(fine[within], _positive(predicted[within]), color=BLACK, ls="--", lw=1.4, label=label)
     ax.set(yscale="log", ylim=(low, high), ylabel="mean square", title="power by degree l")

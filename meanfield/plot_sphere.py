@@ -1,7 +1,7 @@
 """Densities on the sphere: equal-area maps of chosen snapshots, drawn cell by cell, with the clusters marked.
 
 The map is Hammer's: it keeps areas, so that equal colours over equal patches are equal masses, and it has a
-closed inverse, so that each pixel asks for the cell that it lies in. Azimuth 0 is at the centre, east to the right.
+closed inverse, so that each pixel asks for the cell that it lies in. Azimuth 0 is at the centre.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 HALF_WIDTH, HALF_HEIGHT = 2 * np.sqrt(2), np.sqrt(2)
 PEAK = 10  # times the uniform density: what counts as a peak worth a mark
-LABEL_SIZE = 0.5, 0.3  # room for one cluster's mass on the map, in map units
+LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), 0.5  # a cluster's mass, and its middle from the peak, in map units
 
 
 def sphere_height(story: Story) -> float:
@@ -93,7 +93,7 @@ def hammer_inverse(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def sphere_cells(ring_cells: Integers, theta: Floats, phi: Floats) -> NDArray[np.int64]:
-    """Index of the cell that holds each point; rings count from the north pole, their cells east from azimuth 0."""
+    """Index of the cell that holds each point; rings run from the north pole, cells east from azimuth 0."""
     rings = len(ring_cells)
     start = np.concatenate([[0], np.cumsum(ring_cells, dtype=np.int64)])
     ring = np.minimum((theta * (rings / np.pi)).astype(np.int64), rings - 1)
@@ -127,8 +127,8 @@ def cell_angles(ring_cells: Integers) -> tuple[Floats, Floats, Floats]:
 def peaks(story: Story, ratio: Floats) -> tuple[Floats, Floats, Floats]:
     """Local maxima of a density above 10ρ̄, heaviest first: (peaks,) polar angle, azimuth, mass.
 
-    A peak is the highest cell within the attention's length 1/√β (at most ½, at least two cells), and its mass
-    is what lies within that distance.
+    A peak is the highest cell within the attention's length 1/√β (at most ½, at least two cells), and its
+    mass is what lies within that distance.
     """
     theta, phi, area = cell_angles(story.ring_cells)
     center = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=1)
@@ -155,13 +155,15 @@ def _draw_peaks(ax: Axes, story: Story, ratio: Floats) -> None:
     xs, ys = hammer(polar, azimuth)
     halo = [withStroke(linewidth=2, foreground="black")]
     ax.plot(xs, ys, "o", markersize=8, markerfacecolor="none", markeredgecolor="white", path_effects=halo)
-    taken: list[tuple[float, float]] = []
-    for x, y, mass in zip(xs, ys, masses, strict=True):
-        side = -1 if x > 0 else 1  # toward the centre, so that the text stays on the map
-        place = x + side * 0.5 * LABEL_SIZE[0], y
-        if mass < 0.005 or any(_overlap(place, other) for other in taken):
+    labels: list[tuple[float, float]] = []
+    below_title = np.clip(ys, LABEL_SIZE[1] - HALF_HEIGHT, HALF_HEIGHT - LABEL_SIZE[1])
+    for x, y, mass in zip(xs, below_title, masses, strict=True):
+        inward = -1 if x > 0 else 1  # so that the text stays on the map
+        free = [side for side in (inward, -inward) if _is_free(x + side * LABEL_OFFSET, y, labels, xs, ys)]
+        if mass < 0.005 or not free:
             continue
-        taken.append(place)
+        side = free[0]
+        labels.append((x + side * LABEL_OFFSET, y))
         ax.annotate(
             f"{mass:.2f}",
             (x, y),
@@ -175,8 +177,13 @@ def _draw_peaks(ax: Axes, story: Story, ratio: Floats) -> None:
         )
 
 
-def _overlap(a: tuple[float, float], b: tuple[float, float]) -> bool:
-    return abs(a[0] - b[0]) < LABEL_SIZE[0] and abs(a[1] - b[1]) < LABEL_SIZE[1]
+def _is_free(x: float, y: float, labels: list[tuple[float, float]], xs: Floats, ys: Floats) -> bool:
+    """Whether a label at (x, y) would stay on the map, clear of other labels and of the peaks (xs, ys)."""
+    width, height = LABEL_SIZE
+    on_map = abs(x) + width / 2 < HALF_WIDTH
+    off_labels = all(abs(x - a) > width or abs(y - b) > height for a, b in labels)
+    off_peaks = np.all((np.abs(x - xs) > 0.7 * width) | (np.abs(y - ys) > 0.8 * height))
+    return bool(on_map and off_labels and off_peaks)
 
 
 def _draw_graticule(ax: Axes) -> None:
@@ -193,5 +200,5 @@ def _draw_graticule(ax: Axes) -> None:
         )
     turn = 2 * np.pi * line
     ax.plot(HALF_WIDTH * np.cos(turn), HALF_HEIGHT * np.sin(turn), color="black", lw=0.8)
-    ax.set(xlim=(-1.01 * HALF_WIDTH, 1.01 * HALF_WIDTH), ylim=(-1.02 * HALF_HEIGHT, 1.02 * HALF_HEIGHT))
+    ax.set(xlim=(-1.01 * HALF_WIDTH, 1.01 * HALF_WIDTH), ylim=(-1.06 * HALF_HEIGHT, 1.06 * HALF_HEIGHT))
     ax.set_axis_off()

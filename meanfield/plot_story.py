@@ -1,4 +1,4 @@
-"""What a figure is drawn from: a run as plain arrays, the snapshots worth showing, one colour scale for them."""
+"""What a figure is drawn from: a run as plain arrays, the snapshots worth showing, and their colour scale."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ class Story:
     """A run, as far as a figure needs it.
 
     ring_cells    (rings,) cells of each ring from north to south; on the circle the one ring
+    attention     what is said about it in the heading
     times         (snapshots,) increasing
     density       density(k): (cells,) the cell averages of snapshot k, with respect to length or area
     diagnostics   "time" and whatever else was recorded, each with samples along the first axis;
-                  "power" is (sample, degree) from degree 1 on
-    growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 1 on, or None
+                  "power" is (sample, degree) from degree 0 on
+    growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
     state         how the run stands, where it has not simply finished
     """
 
@@ -42,7 +43,7 @@ class Story:
     ring_cells: Integers
     beta: float
     noise: float
-    normalization: str
+    attention: str
     times: Floats
     density: Callable[[int], Floats]
     diagnostics: Mapping[str, Floats]
@@ -70,7 +71,7 @@ def snapshots_chosen(story: Story, count: int) -> list[int]:
     """At most ``count`` snapshots, first and last among them, spread evenly over what happens.
 
     "What happens" is an arc length: the total variation of entropy, energy and number of clusters, each as a
-    fraction of its whole, and as much again for time itself, so that a long metastable state is shown too.
+    fraction of its whole, and half as much for time itself, so that a long metastable state is shown too.
     """
     if len(story.times) <= count:
         return list(range(len(story.times)))
@@ -81,7 +82,7 @@ def snapshots_chosen(story: Story, count: int) -> list[int]:
         if values is not None and len(values) > 1 and np.ptp(values) > 0:
             arcs.append(_fraction(np.interp(story.times, story.diagnostics["time"], values)))
     changes = sum(arcs[1:], np.zeros(len(clock)))
-    arc = arcs[0] + changes / max(len(arcs) - 1, 1)
+    arc = arcs[0] / 2 + changes / max(len(arcs) - 1, 1)
     chosen = np.searchsorted(arc, np.linspace(0, arc[-1], count) * (1 - 1e-12))
     chosen[-1] = len(arc) - 1
     for place in range(

@@ -6,19 +6,24 @@ import os
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from meanfield.plot_circle import circle_height, draw_circle
 from meanfield.plot_diagnostics import draw_diagnostics, panels
 from meanfield.plot_sphere import draw_sphere, sphere_height
-from meanfield.plot_story import Story
+from meanfield.plot_story import Floats, Story, format_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
+    from meanfield.case import Case
+    from solvers.output import Run
+
 SUFFIXES = (".png", ".pdf", ".svg")
 WIDTH, DPI = 10.0, 160  # inches and pixels an inch: half of the pixels still leave the smallest text legible
-STYLE = {
+STYLE: Any = {  # Any: matplotlib types the keys as literals since 3.11
     "font.size": 10.5,
     "axes.titlesize": 10.5,
     "axes.labelsize": 10,
@@ -43,9 +48,8 @@ def plot(path: str | Path, figure: str | Path) -> Path:
 
 def load(path: str | Path) -> Story:
     """The story of the run file ``path``. Raises solvers.output.FileError where there is none to tell yet."""
-    from solvers.output import FileError, read
-
     from meanfield.case import parse
+    from solvers.output import FileError, read
 
     run = read(path)
     if len(run.times) == 0:
@@ -53,17 +57,45 @@ def load(path: str | Path) -> Story:
     case = parse(run.attributes["case"])
     return Story(
         title=case.title,
-        manifold=case.domain.manifold,
+        manifold=run.manifold,
         ring_cells=run.ring_cells,
-        beta=case.attention.beta,
+        beta=case.attention.beta_effective,
         noise=case.stabilizers.noise,
-        normalization=case.attention.normalization,
+        attention=_attention(case),
         times=run.times,
         density=run.density,
-        diagnostics=run.diagnostics,
-        growth=growth(case, run.diagnostics),
-        state=standing(run, case),
+        diagnostics={"time": run.sample_times, **run.diagnostics},
+        growth=_growth(case, run.diagnostics["power"].shape[1]) if "power" in run.diagnostics else None,
+        state=_state(run, case),
     )
+
+
+def _attention(case: Case) -> str:
+    attention, value = case.attention, case.attention.value_scale
+    rescaled = " rescaled" if attention.rescaled else ""
+    return f"{attention.normalization}{rescaled} attention" + (f", V = {value:g} I" if value != 1 else "")
+
+
+def _growth(case: Case, degrees: int) -> Floats:
+    """(degrees,) growth rate of each mode about uniform, from degree 0 on."""
+    from meanfield.stability import growth_rates
+
+    d, attention = case.domain.dimension, case.attention
+    l = np.arange(degrees)
+    rates = attention.value_scale * growth_rates(d, attention.beta_effective, l, attention.normalization)
+    if attention.rescaled:
+        rates *= np.exp(-abs(attention.beta_effective))
+    return rates - case.stabilizers.noise * l * (l + d - 2)
+
+
+def _state(run: Run, case: Case) -> str:
+    """How a run stands that has not simply finished."""
+    reason = run.attributes["stop_reason"]
+    if reason == "finished":
+        return ""
+    if reason == "running" and run.writer is None:
+        reason = "killed"
+    return f"{reason} at t = {format_time(run.times[-1])} of {format_time(case.time.end)}"
 
 
 def draw(story: Story, target: Path) -> Path:
@@ -97,12 +129,12 @@ def heading(story: Story) -> str:
     size = f"{rings} rings" if story.manifold == "sphere" else f"{story.ring_cells[0]} cells"
     facts = [
         f"{story.manifold}, {size}",
-        f"{story.normalization} attention",
+        story.attention,
         f"β = {story.beta:g}",
         f"κ = {story.noise:g}",
     ]
     lines = textwrap.wrap(story.title.replace("$", r"\$"), 84, max_lines=2, placeholder=" …")
-    return "\n".join([*lines, "   ".join(facts + [story.state] * bool(story.state))])
+    return "\n".join([*lines, " · ".join(facts + [story.state] * bool(story.state))])
 
 
 def _target(figure: Path) -> Path:

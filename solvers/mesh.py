@@ -28,9 +28,10 @@ class Mesh:
     centers        (cells, d) centroids, projected to the manifold
     volumes        (cells,) length or area of each cell
     face_cells     (faces, 2) the two cells of each face
-    face_centers   (faces, d) points on the manifold
-    face_normals   (faces, d) unit tangent vectors, from the first cell to the second
+    face_centers   (faces, d) centroids, not projected
+    face_normals   (faces, d) unit normal, from the first cell to the second, averaged over the face
     face_areas     (faces,) length of each face (1 on a curve)
+    face_conductances  (faces,) area over distance of the cell centers, for two-point diffusion fluxes
     cell_start, cell_sides   the sides of each cell, see the module's docstring
     ring_cells     (rings,) cells of each ring of latitude from north to south; on the circle the one ring
     """
@@ -43,6 +44,7 @@ class Mesh:
     face_centers: Floats
     face_normals: Floats
     face_areas: Floats
+    face_conductances: Floats
     cell_start: Integers
     cell_sides: Integers
     ring_cells: Integers
@@ -117,6 +119,7 @@ def circle(cells: int) -> Mesh:
         face_centers=_unit_circle(edge),
         face_normals=np.stack([-np.sin(edge), np.cos(edge)], axis=1),
         face_areas=np.ones(cells),
+        face_conductances=np.full(cells, 1 / width),
         cell_start=2 * np.arange(cells + 1, dtype=np.int32),
         cell_sides=np.stack([2 * np.roll(index, 1) + 1, 2 * index], axis=1).reshape(-1),
         ring_cells=np.array([cells], dtype=np.int32),
@@ -146,19 +149,25 @@ def sphere(rings: int) -> Mesh:
 
     centers, volumes = np.empty((cells, 3)), np.empty(cells)
     face_cells = np.empty((faces, 2), dtype=np.int32)
-    face_centers, face_normals, face_areas = np.empty((faces, 3)), np.empty((faces, 3)), np.empty(faces)
+    face_centers, face_normals = np.empty((faces, 3)), np.empty((faces, 3))
+    face_areas, face_conductances = np.empty(faces), np.empty(faces)
+    colatitude = np.empty(rings)  # of the cell centers
     sides_per_cell = np.full(cells, 2, dtype=np.int32)
 
     for r, count in enumerate(counts):
         width = 2 * np.pi / count
         j = np.arange(count)
         here = slice(start[r], start[r + 1])
-        centers[here] = _spherical(_ring_colatitude(edge[r], edge[r + 1], width), (j + 0.5) * width)
+        colatitude[r] = _ring_colatitude(edge[r], edge[r + 1], width)
+        centers[here] = _spherical(colatitude[r], (j + 0.5) * width)
         volumes[here] = width * 2 * np.sin((edge[r] + edge[r + 1]) / 2) * np.sin((edge[r + 1] - edge[r]) / 2)
         face_cells[here] = np.stack([start[r] + j, start[r] + (j + 1) % count], axis=1)
-        face_centers[here] = _spherical((edge[r] + edge[r + 1]) / 2, (j + 1) * width)
+        face_centers[here] = np.sinc((edge[r + 1] - edge[r]) / (2 * np.pi)) * _spherical(
+            (edge[r] + edge[r + 1]) / 2, (j + 1) * width
+        )
         face_normals[here] = _east((j + 1) * width)
         face_areas[here] = edge[r + 1] - edge[r]
+        face_conductances[here] = face_areas[here] / (2 * np.sin(colatitude[r]) * np.sin(width / 2))
 
     for r, count in enumerate(between):
         below = slice(face_start[rings + r], face_start[rings + r + 1])
@@ -168,7 +177,16 @@ def sphere(rings: int) -> Mesh:
         face_cells[below] = np.stack([north, south], axis=1)
         face_centers[below] = _spherical(edge[r + 1], (j + 0.5) * width)
         face_normals[below] = _spherical(edge[r + 1] + np.pi / 2, (j + 0.5) * width)
+        chord = np.sinc(width / (2 * np.pi))  # mean of cos φ over the arc: the faces of polar cells are strongly bent
+        face_centers[below, :2] *= chord
+        face_normals[below, :2] *= chord
         face_areas[below] = np.sin(edge[r + 1]) * width
+        face_conductances[below] = face_areas[below] / (colatitude[r + 1] - colatitude[r])
+        if counts[r] != counts[r + 1]:
+            # Two fine cells face a coarse one: its flux is (½(ρ₁ + ρ₂) − ρ)/distance, not the slanted differences,
+            # which would be inconsistent. As a symmetric operator that is a weaker link between the two.
+            fine = r if counts[r] > counts[r + 1] else r + 1
+            face_conductances[start[fine] : start[fine + 1] : 2] -= face_conductances[below][0] / 2
         np.add.at(sides_per_cell, north, 1)
         np.add.at(sides_per_cell, south, 1)
 
@@ -182,6 +200,7 @@ def sphere(rings: int) -> Mesh:
         face_centers=face_centers,
         face_normals=face_normals,
         face_areas=face_areas,
+        face_conductances=face_conductances,
         cell_start=cell_start,
         cell_sides=_ring_sides(counts, start, face_start, cell_start),
         ring_cells=counts.astype(np.int32),

@@ -1,8 +1,9 @@
 """What keeps one writer to a file, and what mends the file of a writer that was killed.
 
-A writer holds an advisory lock on ``FILE.lock``; the operating system drops it when the process dies, however it dies,
-so a lock file that nobody holds is a leftover. HDF5 marks a file that is open for writing in its superblock and
-refuses it until the writer has closed it. A killed writer never does; `repair` clears that mark.
+A writer holds an advisory lock on ``FILE.lock``; the operating system drops it when the process dies,
+however it dies, so a lock file that nobody holds is a leftover. HDF5 marks a file that is open for writing
+in its superblock and refuses it until the writer has closed it. A killed writer never does; `repair` clears
+that mark.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-SUPERBLOCK = struct.Struct("<8sBBBBQQQQI")  # signature, version, sizes of offset and length, flags, 4 addresses, checksum
+SUPERBLOCK = struct.Struct(
+    "<8sBBBBQQQQI"
+)  # signature, version, sizes of offset and length, flags, 4 addresses, checksum
 PATIENCE = 0.5  # seconds: a reader that probes the lock or repairs holds it for milliseconds
 
 
@@ -62,6 +65,10 @@ class Lock:
         lock.close()
         return None
 
+    @property
+    def released(self) -> bool:
+        return self._lock.closed
+
     def release(self) -> None:
         """Give the right back. A second call does nothing."""
         if not self._lock.closed:
@@ -84,9 +91,10 @@ def holder(path: Path) -> str | None:
 def repair(path: Path) -> None:
     """Mend the superblock of a file whose writer was killed; 48 bytes change, and nothing else.
 
-    The caller holds the `Lock`, or nobody does. Clears the consistency flags and raises the end-of-file mark to the
-    file's size: the writer's last flush left the tree sound (SWMR), but not these. A sound file is left untouched.
-    Raises FileError if the file is not HDF5, or is shorter than it was when it was closed.
+    The caller holds the `Lock`, or nobody does. Clears the consistency flags and raises the end-of-file
+    mark to the file's size: the writer's last flush left the tree sound (SWMR), but not these. A sound file
+    is left untouched. Raises FileError if the file is not HDF5, or is shorter than it was when it was
+    closed.
     """
     with open(path, "r+b") as file:
         superblock = _superblock(path, file)
@@ -151,7 +159,9 @@ def _superblock(path: Path, file: BinaryIO) -> tuple:
         raise FileError(f"{path}: not an HDF5 file")
     superblock = SUPERBLOCK.unpack(head)
     if superblock[1] != 3 or superblock[2:4] != (8, 8):
-        raise FileError(f"{path}: not a run file of this package (HDF5 superblock version {superblock[1]}, expected 3)")
+        raise FileError(
+            f"{path}: not a run file of this package (HDF5 superblock version {superblock[1]}, expected 3)"
+        )
     return superblock
 
 

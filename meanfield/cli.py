@@ -1,0 +1,219 @@
+"""The command ``meanfield``: reads arguments, calls one function, returns an exit status.
+
+0 done; 2 bad input (one line on stderr); 3 the state became non-finite; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
+
+from meanfield import __version__, cli_commands
+
+_BAD_INPUT = 2
+_INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
+_EPILOG = """\
+CASE is the path of a case file or the name of a shipped case (`meanfield cases` lists them).
+Exit status: 0 done, 2 bad input, 3 non-finite state, 130 interrupted (`meanfield resume` goes on).
+
+first steps:
+  meanfield cases
+  meanfield run uniform -o first.h5
+  meanfield plot first.h5
+"""
+
+
+class CommandError(Exception):
+    """Arguments that cannot be followed. Its message is one line."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Instead of printing the usage and leaving: the one line is printed by ``main``."""
+        raise CommandError(f"{message}; usage: {self.usage or self.prog + ' COMMAND ...'}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; ``argv`` defaults to the process's arguments. Returns the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _dispatch(arguments)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return _refuse("interrupted", _INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has gone; at exit Python flushes stdout once more, so let it flush to nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _BROKEN_PIPE
+    except CommandError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        if error.filename is None:  # not about a file that the user named
+            raise
+        return _refuse(f"{error.filename}: {error.strerror}")
+    except Exception as error:
+        if not isinstance(error, _errors_of_users()):
+            raise
+        return _refuse(str(error))
+
+
+def _refuse(message: str, status: int = _BAD_INPUT) -> int:
+    print(f"meanfield: {message}", file=sys.stderr)
+    return status
+
+
+def _errors_of_users() -> tuple[type[Exception], ...]:
+    from meanfield.case import CaseError
+    from solvers.output import FileError
+
+    return CaseError, FileError
+
+
+def _dispatch(argv: list[str]) -> int:
+    parser, commands = _parsers()
+    if argv and not argv[0].startswith("-") and argv[0] not in commands:
+        raise CommandError(f"{argv[0]}: no such command{_nearest(argv[0], commands)}")
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:
+        known = sorted(set(re.findall(r"--[a-z]+", commands.get(options.name, parser).format_help())))
+        raise CommandError(f"{unknown[0]}: unexpected argument{_nearest(unknown[0], known)}")
+    if options.name is None:
+        parser.print_help()
+        return 0
+    options.command = shlex.join(["meanfield", *argv])
+    handler: Callable[[argparse.Namespace], int] = options.handler
+    return handler(options)
+
+
+def _nearest(word: str, choices: Iterable[str]) -> str:
+    known = list(choices)
+    near = difflib.get_close_matches(word.lower(), known, n=1)
+    return f'; did you mean "{near[0]}"?' if near else f"; expected one of {', '.join(known)}"
+
+
+def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
+    """The parser, and that of each command by name."""
+    parser = _Parser(
+        prog="meanfield",
+        description="Mean-field theory of Transformers: a token density moved by self-attention.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"meanfield {__version__}")
+    group = parser.add_subparsers(title="commands", metavar="COMMAND", dest="name")
+    commands: dict[str, _Parser] = {}
+    for name, (handler, summary, usage, arguments) in _COMMANDS.items():
+        command = group.add_parser(
+            name, help=summary, description=summary, usage=f"meanfield {name} {usage}", allow_abbrev=False
+        )
+        command.set_defaults(handler=handler)
+        for add in arguments:
+            add(command)
+        commands[name] = command
+    return parser, commands
+
+
+def _case(parser: _Parser) -> None:
+    parser.add_argument("case", metavar="CASE", help="a case file, or the name of a shipped case")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        dest="overrides",
+        help="override keys of the case, for example attention.beta=4; stands after CASE (default: none)",
+    )
+
+
+def _file(parser: _Parser) -> None:
+    parser.add_argument("file", metavar="FILE.h5", help="a file that `meanfield run` has written")
+
+
+def _quiet(parser: _Parser) -> None:
+    parser.add_argument(
+        "--quiet", action="store_true", help="no progress (default: a bar, or lines in a log)"
+    )
+
+
+def _run_options(parser: _Parser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the case's name with .h5, here")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace an existing FILE.h5 (default: refuse)"
+    )
+
+
+def _until(parser: _Parser) -> None:
+    parser.add_argument("--until", metavar="TIME", type=_time, help="where to stop (default: the case's end)")
+
+
+def _time(text: str) -> float:
+    try:
+        time = float(text)
+    except ValueError:
+        time = math.nan
+    if not 0 < time < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number > 0")
+    return time
+
+
+def _json(parser: _Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON (default: text)")
+
+
+def _figure(parser: _Parser) -> None:
+    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="default: FILE with .png")
+
+
+_Add = Callable[[_Parser], None]
+_Command = tuple[Callable[[argparse.Namespace], int], str, str, tuple[_Add, ...]]
+_SET = "[--set KEY=VALUE ...]"
+_COMMANDS: dict[str, _Command] = {
+    "run": (
+        cli_commands.run,
+        "solve a case and write an HDF5 file",
+        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--quiet]",
+        (_case, _run_options, _quiet),
+    ),
+    "resume": (
+        cli_commands.resume,
+        "go on from the last checkpoint of a run",
+        "FILE.h5 [--until TIME] [--quiet]",
+        (_file, _until, _quiet),
+    ),
+    "info": (
+        cli_commands.info,
+        "describe a running, killed or finished run",
+        "FILE.h5 [--json]",
+        (_file, _json),
+    ),
+    "plot": (
+        cli_commands.plot,
+        "draw snapshots and diagnostics over time",
+        "FILE.h5 [-o FIGURE.png]",
+        (_file, _figure),
+    ),
+    "check": (
+        cli_commands.check,
+        "validate a case; print it resolved, with cells, memory and steps",
+        f"CASE {_SET}",
+        (_case,),
+    ),
+    "cases": (cli_commands.cases, "list the shipped cases", "", ()),
+    "schema": (cli_commands.schema, "print the JSON Schema of a case file, for editors", "", ()),
+    "stability": (
+        cli_commands.stability,
+        "growth rate of each mode about the uniform density, and the critical noise",
+        f"CASE {_SET}",
+        (_case,),
+    ),
+}

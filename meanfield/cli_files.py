@@ -1,0 +1,37 @@
+"""Files that a command is about to read or write: refused before anything is computed."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from solvers.output import FileError
+
+
+def output_for(name_or_path: str) -> str:
+    """The default output of a case: its name with .h5, in the current folder."""
+    return Path(name_or_path).name.removesuffix(".toml") + ".h5"
+
+
+def require_readable(path: str) -> None:
+    """Raise OSError, which names the file, unless it can be opened."""
+    with open(path, "rb"):
+        pass
+
+
+def require_writable(path: str, case: str, overwrite: bool) -> None:
+    """Raise FileError unless a run of ``case`` may create or replace ``path``. Nothing is left behind."""
+    target = Path(path)
+    if target.is_dir():
+        raise FileError(f"{path}: is a folder; expected a file to write")
+    if target.exists() and not overwrite:
+        raise FileError(f"{path}: exists already; --overwrite replaces it, -o writes elsewhere")
+    if target.exists() and Path(case).exists() and target.samefile(case):
+        raise FileError(f"{path}: is the case itself; -o writes elsewhere")
+    if not target.parent.is_dir():
+        raise FileError(f"{path}: the folder {target.parent} does not exist")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):  # permissions do not tell all (root)
+            pass
+    except OSError as error:
+        raise FileError(f"{path}: the folder {target.parent} cannot be written: {error.strerror}") from None

@@ -1,0 +1,54 @@
+"""What a case will cost, estimated without building its mesh."""
+
+from __future__ import annotations
+
+import math
+
+from meanfield.case import Case, to_toml
+
+_BYTES_PER_CELL = 400  # of memory: the budget of a run, fields and mesh together
+
+
+def estimate(case: Case) -> str:
+    """The resolved case, then its cost as comments: the whole is a case file again."""
+    cells, width = cells_and_width(case)
+    snapshots = _snapshots(case)
+    # Each step moves a token by at most cfl·width; noise is implicit and adds none.
+    steps = case.time.end * case.attention.speed_bound / (case.time.cfl * width)
+    lines = [
+        f"cells         {cells}",
+        f"cell width    {width:.4g} (mean)",
+        f"memory        about {_bytes(_BYTES_PER_CELL * cells)}",
+        f"file          at most about {_bytes(8 * cells * snapshots)} for {snapshots} snapshots",
+        f"time steps    at most about {steps:.2g}",
+    ]
+    return to_toml(case) + "\n" + "\n".join(f"# {line}" for line in lines)
+
+
+def cells_and_width(case: Case) -> tuple[int, float]:
+    """Number of cells, and the mean cell width: square root of the mean area, on a curve the mean length."""
+    if case.domain.manifold == "circle":
+        return case.domain.resolution, 2 * math.pi / case.domain.resolution
+    from solvers.mesh import _ring_cells
+
+    cells = int(_ring_cells(case.domain.resolution).sum())
+    return cells, math.sqrt(4 * math.pi / cells)
+
+
+def _snapshots(case: Case) -> int:
+    """Snapshots of the whole run, the first state included."""
+    output = case.output
+    if output.times is not None:
+        return len(output.times)
+    if output.every is not None:
+        return math.floor(case.time.end / output.every) + 1
+    assert output.snapshots is not None  # of the three, a parsed case has exactly one
+    return output.snapshots + 1
+
+
+def _bytes(count: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

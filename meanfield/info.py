@@ -1,0 +1,139 @@
+"""What a run file tells of its run: running, killed, interrupted, failed or finished, and what to do next."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from solvers.output import Run, read
+
+
+def describe(path: str | Path) -> dict[str, Any]:
+    """What there is to know of a run file, as plain values for people and programs; None if unknown.
+
+    ``state`` is running, killed, interrupted, finished or failed; ``next`` says what to do. Times are model
+    time, ``wall_time`` is seconds. Raises solvers.output.FileError for a file that cannot be read.
+    """
+    run = read(path)
+    attributes = run.attributes
+    case = tomllib.loads(attributes.get("case", ""))
+    state = _state(run)
+    last = run.snapshots - 1
+    density = run.density(last) if last >= 0 else None
+    return {
+        "path": str(path),
+        "title": case.get("title"),
+        "state": state,
+        "stop_reason": attributes["stop_reason"],
+        "message": attributes["message"],
+        "writer": run.writer,
+        "next": _next(state, path),
+        "manifold": run.manifold,
+        "resolution": run.resolution,
+        "cells": run.cells,
+        "beta": case.get("attention", {}).get("beta"),
+        "normalization": case.get("attention", {}).get("normalization"),
+        "noise": case.get("stabilizers", {}).get("noise"),
+        "initial": case.get("initial", {}).get("kind"),
+        "snapshots": run.snapshots,
+        "samples": len(run.sample_times),
+        "first_time": float(run.times[0]) if last >= 0 else None,
+        "last_time": float(run.times[-1]) if last >= 0 else None,
+        "end_time": case.get("time", {}).get("end"),
+        "wall_time": attributes["wall_time"],
+        "mass_drift": _mass_drift(run),
+        "minimum_density": None if density is None else float(density.min()),
+        "maximum_density": None if density is None else float(density.max()),
+        "clusters": _last(run, "clusters"),
+        "start": attributes.get("start"),
+        "versions": attributes.get("versions"),
+        "schema_version": attributes["schema_version"],
+        "file_size": Path(path).stat().st_size,
+    }
+
+
+def format_text(facts: dict[str, Any]) -> str:
+    """``describe``'s facts in about ten lines for people."""
+    return "\n".join(f"{name:9} {text}" for name, text in _lines(facts) if text)
+
+
+def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    drift, low, high = facts["mass_drift"], facts["minimum_density"], facts["maximum_density"]
+    mass = "" if drift is None else f"drifted by at most {drift:.1e}"
+    return [
+        ("file", f"{facts['path']}, {_size(facts['file_size'])}"),
+        ("title", facts["title"] or ""),
+        ("state", _state_text(facts)),
+        ("domain", f"{facts['manifold']}, resolution {facts['resolution']}, {facts['cells']} cells"),
+        ("physics", _physics(facts)),
+        ("time", _time(facts)),
+        ("stored", f"{facts['snapshots']} snapshots, {facts['samples']} samples of the diagnostics"),
+        ("mass", mass),
+        ("density", "" if low is None else f"{low:.3g} to {high:.3g} in the last snapshot"),
+        ("clusters", "" if facts["clusters"] is None else f"{facts['clusters']:g} at the end"),
+        ("versions", facts["versions"] or ""),
+        ("next", facts["next"]),
+    ]
+
+
+def _state(run: Run) -> str:
+    stop: str = run.attributes["stop_reason"]
+    return "killed" if stop == "running" and run.writer is None else stop
+
+
+def _next(state: str, path: str | Path) -> str:
+    return {
+        "running": f"wait, or look at it meanwhile: meanfield plot {path}",
+        "killed": f"go on from the last checkpoint: meanfield resume {path}",
+        "interrupted": f"go on from the last checkpoint: meanfield resume {path}",
+        "finished": f"look at it: meanfield plot {path}",
+        "failed": f"see how it came to this: meanfield plot {path}",
+    }[state]
+
+
+def _state_text(facts: dict[str, Any]) -> str:
+    detail = {
+        "running": f"by {facts['writer']}",
+        "killed": "nobody writes it any more; it is good up to its last snapshot",
+    }.get(facts["state"], facts["message"])
+    return f"{facts['state']}: {detail}" if detail else facts["state"]
+
+
+def _physics(facts: dict[str, Any]) -> str:
+    texts = [
+        "" if facts["beta"] is None else f"β = {facts['beta']:g}",
+        facts["normalization"] or "",
+        f"noise {facts['noise']:g}" if facts["noise"] else "",
+        f"from {facts['initial']}" if facts["initial"] else "",
+    ]
+    return ", ".join(text for text in texts if text)
+
+
+def _time(facts: dict[str, Any]) -> str:
+    if facts["last_time"] is None:
+        return "no snapshot yet"
+    end = "" if facts["end_time"] is None else f" of {facts['end_time']:g}"
+    wall = (
+        f", in {facts['wall_time']:.1f} s" if facts["wall_time"] else ""
+    )  # 0 until a run has stopped by itself
+    return f"{facts['last_time']:g}{end}{wall}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
+
+
+def _mass_drift(run: Run) -> float | None:
+    """The largest departure from the first mass, by the diagnostics, else by the last snapshot."""
+    mass = run.diagnostics.get("mass")
+    if mass is not None and len(mass):
+        return float(abs(mass - mass[0]).max())
+    if run.snapshots == 0:
+        return None
+    return abs(float(run.cell_areas @ (run.density(-1) - run.density(0))))
+
+
+def _last(run: Run, name: str) -> float | None:
+    values = run.diagnostics.get(name)
+    return float(values[-1]) if values is not None and len(values) else None

@@ -1,0 +1,128 @@
+"""Checkpoints: the whole state of a run, from which it goes on exactly; two in rotation, so that one is
+always good.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .repair import FileError, reason
+
+MAGIC = b"MFCHECK1"
+SCALARS = (
+    "scalars"  # name of the entry that holds the scalars, as JSON: exact for every float and any integer
+)
+
+Scalar = int | float | str
+Contents = tuple[dict[str, NDArray], dict[str, Scalar]]
+
+
+class Checkpoints:
+    """The checkpoints of the run file ``path``: ``path.checkpoint-0`` and ``-1`` beside it.
+
+    A checkpoint is a magic word, the SHA-256 of the rest, and an .npz archive.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._slots = [self.path.with_name(f"{self.path.name}.checkpoint-{i}") for i in (0, 1)]
+
+    def write(self, arrays: Mapping[str, NDArray], scalars: Mapping[str, Scalar]) -> None:
+        """Write a new checkpoint in place of the older one, so that it is on the disk when this returns.
+
+        Raises ValueError for a state that is not finite or cannot be stored exactly, FileError if writing
+        fails; the checkpoints that were there are still there then.
+        """
+        for name, array in arrays.items():
+            _check(name, array)
+        for name, value in scalars.items():
+            if type(value) not in (int, float, str) or (type(value) is float and not math.isfinite(value)):
+                raise ValueError(f"checkpoint: {name} = {value!r}, expected a finite int or float, or a str")
+        valid = [(contents[1]["sequence"], slot) for slot in self._slots if (contents := _load(slot))]
+        sequence, latest = max(valid, default=(0, self._slots[1]))
+        target = self._slots[1 - self._slots.index(latest)]
+        text = json.dumps({"sequence": int(sequence) + 1, "scalars": dict(scalars)}, allow_nan=False)
+        archive = io.BytesIO()
+        # savez's own parameters would swallow arrays named like them, hence the prefix
+        entries: dict[str, Any] = {
+            SCALARS: text,
+            **{f"array.{name}": array for name, array in arrays.items()},
+        }
+        np.savez(archive, **entries)
+        payload = archive.getvalue()
+        try:
+            _replace(target, MAGIC + hashlib.sha256(payload).digest() + payload)
+        except OSError as error:
+            raise FileError(f"{target}: cannot write the checkpoint: {reason(error)}") from error
+
+    def read(self) -> Contents:
+        """(arrays, scalars) of the latest whole checkpoint. Raises FileError if there is none."""
+        valid = [contents for slot in self._slots if (contents := _load(slot))]
+        if not valid:
+            raise FileError(f"{self.path}: no valid checkpoint beside it, cannot go on from it")
+        arrays, head = max(valid, key=lambda contents: contents[1]["sequence"])
+        return arrays, head["scalars"]
+
+    def remove(self) -> None:
+        """Remove both, and what a killed process left of a third. FileError if they cannot be removed."""
+        try:
+            for slot in self._slots:
+                slot.unlink(missing_ok=True)
+                _temporary(slot).unlink(missing_ok=True)
+        except OSError as error:
+            raise FileError(f"{self.path}: cannot remove its checkpoints: {reason(error)}") from error
+
+
+def _load(slot: Path) -> tuple[dict[str, NDArray], dict[str, Any]] | None:
+    """(arrays, {"sequence", "scalars"}), or None if the slot is empty or torn."""
+    try:
+        data = slot.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise FileError(f"{slot}: cannot read the checkpoint: {reason(error)}") from error
+    head, payload = data[: len(MAGIC) + 32], data[len(MAGIC) + 32 :]
+    if head != MAGIC + hashlib.sha256(payload).digest():
+        return None
+    with np.load(io.BytesIO(payload), allow_pickle=False) as archive:
+        arrays = {name.removeprefix("array."): archive[name] for name in archive.files if name != SCALARS}
+        return arrays, json.loads(str(archive[SCALARS]))
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Put ``data`` in the place of ``target`` so that a crash at any moment leaves the old or the new one."""
+    temporary = _temporary(target)
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself
+    finally:
+        os.close(folder)
+
+
+def _temporary(slot: Path) -> Path:
+    return slot.with_name(slot.name + ".new")
+
+
+def _check(name: str, array: NDArray) -> None:
+    if array.dtype.kind not in "biufc":
+        raise ValueError(f"checkpoint: {name} of type {array.dtype}, expected numbers")
+    if not np.isfinite(array).all():
+        raise ValueError(f"checkpoint: {name} is not finite")

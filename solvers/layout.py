@@ -1,0 +1,216 @@
+"""The layout of a run file: netCDF-4's, with named dimensions as HDF5 dimension scales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .mesh import Mesh
+from .reading import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    import h5py
+
+Attribute = str | int | float | Sequence[int] | Sequence[float]
+STOP_REASONS = ("running", "finished", "interrupted", "failed")
+CHANGING = {
+    "stop_reason": 32,
+    "message": 1000,
+}  # bytes; text of fixed length can be overwritten under readers
+RESERVED = ("schema_version", "manifold", "resolution")
+CHUNK_BYTES = 8192  # of a diagnostics column: small, for a chunk is rewritten as it fills
+
+
+@dataclass(frozen=True)
+class Column:
+    """One diagnostic under /diagnostics: a number a sample, or an array with named dimensions.
+
+    dims   (name, length) of each dimension after the sample, e.g. (("degree", 9),)
+    units  in the notation of UDUNITS, "1" where there are none
+    """
+
+    name: str
+    dims: tuple[tuple[str, int], ...] = ()
+    units: str = "1"
+    long_name: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(length for _, length in self.dims)
+
+
+def lay_out(file: h5py.File, mesh: Mesh, columns: Sequence[Column]) -> None:
+    """Create every dataset of the file, those over time empty. ValueError for contradictory columns."""
+    per_size = {1: "rad", 2: "sr"}[mesh.dimension]
+    _dataset(file, "time", ("time",), np.empty(0), "1", "model time")
+    scales = {"time": _scale(file["time"], "time")}
+    for name, length in (("cell", mesh.cells), ("d", mesh.centers.shape[1]), ("ring", len(mesh.ring_cells))):
+        scales[name] = _dimension(file, name, length)
+    if len(mesh.ring_edges):
+        _dataset(
+            file, "ring_edge", ("ring_edge",), mesh.ring_edges, "rad", "polar angle between rings of latitude"
+        )
+        scales["ring_edge"] = _scale(file["ring_edge"], "ring_edge")
+    density = file.create_dataset(
+        "density",
+        shape=(0, mesh.cells),
+        maxshape=(None, mesh.cells),
+        chunks=(1, mesh.cells),
+        dtype=np.float64,
+        shuffle=True,
+        compression="gzip",
+        compression_opts=1,  # 4 to 9 save nothing more on densities
+    )
+    _describe(density, ("time", "cell"), f"{per_size}-1", "density of tokens with respect to surface area")
+    _dataset(file, "cell_center", ("cell", "d"), mesh.centers, "1", "centroid of each cell, on the manifold")
+    _dataset(file, "cell_area", ("cell",), mesh.volumes, per_size, "length or area of each cell")
+    _dataset(file, "ring_cells", ("ring",), mesh.ring_cells, "1", "cells in each ring, from north to south")
+    _attach(file, scales)
+    _lay_out_diagnostics(file.create_group("diagnostics"), columns)
+
+
+def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column]) -> None:
+    import h5py
+
+    lengths: dict[str, int | None] = {"sample": None}
+    taken = {"time", "sample"}
+    for column in columns:
+        if column.name in taken:
+            raise ValueError(f"column {column.name!r} occurs twice, or has a reserved name (time, sample)")
+        taken.add(column.name)
+        for name, length in column.dims:
+            if lengths.setdefault(name, length) != length:
+                raise ValueError(
+                    f"column {column.name!r}: dimension {name!r} has lengths {lengths[name]} and {length}"
+                )
+    if clash := taken & (lengths.keys() - {"sample"}):
+        raise ValueError(f"{sorted(clash)} cannot be both columns and dimensions")
+    scales = {name: _dimension(group, name, length) for name, length in lengths.items()}
+    for column in (Column("time", long_name="model time"), *columns):
+        _dataset(
+            group,
+            column.name,
+            ("sample", *(name for name, _ in column.dims)),
+            np.empty((0, *column.shape)),
+            column.units,
+            column.long_name or column.name,
+        )
+    _attach(group, scales)
+    group.attrs["columns"] = np.array([column.name for column in columns], dtype=h5py.string_dtype())
+
+
+def _dataset(
+    group: h5py.Group, name: str, dims: Sequence[str], values: NDArray, units: str, long_name: str
+) -> None:
+    """Store ``values``; if there are none yet, in a dataset that grows along its first dimension."""
+    if len(values):
+        dataset = group.create_dataset(name, data=values)
+    else:
+        row = int(np.prod(values.shape[1:]))
+        dataset = group.create_dataset(
+            name,
+            shape=values.shape,
+            maxshape=(None, *values.shape[1:]),
+            chunks=(max(CHUNK_BYTES // (8 * row), 1), *values.shape[1:]),
+            dtype=np.float64,
+            fillvalue=np.nan,
+        )
+    _describe(dataset, dims, units, long_name)
+
+
+def _describe(dataset: h5py.Dataset, dims: Sequence[str], units: str, long_name: str) -> None:
+    dataset.attrs["units"] = units
+    dataset.attrs["long_name"] = long_name
+    for axis, name in enumerate(dims):
+        dataset.dims[axis].label = name
+
+
+def _scale(dataset: h5py.Dataset, name: str) -> h5py.Dataset:
+    dataset.make_scale(name)
+    return dataset
+
+
+def _dimension(group: h5py.Group, name: str, length: int | None) -> h5py.Dataset:
+    """A netCDF dimension without coordinates: an empty scale that says so. Length None: it grows."""
+    scale = group.create_dataset(
+        name,
+        shape=(length or 0,),
+        maxshape=(length,),
+        chunks=(1024,) if length is None else None,
+        dtype=np.int8,
+    )
+    return _scale(scale, f"This is a netCDF dimension but not a netCDF variable. {length or 0:9d}")
+
+
+def _attach(group: h5py.Group, scales: Mapping[str, h5py.Dataset]) -> None:
+    """Join each dataset's labelled dimensions to their scales."""
+    for dataset in group.values():
+        for dimension in dataset.dims if dataset.name.split("/")[-1] not in scales else ():
+            dimension.attach_scale(scales[dimension.label])
+
+
+def root_attributes(mesh: Mesh, attributes: Mapping[str, Attribute]) -> dict[str, Any]:
+    """``attributes`` and those that every file has."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "manifold": mesh.manifold,
+        "resolution": len(mesh.ring_cells) if mesh.manifold == "sphere" else mesh.cells,
+        "stop_reason": "running",
+        "message": "",
+        "wall_time": 0.0,
+        **attributes,
+    }
+
+
+def check_attributes(attributes: Mapping[str, Attribute]) -> None:
+    """ValueError for a reserved name, or a value that is neither text nor numbers."""
+    for name, value in attributes.items():
+        if name in RESERVED:
+            raise ValueError(f"attribute {name} is reserved")
+        if not isinstance(value, str) and np.asarray(value).dtype.kind not in "iuf":
+            raise ValueError(f"attribute {name}: {value!r}, expected text, a number or a list of numbers")
+        _check_stop_reason(name, value)
+
+
+def create_attributes(file: h5py.File, attributes: Mapping[str, Any]) -> None:
+    """Create attributes, or replace them by such of another type or length."""
+    import h5py
+
+    for name, value in attributes.items():
+        if name in CHANGING:
+            dtype = h5py.string_dtype("utf-8", CHANGING[name])
+            file.attrs.create(name, _text_of_fixed_length(name, value), dtype=dtype)
+        else:
+            file.attrs[name] = value
+
+
+def overwrite_attributes(file: h5py.File, attributes: Mapping[str, Attribute]) -> None:
+    """Overwrite in place, all that may be done under the eyes of readers: numbers, and CHANGING texts.
+
+    Raises ValueError for others, and for those that the file does not have.
+    """
+    check_attributes(attributes)
+    for name, value in attributes.items():
+        old = file.attrs.get(name)
+        if name in CHANGING and isinstance(value, str):
+            file.attrs.modify(name, _text_of_fixed_length(name, value))
+        elif (
+            old is None or isinstance(old, str) or isinstance(value, str) or np.shape(old) != np.shape(value)
+        ):
+            raise ValueError(f"attribute {name}: {old!r} cannot become {value!r}, expected the like")
+        else:
+            file.attrs.modify(name, value)
+
+
+def _text_of_fixed_length(name: str, value: str) -> np.bytes_:
+    """UTF-8, cut to the room that there is for ``name``."""
+    return np.bytes_(value.encode()[: CHANGING[name]].decode(errors="ignore").encode())
+
+
+def _check_stop_reason(name: str, value: Any) -> None:
+    if name == "stop_reason" and value not in STOP_REASONS:
+        raise ValueError(f"stop_reason: {value!r}, expected one of {', '.join(STOP_REASONS)}")

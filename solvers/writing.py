@@ -1,0 +1,82 @@
+"""Opening run files for writing, and leaving them without harm when a write fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .layout import Attribute, Column, create_attributes, lay_out, root_attributes
+from .mesh import Mesh
+from .repair import FileError, reason
+
+if TYPE_CHECKING:
+    import h5py
+
+VERSION = ("v110", "v110")  # the oldest format with SWMR: what older readers can still open
+
+
+def open_shared(path: Path) -> h5py.File:
+    """Open for writing, readable by others meanwhile. The lock is ours: SWMR drops HDF5's own."""
+    import h5py
+
+    file = h5py.File(path, "r+", libver=VERSION, locking=False)
+    file.swmr_mode = True
+    return file
+
+
+def image(columns: Sequence[Column], mesh: Mesh, attributes: Mapping[str, Attribute]) -> bytes:
+    """The bytes of a new run file, laid out in memory so that no failing disk meets HDF5 meanwhile."""
+    import h5py
+
+    with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+        lay_out(file, mesh, columns)
+        create_attributes(file, root_attributes(mesh, attributes))
+        file.flush()
+        return file.id.get_file_image()
+
+
+def discard(file: h5py.File) -> None:
+    """Close without writing: HDF5's cache goes to /dev/null, and the file keeps its last good state.
+
+    An ordinary close would try again what failed, fail again, and crash the process at its end.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, file.id.get_vfd_handle())
+    os.close(null)
+    file.close()
+
+
+@contextmanager
+def replacement(path: Path) -> Iterator[Path]:
+    """The name of a file to write, which takes the place of ``path`` if all goes well, and else vanishes."""
+    new = path.with_name(path.name + ".new")
+    try:
+        yield new
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def replace_attributes(path: Path, attributes: Mapping[str, Attribute]) -> None:
+    """Set attributes of any kind in a copy of the file, and put the copy in its place."""
+    import h5py
+
+    with replacement(path) as new:
+        shutil.copy(path, new)
+        with open(new, "ab") as room:  # a full disk is met here; HDF5 cuts off what it does not need
+            room.write(bytes(2**20 + sum(len(str(value)) for value in attributes.values())))
+        with h5py.File(new, "r+", libver=VERSION, locking=False) as file:
+            create_attributes(file, attributes)
+
+
+@contextmanager
+def disk_errors(path: Path, what: str) -> Iterator[None]:
+    """Turn what the system and HDF5 raise into a FileError of one line."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:  # h5py has RuntimeError for a failing flush
+        raise FileError(f"{path}: {what}: {reason(error)}") from error

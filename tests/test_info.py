@@ -1,0 +1,153 @@
+"""`info` tells the truth about a running, killed, interrupted, failed and finished file."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from meanfield.info import describe, format_text
+from solvers.mesh import circle
+from solvers.output import Column, FileError, RunFile
+
+CASE = """
+title = "Two clusters"
+[domain]
+manifold = "circle"
+resolution = 16
+[attention]
+beta = 9.0
+normalization = "softmax"
+[stabilizers]
+noise = 0.25
+[initial]
+kind = "perturbed"
+[time]
+end = 5.0
+"""
+MESH = circle(16)
+
+
+def create(path):
+    return RunFile.create(
+        path, MESH, [Column("mass"), Column("clusters")], {"case": CASE, "versions": "meanfield 1.2.3"}
+    )
+
+
+def write(file):
+    for k in range(3):
+        file.write_sample(k, {"mass": 1 - k * 1e-13, "clusters": 5 - k})
+        file.write_snapshot(k, np.linspace(0.5, 2, 16) + k)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.h5"
+
+
+def test_finished(path):
+    with create(path) as file:
+        write(file)
+        file.close(wall_time=12.5)
+    facts = describe(path)
+    expected = {
+        "title": "Two clusters",
+        "state": "finished",
+        "manifold": "circle",
+        "resolution": 16,
+        "cells": 16,
+        "beta": 9.0,
+        "noise": 0.25,
+        "snapshots": 3,
+        "samples": 3,
+        "first_time": 0.0,
+        "last_time": 2.0,
+        "end_time": 5.0,
+        "wall_time": 12.5,
+        "minimum_density": 2.5,
+        "maximum_density": 4.0,
+        "clusters": 3.0,
+        "versions": "meanfield 1.2.3",
+        "writer": None,
+        "file_size": path.stat().st_size,
+    }
+    assert {name: facts[name] for name in expected} == expected
+    assert facts["mass_drift"] == pytest.approx(2e-13, rel=1e-3)  # 1 - 2e-13 is rounded to 1e-16
+    assert json.loads(json.dumps(facts)) == facts
+    assert format_text(facts) == "\n".join(
+        [
+            f"file      {path}, {facts['file_size'] / 1e3:.1f} kB",
+            "title     Two clusters",
+            "state     finished",
+            "domain    circle, resolution 16, 16 cells",
+            "physics   β = 9, softmax, noise 0.25, from perturbed",
+            "time      2 of 5, in 12.5 s",
+            "stored    3 snapshots, 3 samples of the diagnostics",
+            "mass      drifted by at most 2.0e-13",
+            "density   2.5 to 4 in the last snapshot",
+            "clusters  3 at the end",
+            "versions  meanfield 1.2.3",
+            f"next      look at it: meanfield plot {path}",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "line"),
+    [
+        ("interrupted", "by Ctrl-C", "go on from the last checkpoint: meanfield resume"),
+        ("failed", "density not finite at t = 2.1", "see how it came to this: meanfield plot"),
+    ],
+)
+def test_stopped(path, reason, message, line):
+    with create(path) as file:
+        write(file)
+        file.close(stop_reason=reason, message=message)
+    text = format_text(describe(path))
+    assert f"state     {reason}: {message}\n" in text
+    assert f"next      {line} {path}" in text
+
+
+def test_running_then_killed(path):
+    code = """
+import sys, time
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from test_info import create, write
+file = create(Path(sys.argv[1]))
+write(file)
+print(flush=True)
+time.sleep(60)
+"""
+    command = [sys.executable, "-c", code, str(path), str(__file__).rsplit("/", 1)[0]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        running = describe(path)
+        process.kill()
+    assert (running["state"], running["last_time"]) == ("running", 2.0)
+    assert f"state     running: by process {process.pid} on " in format_text(running)
+    killed = describe(path)
+    assert killed["state"] == "killed"
+    assert f"meanfield resume {path}" in format_text(killed)
+    for name in ("snapshots", "samples", "mass_drift", "minimum_density"):
+        assert killed[name] == running[name]
+
+
+def test_little_to_tell(path):
+    """A file without snapshots, case or diagnostics, as a user of `solvers` alone may write one."""
+    with RunFile.create(path, MESH) as file:
+        assert describe(path)["state"] == "running"
+        file.close()
+    facts = describe(path)
+    assert (facts["title"], facts["last_time"], facts["mass_drift"], facts["clusters"]) == (None,) * 4
+    assert "time      no snapshot yet" in format_text(facts)
+    with RunFile.append(path) as file:
+        file.write_snapshot(0.0, np.ones(16))
+        file.write_snapshot(1.0, np.full(16, 1.5))
+    assert describe(path)["mass_drift"] == pytest.approx(np.pi, rel=1e-15)
+
+
+def test_no_run_file(path):
+    with pytest.raises(FileError, match="No such file"):
+        describe(path)

@@ -1,0 +1,342 @@
+"""Figures: the map is exact and keeps areas, what is chosen and marked is right, the page has room for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from meanfield.plot_circle import merged, time_edges
+from meanfield.plot_sphere import cell_angles, hammer, hammer_inverse, peaks, pixel_cells, sphere_cells
+from meanfield.plot_story import Scale, Story, snapshots_chosen
+from meanfield.plots import DPI, STYLE, compose, draw, plot
+from solvers.mesh import Mesh, circle, sphere
+from solvers.output import Column, FileError, RunFile
+
+MASSES = np.array([0.5, 0.3, 0.2])
+BLOBS = {
+    "sphere": np.array([[0.6, 0.0, 0.8], [-0.8, 0.6, 0.0], [0.0, -0.96, -0.28]]),
+    "circle": np.array([[1.0, 0.0], [-0.6, 0.8], [0.0, -1.0]]),
+}
+CASE = """title = "A run in a file"
+domain = {manifold = "sphere", resolution = 16}
+attention = {beta = 4, normalization = "unnormalized", rescaled = true, value = [[-1,0,0],[0,-1,0],[0,0,-1]]}
+stabilizers.noise = 0.01
+initial.kind = "uniform"
+time.end = 5.0
+"""
+
+
+def blobs(mesh: Mesh, concentration: float, amount: float) -> np.ndarray:
+    """(cells,) three von Mises–Fisher blobs of the given share of the mass, the rest uniform."""
+    bumps = np.exp(concentration * (mesh.centers @ BLOBS[mesh.manifold].T - 1))
+    bumps /= mesh.volumes @ bumps
+    return (1 - amount) / mesh.volume + amount * bumps @ MASSES
+
+
+def story(mesh: Mesh, times: np.ndarray, **changes: object) -> Story:
+    """Three blobs that grow and sharpen until half the time, with every diagnostic made up but plausible."""
+    progress = np.minimum(2 * np.arange(len(times)) / max(len(times) - 1, 1), 1)
+    power = 1e-6 ** (1 - progress)[:, None] * 10.0 ** -np.arange(13)
+    diagnostics = {
+        "time": times,
+        "entropy": progress**2,
+        "energy": progress**3,
+        "speed": 1e-3 * (1.1 - progress),
+        "clusters": np.where(progress < 1, 0.0, 3.0),
+        "power": power,
+    }
+    return replace(
+        Story(
+            title="Three blobs that grow and sharpen",
+            manifold=mesh.manifold,
+            ring_cells=mesh.ring_cells,
+            beta=9.0,
+            noise=0.0,
+            attention="softmax attention",
+            times=times,
+            density=lambda k: blobs(mesh, 4 * 50 ** progress[k], progress[k]),
+            diagnostics=diagnostics,
+            growth=0.5 - 0.1 * np.abs(np.arange(13) - 3),
+        ),
+        **changes,
+    )
+
+
+LINEAR, LOG = np.linspace(0, 10, 41), np.concatenate([[0], np.geomspace(1e-3, 10, 40)])
+STORIES = {
+    "sphere": lambda: story(sphere(24), LINEAR),
+    "sphere, log time": lambda: story(sphere(24), LOG, state="running at t = 10 of 2000"),
+    "sphere, one snapshot": lambda: story(sphere(24), np.zeros(1), diagnostics={"time": np.zeros(1)}),
+    "sphere, two snapshots": lambda: story(sphere(24), np.array([0.0, 1.0]), growth=None),
+    "sphere, three panels": lambda: without(story(sphere(24), LINEAR), "entropy", "speed"),
+    "sphere, long title": lambda: story(
+        sphere(24), LINEAR, title="A title much longer than a page is wide " * 9
+    ),
+    "sphere, many peaks": lambda: story(sphere(64), LINEAR, beta=99, density=lambda k: crowd(sphere(64))),
+    "circle": lambda: story(circle(256), LINEAR),
+    "circle, log time": lambda: story(circle(256), LOG),
+    "circle, one snapshot": lambda: story(circle(256), np.zeros(1), diagnostics={}),
+    "circle, one panel": lambda: without(story(circle(256), LINEAR), "entropy", "energy", "speed", "power"),
+    "circle, uniform": lambda: story(circle(256), LINEAR, density=lambda k: np.full(256, 0.5 / np.pi)),
+}
+
+
+def crowd(mesh: Mesh) -> np.ndarray:
+    """(cells,) forty point masses at random places."""
+    rng = np.random.default_rng(2)
+    density = np.zeros(mesh.cells)
+    density[rng.choice(mesh.cells, 40)] = rng.random(40)
+    return density / (mesh.volumes @ density)
+
+
+def without(told: Story, *names: str) -> Story:
+    return replace(told, diagnostics={k: v for k, v in told.diagnostics.items() if k not in names})
+
+
+@pytest.mark.parametrize("rings", [4, 16, 33])
+def test_each_cell_center_is_found_in_its_cell(rings: int) -> None:
+    mesh = sphere(rings)
+    theta, phi, _ = cell_angles(mesh.ring_cells)
+    np.testing.assert_array_equal(sphere_cells(mesh.ring_cells, theta, phi), np.arange(mesh.cells))
+    x, y, z = mesh.centers.T  # the mesh's own centroids, azimuth in (−π, π]
+    np.testing.assert_array_equal(
+        sphere_cells(mesh.ring_cells, np.arccos(z), np.arctan2(y, x)), np.arange(mesh.cells)
+    )
+
+
+def test_cells_are_found_at_the_poles_and_where_azimuth_starts_again() -> None:
+    counts = sphere(8).ring_cells
+    theta, phi = np.array([0.0, np.pi, np.pi / 2 - 1e-9]), np.array([-1e-300, 2 * np.pi, -1e-300])
+    first = np.concatenate([[0], np.cumsum(counts)])
+    found = sphere_cells(counts, theta, phi)
+    assert np.all((first[[0, 7, 3]] <= found) & (found < first[[1, 8, 4]]))
+
+
+def test_cell_areas_are_those_of_the_mesh() -> None:
+    mesh = sphere(20)
+    np.testing.assert_allclose(cell_angles(mesh.ring_cells)[2], mesh.volumes, rtol=1e-13)  # rounding
+
+
+def test_the_map_has_an_inverse() -> None:
+    theta, phi, _ = cell_angles(sphere(32).ring_cells)
+    back = hammer_inverse(*hammer(theta, phi))
+    np.testing.assert_allclose(back[0], theta, atol=1e-7)  # arccos near the poles has half of the digits
+    np.testing.assert_allclose(np.mod(back[1], 2 * np.pi), phi, atol=1e-7)
+    x, y = hammer(np.array([np.pi / 2, 0.0]), np.array([0.5, 0.0]))
+    assert x[0] > 0, "east is on the right"
+    assert y[1] > 0, "north is at the top"
+
+
+def test_pixels_of_a_cell_are_in_proportion_to_its_area() -> None:
+    mesh, columns = sphere(12), 1200
+    cell = pixel_cells(mesh.ring_cells, columns)
+    counts = np.bincount(cell[cell >= 0], minlength=mesh.cells)
+    pixel = 4 * math.sqrt(2) * 2 * math.sqrt(2) / (columns * columns // 2)
+    perimeter = 4 * np.sqrt(mesh.volumes.max() / pixel)  # pixels cut by an edge, in or out by half at random
+    expected = mesh.volumes / pixel
+    assert np.abs(counts - expected).max() < perimeter / 2
+    assert counts.sum() == pytest.approx(
+        4 * np.pi / pixel, rel=1e-3
+    )  # the edge of the map: 1/columns at most
+    assert cell[0, 0] == -1
+    assert cell[len(cell) // 2 - 1, columns // 2] == sphere_cells(
+        mesh.ring_cells, np.array(1.57), np.array(1e-3)
+    )
+
+
+def test_peaks_are_the_blobs_with_their_masses() -> None:
+    mesh = sphere(48)
+    told = story(mesh, LINEAR)
+    polar, azimuth, masses = peaks(told, told.ratio(40))
+    # e^{-11} of a blob lies beyond the distance 1/3, and its cells at that edge count whole or not at all.
+    assert masses == pytest.approx(MASSES, rel=1e-4)
+    found = np.stack(
+        [np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), np.cos(polar)], axis=1
+    )
+    assert np.linalg.norm(found - BLOBS["sphere"], axis=1).max() < 1.5 * mesh.width
+    assert len(peaks(told, told.ratio(0))[2]) == 0
+
+
+def test_a_broad_peak_has_no_second_peak_on_its_flank() -> None:
+    mesh = sphere(48)
+    told = replace(story(mesh, LINEAR), beta=900.0)
+    broad = np.exp(60 * (mesh.centers[:, 2] - 1))
+    assert len(peaks(told, broad / (mesh.volumes @ broad) * 4 * np.pi)[2]) == 1
+
+
+def test_snapshots_are_chosen_where_something_happens() -> None:
+    step = np.where(LINEAR < 7, 0.0, 1.0)
+    told = story(circle(16), LINEAR, diagnostics={"time": LINEAR, "entropy": step})
+    chosen = snapshots_chosen(told, 6)
+    assert chosen[0] == 0
+    assert chosen[-1] == 40
+    assert chosen == sorted(set(chosen))
+    assert len(chosen) == 6
+    assert {27, 28} & set(chosen), f"the step between snapshots 27 and 28 has no snapshot beside it: {chosen}"
+    quiet = snapshots_chosen(replace(told, diagnostics={}), 6)
+    assert quiet == [0, 8, 16, 24, 32, 40]
+    assert snapshots_chosen(replace(told, times=LINEAR[:4]), 6) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("jump", range(1, 9))
+def test_no_snapshot_is_chosen_twice(jump: int) -> None:
+    times = np.arange(9.0)
+    told = story(circle(16), times, diagnostics={"time": times, "entropy": np.where(times < jump, 0.0, 1.0)})
+    chosen = snapshots_chosen(told, 6)
+    assert [chosen[0], chosen[-1], len(set(chosen))] == [0, 8, 6]
+    assert chosen == sorted(chosen)
+
+
+def test_scale_is_logarithmic_for_clusters_and_a_deviation_for_ripples() -> None:
+    assert Scale.of([np.array([0.0, 500.0])]) == Scale(1e-2, 500.0, deviation=False)
+    assert Scale.of([np.array([0.9, 1.2])]) == Scale(pytest.approx(-0.2), pytest.approx(0.2), deviation=True)
+    assert Scale.of([np.array([1.0, 1 + 1e-15])]).high == 1e-9
+    assert Scale.of([np.array([0.0, 500.0])]).values(np.array([0.0, 2.0])) == pytest.approx(
+        [1e-2, 2.0], rel=0
+    )
+
+
+def test_cluster_count_is_the_last_recorded() -> None:
+    told = story(circle(16), LINEAR)
+    assert [told.clusters_at(t) for t in (0.0, 4.9, 5.0, 10.0)] == [0, 0, 3, 3]
+    assert without(told, "clusters").clusters_at(1.0) is None
+
+
+def test_merged_cells_keep_the_mass() -> None:
+    values = np.random.default_rng(0).random(3000)
+    small = merged(values, 720)
+    assert len(small) == 600  # the finest division of 3000 into at most 720
+    assert small.mean() == pytest.approx(values.mean(), rel=1e-14)
+    np.testing.assert_array_equal(merged(values[:500], 720), values[:500])
+
+
+def test_columns_stand_around_their_time() -> None:
+    for log in (False, True):
+        times = np.array([1.0, 2.0, 8.0, 9.0])
+        edges = time_edges(times, log)
+        assert np.all(edges[:-1] <= times)
+        assert np.all(times <= edges[1:])
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_text_stays_on_the_page_and_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Text] = []  # not all that exists: axes keep tick labels beyond their limits
+    paint = Text.draw
+
+    def record(text: Text, *arguments: object, **keywords: object) -> None:
+        if text.get_visible() and text.get_text().strip():
+            drawn.append(text)
+        paint(text, *arguments, **keywords)
+
+    monkeypatch.setattr(Text, "draw", record)
+    with matplotlib.rc_context(STYLE):
+        figure = compose(STORIES[name](), Figure(dpi=DPI))
+        FigureCanvasAgg(figure).draw()
+    page = figure.bbox
+    boxes = {text: text.get_window_extent() for text in drawn}
+    assert len(boxes) >= 8
+    for text, box in boxes.items():
+        assert page.x0 <= box.x0, f"cut on the left: {text}"
+        assert box.x1 <= page.x1, f"cut on the right: {text}"
+        assert page.y0 <= box.y0, f"cut at the bottom: {text}"
+        assert box.y1 <= page.y1, f"cut at the top: {text}"
+        assert text.get_fontsize() >= 8, f"smaller than 9 pixels on a page 800 pixels wide: {text}"
+    items = list(boxes.items())
+    for i, (text, box) in enumerate(items):
+        for other, another in items[i + 1 :]:
+            # Bounding boxes leave a pixel or two of air around the letters.
+            assert not box.padded(-2).overlaps(another.padded(-2)), f"{text} lies on {other}"
+
+
+def test_prediction_starts_at_the_fastest_mode_and_grows_at_its_rate() -> None:
+    told = story(circle(64), LINEAR)
+    line = dashed(told)
+    t, predicted = line.get_data()
+    assert "l = 3" in line.get_label()
+    assert predicted[0] == pytest.approx(told.diagnostics["power"][0, 3], rel=1e-12)  # rounding
+    assert np.gradient(np.log(predicted), t) == pytest.approx(2 * 0.5, rel=1e-6)
+    assert dashed(replace(told, growth=None)) is None
+    steep = np.concatenate([told.diagnostics["power"][20:]] * 2)[: len(LINEAR)]
+    assert dashed(replace(told, diagnostics=told.diagnostics | {"power": steep})) is None, (
+        "it is not near uniform"
+    )
+
+
+def dashed(told: Story) -> matplotlib.lines.Line2D | None:
+    figure = compose(without(told, "energy"), Figure())
+    lines = [
+        line
+        for ax in figure.findobj(matplotlib.axes.Axes)
+        for line in ax.lines
+        if line.get_linestyle() == "--"
+    ]
+    return lines[0] if lines else None
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+@pytest.mark.parametrize("mesh", [sphere(12), circle(64)], ids=["sphere", "circle"])
+def test_figures_are_written(tmp_path: Path, mesh: Mesh, suffix: str) -> None:
+    told = story(mesh, LINEAR[::10])
+    target = draw(told, tmp_path / f"figure{suffix}")
+    head = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}[suffix]
+    assert target.read_bytes().startswith(head)
+
+
+def run_file(path: Path, snapshots: int = 3, columns: tuple[Column, ...] = ()) -> Path:
+    mesh = sphere(16)
+    with RunFile.create(path, mesh, columns, {"case": CASE}) as file:
+        for k in range(snapshots):
+            file.write_snapshot(float(k), blobs(mesh, 20, k / 2))
+            file.write_sample(float(k), {c.name: np.ones([n for _, n in c.dims]) for c in columns})
+        file.close(stop_reason="interrupted")
+    return path
+
+
+def test_run_file_is_drawn(tmp_path: Path) -> None:
+    run = run_file(tmp_path / "run.h5", columns=(Column("entropy", (), "1", "entropy"),))
+    assert plot(run, tmp_path / "run.png") == tmp_path / "run.png"
+    assert (tmp_path / "run.png").stat().st_size > 10_000
+
+
+def test_story_of_a_run_file(tmp_path: Path) -> None:
+    from meanfield.stability import growth_rates
+
+    from meanfield.plots import heading, load
+
+    power = Column("power", (("degree", 9),), "1", "power")
+    told = load(run_file(tmp_path / "run.h5", columns=(power,)))
+    assert heading(told) == (
+        "A run in a file\nsphere, 16 rings · unnormalized rescaled attention, V = -1 I · β = 4 · κ = 0.01 · "
+        "interrupted at t = 2 of 5"
+    )
+    np.testing.assert_array_equal(told.density(1), blobs(sphere(16), 20, 0.5))
+    np.testing.assert_array_equal(told.diagnostics["time"], [0, 1, 2])
+    assert told.growth is not None
+    l = np.arange(1, 9)
+    attention = growth_rates(3, 4.0, l, "unnormalized") * np.exp(-4.0)
+    np.testing.assert_allclose(told.growth[1:], -attention - 0.01 * l * (l + 1), rtol=1e-12)  # rounding
+
+
+def test_bad_input_is_refused_in_one_line(tmp_path: Path) -> None:
+    run, empty = run_file(tmp_path / "run.h5"), run_file(tmp_path / "empty.h5", snapshots=0)
+    for file, figure, message in [
+        (run, "figure.jpg", r"figure\.jpg: unknown kind of figure '\.jpg'; expected \.png, \.pdf, \.svg"),
+        (run, "figure", "unknown kind of figure ''"),
+        (run, "nowhere/figure.png", "nowhere does not exist"),
+        (run, "taken.png", "taken.png: cannot be written"),
+        (empty, "figure.png", "holds no snapshot"),
+        (tmp_path / "missing.h5", "figure.png", "missing.h5"),
+    ]:
+        (tmp_path / "taken.png").mkdir(exist_ok=True)
+        with pytest.raises(FileError, match=message) as caught:
+            plot(file, tmp_path / figure)
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / figure).is_file()
