@@ -55,20 +55,19 @@ class Attention:
         rates = l * (l + dimension - 2) * np.abs(gradient * self._mean * value / size)
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
-    def potential(self, density: Floats) -> tuple[Floats, Floats]:
-        """Z e^{−|β|}, (cells), and its gradient over β, (cells, d), of a density (cells)."""
-        masses = (density - self._mean) * self.mesh.volumes
-        values, gradient = self._sum.apply(masses)
-        values += self._uniform
-        return values, gradient
-
     def velocity(self, time: float, density: Floats) -> Floats:
         """X[ρ] at cell centers, (cells, d), tangent; ``time`` is not used."""
-        normalizer, vectors = self.potential(density)
+        return self.normalizer_and_velocity(density)[1]
+
+    def normalizer_and_velocity(self, density: Floats) -> tuple[Floats, Floats]:
+        """∫ e^{β⟨x,y⟩ − |β|} ρ(y) dy, (cells), and X[ρ], (cells, d), of a density (cells)."""
+        masses = (density - self._mean) * self.mesh.volumes
+        normalizer, vectors = self._sum.apply(masses)
+        normalizer += self._uniform
         if self.normalization == "softmax":
             kernels = self.mesh.kernels
             kernels.launch(kernels.scale_softmax, len(normalizer), normalizer, vectors)
         factor = self.scale * self.value
         if factor != 1.0:
             vectors *= factor
-        return vectors
+        return normalizer, vectors

@@ -146,7 +146,7 @@ class Output(Section, frozen=True):
     snapshots: Count | None = None
     every: Positive | None = None
     times: Annotated[tuple[NotNegative, ...], Meta(min_length=1)] | None = None
-    spacing: Literal["linear", "log"] = "log"
+    spacing: Literal["linear", "log"] = "linear"
     first: Positive | None = None
     diagnostics: tuple[Diagnostic, ...] = get_args(Diagnostic)
     samples: Count = 1000

@@ -47,6 +47,7 @@ def check(run, snapshots=None):
     for k in range(run.snapshots):
         np.testing.assert_array_equal(run.density(k), density(k))
     assert len(run.sample_times) >= 2 * run.snapshots  # a snapshot commits the samples before it
+    assert {len(values) for values in run.diagnostics.values()} == {len(run.sample_times)}
     for k in range(len(run.sample_times)):
         for name, value in sample(k).items():
             np.testing.assert_array_equal(run.diagnostics[name][k], value)
@@ -198,6 +199,7 @@ file = RunFile.create(sys.argv[1], MESH, COLUMNS)
 write(file, 0, 3)
 file._density.resize(4, axis=0); file._density[3] = 7.0
 file._time.resize(4, axis=0)
+file._columns["mass"].resize(7, axis=0)
 file._handle.flush()
 os.kill(os.getpid(), 9)
 """

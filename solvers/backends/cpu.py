@@ -361,6 +361,59 @@ def advance(worker, workers, start, stage, rate, dt, weight, result):
         result[i] = w + weight * (start[i] - w)
 
 
+# --- clusters ------------------------------------------------------------------------------------------------------
+
+
+@_kernel
+def average_neighbors(worker, workers, volumes, cell_start, cell_sides, neighbors, values, result):
+    """Average of each cell and its neighbours, weighted by volume."""
+    first, last = _share(worker, workers, len(values))
+    for i in range(first, last):
+        total, weight = values[i] * volumes[i], volumes[i]
+        for k in range(cell_start[i], cell_start[i + 1]):
+            j = neighbors[cell_sides[k] ^ 1]
+            total += values[j] * volumes[j]
+            weight += volumes[j]
+        result[i] = total / weight
+
+
+@_inline
+def _root(parent, i):
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+@_kernel
+def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbors, basin):
+    """The peak (a cell) that each cell belongs to; peaks of less persistence are joined to higher ones.
+
+    order   cells from the highest to the lowest level
+    """
+    basin[:] = -1
+    for i in order:
+        best = -1
+        for k in range(cell_start[i], cell_start[i + 1]):
+            j = neighbors[cell_sides[k] ^ 1]
+            if basin[j] >= 0:
+                peak = _root(basin, j)
+                if best < 0 or level[peak] > level[best] or (level[peak] == level[best] and peak < best):
+                    best = peak
+        if best < 0:
+            basin[i] = i
+            continue
+        basin[i] = best
+        for k in range(cell_start[i], cell_start[i + 1]):
+            j = neighbors[cell_sides[k] ^ 1]
+            if basin[j] >= 0:
+                peak = _root(basin, j)
+                if peak != best and level[peak] - level[i] < persistence:
+                    basin[peak] = best
+    for i in order:
+        basin[i] = _root(basin, i)
+
+
 # --- harmonic transform on rings of latitude -----------------------------------------------------------------------
 
 

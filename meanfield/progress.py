@@ -1,0 +1,70 @@
+"""Telling how far a run is: a bar on a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from types import TracebackType
+from typing import Self
+
+from solvers.evolve import State
+
+LOG_EVERY = 10.0  # seconds between lines where there is no terminal
+BAR_EVERY = 0.1
+
+
+class Progress:
+    """Shows model time, step size and clusters so far on stderr; says nothing if quiet."""
+
+    def __init__(self, title: str, start: float, end: float, quiet: bool) -> None:
+        self.quiet, self.end, self.clusters = quiet, end, ""
+        self._terminal = sys.stderr.isatty() and not quiet
+        self._began = self._told = clock.monotonic()
+        self._start = start
+        if self._terminal:
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=end,
+                initial=start,
+                desc=title,
+                bar_format="{desc}: {percentage:3.0f}%|{bar}| t = {n:.4g}/{total:.4g} [{elapsed}<{remaining}{postfix}]",
+                dynamic_ncols=True,
+            )
+
+    def look(self, state: State) -> None:
+        """Tell the state, if it is time to."""
+        now = clock.monotonic()
+        if self.quiet or now - self._told < (BAR_EVERY if self._terminal else LOG_EVERY):
+            return
+        self._told = now
+        detail = f"step {state.steps}, dt = {state.dt:.3g}{self.clusters}"
+        if self._terminal:
+            self._bar.n = state.time
+            self._bar.set_postfix_str(detail)
+        else:
+            elapsed = now - self._began
+            done = (state.time - self._start) / (self.end - self._start)
+            remaining = f", about {elapsed * (1 - done) / done:.0f} s remain" if done > 0 else ""
+            self.say(f"t = {state.time:.4g} of {self.end:g}, {detail}, {elapsed:.0f} s{remaining}")
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        if self._terminal:
+            self._bar.write(text, file=sys.stderr)
+        elif not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def finish(self, state: State) -> None:
+        if self._terminal:
+            self._bar.n = min(state.time, self.end)
+            self._bar.refresh()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._terminal:
+            self._bar.close()
