@@ -65,10 +65,18 @@ class Advection:
         self._sent = np.zeros(2 * mesh.faces)
         self._outflow = np.zeros(mesh.cells)
         self._send = _SENDERS[mesh.dimension]
-        self._speed = np.empty(mesh.cells if mesh.dimension == 1 else 2 * mesh.faces)
+        self._flow = np.zeros(mesh.cells if mesh.dimension == 1 else 2 * mesh.faces)
+        self._smooth = np.zeros(mesh.cells)
 
     def prepare(self, time: float, values: Floats) -> float:
-        fastest = self._send(self, values, self.velocity(time, values))
+        mesh, kernels = self.mesh, self.mesh.kernels
+        self._send(self, values, self.velocity(time, values))
+        fastest = np.max(
+            kernels.launch(
+                kernels.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self.occupied,
+                self._sent, self._outflow,
+            )  # fmt: skip
+        )
         if values.max() < 2.0 / self.mesh.volume:
             fastest = np.maximum(fastest, self._linear_rate)
         with np.errstate(divide="ignore"):
@@ -81,32 +89,29 @@ class Advection:
             self._outflow, dt, rate,
         )  # fmt: skip
 
-    def _send_on_curve(self, density: Floats, velocity: Floats) -> np.floating:
+    def _send_on_curve(self, density: Floats, velocity: Floats) -> None:
         mesh, kernels = self.mesh, self.mesh.kernels
+        neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         kernels.launch(
-            kernels.curve_speed, mesh.cells, mesh.centers, mesh.cell_start, mesh.cell_sides, mesh.side_cells, velocity,
-            self._speed,
+            kernels.look_on_curve, mesh.cells, mesh.centers, mesh.volumes, *neighborhood, density, velocity,
+            *self.low_high, self.occupied, self._flow, self._smooth,
         )  # fmt: skip
-        return np.max(
-            kernels.launch(
-                kernels.send_on_curve, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells,
-                density, self._speed, *self.low_high, self.occupied, self._sent, self._outflow,
-            )  # fmt: skip
-        )
+        kernels.launch(
+            kernels.send_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, self._flow, self._smooth,
+            self._sent,
+        )  # fmt: skip
 
-    def _send_on_surface(self, density: Floats, velocity: Floats) -> np.floating:
+    def _send_on_surface(self, density: Floats, velocity: Floats) -> None:
         mesh, kernels = self.mesh, self.mesh.kernels
+        neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         kernels.launch(
-            kernels.side_flux_on_surface, mesh.cells, mesh.centers, mesh.face_centers, mesh.face_normals,
-            mesh.face_areas, mesh.cell_start, mesh.cell_sides, mesh.side_cells, velocity, self._speed,
+            kernels.look_on_surface, mesh.cells, mesh.centers, mesh.face_centers, mesh.face_normals, mesh.face_areas,
+            *neighborhood, density, velocity, *self.low_high, self.occupied, self._flow, self._smooth,
         )  # fmt: skip
-        return np.max(
-            kernels.launch(
-                kernels.send_on_surface, mesh.cells, mesh.centers, mesh.volumes, mesh.face_centers, mesh.cell_start,
-                mesh.cell_sides, mesh.side_cells, density, velocity, self._speed, *self.low_high, self.occupied,
-                self._sent, self._outflow,
-            )  # fmt: skip
-        )
+        kernels.launch(
+            kernels.send_on_surface, mesh.cells, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood, density,
+            velocity, self._flow, self._smooth, self.occupied, self._sent,
+        )  # fmt: skip
 
 
 _SENDERS = {1: Advection._send_on_curve, 2: Advection._send_on_surface}

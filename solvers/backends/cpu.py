@@ -66,8 +66,11 @@ def _misfit(value, neighbor, predicted):
 
 
 @_kernel
-def curve_speed(worker, workers, centers, cell_start, cell_sides, neighbors, velocity, speed):
-    """Signed speed u = X·t of each cell of a curve, along the direction from its first to its second neighbour."""
+def look_on_curve(
+    worker, workers, centers, volumes, cell_start, cell_sides, neighbors, density, velocity, low, high, occupied,
+    speed, smooth,
+):  # fmt: skip
+    """Signed speed u = X·t of each cell, t from its first to its second neighbour, and how resolved the density is."""
     first, last = _share(worker, workers, len(speed))
     d = centers.shape[1]
     for i in range(first, last):
@@ -80,54 +83,52 @@ def curve_speed(worker, workers, centers, cell_start, cell_sides, neighbors, vel
             along += velocity[i, c] * step
             length += step * step
         speed[i] = along / np.sqrt(length)
+        smooth[i] = 0.0
+        if density[i] > occupied:
+            slope = (density[b] - density[a]) / (2.0 * volumes[i] + volumes[a] + volumes[b])
+            before = density[i] - slope * (volumes[i] + volumes[a])
+            after = density[i] + slope * (volumes[i] + volumes[b])
+            worst = max(_misfit(density[i], density[a], before), _misfit(density[i], density[b], after))
+            smooth[i] = _smoothness(worst, low, high)
 
 
 @_kernel
-def send_on_curve(
-    worker, workers, volumes, cell_start, cell_sides, neighbors, density, speed, low, high, occupied, sent, outflow
-):
-    """Mass per time that each cell of a curve sends through its sides; returns the fastest occupied cell's rate.
+def send_on_curve(worker, workers, volumes, cell_start, cell_sides, neighbors, density, speed, smooth, sent):
+    """Mass per time that each cell of a curve sends through its sides; negative where it pulls.
 
-    Lumps move by the donor cell's velocity, u_i/distance of their mass to the neighbour ahead; resolved densities by
-    the flux u_f ρ_f with u_f to fourth order and ρ_f the linear reconstruction from the donor cell.
+    Lumps: see :func:`send_on_surface`. Resolved densities: u_f ρ_f with u_f to fourth order and ρ_f the linear
+    reconstruction from the donor cell.
     """
     first, last = _share(worker, workers, len(density))
-    fastest = 0.0
     for i in range(first, last):
         back, ahead = cell_sides[cell_start[i]], cell_sides[cell_start[i] + 1]
         a, b = neighbors[back ^ 1], neighbors[ahead ^ 1]
         sent[back] = 0.0
         sent[ahead] = 0.0
-        outflow[i] = 0.0
         value = density[i]
         if value == 0.0:
             continue
         to_a, to_b = 0.5 * (volumes[i] + volumes[a]), 0.5 * (volumes[i] + volumes[b])
-        if speed[i] > 0.0:
-            donor_a, donor_b = 0.0, value * volumes[i] * speed[i] / to_b
-        else:
-            donor_a, donor_b = -value * volumes[i] * speed[i] / to_a, 0.0
-        smooth = 0.0
-        if value > occupied:
-            slope = (density[b] - density[a]) / (to_a + to_b)
-            worst = max(
-                _misfit(value, density[a], value - slope * to_a), _misfit(value, density[b], value + slope * to_b)
-            )
-            smooth = _smoothness(worst, low, high)
-        if smooth > 0.0:
+        smooth_a, smooth_b = min(smooth[i], smooth[a]), min(smooth[i], smooth[b])
+        if max(smooth_a, smooth_b) > 0.0:
             aa = neighbors[cell_sides[cell_start[a]] ^ 1]
             bb = neighbors[cell_sides[cell_start[b] + 1] ^ 1]
             u_a = (9.0 * (speed[a] + speed[i]) - speed[aa] - speed[b]) / 16.0
             u_b = (9.0 * (speed[i] + speed[b]) - speed[a] - speed[bb]) / 16.0
-            half = 0.5 * volumes[i] * slope
-            sent[back] = smooth * max(-u_a, 0.0) * max(value - half, 0.0)
-            sent[ahead] = smooth * max(u_b, 0.0) * max(value + half, 0.0)
-        sent[back] += (1.0 - smooth) * donor_a
-        sent[ahead] += (1.0 - smooth) * donor_b
-        outflow[i] = (sent[back] + sent[ahead]) / (value * volumes[i])
-        if value > occupied and not outflow[i] <= fastest:  # so that a NaN is passed on
-            fastest = outflow[i]
-    return fastest
+            half = 0.5 * volumes[i] * (density[b] - density[a]) / (to_a + to_b)
+            sent[back] = smooth_a * max(-u_a, 0.0) * max(value - half, 0.0)
+            sent[ahead] = smooth_b * max(u_b, 0.0) * max(value + half, 0.0)
+        if min(smooth_a, smooth_b) < 1.0:
+            mass = value * volumes[i]
+            lump_a, lump_b = (1.0 - smooth_a) * mass / to_a, (1.0 - smooth_b) * mass / to_b
+            if speed[i] > 0.0:
+                pulled = 0.5 * min(1.0, density[a] * volumes[a] / mass)
+                sent[ahead] += (1.0 - pulled) * speed[i] * lump_b
+                sent[back] -= pulled * speed[i] * lump_a
+            else:
+                pulled = 0.5 * min(1.0, density[b] * volumes[b] / mass)
+                sent[back] -= (1.0 - pulled) * speed[i] * lump_a
+                sent[ahead] += pulled * speed[i] * lump_b
 
 
 @_inline
@@ -168,23 +169,58 @@ def _inverse_of_squares(p, q, count):
     return qq / determinant, -pq / determinant, pp / determinant
 
 
-@_kernel
-def side_flux_on_surface(
-    worker, workers, centers, face_centers, face_normals, face_areas, cell_start, cell_sides, neighbors, velocity, flux
-):
-    """A u·n through each side of each cell of the unit sphere, outward, from the cell's own velocity and gradient.
+@_inline
+def _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
+    if density[i] > occupied:
+        return True
+    for k in range(count):
+        if density[neighbors[cell_sides[start + k] ^ 1]] > occupied:
+            return True
+    return False
 
-    u = X_i + ∇X_i (x_f − x_i − ¼ (x_j − x_i)), so that the mean of both sides of a face is cubic Hermite interpolation
-    along a line of cells, and second order on any mesh; ∇X_i by least squares.
+
+@_inline
+def _slope(density, i, start, count, cell_sides, neighbors, p, q, inverse):
+    """Least-squares gradient of the density at cell i."""
+    pp, pq, qq = inverse
+    pr, qr = 0.0, 0.0
+    for k in range(count):
+        rise = density[neighbors[cell_sides[start + k] ^ 1]] - density[i]
+        pr += p[k] * rise
+        qr += q[k] * rise
+    return pp * pr + pq * qr, pq * pr + qq * qr
+
+
+@_kernel
+def look_on_surface(
+    worker, workers, centers, face_centers, face_normals, face_areas, cell_start, cell_sides, neighbors, density,
+    velocity, low, high, occupied, flux, smooth,
+):  # fmt: skip
+    """Flux A u·n through each side of each cell of the unit sphere, outward, and how resolved the density is.
+
+    u = X_i + ∇X_i (x_f − x_i − ¼ (x_j − x_i)) from the cell's own velocity and its gradient by least squares, so that
+    the mean of both sides of a face is cubic Hermite interpolation along a line of cells, and second order on any mesh.
     """
     first, last = _share(worker, workers, len(centers))
-    p, q = np.empty(16), np.empty(16)
+    p, q = np.empty(16), np.empty(16)  # neighbour offsets in the tangent plane of the cell
     for i in range(first, last):
         start = cell_start[i]
         count = cell_start[i + 1] - start
+        smooth[i] = 0.0
+        if not _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
+            continue  # then no side of it is resolved, and nobody asks for its flux
         e, f = _tangent_basis(centers, i, neighbors[cell_sides[start] ^ 1])
         _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q)
         pp, pq, qq = _inverse_of_squares(p, q, count)
+        if density[i] > occupied:
+            slope_p, slope_q = _slope(density, i, start, count, cell_sides, neighbors, p, q, (pp, pq, qq))
+            worst = 0.0
+            for k in range(count):
+                neighbor = density[neighbors[cell_sides[start + k] ^ 1]]
+                worst = max(worst, _misfit(density[i], neighbor, density[i] + slope_p * p[k] + slope_q * q[k]))
+            smooth[i] = _smoothness(worst, low, high)
+        if smooth[i] == 0.0:
+            continue
         u, v, w = velocity[i, 0], velocity[i, 1], velocity[i, 2]
         pu, pv, pw, qu, qv, qw = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for k in range(count):
@@ -211,96 +247,104 @@ def side_flux_on_surface(
             )
 
 
+@_inline
+def _split(p, q, count, vp, vq):
+    """First of the two consecutive offsets that bracket v, and the weights w ≥ 0 with w₁ d₁ + w₂ d₂ = v."""
+    for k in range(count):
+        n = k + 1 if k + 1 < count else 0
+        span = p[k] * q[n] - q[k] * p[n]
+        towards_k, towards_n = vp * q[n] - vq * p[n], p[k] * vq - q[k] * vp
+        if span > 0.0 and towards_k > 0.0 and towards_n >= 0.0:
+            return k, n, towards_k / span, towards_n / span
+    return 0, 0, 0.0, 0.0
+
+
 @_kernel
 def send_on_surface(
-    worker,
-    workers,
-    centers,
-    volumes,
-    face_centers,
-    cell_start,
-    cell_sides,
-    neighbors,
-    density,
-    velocity,
-    side_flux,
-    low,
-    high,
-    occupied,
-    sent,
-    outflow,
-):
-    """Mass per time that each cell of the unit sphere sends through its sides; returns the fastest occupied rate.
+    worker, workers, centers, volumes, face_centers, cell_start, cell_sides, neighbors, density, velocity, flux,
+    smooth, occupied, sent,
+):  # fmt: skip
+    """Mass per time that each cell of the unit sphere sends through its sides; negative where it pulls.
 
-    Lumps: split over the two neighbours that bracket X_i, with weights w ≥ 0 such that Σ w (x_f − x_i) = X_i in the
-    tangent plane. Resolved densities: (A u·n)⁺ ρ_f with A u·n the mean of what :func:`side_flux_on_surface` found from
-    either side, and ρ_f the linear reconstruction from the donor cell by a least-squares gradient.
+    Lumps: the mass m X_i is split over the two neighbours that bracket X_i, with weights w ≥ 0 such that
+    Σ w (x_f − x_i) = X_i in the tangent plane. Up to half of it is pulled in from the two that bracket −X_i instead of
+    being sent on, which moves the center of mass just the same and takes away the spreading of the upwind flux; as
+    much as what is behind can give.
+    Resolved densities: (A u·n)⁺ ρ_f with A u·n the mean of what :func:`look_on_surface` found from either side, and
+    ρ_f the linear reconstruction from the donor cell by a least-squares gradient.
+    A face is as resolved as the less resolved of its cells.
     """
     first, last = _share(worker, workers, len(density))
-    p, q = np.empty(16), np.empty(16)  # neighbour offsets in the tangent plane of the cell
-    fastest = 0.0
+    p, q = np.empty(16), np.empty(16)
+    resolved = np.empty(16)
     for i in range(first, last):
         start = cell_start[i]
         count = cell_start[i + 1] - start
+        least, most = 1.0, 0.0
         for k in range(count):
-            sent[cell_sides[start + k]] = 0.0
-        outflow[i] = 0.0
+            side = cell_sides[start + k]
+            sent[side] = 0.0
+            resolved[k] = min(smooth[i], smooth[neighbors[side ^ 1]])
+            least, most = min(least, resolved[k]), max(most, resolved[k])
         value = density[i]
         if value == 0.0:
             continue
         e, f = _tangent_basis(centers, i, neighbors[cell_sides[start] ^ 1])
         _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q)
 
-        smooth = 0.0
-        if value > occupied:
-            pp, pq, qq = _inverse_of_squares(p, q, count)
-            pr, qr = 0.0, 0.0
-            for k in range(count):
-                rise = density[neighbors[cell_sides[start + k] ^ 1]] - value
-                pr += p[k] * rise
-                qr += q[k] * rise
-            slope_p, slope_q = pp * pr + pq * qr, pq * pr + qq * qr
-            worst = 0.0
-            for k in range(count):
-                neighbor = density[neighbors[cell_sides[start + k] ^ 1]]
-                worst = max(worst, _misfit(value, neighbor, value + slope_p * p[k] + slope_q * q[k]))
-            smooth = _smoothness(worst, low, high)
-
-        total = 0.0
-        if smooth > 0.0:
+        if most > 0.0:
+            inverse = _inverse_of_squares(p, q, count)
+            slope_p, slope_q = _slope(density, i, start, count, cell_sides, neighbors, p, q, inverse)
             for k in range(count):
                 side = cell_sides[start + k]
-                u = 0.5 * (side_flux[side] - side_flux[side ^ 1])
-                if u > 0.0:
+                through = 0.5 * (flux[side] - flux[side ^ 1])
+                if resolved[k] > 0.0 and through > 0.0:
                     at_p, at_q = _in_plane(centers, i, face_centers, side >> 1, e, f)
-                    reconstructed = value + slope_p * at_p + slope_q * at_q
-                    sent[side] = smooth * u * max(reconstructed, 0.0)
-                    total += sent[side]
+                    sent[side] = resolved[k] * through * max(value + slope_p * at_p + slope_q * at_q, 0.0)
 
-        if smooth < 1.0:
+        if least < 1.0:
             vp = velocity[i, 0] * e[0] + velocity[i, 1] * e[1] + velocity[i, 2] * e[2]
             vq = velocity[i, 0] * f[0] + velocity[i, 1] * f[1] + velocity[i, 2] * f[2]
-            lump = (1.0 - smooth) * value * volumes[i]
-            for k in range(count):
-                n = k + 1 if k + 1 < count else 0
-                span = p[k] * q[n] - q[k] * p[n]
-                towards_k, towards_n = vp * q[n] - vq * p[n], p[k] * vq - q[k] * vp
-                if span > 0.0 and towards_k > 0.0 and towards_n >= 0.0:
-                    sent[cell_sides[start + k]] += lump * towards_k / span
-                    sent[cell_sides[start + n]] += lump * towards_n / span
-                    total += lump * (towards_k + towards_n) / span
-                    break
-        outflow[i] = total / (value * volumes[i])
-        if value > occupied and not outflow[i] <= fastest:  # so that a NaN is passed on
+            mass = value * volumes[i]
+            pulled = 0.0
+            if value > occupied:
+                k, n, weight_k, weight_n = _split(p, q, count, -vp, -vq)
+                side_k, side_n = cell_sides[start + k], cell_sides[start + n]
+                j = neighbors[side_k ^ 1]
+                behind = density[j] * volumes[j]
+                if weight_n > 0.0:
+                    j = neighbors[side_n ^ 1]
+                    behind = min(behind, density[j] * volumes[j])
+                pulled = 0.5 * min(1.0, behind / mass)
+                sent[side_k] -= pulled * (1.0 - resolved[k]) * mass * weight_k
+                sent[side_n] -= pulled * (1.0 - resolved[n]) * mass * weight_n
+            k, n, weight_k, weight_n = _split(p, q, count, vp, vq)
+            sent[cell_sides[start + k]] += (1.0 - pulled) * (1.0 - resolved[k]) * mass * weight_k
+            sent[cell_sides[start + n]] += (1.0 - pulled) * (1.0 - resolved[n]) * mass * weight_n
+
+
+@_kernel
+def outflows(worker, workers, volumes, cell_start, cell_sides, density, occupied, sent, outflow):
+    """Rate at which each cell loses mass, sent by itself or pulled by others; returns the fastest occupied one's."""
+    first, last = _share(worker, workers, len(outflow))
+    fastest = 0.0
+    for i in range(first, last):
+        lost = 0.0
+        for k in range(cell_start[i], cell_start[i + 1]):
+            side = cell_sides[k]
+            lost += max(sent[side], 0.0) + max(-sent[side ^ 1], 0.0)
+        mass = density[i] * volumes[i]
+        outflow[i] = lost / mass if mass != 0.0 else 0.0
+        if not density[i] <= occupied and not outflow[i] <= fastest:  # so that a NaN is passed on
             fastest = outflow[i]
     return fastest
 
 
 @_kernel
 def receive(worker, workers, volumes, cell_start, cell_sides, neighbors, sent, outflow, dt, rate):
-    """Add to ``rate`` what each cell receives less what it sends, per volume.
+    """Add to ``rate`` what each cell receives less what it loses, per volume.
 
-    A cell that would send more than it holds within dt sends what it holds (the draining limiter).
+    A cell that would lose more than it holds within dt loses what it holds (the draining limiter).
     """
     first, last = _share(worker, workers, len(rate))
     for i in range(first, last):
@@ -308,8 +352,9 @@ def receive(worker, workers, volumes, cell_start, cell_sides, neighbors, sent, o
         total = 0.0
         for k in range(cell_start[i], cell_start[i + 1]):
             side = cell_sides[k]
-            j = neighbors[side ^ 1]
-            total += sent[side ^ 1] / max(1.0, dt * outflow[j]) - sent[side] * keep
+            there, here = sent[side ^ 1], sent[side]
+            keep_there = 1.0 / max(1.0, dt * outflow[neighbors[side ^ 1]])
+            total += there * (keep_there if there > 0.0 else keep) - here * (keep if here > 0.0 else keep_there)
         rate[i] += total / volumes[i]
 
 
