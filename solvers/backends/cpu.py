@@ -259,6 +259,26 @@ def _split(p, q, count, vp, vq):
     return 0, 0, 0.0, 0.0
 
 
+@_inline
+def _send_lump(i, k, weight, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent):
+    """Move the mass of cell i by weight·d_k: send part of it to neighbour k, pull the rest in from behind."""
+    mass = density[i] * volumes[i]
+    pulled = 0.0
+    if density[i] > occupied and weight > 0.0:
+        a, b, weight_a, weight_b = _split(p, q, count, -p[k], -q[k])
+        side_a, side_b = cell_sides[start + a], cell_sides[start + b]
+        j_a, j_b = neighbors[side_a ^ 1], neighbors[side_b ^ 1]
+        behind = mass
+        if weight_a > 0.0:
+            behind = min(behind, density[j_a] * volumes[j_a] / weight_a)
+        if weight_b > 0.0:
+            behind = min(behind, density[j_b] * volumes[j_b] / weight_b)
+        pulled = 0.5 * behind / mass
+        sent[side_a] -= pulled * (1.0 - resolved[a]) * mass * weight * weight_a
+        sent[side_b] -= pulled * (1.0 - resolved[b]) * mass * weight * weight_b
+    sent[cell_sides[start + k]] += (1.0 - pulled) * (1.0 - resolved[k]) * mass * weight
+
+
 @_kernel
 def send_on_surface(
     worker, workers, centers, volumes, face_centers, cell_start, cell_sides, neighbors, density, velocity, flux,
@@ -266,10 +286,10 @@ def send_on_surface(
 ):  # fmt: skip
     """Mass per time that each cell of the unit sphere sends through its sides; negative where it pulls.
 
-    Lumps: the mass m X_i is split over the two neighbours that bracket X_i, with weights w ≥ 0 such that
-    Σ w (x_f − x_i) = X_i in the tangent plane. Up to half of it is pulled in from the two that bracket −X_i instead of
-    being sent on, which moves the center of mass just the same and takes away the spreading of the upwind flux; as
-    much as what is behind can give.
+    Lumps: the mass is split over the two neighbours that bracket X_i, with weights w ≥ 0 such that
+    Σ w (x_f − x_i) = X_i in the tangent plane. Up to half of each part is pulled in from the opposite side instead of
+    being sent on, as much as there is: that moves the center of mass just the same, and takes away the spreading of
+    the upwind flux.
     Resolved densities: (A u·n)⁺ ρ_f with A u·n the mean of what :func:`look_on_surface` found from either side, and
     ρ_f the linear reconstruction from the donor cell by a least-squares gradient.
     A face is as resolved as the less resolved of its cells.
@@ -305,22 +325,13 @@ def send_on_surface(
         if least < 1.0:
             vp = velocity[i, 0] * e[0] + velocity[i, 1] * e[1] + velocity[i, 2] * e[2]
             vq = velocity[i, 0] * f[0] + velocity[i, 1] * f[1] + velocity[i, 2] * f[2]
-            mass = value * volumes[i]
-            pulled = 0.0
-            if value > occupied:
-                k, n, weight_k, weight_n = _split(p, q, count, -vp, -vq)
-                side_k, side_n = cell_sides[start + k], cell_sides[start + n]
-                j = neighbors[side_k ^ 1]
-                behind = density[j] * volumes[j]
-                if weight_n > 0.0:
-                    j = neighbors[side_n ^ 1]
-                    behind = min(behind, density[j] * volumes[j])
-                pulled = 0.5 * min(1.0, behind / mass)
-                sent[side_k] -= pulled * (1.0 - resolved[k]) * mass * weight_k
-                sent[side_n] -= pulled * (1.0 - resolved[n]) * mass * weight_n
             k, n, weight_k, weight_n = _split(p, q, count, vp, vq)
-            sent[cell_sides[start + k]] += (1.0 - pulled) * (1.0 - resolved[k]) * mass * weight_k
-            sent[cell_sides[start + n]] += (1.0 - pulled) * (1.0 - resolved[n]) * mass * weight_n
+            _send_lump(
+                i, k, weight_k, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent
+            )
+            _send_lump(
+                i, n, weight_n, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent
+            )
 
 
 @_kernel
