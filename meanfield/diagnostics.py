@@ -73,8 +73,11 @@ def clusters(sample: Sample) -> float:
 
 
 def power(sample: Sample) -> Floats:
-    """(degree) mean square of the degree-l part of ρ/ρ̄."""
-    return sample.transform.power(sample.masses)
+    """(degree) mean square of the degree-l part of ρ/ρ̄, of the departure from the uniform density beyond degree 0."""
+    uniform = sample.mesh.volumes / sample.mesh.volume
+    parts = sample.transform.power(sample.masses - uniform)
+    parts[0] = mass(sample) ** 2
+    return parts
 
 
 class Diagnostics:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import nnls
 from scipy.spatial import KDTree
 
 from solvers.mesh import Floats, Mesh
@@ -18,6 +19,8 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
     density = np.zeros(mesh.cells)
     for point, mass, candidates in zip(points, masses, near, strict=True):
         cells, weights = max((_bracket(mesh, cell, point) for cell in candidates), key=lambda found: found[1].min())
+        if weights.min() < -1e-12:  # in no triangle of neighbours: at a pole that five or six cells surround
+            cells, weights = _surround(mesh, candidates, point)
         weights = np.maximum(weights, 0.0)  # rounding, where the point lies on an edge of the bracket
         np.add.at(density, cells, mass * weights / (weights.sum() * mesh.volumes[cells]))
     return density
@@ -32,3 +35,14 @@ def _bracket(mesh: Mesh, cell: int, point: Floats) -> tuple[np.ndarray, Floats]:
     weights = np.linalg.solve(corners, np.broadcast_to(point[:, None], (len(cells), len(point), 1)))[..., 0]
     best = int(weights.min(axis=1).argmax())
     return cells[best], weights[best] / weights[best].sum()
+
+
+def _surround(mesh: Mesh, candidates: np.ndarray, point: Floats) -> tuple[np.ndarray, Floats]:
+    """Weights over the candidates and two layers of their neighbours, non-negative, that reproduce a point."""
+    cells = candidates
+    for _ in range(2):
+        cells = np.unique(np.concatenate([cells, *(mesh.neighbors(cell) for cell in cells)]))
+    weights, misfit = nnls(mesh.centers[cells].T, point)
+    if misfit > 1e-12:
+        raise ValueError(f"point {point}: not surrounded by cells of the mesh")
+    return cells, weights

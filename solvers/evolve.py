@@ -162,6 +162,7 @@ def evolve(
     Raises NonFinite when the state or its time step is lost; ``state`` is then the one after the last good step.
     """
     work = (np.empty_like(state.values), np.empty_like(state.values))
+    good = np.empty_like(state.values)
     for observer in observers:
         observer.look_if_due(state)
     while state.time < until:
@@ -169,6 +170,7 @@ def evolve(
         stable = cfl * equation.prepare(state.time, state.values)
         if not stable > np.spacing(state.time):
             raise NonFinite(f"at time {state.time:.6g}, step {state.steps}: stable time step is {stable:.3g}")
+        good[...] = state.values
         parts = np.ceil((target - state.time) / stable)
         dt = (target - state.time) / max(parts, 1.0)
         if equation.stiff is not None:
@@ -177,6 +179,9 @@ def evolve(
         stepper.step(equation, state, dt, work)
         if equation.stiff is not None:
             equation.stiff.step(dt / 2, state.values)
+        if not np.isfinite(state.values).all():
+            state.values[...] = good
+            raise NonFinite(f"at time {state.time:.6g}, step {state.steps}: the step of {dt:.3g} is not finite")
         state.time = target if parts <= 1 else state.time + dt
         state.steps, state.dt = state.steps + 1, dt
         for observer in observers:
