@@ -149,7 +149,7 @@ class Output(Section, frozen=True):
     spacing: Literal["linear", "log"] = "linear"
     first: Positive | None = None
     diagnostics: tuple[Diagnostic, ...] = get_args(Diagnostic)
-    samples: Count = 1000
+    samples: Count = 400
     checkpoint: Positive = 60.0
 
 

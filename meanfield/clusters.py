@@ -19,7 +19,7 @@ class Clusters:
 
     masses: Floats
     centers: Floats
-    basin: NDArray[np.int32]
+    basin: NDArray[np.intp]
 
     @property
     def count(self) -> int:
@@ -41,18 +41,18 @@ def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST) -> Cl
         kernels.launch(kernels.average_neighbors, mesh.cells, mesh.volumes, *neighborhood, smooth, average)
         smooth = average
     level = np.log(smooth + FLOOR / mesh.volume)
-    basin = np.empty(mesh.cells, dtype=np.int32)
+    peak_of = np.empty(mesh.cells, dtype=np.int32)
     order = np.argsort(-level, kind="stable")
-    kernels.persistent_basins(order, level, float(np.log(contrast)), *neighborhood, basin)
-    peaks, basin = np.unique(basin, return_inverse=True)
+    kernels.persistent_basins(order, level, float(np.log(contrast)), *neighborhood, peak_of)
+    peaks, basin = np.unique(peak_of, return_inverse=True)
     if level.max() - level.min() < np.log(contrast):
-        return Clusters(np.empty(0), np.empty((0, mesh.centers.shape[1])), np.full(mesh.cells, -1, np.int32))
+        return Clusters(np.empty(0), np.empty((0, mesh.centers.shape[1])), np.full(mesh.cells, -1))
     cell_masses = density * mesh.volumes
-    masses = np.bincount(basin, cell_masses)
+    masses = np.bincount(basin, cell_masses).astype(float)
     sums = np.stack([np.bincount(basin, cell_masses * x) for x in mesh.centers.T], axis=1)
     rank = np.argsort(-masses, kind="stable")
     place = np.empty_like(rank)
     place[rank] = np.arange(len(rank))
     length = np.linalg.norm(sums, axis=1, keepdims=True)
     centers = np.divide(sums, length, out=mesh.centers[peaks].copy(), where=length > 0)
-    return Clusters(masses[rank], centers[rank], place[basin].astype(np.int32))
+    return Clusters(masses[rank], centers[rank], place[basin])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time as clock
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from meanfield.case import Case, parse
@@ -38,11 +40,13 @@ def run(case: Case, path: str | Path, *, overwrite: bool = False, quiet: bool = 
 def resume(path: str | Path, *, until: float | None = None, quiet: bool = False, command: str = "") -> int:
     """Go on with a file from its last checkpoint, to the end of its case or ``until``; returns the exit status.
 
+    Each time adds a line to the file's attribute ``segments``.
     Raises FileError for a file that holds no run, or no checkpoint, or is being written.
     """
-    case = parse(str(read(path).attributes["case"]))
+    attributes = read(path).attributes
+    case = parse(str(attributes["case"]))
     arrays, scalars = Checkpoints(path).read()
-    end = case.time.end if until is None else until
+    end = case.time.end if until is None else float(until)
     time, snapshots, samples = float(scalars["time"]), int(scalars["snapshots"]), int(scalars["samples"])
     if time >= end:
         print(f"{path}: has reached time {time:g} already; go on with --until TIME", file=sys.stderr)
@@ -50,7 +54,9 @@ def resume(path: str | Path, *, until: float | None = None, quiet: bool = False,
     problem = set_up(case)
     state = State(time, arrays["density"], int(scalars["steps"]))
     diagnostics = Diagnostics(case.output.diagnostics, problem.mesh, problem.attention)
-    with RunFile.append(path, snapshots=snapshots, samples=samples) as file:
+    segment = f"{datetime.now(UTC).isoformat(timespec='seconds')}: from time {time:.17g} to {end:g}: {command}\n"
+    segments = {"segments": str(attributes.get("segments", "")) + segment}
+    with RunFile.append(path, snapshots=snapshots, samples=samples, attributes=segments) as file:
         return _go(case, problem, state, diagnostics, file, end, quiet, float(scalars["wall_time"]))
 
 
@@ -130,8 +136,14 @@ def _go(
 
 @contextmanager
 def _stop_on_signal() -> Iterator[list[int]]:
-    """A list that Ctrl-C or SIGTERM puts itself in, for the loop to stop after its step; a second one interrupts."""
+    """A list that Ctrl-C or SIGTERM puts itself in, for the loop to stop after its step; a second one interrupts.
+
+    Signals reach the main thread only; a run in another one is not stopped by them.
+    """
     received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
 
     def note(number: int, frame: object) -> None:
         received.append(number)

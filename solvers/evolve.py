@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -171,8 +172,8 @@ def evolve(
         if not stable > np.spacing(state.time):
             raise NonFinite(f"at time {state.time:.6g}, step {state.steps}: stable time step is {stable:.3g}")
         good[...] = state.values
-        parts = np.ceil((target - state.time) / stable)
-        dt = (target - state.time) / max(parts, 1.0)
+        parts = math.ceil((target - state.time) / stable)
+        dt = (target - state.time) / max(parts, 1)
         if equation.stiff is not None:
             equation.stiff.step(dt / 2, state.values)
             equation.prepare(state.time, state.values)

@@ -169,4 +169,4 @@ def harmonics(mesh: Mesh, degree: int) -> Harmonics:
     return _TRANSFORMS[mesh.manifold](mesh, degree)
 
 
-_TRANSFORMS = {"circle": CircleHarmonics, "sphere": SphereHarmonics}
+_TRANSFORMS: dict[str, type[CircleHarmonics] | type[SphereHarmonics]] = {"circle": CircleHarmonics, "sphere": SphereHarmonics}

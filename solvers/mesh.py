@@ -109,11 +109,11 @@ def circle(cells: int) -> Mesh:
         raise ValueError(f"a circle needs at least 3 cells, got {cells}")
     index = np.arange(cells, dtype=np.int32)
     width = 2 * np.pi / cells
-    edge = (index + 1) * width
+    edge: Floats = width * np.arange(1, cells + 1, dtype=np.float64)
     return Mesh(
         manifold="circle",
         dimension=1,
-        centers=_unit_circle((index + 0.5) * width),
+        centers=_unit_circle(edge - 0.5 * width),
         volumes=np.full(cells, width),
         face_cells=np.stack([index, np.roll(index, -1)], axis=1),
         face_centers=_unit_circle(edge),

@@ -116,4 +116,4 @@ def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats) -> ZonalOperator
     return _OPERATORS[mesh.manifold](mesh, value, gradient)
 
 
-_OPERATORS = {"circle": CircleZonal, "sphere": SphereZonal}
+_OPERATORS: dict[str, type[CircleZonal] | type[SphereZonal]] = {"circle": CircleZonal, "sphere": SphereZonal}

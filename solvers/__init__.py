@@ -1,0 +1,78 @@
+"""Finite-volume solvers on meshes of closed manifolds: transport, diffusion and zonal operators for PDEs of your own.
+
+    from solvers import Advection, Diffusion, Equation, State, evolve, sphere
+
+Names load their module on first use, so that ``import solvers`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from solvers.deposit import deposit_points
+    from solvers.evolve import (
+        STEPPERS,
+        Equation,
+        Every,
+        Listed,
+        Logarithmic,
+        NonFinite,
+        Observer,
+        State,
+        Stepper,
+        evolve,
+        limit_positivity,
+    )
+    from solvers.harmonics import harmonics
+    from solvers.mesh import Mesh, circle, sphere
+    from solvers.output import Column, FileError, RunFile, read
+    from solvers.terms import Advection, Diffusion
+    from solvers.zonal import zonal_operator
+
+_HOME = {
+    "solvers.mesh": ("Mesh", "circle", "sphere"),
+    "solvers.harmonics": ("harmonics",),
+    "solvers.zonal": ("zonal_operator",),
+    "solvers.deposit": ("deposit_points",),
+    "solvers.terms": ("Advection", "Diffusion"),
+    "solvers.evolve": (
+        "STEPPERS", "Equation", "Every", "Listed", "Logarithmic", "NonFinite", "Observer", "State", "Stepper",
+        "evolve", "limit_positivity",
+    ),
+    "solvers.output": ("Column", "FileError", "RunFile", "read"),
+}  # fmt: skip
+_MODULES = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "STEPPERS",
+    "Advection",
+    "Column",
+    "Diffusion",
+    "Equation",
+    "Every",
+    "FileError",
+    "Listed",
+    "Logarithmic",
+    "Mesh",
+    "NonFinite",
+    "Observer",
+    "RunFile",
+    "State",
+    "Stepper",
+    "circle",
+    "deposit_points",
+    "evolve",
+    "harmonics",
+    "limit_positivity",
+    "read",
+    "sphere",
+    "zonal_operator",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'solvers' has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
