@@ -16,7 +16,8 @@ from solvers.zonal import (
 class Attention:
     """X[ρ](x) = v Pₓ ∫ y e^{β⟨x,y⟩} ρ(y) dy / Z(x) on the circle or the sphere, for multiples of the identity.
 
-    softmax: Z = ∫ e^{β⟨x,y⟩} ρ dy, so X = (v/β) ∇ log Z and |X| ≤ |v|; unnormalized: Z = 1, so X = (v/β) ∇ ∫ e^{β⟨x,y⟩} ρ.
+    softmax: Z = ∫ e^{β⟨x,y⟩} ρ dy, so X = (v/β) ∇ log Z and |X| ≤ |v|.
+    unnormalized: Z = 1, so X = (v/β) ∇ ∫ e^{β⟨x,y⟩} ρ dy.
     Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), (SA) and (USA), in the limit of many tokens.
 
     mesh            a circle or a sphere

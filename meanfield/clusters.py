@@ -15,7 +15,7 @@ FLOOR = 0.01  # of the mean density: what is thinner counts as empty, so that tr
 
 @dataclass(frozen=True)
 class Clusters:
-    """masses (k) and centers (k, d) of the clusters, heaviest first; basin (cells) is each cell's cluster, −1 for none."""
+    """masses (k) and centers (k, d), heaviest first; basin (cells) is the cluster of each cell, −1 for none."""
 
     masses: Floats
     centers: Floats

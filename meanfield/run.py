@@ -18,7 +18,7 @@ from meanfield.provenance import provenance
 from meanfield.setup import Problem, initial_density, sample_schedule, set_up, snapshot_schedule
 from solvers.checkpoint import Checkpoints
 from solvers.evolve import STEPPERS, NonFinite, Observer, State, evolve
-from solvers.output import FileError, RunFile, read
+from solvers.output import RunFile, read
 
 DONE, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2
 COMPILING = 1.0  # seconds of preparation from which the kernels must have been compiled
@@ -113,9 +113,8 @@ def _go(
         if clock.monotonic() - began > COMPILING:
             progress.say(f"compiled the kernels in {clock.monotonic() - began:.0f} s; later runs start at once")
         try:
-            evolve(
-                state, problem.equation, STEPPERS[case.time.method], end, (snapshots, samples), case.time.cfl, after_step
-            )
+            stepper, observers = STEPPERS[case.time.method], (snapshots, samples)
+            evolve(state, problem.equation, stepper, end, observers, case.time.cfl, after_step)
         except NonFinite as error:
             message = f"stopped on a non-finite state: {error}"
             file.close(stop_reason="failed", message=message, wall_time=elapsed())

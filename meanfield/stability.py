@@ -65,7 +65,7 @@ def fastest_degree(dimension: int, beta: float, value: float = 1.0) -> int:
 
 
 def expected_clusters_from_tokens(beta: float) -> float:
-    """Expected number of modes of the kernel density of many uniform random tokens on S¹: √(Σk⁴I_k²/Σk²I_k²) ≈ √(3β/2)."""
+    """Expected modes of the kernel density of many uniform random tokens on S¹, √(Σk⁴I_k²/Σk²I_k²) ≈ √(3β/2)."""
     from scipy import special
 
     k = np.arange(1, _most_degrees(beta))
@@ -79,7 +79,7 @@ def _most_degrees(beta: float) -> int:
 
 
 def report(case: Case) -> str:
-    """What linear theory says about a case, as text: a table of growth rates, fastest mode, clusters, critical noise."""
+    """What linear theory says about a case, as text: growth rates, fastest mode, clusters, critical noise."""
     attention, noise, dimension = case.attention, case.stabilizers.noise, case.domain.dimension
     beta, value = attention.beta_effective, attention.value_scale
     l = np.arange(1, _most_degrees(beta))

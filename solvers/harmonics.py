@@ -16,6 +16,8 @@ from scipy import fft
 
 from solvers.mesh import Floats, Mesh
 
+BLOCK_CELLS = 1 << 17
+
 Complexes = NDArray[np.complex128]
 
 
@@ -47,7 +49,7 @@ class CircleHarmonics:
 
 @dataclass(frozen=True)
 class _Block:
-    """Consecutive rings with the same number of cells: one batched FFT."""
+    """Consecutive rings with the same number of cells: one batched FFT, small enough to stay in the cache."""
 
     cells: int
     first_ring: int
@@ -142,12 +144,13 @@ class SphereHarmonics:
 
 
 def _blocks(mesh: Mesh) -> Iterator[_Block]:
-    counts = mesh.ring_cells
+    counts, start = mesh.ring_cells, mesh.ring_start
     changes = np.flatnonzero(np.diff(counts)) + 1
     for first, last in zip([0, *changes], [*changes, len(counts)], strict=True):
-        yield _Block(
-            int(counts[first]), int(first), int(last), int(mesh.ring_start[first]), int(mesh.ring_start[last])
-        )
+        height = max(BLOCK_CELLS // int(counts[first]), 1)
+        for ring in range(int(first), int(last), height):
+            end = min(ring + height, int(last))
+            yield _Block(int(counts[first]), ring, end, int(start[ring]), int(start[end]))
 
 
 def sine_derivative(coefficients: Complexes) -> Complexes:
@@ -169,4 +172,7 @@ def harmonics(mesh: Mesh, degree: int) -> Harmonics:
     return _TRANSFORMS[mesh.manifold](mesh, degree)
 
 
-_TRANSFORMS: dict[str, type[CircleHarmonics] | type[SphereHarmonics]] = {"circle": CircleHarmonics, "sphere": SphereHarmonics}
+_TRANSFORMS: dict[str, type[CircleHarmonics] | type[SphereHarmonics]] = {
+    "circle": CircleHarmonics,
+    "sphere": SphereHarmonics,
+}

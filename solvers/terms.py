@@ -71,12 +71,11 @@ class Advection:
     def prepare(self, time: float, values: Floats) -> float:
         mesh, kernels = self.mesh, self.mesh.kernels
         self._send(self, values, self.velocity(time, values))
-        fastest = np.max(
-            kernels.launch(
-                kernels.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self.occupied,
-                self._sent, self._outflow,
-            )  # fmt: skip
-        )
+        shares = kernels.launch(
+            kernels.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self.occupied,
+            self._sent, self._outflow,
+        )  # fmt: skip
+        fastest = np.max(shares)
         if values.max() < 2.0 / self.mesh.volume:
             fastest = np.maximum(fastest, self._linear_rate)
         with np.errstate(divide="ignore"):

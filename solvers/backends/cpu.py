@@ -171,12 +171,10 @@ def _inverse_of_squares(p, q, count):
 
 @_inline
 def _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
-    if density[i] > occupied:
-        return True
+    densest = density[i]
     for k in range(count):
-        if density[neighbors[cell_sides[start + k] ^ 1]] > occupied:
-            return True
-    return False
+        densest = max(densest, density[neighbors[cell_sides[start + k] ^ 1]])
+    return densest > occupied
 
 
 @_inline
@@ -256,7 +254,7 @@ def _split(p, q, count, vp, vq):
         towards_k, towards_n = vp * q[n] - vq * p[n], p[k] * vq - q[k] * vp
         if span > 0.0 and towards_k > 0.0 and towards_n >= 0.0:
             return k, n, towards_k / span, towards_n / span
-    return 0, 0, 0.0, 0.0
+    return 0, 0, 0.0 * vp, 0.0 * vq  # at rest, or NaN passed on
 
 
 @_inline
@@ -318,7 +316,7 @@ def send_on_surface(
             for k in range(count):
                 side = cell_sides[start + k]
                 through = 0.5 * (flux[side] - flux[side ^ 1])
-                if resolved[k] > 0.0 and through > 0.0:
+                if resolved[k] > 0.0 and not through <= 0.0:  # so that a NaN is passed on
                     at_p, at_q = _in_plane(centers, i, face_centers, side >> 1, e, f)
                     sent[side] = resolved[k] * through * max(value + slope_p * at_p + slope_q * at_q, 0.0)
 
@@ -431,7 +429,7 @@ def send_diffusion_on_surface(worker, workers, conductance, cell_start, cell_sid
 def limit_sent(
     worker, workers, volumes, cell_start, cell_sides, neighbors, density, sent, keep, following, result
 ):
-    """result = density after all cells send the share ``keep`` of ``sent``, and the share that is possible, following."""
+    """result = density once every cell has sent its share ``keep`` of ``sent``; following = the share it can afford."""
     first, last = _share(worker, workers, len(result))
     for i in range(first, last):
         gained, lost = 0.0, 0.0

@@ -1,0 +1,50 @@
+"""Timings and accuracies: ``python -m benchmarks [NAME ...] [--json FILE] [--readme FILE]``."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import accuracy, cost, machine, memory, startup, table
+from benchmarks.measure import Figure
+
+BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
+    "velocity": cost.velocity,
+    "flux": cost.flux,
+    "scaling": cost.scaling,
+    "memory": memory.memory,
+    "startup": startup.startup,
+    "accuracy": accuracy.accuracy,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print a table, and write what was asked for. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", default=["all"], help=f"{', '.join(BENCHMARKS)}; or all")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, with machine and versions")
+    parser.add_argument("--readme", type=Path, metavar="FILE", help="renew the table of measured figures in this file")
+    options = parser.parse_args(argv)
+    if unknown := set(options.names) - {*BENCHMARKS, "all"}:
+        parser.error(f"{', '.join(sorted(unknown))}: expected some of {', '.join(BENCHMARKS)}, all")
+
+    figures = []
+    for name in BENCHMARKS if "all" in options.names else options.names:
+        for figure in BENCHMARKS[name]():
+            figures.append(figure)
+            print(table.line(figure), flush=True)
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    text = table.to_json(figures, date, machine.machine(), machine.versions())
+    if options.json is not None:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(text, encoding="utf-8")
+    if options.readme is not None:
+        table.update_readme(options.readme, json.loads(text))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

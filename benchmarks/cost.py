@@ -1,0 +1,104 @@
+"""Cost of a velocity and of a flux on the sphere, beside a memory copy, ducc0's transforms and plain sums."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.measure import Figure, copy_bandwidth, shortest
+from benchmarks.problem import SphereProblem, brute_force_velocity, sphere_problem
+from benchmarks.transforms import ducc0_installed, ducc0_transforms
+from solvers.zonal import exponential_degree
+
+RINGS = (128, 256, 512, 1024)
+BETAS = (9.0, 50.0)
+LARGE = 1_000_000  # cells from which the limit on one velocity and one flux was asked for
+BRUTE_FORCE_PAIRS = 2**24  # pairs of cells that are summed at once: 128 MB of kernel
+
+
+def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
+    """Time of one velocity, beside a copy of its input and output, ducc0's transforms and a plain sum."""
+    bandwidth = copy_bandwidth()
+    figures = [Figure("memory copy, read and written together", bandwidth / 1e9, "GB/s")]
+    for count in rings:
+        for beta in BETAS:
+            problem = sphere_problem(count, beta)
+            cells, name = problem.mesh.cells, _name(problem)
+            seconds = shortest(problem.velocity)
+            moved = problem.density.nbytes + problem.velocity().nbytes
+            ducc0, note = _ducc0_seconds(problem)
+            dense, error = _brute_force(problem)
+            figures += [
+                Figure(f"velocity, {name}", 1e3 * seconds, "ms"),
+                Figure(f"velocity, {name}: per cell", 1e9 * seconds / cells, "ns"),
+                Figure(f"velocity, {name}: over a copy of ρ and X", seconds * bandwidth / (2 * moved), "×"),
+                Figure(f"velocity, {name}: over ducc0's transforms", ducc0 and seconds / ducc0, "×", note=note),
+                Figure(f"dense sum over velocity, {name}", dense / seconds, "×"),
+                Figure(f"velocity, {name}: less dense sum, over max |X|", error, "1", most=1e-12),
+            ]
+    return figures
+
+
+def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
+    """Time of one flux (what each cell sends, and the rate), and of one velocity and one flux together."""
+    bandwidth = copy_bandwidth()
+    figures = []
+    for count in rings:
+        for beta in BETAS:
+            problem = sphere_problem(count, beta)
+            name, (of_velocity, of_flux) = _name(problem), _seconds(problem)
+            moved = 5 * problem.density.nbytes  # ρ, the velocity's three components, the rate
+            asked = 500.0 if problem.mesh.cells >= LARGE else None
+            figures += [
+                Figure(f"flux, {name}", 1e3 * of_flux, "ms"),
+                Figure(f"flux, {name}: over a copy of ρ, X and rate", of_flux * bandwidth / (2 * moved), "×"),
+                Figure(f"velocity and flux, {name}", 1e3 * (of_velocity + of_flux), "ms", most=asked),
+            ]
+    return figures
+
+
+def scaling(rings: tuple[int, ...] = RINGS) -> list[Figure]:
+    """Growth of the cost of one velocity and one flux from n to 4n rings: 16-fold cells."""
+    figures = []
+    for beta in BETAS:
+        cost = {count: _seconds(sphere_problem(count, beta)) for count in rings}
+        for count in rings:
+            if 4 * count in cost:
+                few, many = cost[count], cost[4 * count]
+                name = f"from {count} to {4 * count} rings, β = {beta:g}"
+                figures.append(Figure(f"velocity, {name}: growth", many[0] / few[0], "×", most=20.0))
+                figures.append(Figure(f"velocity and flux, {name}: growth", sum(many) / sum(few), "×", most=20.0))
+    return figures
+
+
+def _name(problem: SphereProblem) -> str:
+    return f"{problem.mesh.cells} cells, β = {problem.attention.beta:g}"
+
+
+def _seconds(problem: SphereProblem) -> tuple[float, float]:
+    """Of one velocity, and of one flux by a known velocity."""
+    advection, rate = problem.flux()
+
+    def one_flux() -> None:
+        dt = advection.prepare(0.0, problem.density)
+        advection.rate(0.5 * dt, rate)
+
+    return shortest(problem.velocity), shortest(one_flux)
+
+
+def _ducc0_seconds(problem: SphereProblem) -> tuple[float | None, str]:
+    if not ducc0_installed():
+        return None, "skipped: ducc0 is not installed (pip install ducc0)"
+    masses = problem.density * problem.mesh.volumes
+    degree = exponential_degree(problem.mesh.centers.shape[1], problem.attention.beta)
+    return shortest(ducc0_transforms(problem.mesh, masses, degree)), ""
+
+
+def _brute_force(problem: SphereProblem) -> tuple[float, float]:
+    """Seconds of a dense sum for all cells, extrapolated from some, and their difference over max |X|."""
+    cells = problem.mesh.cells
+    chosen = np.linspace(0, cells - 1, min(max(BRUTE_FORCE_PAIRS // cells, 1), cells)).astype(int)
+    targets = problem.mesh.centers[chosen]
+    seconds = shortest(lambda: brute_force_velocity(problem, targets), repeats=2)
+    found = problem.velocity()
+    error = np.abs(found[chosen] - brute_force_velocity(problem, targets)).max() / np.abs(found).max()
+    return seconds * cells / len(chosen), float(error)

@@ -1,0 +1,31 @@
+"""Where figures were measured: processor, cores, versions."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.transforms import ducc0_installed
+from solvers.backends import cpu
+
+
+def machine() -> dict[str, Any]:
+    """Number of cores used, and the processor's name."""
+    return {"cores": cpu.WORKERS, "processor": _processor(), "system": platform.system()}
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of what the figures depend on."""
+    packages = ["meanfield", "numpy", "scipy", "numba", *(["ducc0"] if ducc0_installed() else [])]
+    return {"Python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,83 @@
+"""Memory of a run on the sphere, in bytes a cell: growth of the peak of a process between two sizes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.measure import Figure
+
+SIZES = (256, 1024)
+_CHILD = "from benchmarks.memory import child; child({rings})"
+
+
+def memory(sizes: tuple[int, int] = SIZES) -> list[Figure]:
+    """Peak resident memory of mesh, attention and two time steps; and the arrays that are kept, by owner."""
+    (few, small), (many, large) = _peak(sizes[0]), _peak(sizes[1])
+    figures = [
+        Figure(
+            f"memory, from {few} to {many} cells: peak",
+            (large - small) / (many - few),
+            "bytes/cell",
+            most=400.0,
+        )
+    ]
+    figures += [Figure(f"memory, of which {name}", held, "bytes/cell") for name, held in _held(sizes[0])]
+    return figures
+
+
+def _peak(rings: int) -> tuple[int, int]:
+    """Cells, and peak resident bytes of a process that takes two steps."""
+    command = [sys.executable, "-c", _CHILD.format(rings=rings)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    cells, peak = map(int, output.split())
+    return cells, peak
+
+
+def child(rings: int) -> None:
+    """Take two steps on ``rings`` rings at β = 9; print the number of cells and the peak resident bytes."""
+    from meanfield.attention import Attention
+    from meanfield.equation import mean_field_equation
+    from meanfield.initial import initial_perturbed
+    from solvers.evolve import STEPPERS, State, evolve
+    from solvers.mesh import sphere
+
+    mesh = sphere(rings)
+    equation = mean_field_equation(mesh, Attention(mesh, 9.0))
+    state = State(0.0, initial_perturbed(mesh, amplitude=0.5))
+    evolve(state, equation, STEPPERS["ssprk3"], 1e9, after_step=lambda state: state.steps == 2)
+    print(mesh.cells, _peak_bytes())
+
+
+def _peak_bytes() -> int:
+    """Peak resident bytes of this process.
+
+    Linux's getrusage would count the parent's memory too, which a new process has until it loads its program.
+    """
+    status = Path("/proc/self/status")
+    if not status.exists():
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    [line] = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
+
+
+def _held(rings: int) -> Iterator[tuple[str, float]]:
+    """Bytes a cell of the arrays that a run holds between steps, by owner."""
+    from meanfield.attention import Attention
+    from solvers.mesh import sphere
+    from solvers.terms import Advection
+
+    mesh = sphere(rings)
+    attention = Attention(mesh, 9.0)
+    advection = Advection(mesh, attention.velocity)
+    harmonics = vars(attention._sum)["_harmonics"]
+    for name, owner in (("mesh", mesh), ("transform", harmonics), ("advection", advection)):
+        arrays = (value for value in vars(owner).values() if isinstance(value, np.ndarray) and value.base is None)
+        yield name, sum(array.nbytes for array in arrays) / mesh.cells
+    yield "state, its start and its rate", 3 * 8.0

@@ -1,0 +1,86 @@
+"""Figures as text, as JSON, and as the table of the README."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Figure
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+# Of the velocity's and the flux's figures the README shows those of the largest mesh; of the others, all.
+_COSTS = ("velocity,", "flux,", "velocity and flux,", "dense sum over velocity,")
+_SHOWN_COSTS = ("1412504 cells, β = 50", "growth")
+_HIDDEN = (": per cell",)
+
+
+def line(figure: Figure) -> str:
+    """One line for a terminal."""
+    return f"{figure.name:<78} {_number(figure):>12}  {figure.asked or figure.note}".rstrip()
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The README's table of what :func:`to_json` holds, with machine and date."""
+    machine, versions = results["machine"], results["versions"]
+    rows = [
+        f"| {_escaped(figure.name)} | {_number(figure)} | {figure.asked or figure.note} |"
+        for figure in _shown(_figures(results))
+    ]
+    return "\n".join(
+        [
+            f"On {results['date']}, {machine['cores']} cores of {machine['processor']}, "
+            f"{', '.join(f'{name} {version}' for name, version in versions.items())}:",
+            "",
+            "| what | measured | asked |",
+            "|---|---|---|",
+            *rows,
+        ]
+    )
+
+
+def to_json(figures: Iterable[Figure], date: str, machine: dict[str, Any], versions: dict[str, str]) -> str:
+    """JSON text of figures and of where they were measured."""
+    content = {
+        "date": date,
+        "machine": machine,
+        "versions": versions,
+        "figures": [asdict(figure) for figure in figures],
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def update_readme(path: Path, results: dict[str, Any]) -> None:
+    """Replace the table between the README's marks. Raises ValueError where there are none."""
+    text = path.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise ValueError(f"{path}: expected the marks {BEGIN} and {END}, each once")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n{markdown(results)}\n{END}{after}", encoding="utf-8")
+
+
+def _figures(results: dict[str, Any]) -> list[Figure]:
+    return [Figure(**figure) for figure in results["figures"]]
+
+
+def _shown(figures: Iterable[Figure]) -> Iterable[Figure]:
+    for figure in figures:
+        is_cost = figure.name.startswith(_COSTS)
+        if is_cost and not any(part in figure.name for part in _SHOWN_COSTS):
+            continue
+        if not any(part in figure.name for part in _HIDDEN):
+            yield figure
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")  # the bars of |X| would end the cell
+
+
+def _number(figure: Figure) -> str:
+    if figure.value is None:
+        return "skipped"
+    value = f"{figure.value:.0f}" if 100 <= abs(figure.value) < 1e6 else f"{figure.value:.3g}"
+    return value if figure.unit == "1" else f"{value} {figure.unit}"

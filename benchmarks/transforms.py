@@ -1,0 +1,40 @@
+"""The harmonic transforms of one velocity by ducc0, on the same rings: a yardstick where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+
+import numpy as np
+
+from solvers.backends import cpu
+from solvers.mesh import Floats, Mesh
+
+
+def ducc0_installed() -> bool:
+    return find_spec("ducc0") is not None
+
+
+def ducc0_transforms(mesh: Mesh, masses: Floats, degree: int) -> Callable[[], None]:
+    """A call that does what one velocity needs: an analysis, a synthesis, and a synthesis of the gradient."""
+    ducc0 = import_module("ducc0")
+
+    counts = mesh.ring_cells.astype(np.uint64)
+    axis = mesh.centers[mesh.ring_start[:-1]]
+    grid = {
+        "theta": np.arctan2(np.hypot(axis[:, 0], axis[:, 1]), axis[:, 2]),
+        "nphi": counts,
+        "phi0": np.pi / counts,
+        "ringstart": mesh.ring_start[:-1].astype(np.uint64),
+        "lmax": degree,
+        "nthreads": cpu.WORKERS,
+    }
+    values = masses[None]
+
+    def call() -> None:
+        coefficients = ducc0.sht.adjoint_synthesis(map=values, spin=0, **grid)
+        ducc0.sht.synthesis(alm=coefficients, spin=0, **grid)
+        ducc0.sht.synthesis(alm=coefficients, spin=1, mode="DERIV1", **grid)
+
+    return call

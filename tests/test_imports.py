@@ -1,0 +1,71 @@
+"""Imports point one way, and importing the packages loads nothing heavy."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import meanfield
+import solvers.mesh
+
+SOLVERS = Path(solvers.mesh.__file__).parent
+MEANFIELD = Path(meanfield.__file__).parent
+EDGE = ("cli", "run", "case", "setup", "progress")  # what sees a case or a terminal
+PHYSICS = ["attention", "equation", "initial", "stability", "clusters", "diagnostics"]
+HEAVY = ("numba", "scipy", "h5py", "matplotlib", "cupy", "torch")
+
+
+def imported(path):
+    """Modules that a file imports when it runs: all but those under ``if TYPE_CHECKING``."""
+    found = set()
+
+    def visit(node):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for child in node.orelse:
+                visit(child)
+            return
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join([path.parent.name] * bool(node.level) + [node.module] * bool(node.module))
+            found.add(base)
+            found.update(f"{base}.{alias.name}" for alias in node.names)
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return found
+
+
+def roots(path):
+    return {name.split(".")[0] for name in imported(path)}
+
+
+@pytest.mark.parametrize("path", sorted(SOLVERS.rglob("*.py")), ids=lambda path: path.stem)
+def test_solvers_know_no_physics(path):
+    assert "meanfield" not in roots(path)
+    if path.parent.name != "backends":
+        assert not {"numba", "cupy"} & roots(path)
+
+
+@pytest.mark.parametrize("path", sorted(MEANFIELD.rglob("*.py")), ids=lambda path: path.stem)
+def test_only_backends_compile(path):
+    assert not {"numba", "cupy"} & roots(path)
+
+
+@pytest.mark.parametrize("module", PHYSICS)
+def test_physics_sees_no_case(module):
+    names = imported(MEANFIELD / f"{module}.py")
+    assert any(name.startswith("solvers") for name in names)  # the reader of imports reads them
+    for edge in EDGE:
+        seen = {name for name in names if name.startswith(f"meanfield.{edge}")}
+        assert not seen, f"meanfield.{module} imports {seen}"
+
+
+@pytest.mark.parametrize("package", ["solvers", "meanfield", "meanfield.cli"])
+def test_importing_loads_nothing_heavy(package):
+    loaded = f"import sys, {package}; print([name for name in {HEAVY} if name in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"

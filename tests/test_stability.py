@@ -1,0 +1,93 @@
+"""Growth rates by Bessel functions against Funk–Hecke's integral, and what follows from them."""
+
+import exact
+import numpy as np
+import pytest
+from scipy import optimize
+
+from meanfield.stability import critical_noise, expected_clusters_from_tokens, fastest_degree, growth_rates
+
+DEGREES = np.arange(1, 9)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("value", [1.0, -1.0])
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+@pytest.mark.parametrize("beta", [-4.0, 1.0, 2.0, 4.0, 5.0, 7.0, 9.0, 16.0])
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_growth_rates_are_the_integrals(dimension, beta, normalization, value, noise):
+    found = growth_rates(dimension, beta, DEGREES, normalization, noise, value)
+    expected = [exact.growth_rate(dimension, beta, l, normalization, noise, value) for l in DEGREES]
+    error = np.abs(found - expected).max() / np.abs(expected).max()
+    assert error < 1e-12, f"{error:.1e}"  # the integral's own rounding, e^β against its Legendre coefficients
+
+
+def test_growth_rates_of_the_paper():
+    """Softmax, β = 5, l = 1 … 4, to the digits of ORACLES."""
+    circle, sphere = growth_rates(2, 5.0, [1, 2, 3, 4]), growth_rates(3, 5.0, [1, 2, 3, 4])
+    assert circle == pytest.approx([0.17867663, 0.5141174, 0.68267833, 0.60008914], abs=1e-8)
+    assert sphere == pytest.approx([0.32003632, 0.62393462, 0.67234869, 0.51096847], abs=1e-8)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 8])
+def test_only_the_first_degree_grows_at_beta_zero(dimension):
+    """X = Pₓ∫yρ: λ₁ = (d − 1)/d and nothing else moves; critical noise 1/d."""
+    for normalization in ("softmax", "unnormalized"):
+        rates = growth_rates(dimension, 0.0, [0, 1, 2, 3], normalization)
+        assert rates == pytest.approx([0, (dimension - 1) / dimension, 0, 0], abs=1e-15)
+        assert critical_noise(dimension, 0.0, normalization) == pytest.approx(1 / dimension, rel=1e-14)
+
+
+def test_rescaled_rates_are_in_units_of_the_clock():
+    plain, slow = (growth_rates(3, 9.0, DEGREES, "unnormalized", rescaled=r) for r in (False, True))
+    assert plain == pytest.approx(np.exp(9.0) * slow, rel=1e-14)
+
+
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_critical_noise_is_where_the_last_mode_stops_growing(dimension, normalization):
+    def largest(noise):
+        return max(exact.growth_rate(dimension, 4.0, l, normalization, noise) for l in range(1, 12))
+
+    expected = optimize.brentq(largest, 1e-3, 10.0, xtol=1e-13)
+    assert critical_noise(dimension, 4.0, normalization) == pytest.approx(expected, rel=1e-11)
+
+
+def test_nothing_needs_noise_when_repelled():
+    assert critical_noise(2, 4.0, value=-1.0) == 0.0
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_fastest_degree_is_the_largest_integral(dimension):
+    for beta in (0.5, 1.5, 5.0, 7.0, 9.0, 16.0, 30.0):
+        rates = [exact.growth_rate(dimension, beta, l) for l in range(1, 20)]
+        assert fastest_degree(dimension, beta) == 1 + int(np.argmax(rates)), f"beta {beta}"
+
+
+@pytest.mark.parametrize(
+    ("dimension", "switches"), [(2, (1.0444568621, 3.1654344427)), (3, (1.8161545254, 4.4252930124))]
+)
+def test_fastest_degree_switches_where_two_rates_are_equal(dimension, switches):
+    for degree, beta in enumerate(switches, start=1):
+        assert fastest_degree(dimension, beta - 1e-8) == degree
+        assert fastest_degree(dimension, beta + 1e-8) == degree + 1
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_large_beta(dimension):
+    """l*(l* + d − 2) ≈ 2β, and the largest softmax rate tends to 2/e: I_{l+ν}/I_ν ≈ e^{−l²/2β}."""
+    beta = 1e4
+    l = fastest_degree(dimension, beta)
+    assert l * (l + dimension - 2) / (2 * beta) == pytest.approx(1, abs=0.01)  # l is whole: ±½ of 141
+    assert growth_rates(dimension, beta, [l])[0] == pytest.approx(2 / np.e, rel=1e-3)  # the next term is O(1/β)
+
+
+def test_expected_clusters_from_tokens():
+    """√(Σk⁴I_k²/Σk²I_k²): the mean square slope of e^{β cos} as integrals; √(3β/2) for large β."""
+    angle = (np.arange(2000) + 0.5) * np.pi / 1000
+    for beta in (1.0, 5.0, 9.0):
+        slope = np.sin(angle) * np.exp(beta * np.cos(angle))
+        bend = (np.cos(angle) - beta * np.sin(angle) ** 2) * np.exp(beta * np.cos(angle))
+        expected = np.sqrt((bend**2).sum() / (slope**2).sum())
+        assert expected_clusters_from_tokens(beta) == pytest.approx(expected, rel=1e-12)
+    assert expected_clusters_from_tokens(1000.0) == pytest.approx(np.sqrt(1500), rel=1e-3)  # O(1/β)
