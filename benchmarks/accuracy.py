@@ -17,8 +17,8 @@ from meanfield.initial import (
     initial_points,
     initial_uniform,
 )
-from solvers.evolve import STEPPERS, State, evolve
-from solvers.harmonics import harmonics
+from solvers.evolution import STEPPERS, State, evolve
+from solvers.harmonics import harmonic_transform
 from solvers.mesh import Floats, Mesh, circle, sphere
 from tests import exact
 
@@ -67,7 +67,7 @@ def _velocity_error(mesh: Mesh, beta: float) -> float:
 
 def _growth_error(mesh: Mesh, beta: float, degree: int) -> float:
     """Relative error of the rate at which a small mode grows from t = 0 to 1."""
-    transform = harmonics(mesh, degree)
+    transform = harmonic_transform(mesh, degree)
     start = initial_harmonic(mesh, degree, 0, 1e-5)
     end = _evolved(mesh, beta, start.copy(), 1.0)
     departures = ((density - 1.0 / mesh.volume) * mesh.volumes for density in (start, end))

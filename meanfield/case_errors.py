@@ -47,9 +47,7 @@ def refuse_unrepresentable(data: object, key: str = "") -> None:
     if isinstance(data, float) and not math.isfinite(data):
         raise refusal(key, data, "a finite number")
     if isinstance(data, int) and not -(2**63) <= data < 2**63:
-        raise refusal(
-            key, hex(data), "a number of at most 64 bits"
-        )  # in decimal, a long one is slow or an error
+        raise refusal(key, hex(data), "a number of at most 64 bits")  # in decimal, a long one is slow or an error
     if isinstance(data, dict):
         for name, value in data.items():
             refuse_unrepresentable(value, f"{key}.{show_key(name)}" if key else show_key(name))

@@ -140,16 +140,12 @@ def _file(parser: _Parser) -> None:
 
 
 def _quiet(parser: _Parser) -> None:
-    parser.add_argument(
-        "--quiet", action="store_true", help="no progress (default: a bar, or lines in a log)"
-    )
+    parser.add_argument("--quiet", action="store_true", help="no progress (default: a bar, or lines in a log)")
 
 
 def _run_options(parser: _Parser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the case's name with .h5, here")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace an existing FILE.h5 (default: refuse)"
-    )
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing FILE.h5 (default: refuse)")
 
 
 def _until(parser: _Parser) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.attention import Attention
 from meanfield.clusters import find_clusters
 from meanfield.stability import fastest_degree
-from solvers.harmonics import Harmonics, harmonics
+from solvers.harmonics import Harmonics, harmonic_transform
 from solvers.mesh import Floats, Mesh
 from solvers.output import Column
 
@@ -89,7 +89,7 @@ class Diagnostics:
     def __init__(self, names: Sequence[str], mesh: Mesh, attention: Attention) -> None:
         self.names, self.mesh, self.attention = tuple(names), mesh, attention
         fastest = fastest_degree(mesh.centers.shape[1], attention.beta, attention.value)
-        self.transform = harmonics(mesh, max(16, fastest + 4))
+        self.transform = harmonic_transform(mesh, max(16, fastest + 4))
 
     @property
     def columns(self) -> list[Column]:

@@ -8,7 +8,7 @@ on the circle or the sphere: X[ρ] is self-attention kept on the sphere by layer
 from __future__ import annotations
 
 from meanfield.attention import Attention
-from solvers.evolve import Equation, limit_positivity
+from solvers.evolution import Equation, limit_positivity
 from solvers.mesh import Mesh
 from solvers.terms import Advection, Diffusion
 

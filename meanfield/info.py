@@ -114,9 +114,7 @@ def _time(facts: dict[str, Any]) -> str:
     if facts["last_time"] is None:
         return "no snapshot yet"
     end = "" if facts["end_time"] is None else f" of {facts['end_time']:g}"
-    wall = (
-        f", in {facts['wall_time']:.1f} s" if facts["wall_time"] else ""
-    )  # 0 until a run has stopped by itself
+    wall = f", in {facts['wall_time']:.1f} s" if facts["wall_time"] else ""  # 0 until a run has stopped by itself
     return f"{facts['last_time']:g}{end}{wall}"
 
 

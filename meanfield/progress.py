@@ -7,7 +7,7 @@ import time as clock
 from types import TracebackType
 from typing import Self
 
-from solvers.evolve import State
+from solvers.evolution import State
 
 LOG_EVERY = 10.0  # seconds between lines where there is no terminal
 BAR_EVERY = 0.1

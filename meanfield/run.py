@@ -17,7 +17,7 @@ from meanfield.progress import Progress
 from meanfield.provenance import provenance
 from meanfield.setup import Problem, initial_density, sample_schedule, set_up, snapshot_schedule
 from solvers.checkpoint import Checkpoints
-from solvers.evolve import STEPPERS, NonFinite, Observer, State, evolve
+from solvers.evolution import STEPPERS, NonFinite, Observer, State, evolve
 from solvers.output import RunFile, read
 
 DONE, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2

@@ -10,7 +10,7 @@ from meanfield import initial
 from meanfield.attention import Attention
 from meanfield.case import Case, CaseError
 from meanfield.equation import mean_field_equation
-from solvers.evolve import Equation, Every, Listed, Logarithmic, Schedule
+from solvers.evolution import Equation, Every, Listed, Logarithmic, Schedule
 from solvers.mesh import Floats, Mesh, circle, sphere
 
 

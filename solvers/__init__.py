@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from solvers.deposit import deposit_points
-    from solvers.evolve import (
+    from solvers.evolution import (
         STEPPERS,
         Equation,
         Every,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         evolve,
         limit_positivity,
     )
-    from solvers.harmonics import harmonics
+    from solvers.harmonics import harmonic_transform
     from solvers.mesh import Mesh, circle, sphere
     from solvers.output import Column, FileError, RunFile, read
     from solvers.terms import Advection, Diffusion
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 _HOME = {
     "solvers.mesh": ("Mesh", "circle", "sphere"),
-    "solvers.harmonics": ("harmonics",),
+    "solvers.harmonics": ("harmonic_transform",),
     "solvers.zonal": ("zonal_operator",),
     "solvers.deposit": ("deposit_points",),
     "solvers.terms": ("Advection", "Diffusion"),
-    "solvers.evolve": (
+    "solvers.evolution": (
         "STEPPERS", "Equation", "Every", "Listed", "Logarithmic", "NonFinite", "Observer", "State", "Stepper",
         "evolve", "limit_positivity",
     ),
@@ -64,7 +64,7 @@ __all__ = [
     "circle",
     "deposit_points",
     "evolve",
-    "harmonics",
+    "harmonic_transform",
     "limit_positivity",
     "read",
     "sphere",

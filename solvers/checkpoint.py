@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 from .repair import FileError, reason
 
 MAGIC = b"MFCHECK1"
-SCALARS = (
-    "scalars"  # name of the entry that holds the scalars, as JSON: exact for every float and any integer
-)
+SCALARS = "scalars"  # name of the entry that holds the scalars, as JSON: exact for every float and any integer
 
 Scalar = int | float | str
 Contents = tuple[dict[str, NDArray], dict[str, Scalar]]

@@ -85,9 +85,7 @@ class SphereHarmonics:
         for block in self._blocks:
             rows = masses[block.start : block.stop].reshape(-1, block.cells)
             spectrum = fft.rfft(rows, axis=1, workers=kernels.WORKERS)
-            kernels.launch(
-                kernels.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *self._modes
-            )
+            kernels.launch(kernels.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *self._modes)
         half = len(self._mirror)
         north, south = self._modes[:, :, :half], self._modes[:, :, self._mirror]
         if len(self.sine) % 2:
@@ -107,9 +105,7 @@ class SphereHarmonics:
             values[here] = block_values
         return values
 
-    def blocks(
-        self, sets: Complexes, outputs: list[tuple[bool, Floats]]
-    ) -> Iterator[tuple[slice, list[Floats]]]:
+    def blocks(self, sets: Complexes, outputs: list[tuple[bool, Floats]]) -> Iterator[tuple[slice, list[Floats]]]:
         """Synthesis of several coefficient sets at once, block of rings by block of rings.
 
         sets (sets, degree + 1, degree + 1); outputs: for each set whether to take ∂/∂φ, and a factor per ring.
@@ -167,7 +163,7 @@ def sine_derivative(coefficients: Complexes) -> Complexes:
     return result
 
 
-def harmonics(mesh: Mesh, degree: int) -> Harmonics:
+def harmonic_transform(mesh: Mesh, degree: int) -> Harmonics:
     """The harmonic transform of a mesh up to a degree."""
     return _TRANSFORMS[mesh.manifold](mesh, degree)
 

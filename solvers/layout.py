@@ -51,9 +51,7 @@ def lay_out(file: h5py.File, mesh: Mesh, columns: Sequence[Column]) -> None:
     for name, length in (("cell", mesh.cells), ("d", mesh.centers.shape[1]), ("ring", len(mesh.ring_cells))):
         scales[name] = _dimension(file, name, length)
     if len(mesh.ring_edges):
-        _dataset(
-            file, "ring_edge", ("ring_edge",), mesh.ring_edges, "rad", "polar angle between rings of latitude"
-        )
+        _dataset(file, "ring_edge", ("ring_edge",), mesh.ring_edges, "rad", "polar angle between rings of latitude")
         scales["ring_edge"] = _scale(file["ring_edge"], "ring_edge")
     density = file.create_dataset(
         "density",
@@ -84,9 +82,7 @@ def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column]) -> None:
         taken.add(column.name)
         for name, length in column.dims:
             if lengths.setdefault(name, length) != length:
-                raise ValueError(
-                    f"column {column.name!r}: dimension {name!r} has lengths {lengths[name]} and {length}"
-                )
+                raise ValueError(f"column {column.name!r}: dimension {name!r} has lengths {lengths[name]} and {length}")
     if clash := taken & (lengths.keys() - {"sample"}):
         raise ValueError(f"{sorted(clash)} cannot be both columns and dimensions")
     scales = {name: _dimension(group, name, length) for name, length in lengths.items()}
@@ -103,9 +99,7 @@ def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column]) -> None:
     group.attrs["columns"] = np.array([column.name for column in columns], dtype=h5py.string_dtype())
 
 
-def _dataset(
-    group: h5py.Group, name: str, dims: Sequence[str], values: NDArray, units: str, long_name: str
-) -> None:
+def _dataset(group: h5py.Group, name: str, dims: Sequence[str], values: NDArray, units: str, long_name: str) -> None:
     """Store ``values``; if there are none yet, in a dataset that grows along its first dimension."""
     if len(values):
         dataset = group.create_dataset(name, data=values)
@@ -198,9 +192,7 @@ def overwrite_attributes(file: h5py.File, attributes: Mapping[str, Attribute]) -
         old = file.attrs.get(name)
         if name in CHANGING and isinstance(value, str):
             file.attrs.modify(name, _text_of_fixed_length(name, value))
-        elif (
-            old is None or isinstance(old, str) or isinstance(value, str) or np.shape(old) != np.shape(value)
-        ):
+        elif old is None or isinstance(old, str) or isinstance(value, str) or np.shape(old) != np.shape(value):
             raise ValueError(f"attribute {name}: {old!r} cannot become {value!r}, expected the like")
         else:
             file.attrs.modify(name, value)

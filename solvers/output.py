@@ -76,9 +76,7 @@ class RunFile:
         lock = Lock(path)
         try:
             if path.exists() and not (overwrite and path.is_file()):
-                raise FileError(
-                    f"{path}: exists already; choose another name, or overwrite it if it is a file"
-                )
+                raise FileError(f"{path}: exists already; choose another name, or overwrite it if it is a file")
             with disk_errors(path, "cannot create it"):
                 with replacement(path) as new:
                     new.write_bytes(start)

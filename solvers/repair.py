@@ -159,9 +159,7 @@ def _superblock(path: Path, file: BinaryIO) -> tuple:
         raise FileError(f"{path}: not an HDF5 file")
     superblock = SUPERBLOCK.unpack(head)
     if superblock[1] != 3 or superblock[2:4] != (8, 8):
-        raise FileError(
-            f"{path}: not a run file of this package (HDF5 superblock version {superblock[1]}, expected 3)"
-        )
+        raise FileError(f"{path}: not a run file of this package (HDF5 superblock version {superblock[1]}, expected 3)")
     return superblock
 
 

@@ -142,9 +142,7 @@ class Diffusion:
         """Δ of values (cells) into ``out``."""
         mesh, kernels = self.mesh, self.mesh.kernels
         kernel = {1: kernels.diffuse_on_curve, 2: kernels.diffuse_on_surface}[mesh.dimension]
-        kernels.launch(
-            kernel, mesh.cells, mesh.volumes, mesh.face_conductances, *self._neighborhood, values, out
-        )
+        kernels.launch(kernel, mesh.cells, mesh.volumes, mesh.face_conductances, *self._neighborhood, values, out)
 
     def step(self, dt: float, values: Floats) -> None:
         stages = self._stages(dt)

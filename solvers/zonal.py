@@ -105,9 +105,7 @@ class SphereZonal:
         values, vectors = np.empty(mesh.cells), np.empty((mesh.cells, 3))
         for here, (value, south, east) in self._harmonics.blocks(sets, outputs):
             values[here] = value
-            kernels.launch(
-                kernels.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here]
-            )
+            kernels.launch(kernels.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here])
         return values, vectors
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from meanfield.initial import initial_perturbed, initial_points, initial_uniform, initial_von_mises_fisher
-from solvers.evolve import STEPPERS, Equation, State, evolve, limit_positivity
+from solvers.evolution import STEPPERS, Equation, State, evolve, limit_positivity
 from solvers.mesh import circle, sphere
 from solvers.terms import Advection
 

@@ -94,14 +94,10 @@ finally:
         process("-m", "meanfield", "--help", check=True)
         elapsed.append(time.perf_counter() - start)
     print(f"meanfield --help: {min(elapsed):.3f} s")
-    assert (
-        min(elapsed) < 0.3
-    )  # what the interface promises; the least of three, since other work slows a process
+    assert min(elapsed) < 0.3  # what the interface promises; the least of three, since other work slows a process
 
 
-@pytest.mark.parametrize(
-    "command", ["run", "resume", "info", "plot", "check", "cases", "schema", "stability"]
-)
+@pytest.mark.parametrize("command", ["run", "resume", "info", "plot", "check", "cases", "schema", "stability"])
 def test_help_of_each_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main([command, "--help"])
@@ -184,9 +180,7 @@ def test_a_file_that_is_not_a_run_is_refused(command: str, capsys: pytest.Captur
 
 
 def test_run_passes_case_path_and_options(calls: Calls) -> None:
-    status = main(
-        ["run", "mine.toml", "--set", "time.end=2", "title=a b", "--quiet", "--set", "time.cfl=0.1"]
-    )
+    status = main(["run", "mine.toml", "--set", "time.end=2", "title=a b", "--quiet", "--set", "time.cfl=0.1"])
     case = load("mine.toml", ["time.end=2", "title=a b", "time.cfl=0.1"])
     command = "meanfield run mine.toml --set time.end=2 'title=a b' --quiet --set time.cfl=0.1"
     assert status == 3  # whatever `run` returns
@@ -196,9 +190,7 @@ def test_run_passes_case_path_and_options(calls: Calls) -> None:
 @pytest.mark.parametrize(
     ("name", "path"), [("uniform", "uniform.h5"), ("../{}/mine.toml", "mine.h5"), ("v0.5", "v0.5.h5")]
 )
-def test_default_output_is_the_cases_name_in_this_folder(
-    name: str, path: str, calls: Calls, folder: Path
-) -> None:
+def test_default_output_is_the_cases_name_in_this_folder(name: str, path: str, calls: Calls, folder: Path) -> None:
     (folder / "v0.5").write_text(CASE)
     main(["run", name.format(folder.name)])
     assert calls[0][2] == path
@@ -215,9 +207,7 @@ def test_run_refuses_an_existing_output_unless_told(
     assert calls == []
     main(["run", "mine.toml", "--overwrite"])
     assert calls[0][3]["overwrite"] is True
-    assert (
-        output.read_text() == "precious"
-    )  # replacing it is for the run to do, once it has something to write
+    assert output.read_text() == "precious"  # replacing it is for the run to do, once it has something to write
 
 
 def test_resume_passes_file_and_options(calls: Calls) -> None:

@@ -7,7 +7,7 @@ import pytest
 from meanfield.attention import Attention
 from meanfield.equation import mean_field_equation
 from meanfield.initial import initial_harmonic, initial_points, initial_uniform, initial_von_mises_fisher
-from solvers.evolve import STEPPERS, State, evolve
+from solvers.evolution import STEPPERS, State, evolve
 from solvers.mesh import circle, sphere
 from solvers.terms import Diffusion
 

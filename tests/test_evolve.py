@@ -4,7 +4,7 @@ import exact
 import numpy as np
 import pytest
 
-from solvers.evolve import STEPPERS, Equation, Every, Listed, Logarithmic, NonFinite, Observer, State, evolve
+from solvers.evolution import STEPPERS, Equation, Every, Listed, Logarithmic, NonFinite, Observer, State, evolve
 
 
 class Ordinary:

@@ -9,7 +9,7 @@ from meanfield.clusters import find_clusters
 from meanfield.equation import mean_field_equation
 from meanfield.initial import initial_harmonic, initial_moebius, initial_perturbed, initial_points
 from meanfield.stability import fastest_degree
-from solvers.evolve import STEPPERS, Every, Observer, State, evolve
+from solvers.evolution import STEPPERS, Every, Observer, State, evolve
 from solvers.mesh import circle, sphere
 
 

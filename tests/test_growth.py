@@ -9,7 +9,7 @@ import pytest
 from meanfield.attention import Attention
 from meanfield.equation import mean_field_equation
 from meanfield.initial import initial_harmonic, initial_uniform
-from solvers.evolve import STEPPERS, State, evolve
+from solvers.evolution import STEPPERS, State, evolve
 from solvers.mesh import circle, sphere
 
 BETA = 5.0

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from meanfield.initial import initial_harmonic
-from solvers.harmonics import CircleHarmonics, SphereHarmonics, harmonics, sine_derivative
+from solvers.harmonics import CircleHarmonics, SphereHarmonics, harmonic_transform, sine_derivative
 from solvers.mesh import circle, sphere
 
 DEGREE = 40  # beyond half of the cells of every ring of the meshes below: aliased orders are exact as well
@@ -109,8 +109,8 @@ def test_sphere_power_finds_one_mode(degree, order):
 
 
 def test_table_of_transforms():
-    assert isinstance(harmonics(circle(8), 3), CircleHarmonics)
-    assert isinstance(harmonics(sphere(8), 3), SphereHarmonics)
+    assert isinstance(harmonic_transform(circle(8), 3), CircleHarmonics)
+    assert isinstance(harmonic_transform(sphere(8), 3), SphereHarmonics)
     with pytest.raises(ValueError, match="expected a circle, got sphere"):
         CircleHarmonics(sphere(8), 3)
     with pytest.raises(ValueError, match="expected a sphere, got circle"):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from meanfield import initial
-from solvers.harmonics import harmonics
+from solvers.harmonics import harmonic_transform
 from solvers.mesh import circle, sphere
 
 CIRCLE, SPHERE = circle(256), sphere(64)
@@ -39,7 +39,7 @@ def test_uniform_is_one_number(mesh):
 def test_perturbed_has_unit_variance_and_equal_power(mesh):
     """Over seeds: the mean square of each degree 1 … 6 of log ρ is amplitude²/6, and nothing lies beyond."""
     degrees, seeds, amplitude = 6, 400, 1e-3
-    transform, mean = harmonics(mesh, 9), 1 / mesh.volume
+    transform, mean = harmonic_transform(mesh, 9), 1 / mesh.volume
     power = np.mean(
         [
             transform.power((initial.initial_perturbed(mesh, amplitude, degrees, seed) - mean) * mesh.volumes)[1:]

@@ -7,7 +7,7 @@ import pytest
 from meanfield.attention import Attention
 from meanfield.equation import mean_field_equation
 from meanfield.initial import initial_points
-from solvers.evolve import STEPPERS, Equation, Every, Observer, State, evolve, limit_positivity
+from solvers.evolution import STEPPERS, Equation, Every, Observer, State, evolve, limit_positivity
 from solvers.mesh import circle, sphere
 from solvers.terms import Advection
 

@@ -55,9 +55,7 @@ def check(run, snapshots=None):
 
 def child(code, *arguments, **options):
     """Start a Python process that has this module's names."""
-    program = (
-        f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom test_output import *\n{code}"
-    )
+    program = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\nfrom test_output import *\n{code}"
     return subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], text=True, **options)
 
 

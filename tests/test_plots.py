@@ -77,9 +77,7 @@ STORIES = {
     "sphere, one snapshot": lambda: story(sphere(24), np.zeros(1), diagnostics={"time": np.zeros(1)}),
     "sphere, two snapshots": lambda: story(sphere(24), np.array([0.0, 1.0]), growth=None),
     "sphere, three panels": lambda: without(story(sphere(24), LINEAR), "entropy", "speed"),
-    "sphere, long title": lambda: story(
-        sphere(24), LINEAR, title="A title much longer than a page is wide " * 9
-    ),
+    "sphere, long title": lambda: story(sphere(24), LINEAR, title="A title much longer than a page is wide " * 9),
     "sphere, many peaks": lambda: story(sphere(64), LINEAR, beta=99, density=lambda k: crowd(sphere(64))),
     "circle": lambda: story(circle(256), LINEAR),
     "circle, log time": lambda: story(circle(256), LOG),
@@ -107,9 +105,7 @@ def test_each_cell_center_is_found_in_its_cell(rings: int) -> None:
     theta, phi, _ = cell_angles(mesh.ring_cells)
     np.testing.assert_array_equal(sphere_cells(mesh.ring_cells, theta, phi), np.arange(mesh.cells))
     x, y, z = mesh.centers.T  # the mesh's own centroids, azimuth in (−π, π]
-    np.testing.assert_array_equal(
-        sphere_cells(mesh.ring_cells, np.arccos(z), np.arctan2(y, x)), np.arange(mesh.cells)
-    )
+    np.testing.assert_array_equal(sphere_cells(mesh.ring_cells, np.arccos(z), np.arctan2(y, x)), np.arange(mesh.cells))
 
 
 def test_cells_are_found_at_the_poles_and_where_azimuth_starts_again() -> None:
@@ -143,13 +139,9 @@ def test_pixels_of_a_cell_are_in_proportion_to_its_area() -> None:
     perimeter = 4 * np.sqrt(mesh.volumes.max() / pixel)  # pixels cut by an edge, in or out by half at random
     expected = mesh.volumes / pixel
     assert np.abs(counts - expected).max() < perimeter / 2
-    assert counts.sum() == pytest.approx(
-        4 * np.pi / pixel, rel=1e-3
-    )  # the edge of the map: 1/columns at most
+    assert counts.sum() == pytest.approx(4 * np.pi / pixel, rel=1e-3)  # the edge of the map: 1/columns at most
     assert cell[0, 0] == -1
-    assert cell[len(cell) // 2 - 1, columns // 2] == sphere_cells(
-        mesh.ring_cells, np.array(1.57), np.array(1e-3)
-    )
+    assert cell[len(cell) // 2 - 1, columns // 2] == sphere_cells(mesh.ring_cells, np.array(1.57), np.array(1e-3))
 
 
 def test_peaks_are_the_blobs_with_their_masses() -> None:
@@ -158,9 +150,7 @@ def test_peaks_are_the_blobs_with_their_masses() -> None:
     polar, azimuth, masses = peaks(told, told.ratio(40))
     # e^{-11} of a blob lies beyond the distance 1/3, and its cells at that edge count whole or not at all.
     assert masses == pytest.approx(MASSES, rel=1e-4)
-    found = np.stack(
-        [np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), np.cos(polar)], axis=1
-    )
+    found = np.stack([np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), np.cos(polar)], axis=1)
     assert np.linalg.norm(found - BLOBS["sphere"], axis=1).max() < 1.5 * mesh.width
     assert len(peaks(told, told.ratio(0))[2]) == 0
 
@@ -199,9 +189,7 @@ def test_scale_is_logarithmic_for_clusters_and_a_deviation_for_ripples() -> None
     assert Scale.of([np.array([0.0, 500.0])]) == Scale(1e-2, 500.0, deviation=False)
     assert Scale.of([np.array([0.9, 1.2])]) == Scale(pytest.approx(-0.2), pytest.approx(0.2), deviation=True)
     assert Scale.of([np.array([1.0, 1 + 1e-15])]).high == 1e-9
-    assert Scale.of([np.array([0.0, 500.0])]).values(np.array([0.0, 2.0])) == pytest.approx(
-        [1e-2, 2.0], rel=0
-    )
+    assert Scale.of([np.array([0.0, 500.0])]).values(np.array([0.0, 2.0])) == pytest.approx([1e-2, 2.0], rel=0)
 
 
 def test_cluster_count_is_the_last_recorded() -> None:
@@ -265,19 +253,12 @@ def test_prediction_starts_at_the_fastest_mode_and_grows_at_its_rate() -> None:
     assert np.gradient(np.log(predicted), t) == pytest.approx(2 * 0.5, rel=1e-6)
     assert dashed(replace(told, growth=None)) is None
     steep = np.concatenate([told.diagnostics["power"][20:]] * 2)[: len(LINEAR)]
-    assert dashed(replace(told, diagnostics=told.diagnostics | {"power": steep})) is None, (
-        "it is not near uniform"
-    )
+    assert dashed(replace(told, diagnostics=told.diagnostics | {"power": steep})) is None, "it is not near uniform"
 
 
 def dashed(told: Story) -> matplotlib.lines.Line2D | None:
     figure = compose(without(told, "energy"), Figure())
-    lines = [
-        line
-        for ax in figure.findobj(matplotlib.axes.Axes)
-        for line in ax.lines
-        if line.get_linestyle() == "--"
-    ]
+    lines = [line for ax in figure.findobj(matplotlib.axes.Axes) for line in ax.lines if line.get_linestyle() == "--"]
     return lines[0] if lines else None
 
 
@@ -307,9 +288,8 @@ def test_run_file_is_drawn(tmp_path: Path) -> None:
 
 
 def test_story_of_a_run_file(tmp_path: Path) -> None:
-    from meanfield.stability import growth_rates
-
     from meanfield.plots import heading, load
+    from meanfield.stability import growth_rates
 
     power = Column("power", (("degree", 9),), "1", "power")
     told = load(run_file(tmp_path / "run.h5", columns=(power,)))

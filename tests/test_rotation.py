@@ -8,9 +8,8 @@ from scipy.special import sph_harm_y
 from meanfield.attention import Attention
 from meanfield.clusters import Clusters, find_clusters
 from meanfield.equation import mean_field_equation
-from solvers.evolve import STEPPERS, State, evolve
+from solvers.evolution import STEPPERS, State, evolve
 from solvers.mesh import sphere
-
 
 SEED = 1  # one whose first merger comes early
 
@@ -44,13 +43,13 @@ def clusters_at(times: tuple[float, ...], rotation: np.ndarray, rings: int) -> l
 
 @pytest.mark.slow
 def test_the_same_clusters_form_and_merge_in_any_orientation():
-    """Several clusters at t = 8, fewer after mergers; masses to 1 % of the whole, places to a cell and a half.
+    """Four clusters at t = 11, two after mergers; masses to 1 % of the whole, places to a cell and a half.
 
     A basin boundary that moves by one cell of 64 rings, along the length of a cluster's rim, carries about 1 %.
     """
-    times, rings = (8.0, 20.0), 64
+    times, rings = (11.0, 20.0), 64
     reference = clusters_at(times, np.eye(3), rings)
-    assert reference[0].count > reference[1].count > 1, "the seed should show a merger"
+    assert [found.count for found in reference] == [4, 2]
     for seed in (1, 2):
         turned = clusters_at(times, Rotation.random(random_state=seed).as_matrix(), rings)
         for time, expected, found in zip(times, reference, turned, strict=True):

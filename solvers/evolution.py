@@ -160,7 +160,8 @@ def evolve(
 
     cfl          fraction of the largest stable time step that is used
     after_step   called after each step; True stops the loop
-    Raises ValueError for an infinite ``until``, and NonFinite when the state or its time step is lost; ``state`` is then the one after the last good step.
+    Raises ValueError for an infinite ``until``, and NonFinite when the state or its time step is lost; ``state`` is
+    then the one after the last good step.
     """
     if not math.isfinite(until):
         raise ValueError(f"until = {until}: expected a finite time")

@@ -1,0 +1,46 @@
+"""CPU kernels, compiled by Numba on first use and cached on disk; the place where a device's kernels are named."""
+
+from solvers.backends.cpu.cells import advance, average_neighbors, persistent_basins, scale_softmax
+from solvers.backends.cpu.diffusion import (
+    diffuse_on_curve,
+    diffuse_on_surface,
+    limit_sent,
+    send_diffusion_on_curve,
+    send_diffusion_on_surface,
+)
+from solvers.backends.cpu.launching import WORKERS, launch
+from solvers.backends.cpu.rings import (
+    fold_rings,
+    gradient_to_vectors,
+    legendre_analysis,
+    legendre_synthesis,
+    unfold_rings,
+)
+from solvers.backends.cpu.transport import outflows, receive
+from solvers.backends.cpu.transport_curve import look_on_curve, send_on_curve
+from solvers.backends.cpu.transport_surface import look_on_surface, send_on_surface
+
+__all__ = [
+    "WORKERS",
+    "advance",
+    "average_neighbors",
+    "diffuse_on_curve",
+    "diffuse_on_surface",
+    "fold_rings",
+    "gradient_to_vectors",
+    "launch",
+    "legendre_analysis",
+    "legendre_synthesis",
+    "limit_sent",
+    "look_on_curve",
+    "look_on_surface",
+    "outflows",
+    "persistent_basins",
+    "receive",
+    "scale_softmax",
+    "send_diffusion_on_curve",
+    "send_diffusion_on_surface",
+    "send_on_curve",
+    "send_on_surface",
+    "unfold_rings",
+]

@@ -1,0 +1,82 @@
+"""Kernels that go over all cells: Runge–Kutta stages, softmax, averages, basins of peaks."""
+
+import numpy as np
+
+from solvers.backends.cpu.launching import inline, kernel, share
+
+
+@kernel
+def advance(worker, workers, start, stage, rate, dt, weight, result):
+    """result = w + weight (start − w) with w = stage + dt rate: one stage of a Shu–Osher scheme.
+
+    Written so that equal states stay equal to the last bit.
+    """
+    first, last = share(worker, workers, len(result))
+    for i in range(first, last):
+        w = stage[i] + dt * rate[i]
+        result[i] = w + weight * (start[i] - w)
+
+
+@kernel
+def scale_softmax(worker, workers, normalizer, numerator):
+    """numerator /= max(Z, |numerator|) in place, so that |X| ≤ 1 also where Z is lost to rounding."""
+    first, last = share(worker, workers, len(normalizer))
+    d = numerator.shape[1]
+    for i in range(first, last):
+        square = 0.0
+        for c in range(d):
+            square += numerator[i, c] * numerator[i, c]
+        bound = max(normalizer[i], np.sqrt(square))
+        if bound > 0.0:
+            for c in range(d):
+                numerator[i, c] /= bound
+
+
+@kernel
+def average_neighbors(worker, workers, volumes, cell_start, cell_sides, neighbors, values, result):
+    """Average of each cell and its neighbours, weighted by volume."""
+    first, last = share(worker, workers, len(values))
+    for i in range(first, last):
+        total, weight = values[i] * volumes[i], volumes[i]
+        for k in range(cell_start[i], cell_start[i + 1]):
+            j = neighbors[cell_sides[k] ^ 1]
+            total += values[j] * volumes[j]
+            weight += volumes[j]
+        result[i] = total / weight
+
+
+@inline
+def _root(parent, i):
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+@kernel
+def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbors, basin):
+    """The peak (a cell) that each cell belongs to; peaks of less persistence are joined to higher ones.
+
+    order   cells from the highest to the lowest level
+    """
+    basin[:] = -1
+    for i in order:
+        best = -1
+        for k in range(cell_start[i], cell_start[i + 1]):
+            j = neighbors[cell_sides[k] ^ 1]
+            if basin[j] >= 0:
+                peak = _root(basin, j)
+                if best < 0 or level[peak] > level[best] or (level[peak] == level[best] and peak < best):
+                    best = peak
+        if best < 0:
+            basin[i] = i
+            continue
+        basin[i] = best
+        for k in range(cell_start[i], cell_start[i + 1]):
+            j = neighbors[cell_sides[k] ^ 1]
+            if basin[j] >= 0:
+                peak = _root(basin, j)
+                if peak != best and level[peak] - level[i] < persistence:
+                    basin[peak] = best
+    for i in order:
+        basin[i] = _root(basin, i)

@@ -1,0 +1,78 @@
+"""Diffusion: two-point fluxes on surfaces, fourth-order fluxes on curves of equal cells."""
+
+from solvers.backends.cpu.launching import inline, kernel, share
+
+
+@inline
+def _fourth_order(before, left, right, after):
+    """Difference right − left for a flux of fourth order on equal cells."""
+    return (15.0 * (right - left) - (after - before)) / 12.0
+
+
+@inline
+def _curve_fluxes(i, conductance, cell_start, cell_sides, neighbors, density):
+    """Inward diffusion fluxes through the two sides of a cell of a curve of equal cells."""
+    back, ahead = cell_sides[cell_start[i]], cell_sides[cell_start[i] + 1]
+    a, b = neighbors[back ^ 1], neighbors[ahead ^ 1]
+    aa, bb = neighbors[cell_sides[cell_start[a]] ^ 1], neighbors[cell_sides[cell_start[b] + 1] ^ 1]
+    rise = conductance[ahead >> 1] * _fourth_order(density[a], density[i], density[b], density[bb])
+    fall = conductance[back >> 1] * _fourth_order(density[aa], density[a], density[i], density[b])
+    return -fall, rise
+
+
+@kernel
+def diffuse_on_curve(worker, workers, volumes, conductance, cell_start, cell_sides, neighbors, density, rate):
+    """rate = Δρ on a curve of equal cells by fourth-order fluxes."""
+    first, last = share(worker, workers, len(rate))
+    for i in range(first, last):
+        back, ahead = _curve_fluxes(i, conductance, cell_start, cell_sides, neighbors, density)
+        rate[i] = (back + ahead) / volumes[i]
+
+
+@kernel
+def diffuse_on_surface(worker, workers, volumes, conductance, cell_start, cell_sides, neighbors, density, rate):
+    """rate = Δρ by two-point fluxes: Σ_faces conductance (ρ_j − ρ_i) / V_i."""
+    first, last = share(worker, workers, len(rate))
+    for i in range(first, last):
+        total = 0.0
+        for k in range(cell_start[i], cell_start[i + 1]):
+            side = cell_sides[k]
+            total += conductance[side >> 1] * (density[neighbors[side ^ 1]] - density[i])
+        rate[i] = total / volumes[i]
+
+
+@kernel
+def send_diffusion_on_curve(worker, workers, conductance, cell_start, cell_sides, neighbors, density, sent):
+    """The outward part of the fluxes of :func:`diffuse_on_curve`, side by side."""
+    first, last = share(worker, workers, len(density))
+    for i in range(first, last):
+        back, ahead = _curve_fluxes(i, conductance, cell_start, cell_sides, neighbors, density)
+        sent[cell_sides[cell_start[i]]] = max(-back, 0.0)
+        sent[cell_sides[cell_start[i] + 1]] = max(-ahead, 0.0)
+
+
+@kernel
+def send_diffusion_on_surface(worker, workers, conductance, cell_start, cell_sides, neighbors, density, sent):
+    """The outward part of the fluxes of :func:`diffuse_on_surface`, side by side."""
+    first, last = share(worker, workers, len(density))
+    for i in range(first, last):
+        for k in range(cell_start[i], cell_start[i + 1]):
+            side = cell_sides[k]
+            sent[side] = max(conductance[side >> 1] * (density[i] - density[neighbors[side ^ 1]]), 0.0)
+
+
+@kernel
+def limit_sent(worker, workers, volumes, cell_start, cell_sides, neighbors, density, sent, keep, following, result):
+    """result = density once every cell has sent its share ``keep`` of ``sent``; following = the share it can afford."""
+    first, last = share(worker, workers, len(result))
+    for i in range(first, last):
+        gained, lost = 0.0, 0.0
+        for k in range(cell_start[i], cell_start[i + 1]):
+            side = cell_sides[k]
+            gained += sent[side ^ 1] * keep[neighbors[side ^ 1]]
+            lost += sent[side]
+        held = density[i] * volumes[i] + gained
+        result[i] = (held - keep[i] * lost) / volumes[i]
+        following[i] = min(keep[i], held / lost) if lost > 0.0 else keep[i]
+        if result[i] < 0.0 and result[i] > -1e-15 * held / volumes[i]:
+            result[i] = 0.0  # the rounding of a cell that gives all it holds

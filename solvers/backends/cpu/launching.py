@@ -1,0 +1,39 @@
+"""How CPU kernels are compiled and run.
+
+Every kernel takes ``(worker, workers, ...)`` and does that worker's share; :func:`launch` runs the shares on all cores.
+Kernels gather (a cell sums its own sides, a ring its own modes), so results do not depend on the number of workers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+from numba import njit
+
+WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+INLINE_WORK = 4096  # below this many items a kernel is done before a second thread has woken up
+
+kernel = njit(cache=True, nogil=True, error_model="numpy")
+inline = njit(cache=True, nogil=True, error_model="numpy", inline="always")
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=max(WORKERS - 1, 1), thread_name_prefix="solvers")
+
+
+def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
+    """Run ``kernel(worker, workers, *arguments)`` for every worker; returns what each returned."""
+    workers = WORKERS if work >= INLINE_WORK else 1
+    others = [_pool().submit(kernel, worker, workers, *arguments) for worker in range(1, workers)]
+    return [kernel(0, workers, *arguments), *(other.result() for other in others)]
+
+
+@inline
+def share(worker, workers, items):
+    """First and last + 1 of a worker's contiguous share."""
+    return items * worker // workers, items * (worker + 1) // workers

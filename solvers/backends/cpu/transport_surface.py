@@ -1,0 +1,207 @@
+"""What the cells of the unit sphere send: lumps with their own velocity, resolved densities by fluxes."""
+
+import numpy as np
+
+from solvers.backends.cpu.launching import inline, kernel, share
+from solvers.backends.cpu.transport import misfit_of, smoothness_of
+
+
+@inline
+def _tangent_basis(centers, i, j):
+    """Orthonormal tangent vectors at cell i of the unit sphere, the first towards cell j."""
+    x, y, z = centers[i, 0], centers[i, 1], centers[i, 2]
+    ex, ey, ez = centers[j, 0] - x, centers[j, 1] - y, centers[j, 2] - z
+    radial = ex * x + ey * y + ez * z
+    ex, ey, ez = ex - radial * x, ey - radial * y, ez - radial * z
+    length = np.sqrt(ex * ex + ey * ey + ez * ez)
+    ex, ey, ez = ex / length, ey / length, ez / length
+    return (ex, ey, ez), (y * ez - z * ey, z * ex - x * ez, x * ey - y * ex)
+
+
+@inline
+def _in_plane(centers, i, points, k, e, f):
+    """Coordinates of a nearby point in the tangent plane of cell i: the geodesic offset, to fourth order."""
+    dx, dy, dz = points[k, 0] - centers[i, 0], points[k, 1] - centers[i, 1], points[k, 2] - centers[i, 2]
+    arc = 1.0 + (dx * dx + dy * dy + dz * dz) / 6.0  # angle / sin(angle)
+    return (dx * e[0] + dy * e[1] + dz * e[2]) * arc, (dx * f[0] + dy * f[1] + dz * f[2]) * arc
+
+
+@inline
+def _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q):
+    for k in range(count):
+        p[k], q[k] = _in_plane(centers, i, centers, neighbors[cell_sides[start + k] ^ 1], e, f)
+
+
+@inline
+def _inverse_of_squares(p, q, count):
+    """Entries pp, pq, qq of the inverse of Σ d dᵀ over neighbour offsets d: the least-squares gradient's matrix."""
+    pp, pq, qq = 0.0, 0.0, 0.0
+    for k in range(count):
+        pp += p[k] * p[k]
+        pq += p[k] * q[k]
+        qq += q[k] * q[k]
+    determinant = pp * qq - pq * pq
+    return qq / determinant, -pq / determinant, pp / determinant
+
+
+@inline
+def _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
+    densest = density[i]
+    for k in range(count):
+        densest = max(densest, density[neighbors[cell_sides[start + k] ^ 1]])
+    return densest > occupied
+
+
+@inline
+def _slope(density, i, start, count, cell_sides, neighbors, p, q, inverse):
+    """Least-squares gradient of the density at cell i."""
+    pp, pq, qq = inverse
+    pr, qr = 0.0, 0.0
+    for k in range(count):
+        rise = density[neighbors[cell_sides[start + k] ^ 1]] - density[i]
+        pr += p[k] * rise
+        qr += q[k] * rise
+    return pp * pr + pq * qr, pq * pr + qq * qr
+
+
+@kernel
+def look_on_surface(
+    worker, workers, centers, face_centers, face_normals, face_areas, cell_start, cell_sides, neighbors, density,
+    velocity, low, high, occupied, flux, smooth,
+):  # fmt: skip
+    """Flux A u·n through each side of each cell of the unit sphere, outward, and how resolved the density is.
+
+    u = X_i + ∇X_i (x_f − x_i − ¼ (x_j − x_i)) from the cell's own velocity and its gradient by least squares, so that
+    the mean of both sides of a face is cubic Hermite interpolation along a line of cells, and second order on any mesh.
+    """
+    first, last = share(worker, workers, len(centers))
+    p, q = np.empty(16), np.empty(16)  # neighbour offsets in the tangent plane of the cell
+    for i in range(first, last):
+        start = cell_start[i]
+        count = cell_start[i + 1] - start
+        smooth[i] = 0.0
+        if not _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
+            continue  # then no side of it is resolved, and nobody asks for its flux
+        e, f = _tangent_basis(centers, i, neighbors[cell_sides[start] ^ 1])
+        _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q)
+        pp, pq, qq = _inverse_of_squares(p, q, count)
+        if density[i] > occupied:
+            slope_p, slope_q = _slope(density, i, start, count, cell_sides, neighbors, p, q, (pp, pq, qq))
+            worst = 0.0
+            for k in range(count):
+                neighbor = density[neighbors[cell_sides[start + k] ^ 1]]
+                worst = max(worst, misfit_of(density[i], neighbor, density[i] + slope_p * p[k] + slope_q * q[k]))
+            smooth[i] = smoothness_of(worst, low, high)
+        if smooth[i] == 0.0:
+            continue
+        u, v, w = velocity[i, 0], velocity[i, 1], velocity[i, 2]
+        pu, pv, pw, qu, qv, qw = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for k in range(count):
+            j = neighbors[cell_sides[start + k] ^ 1]
+            along_p, along_q = pp * p[k] + pq * q[k], pq * p[k] + qq * q[k]
+            du, dv, dw = velocity[j, 0] - u, velocity[j, 1] - v, velocity[j, 2] - w
+            pu += along_p * du
+            pv += along_p * dv
+            pw += along_p * dw
+            qu += along_q * du
+            qv += along_q * dv
+            qw += along_q * dw
+        for k in range(count):
+            side = cell_sides[start + k]
+            face = side >> 1
+            at_p, at_q = _in_plane(centers, i, face_centers, face, e, f)
+            at_p -= 0.25 * p[k]
+            at_q -= 0.25 * q[k]
+            area = -face_areas[face] if side & 1 else face_areas[face]
+            flux[side] = area * (
+                (u + pu * at_p + qu * at_q) * face_normals[face, 0]
+                + (v + pv * at_p + qv * at_q) * face_normals[face, 1]
+                + (w + pw * at_p + qw * at_q) * face_normals[face, 2]
+            )
+
+
+@inline
+def _split(p, q, count, vp, vq):
+    """First of the two consecutive offsets that bracket v, and the weights w ≥ 0 with w₁ d₁ + w₂ d₂ = v."""
+    for k in range(count):
+        n = k + 1 if k + 1 < count else 0
+        span = p[k] * q[n] - q[k] * p[n]
+        towards_k, towards_n = vp * q[n] - vq * p[n], p[k] * vq - q[k] * vp
+        if span > 0.0 and towards_k > 0.0 and towards_n >= 0.0:
+            return k, n, towards_k / span, towards_n / span
+    return 0, 0, 0.0 * vp, 0.0 * vq  # at rest, or NaN passed on
+
+
+@inline
+def _send_lump(i, k, weight, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent):
+    """Move the mass of cell i by weight·d_k: send part of it to neighbour k, pull the rest in from behind."""
+    mass = density[i] * volumes[i]
+    pulled = 0.0
+    if density[i] > occupied and weight > 0.0:
+        a, b, weight_a, weight_b = _split(p, q, count, -p[k], -q[k])
+        side_a, side_b = cell_sides[start + a], cell_sides[start + b]
+        j_a, j_b = neighbors[side_a ^ 1], neighbors[side_b ^ 1]
+        behind = mass
+        if weight_a > 0.0:
+            behind = min(behind, density[j_a] * volumes[j_a] / weight_a)
+        if weight_b > 0.0:
+            behind = min(behind, density[j_b] * volumes[j_b] / weight_b)
+        pulled = 0.5 * behind / mass
+        sent[side_a] -= pulled * (1.0 - resolved[a]) * mass * weight * weight_a
+        sent[side_b] -= pulled * (1.0 - resolved[b]) * mass * weight * weight_b
+    sent[cell_sides[start + k]] += (1.0 - pulled) * (1.0 - resolved[k]) * mass * weight
+
+
+@kernel
+def send_on_surface(
+    worker, workers, centers, volumes, face_centers, cell_start, cell_sides, neighbors, density, velocity, flux,
+    smooth, occupied, sent,
+):  # fmt: skip
+    """Mass per time that each cell of the unit sphere sends through its sides; negative where it pulls.
+
+    Lumps: the mass is split over the two neighbours that bracket X_i, with weights w ≥ 0 such that
+    Σ w (x_f − x_i) = X_i in the tangent plane. Up to half of each part is pulled in from the opposite side instead of
+    being sent on, as much as there is: that moves the center of mass just the same, and takes away the spreading of
+    the upwind flux.
+    Resolved densities: (A u·n)⁺ ρ_f with A u·n the mean of what :func:`look_on_surface` found from either side, and
+    ρ_f the linear reconstruction from the donor cell by a least-squares gradient.
+    A face is as resolved as the less resolved of its cells.
+    """
+    first, last = share(worker, workers, len(density))
+    p, q = np.empty(16), np.empty(16)
+    resolved = np.empty(16)
+    for i in range(first, last):
+        start = cell_start[i]
+        count = cell_start[i + 1] - start
+        least, most = 1.0, 0.0
+        for k in range(count):
+            side = cell_sides[start + k]
+            sent[side] = 0.0
+            resolved[k] = min(smooth[i], smooth[neighbors[side ^ 1]])
+            least, most = min(least, resolved[k]), max(most, resolved[k])
+        value = density[i]
+        if value == 0.0:
+            continue
+        e, f = _tangent_basis(centers, i, neighbors[cell_sides[start] ^ 1])
+        _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q)
+
+        if most > 0.0:
+            inverse = _inverse_of_squares(p, q, count)
+            slope_p, slope_q = _slope(density, i, start, count, cell_sides, neighbors, p, q, inverse)
+            for k in range(count):
+                side = cell_sides[start + k]
+                through = 0.5 * (flux[side] - flux[side ^ 1])
+                if resolved[k] > 0.0 and not through <= 0.0:  # so that a NaN is passed on
+                    at_p, at_q = _in_plane(centers, i, face_centers, side >> 1, e, f)
+                    sent[side] = resolved[k] * through * max(value + slope_p * at_p + slope_q * at_q, 0.0)
+
+        if least < 1.0:
+            vp = velocity[i, 0] * e[0] + velocity[i, 1] * e[1] + velocity[i, 2] * e[2]
+            vq = velocity[i, 0] * f[0] + velocity[i, 1] * f[1] + velocity[i, 2] * f[2]
+            k, n, weight_k, weight_n = _split(p, q, count, vp, vq)
+            _send_lump(
+                i, k, weight_k, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent
+            )
+            _send_lump(
+                i, n, weight_n, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent
+            )
