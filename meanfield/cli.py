@@ -146,6 +146,7 @@ def _quiet(parser: _Parser) -> None:
 def _run_options(parser: _Parser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the case's name with .h5, here")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing FILE.h5 (default: refuse)")
+    parser.add_argument("--device", choices=("cpu",), default="cpu", help="where to compute (default: cpu)")
 
 
 def _until(parser: _Parser) -> None:
@@ -177,7 +178,7 @@ _COMMANDS: dict[str, _Command] = {
     "run": (
         cli_commands.run,
         "solve a case and write an HDF5 file",
-        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--quiet]",
+        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--quiet] [--device cpu]",
         (_case, _run_options, _quiet),
     ),
     "resume": (

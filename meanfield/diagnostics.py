@@ -89,7 +89,8 @@ class Diagnostics:
     def __init__(self, names: Sequence[str], mesh: Mesh, attention: Attention) -> None:
         self.names, self.mesh, self.attention = tuple(names), mesh, attention
         fastest = fastest_degree(mesh.centers.shape[1], attention.beta, attention.value)
-        self.transform = harmonic_transform(mesh, max(16, fastest + 4))
+        most = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells can tell apart
+        self.transform = harmonic_transform(mesh, min(max(16, fastest + 4), most))
 
     @property
     def columns(self) -> list[Column]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from solvers.deposit import deposit_points
-from solvers.harmonics import SphereHarmonics
+from solvers.harmonics import harmonic_transform
 from solvers.mesh import Floats, Mesh
 
 
@@ -22,20 +22,16 @@ def initial_perturbed(mesh: Mesh, amplitude: float, degrees: int = 12, seed: int
     The field depends on the seed alone, not on the resolution.
     """
     random = np.random.default_rng(seed)
-    field = np.zeros(mesh.cells)
     if mesh.manifold == "circle":
-        angle = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
-        for degree in range(1, degrees + 1):
-            cosine, sine = random.standard_normal(2) / np.sqrt(degrees)
-            field += cosine * np.cos(degree * angle) + sine * np.sin(degree * angle)
+        draws = random.standard_normal((degrees, 2)) * np.sqrt(np.pi / (2 * degrees))
+        coefficients = np.concatenate([[0.0], draws[:, 0] - 1j * draws[:, 1]])
     else:
         coefficients = np.zeros((degrees + 1, degrees + 1), dtype=complex)
         for degree in range(1, degrees + 1):
             draws = random.standard_normal(2 * degree + 1) * np.sqrt(4 * np.pi / ((2 * degree + 1) * degrees))
             coefficients[degree, 0] = draws[0]
             coefficients[degree, 1 : degree + 1] = (draws[1::2] - 1j * draws[2::2]) / np.sqrt(2)
-        field = SphereHarmonics(mesh, degrees).synthesis(coefficients)
-    return _normalized(mesh, np.exp(amplitude * field))
+    return _normalized(mesh, np.exp(amplitude * harmonic_transform(mesh, degrees).synthesis(coefficients)))
 
 
 def initial_harmonic(mesh: Mesh, degree: int, order: int, amplitude: float) -> Floats:
@@ -45,13 +41,13 @@ def initial_harmonic(mesh: Mesh, degree: int, order: int, amplitude: float) -> F
     Raises ValueError where the density would be negative.
     """
     if mesh.manifold == "circle":
-        angle = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
-        harmonic = np.sqrt(2) * np.cos(degree * angle)
+        coefficients = np.zeros(degree + 1, dtype=complex)
+        coefficients[degree] = np.sqrt(np.pi)
     else:
         coefficients = np.zeros((degree + 1, degree + 1), dtype=complex)
         size = np.sqrt(4 * np.pi) if order == 0 else np.sqrt(2 * np.pi)
         coefficients[degree, abs(order)] = size if order >= 0 else -1j * size
-        harmonic = SphereHarmonics(mesh, degree).synthesis(coefficients)
+    harmonic = harmonic_transform(mesh, degree).synthesis(coefficients)
     lowest = 1.0 + (amplitude * harmonic).min()
     if lowest < 0:
         largest = abs(amplitude) / (1 - lowest)

@@ -27,24 +27,52 @@ class Harmonics(Protocol):
     mesh: Mesh
     degree: int
 
+    def analysis(self, masses: Floats) -> Complexes:
+        """Coefficients Σ_j conj(Y(x_j)) w_j of masses (cells)."""
+        ...
+
+    def synthesis(self, coefficients: Complexes) -> Floats:
+        """The function with these coefficients at the cell centers, (cells)."""
+        ...
+
     def power(self, masses: Floats) -> Floats:
         """(degree + 1) mean square of the degree-l part of ρ/ρ̄, ρ the density of the masses."""
         ...
 
 
 class CircleHarmonics:
-    """Fourier coefficients of masses on the circle. Raises ValueError for another mesh."""
+    """Fourier coefficients on the circle, orthonormal: Y_l = e^{ilφ}/√(2π), ∫|Y_l|² = 1.
+
+    Coefficients are (degree + 1) complex, for l ≥ 0; those of l < 0 follow from reality. Raises ValueError for another
+    mesh, or a degree that half the cells cannot tell apart.
+    """
 
     def __init__(self, mesh: Mesh, degree: int) -> None:
         if mesh.manifold != "circle":
             raise ValueError(f"expected a circle, got {mesh.manifold}")
-        self.mesh, self.degree = mesh, min(degree, mesh.cells // 2)
+        if 2 * degree > mesh.cells:
+            raise ValueError(f"degree = {degree}: expected at most half of the {mesh.cells} cells")
+        self.mesh, self.degree = mesh, degree
+        first = 0.5 * mesh.volumes[0]  # the angle of the first cell
+        self._shift = np.exp(1j * first * np.arange(degree + 1)) / np.sqrt(2 * np.pi)
+
+    def analysis(self, masses: Floats) -> Complexes:
+        """[l] = Σ_j conj(Y_l(x_j)) w_j for masses (cells)."""
+        return np.asarray(fft.rfft(masses)[: self.degree + 1] * np.conj(self._shift))
+
+    def synthesis(self, coefficients: Complexes) -> Floats:
+        """(cells) Σ_l coefficients[l] Y_l(x_i) + the conjugates of l > 0."""
+        spectrum = np.zeros(self.mesh.cells // 2 + 1, dtype=complex)
+        spectrum[: self.degree + 1] = coefficients * self._shift
+        if 2 * self.degree == self.mesh.cells:
+            spectrum[-1] = 2.0 * spectrum[-1].real  # l and −l are the same wave on the cells
+        return np.asarray(fft.irfft(spectrum, self.mesh.cells, norm="forward"))
 
     def power(self, masses: Floats) -> Floats:
-        """(degree + 1) mean square of the degree-l part of ρ/ρ̄: |c_0|² and 2|c_l|², c_l = Σ_j w_j e^{−ilθ_j}."""
-        square = np.abs(fft.rfft(masses)[: self.degree + 1]) ** 2
+        """(degree + 1) mean square of the degree-l part of ρ/ρ̄: 2π |[l]|², twice that for l > 0."""
+        square = np.abs(self.analysis(masses)) ** 2
         square[1:] *= 2.0
-        return square
+        return 2 * np.pi * square
 
 
 @dataclass(frozen=True)
