@@ -31,6 +31,7 @@ class Mesh:
     face_centers   (faces, d) centroids, not projected
     face_normals   (faces, d) unit normal, from the first cell to the second, averaged over the face
     face_areas     (faces,) length of each face (1 on a curve)
+    face_curvatures (faces,) geodesic curvature: the rate at which the normal turns along the face (0 on a curve)
     face_conductances  (faces,) area over distance of the cell centers, for two-point diffusion fluxes
     cell_start, cell_sides   the sides of each cell, see the module's docstring
     ring_cells     (rings,) cells of each ring of latitude from north to south; on the circle the one ring
@@ -44,6 +45,7 @@ class Mesh:
     face_centers: Floats
     face_normals: Floats
     face_areas: Floats
+    face_curvatures: Floats
     face_conductances: Floats
     cell_start: Integers
     cell_sides: Integers
@@ -119,6 +121,7 @@ def circle(cells: int) -> Mesh:
         face_centers=_unit_circle(edge),
         face_normals=np.stack([-np.sin(edge), np.cos(edge)], axis=1),
         face_areas=np.ones(cells),
+        face_curvatures=np.zeros(cells),
         face_conductances=np.full(cells, 1 / width),
         cell_start=2 * np.arange(cells + 1, dtype=np.int32),
         cell_sides=np.stack([2 * np.roll(index, 1) + 1, 2 * index], axis=1).reshape(-1),
@@ -150,7 +153,7 @@ def sphere(rings: int) -> Mesh:
     centers, volumes = np.empty((cells, 3)), np.empty(cells)
     face_cells = np.empty((faces, 2), dtype=np.int32)
     face_centers, face_normals = np.empty((faces, 3)), np.empty((faces, 3))
-    face_areas, face_conductances = np.empty(faces), np.empty(faces)
+    face_areas, face_curvatures, face_conductances = np.empty(faces), np.zeros(faces), np.empty(faces)
     colatitude = np.empty(rings)  # of the cell centers
     sides_per_cell = np.full(cells, 2, dtype=np.int32)
 
@@ -181,6 +184,7 @@ def sphere(rings: int) -> Mesh:
         face_centers[below, :2] *= chord
         face_normals[below, :2] *= chord
         face_areas[below] = np.sin(edge[r + 1]) * width
+        face_curvatures[below] = 1 / np.tan(edge[r + 1])
         face_conductances[below] = face_areas[below] / (colatitude[r + 1] - colatitude[r])
         if counts[r] != counts[r + 1]:
             # Two fine cells face a coarse one: its flux is (½(ρ₁ + ρ₂) − ρ)/distance, not the slanted differences,
@@ -200,6 +204,7 @@ def sphere(rings: int) -> Mesh:
         face_centers=face_centers,
         face_normals=face_normals,
         face_areas=face_areas,
+        face_curvatures=face_curvatures,
         face_conductances=face_conductances,
         cell_start=cell_start,
         cell_sides=_ring_sides(counts, start, face_start, cell_start),

@@ -105,7 +105,8 @@ class Advection:
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         kernels.launch(
             kernels.look_on_surface, mesh.cells, mesh.centers, mesh.face_centers, mesh.face_normals, mesh.face_areas,
-            *neighborhood, density, velocity, *self.low_high, self.occupied, self._flow, self._smooth,
+            mesh.face_curvatures, *neighborhood, density, velocity, *self.low_high, self.occupied, self._flow,
+            self._smooth, self._sent,
         )  # fmt: skip
         kernels.launch(
             kernels.send_on_surface, mesh.cells, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood, density,
@@ -136,7 +137,7 @@ class Diffusion:
             fastest *= 4 / 3  # the highest mode of the fourth-order flux
         self._explicit_dt = 1.0 / fastest if coefficient > 0 else np.inf
         self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-        self._start, self._potential, self._before, self._rate = np.empty((4, mesh.cells))
+        self._start, self._potential, self._before = np.empty((3, mesh.cells))
 
     def laplacian(self, values: Floats, out: Floats) -> None:
         """Δ of values (cells) into ``out``."""
@@ -147,13 +148,13 @@ class Diffusion:
     def step(self, dt: float, values: Floats) -> None:
         stages = self._stages(dt)
         step = 4.0 / (stages * stages + stages - 2) * dt * self.coefficient
-        start, potential, before, rate = self._start, self._potential, self._before, self._rate
+        start, potential, before = self._start, self._potential, self._before
         start[:] = values
         before[:] = 0.0
         np.multiply(start, _weight(1) * step, out=potential)
         for j in range(2, stages + 2):
-            self.laplacian(potential, rate)
-            np.add(start, rate, out=values)
+            self.laplacian(potential, values)
+            values += start
             if j <= stages:
                 mu, nu = (2 * j - 1) / j * _weight(j) / _weight(j - 1), -(j - 1) / j * _weight(j) / _weight(j - 2)
                 before *= nu

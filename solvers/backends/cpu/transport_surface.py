@@ -66,13 +66,17 @@ def _slope(density, i, start, count, cell_sides, neighbors, p, q, inverse):
 
 @kernel
 def look_on_surface(
-    worker, workers, centers, face_centers, face_normals, face_areas, cell_start, cell_sides, neighbors, density,
-    velocity, low, high, occupied, flux, smooth,
+    worker, workers, centers, face_centers, face_normals, face_areas, face_curvatures, cell_start, cell_sides,
+    neighbors, density, velocity, low, high, occupied, flux, smooth, sent,
 ):  # fmt: skip
     """Flux A u·n through each side of each cell of the unit sphere, outward, and how resolved the density is.
 
     u = X_i + ∇X_i (x_f − x_i − ¼ (x_j − x_i)) from the cell's own velocity and its gradient by least squares, so that
     the mean of both sides of a face is cubic Hermite interpolation along a line of cells, and second order on any mesh.
+
+    Faces are bent and their lengths jump where rings change 2:1, so the mean of a product along a face, length A,
+    tangent t, is needed to second order: mean of f g = means' product + (A²/12) ∂_t f ∂_t g. For X·n this goes into
+    ``flux``, with ∂_t n = curvature·t; for u·n ρ half of it, from either side, into ``sent``.
     """
     first, last = share(worker, workers, len(centers))
     p, q = np.empty(16), np.empty(16)  # neighbour offsets in the tangent plane of the cell
@@ -80,6 +84,8 @@ def look_on_surface(
         start = cell_start[i]
         count = cell_start[i + 1] - start
         smooth[i] = 0.0
+        for k in range(count):
+            sent[cell_sides[start + k]] = 0.0
         if not _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
             continue  # then no side of it is resolved, and nobody asks for its flux
         e, f = _tangent_basis(centers, i, neighbors[cell_sides[start] ^ 1])
@@ -113,11 +119,19 @@ def look_on_surface(
             at_p -= 0.25 * p[k]
             at_q -= 0.25 * q[k]
             area = -face_areas[face] if side & 1 else face_areas[face]
-            flux[side] = area * (
-                (u + pu * at_p + qu * at_q) * face_normals[face, 0]
-                + (v + pv * at_p + qv * at_q) * face_normals[face, 1]
-                + (w + pw * at_p + qw * at_q) * face_normals[face, 2]
+            bend = face_curvatures[face]
+            twelfth = area * area / 12.0
+            x, y, z = face_centers[face, 0], face_centers[face, 1], face_centers[face, 2]
+            nx, ny, nz = face_normals[face, 0], face_normals[face, 1], face_normals[face, 2]
+            tx, ty, tz = y * nz - z * ny, z * nx - x * nz, x * ny - y * nx
+            t_p, t_q = tx * e[0] + ty * e[1] + tz * e[2], tx * f[0] + ty * f[1] + tz * f[2]
+            tu, tv, tw = pu * t_p + qu * t_q, pv * t_p + qv * t_q, pw * t_p + qw * t_q  # ∂_t X
+            mean = (
+                (u + pu * at_p + qu * at_q) * nx + (v + pv * at_p + qv * at_q) * ny + (w + pw * at_p + qw * at_q) * nz
             )
+            flux[side] = area * (mean + twelfth * bend * (tu * tx + tv * ty + tw * tz))
+            change = tu * nx + tv * ny + tw * nz + bend * (u * tx + v * ty + w * tz)  # ∂_t (X·n)
+            sent[side] = 0.5 * area * twelfth * change * (slope_p * t_p + slope_q * t_q)
 
 
 @inline
@@ -176,8 +190,8 @@ def send_on_surface(
         least, most = 1.0, 0.0
         for k in range(count):
             side = cell_sides[start + k]
-            sent[side] = 0.0
             resolved[k] = min(smooth[i], smooth[neighbors[side ^ 1]])
+            sent[side] *= resolved[k]
             least, most = min(least, resolved[k]), max(most, resolved[k])
         value = density[i]
         if value == 0.0:
@@ -193,7 +207,7 @@ def send_on_surface(
                 through = 0.5 * (flux[side] - flux[side ^ 1])
                 if resolved[k] > 0.0 and not through <= 0.0:  # so that a NaN is passed on
                     at_p, at_q = _in_plane(centers, i, face_centers, side >> 1, e, f)
-                    sent[side] = resolved[k] * through * max(value + slope_p * at_p + slope_q * at_q, 0.0)
+                    sent[side] += resolved[k] * through * max(value + slope_p * at_p + slope_q * at_q, 0.0)
 
         if least < 1.0:
             vp = velocity[i, 0] * e[0] + velocity[i, 1] * e[1] + velocity[i, 2] * e[2]
