@@ -103,13 +103,14 @@ class Advection:
     def _send_on_surface(self, density: Floats, velocity: Floats) -> None:
         mesh, kernels = self.mesh, self.mesh.kernels
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+        work = len(mesh.cell_sides)
         kernels.launch(
-            kernels.look_on_surface, mesh.cells, mesh.centers, mesh.face_centers, mesh.face_normals, mesh.face_areas,
+            kernels.look_on_surface, work, mesh.centers, mesh.face_centers, mesh.face_normals, mesh.face_areas,
             mesh.face_curvatures, *neighborhood, density, velocity, *self.low_high, self.occupied, self._flow,
             self._smooth, self._sent,
         )  # fmt: skip
         kernels.launch(
-            kernels.send_on_surface, mesh.cells, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood, density,
+            kernels.send_on_surface, work, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood, density,
             velocity, self._flow, self._smooth, self.occupied, self._sent,
         )  # fmt: skip
 

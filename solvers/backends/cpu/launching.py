@@ -15,7 +15,7 @@ from typing import Any
 from numba import njit
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-INLINE_WORK = 4096  # below this many items a kernel is done before a second thread has woken up
+INLINE_WORK = 20_000  # below this many items a kernel is done before a second thread has taken its share
 
 kernel = njit(cache=True, nogil=True, error_model="numpy")
 inline = njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -27,7 +27,10 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
-    """Run ``kernel(worker, workers, *arguments)`` for every worker; returns what each returned."""
+    """Run ``kernel(worker, workers, *arguments)`` for every worker; returns what each returned.
+
+    ``work`` is the number of items that the kernel visits: with little work there is one worker.
+    """
     workers = WORKERS if work >= INLINE_WORK else 1
     others = [_pool().submit(kernel, worker, workers, *arguments) for worker in range(1, workers)]
     return [kernel(0, workers, *arguments), *(other.result() for other in others)]
