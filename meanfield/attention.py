@@ -50,6 +50,7 @@ class Attention:
         gradient = exponential_gradient_multipliers(dimension, beta, degrees)
         self._sum = zonal_operator(mesh, kernel, gradient)
         self._mean = 1.0 / mesh.volume
+        self._masses = np.empty(mesh.cells)
         self._uniform = float(kernel[0]) * self._mean  # Z of the uniform density
         l = np.arange(degrees)
         size = self._uniform if normalization == "softmax" else 1.0 / self.scale
@@ -62,8 +63,9 @@ class Attention:
 
     def normalizer_and_velocity(self, density: Floats) -> tuple[Floats, Floats]:
         """∫ e^{β⟨x,y⟩ − |β|} ρ(y) dy, (cells), and X[ρ], (cells, d), of a density (cells)."""
-        masses = (density - self._mean) * self.mesh.volumes
-        normalizer, vectors = self._sum.apply(masses)
+        np.subtract(density, self._mean, out=self._masses)
+        self._masses *= self.mesh.volumes
+        normalizer, vectors = self._sum.apply(self._masses)
         normalizer += self._uniform
         if self.normalization == "softmax":
             kernels = self.mesh.kernels
