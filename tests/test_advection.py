@@ -161,3 +161,20 @@ def test_cells_without_mass_do_not_rule_the_time_step(mesh):
     density[: mesh.cells // 2 + 5] = 1e-12
     stable = Advection(mesh, lambda t, u: velocity, (0.0, 0.0)).prepare(0.0, density)
     assert stable > 0.1 * mesh.width, f"{stable:.1e}"  # a cell's width over the speed 1 of the occupied ones
+
+
+@pytest.mark.parametrize("mesh", [circle(64), sphere(16)], ids=lambda mesh: mesh.manifold)
+def test_the_unit_of_mass_does_not_matter(mesh):
+    """Rates and time steps of a thousandth of a density, or of a thousand, are those of the density."""
+    density = initial_perturbed(mesh, 1.0, 4, 0)
+    velocity = random_velocity(mesh)
+    found = []
+    for unit in (1.0, 2.0**-40, 2.0**40):
+        advection = Advection(mesh, lambda time, values: velocity)
+        rate = np.zeros(mesh.cells)
+        dt = advection.prepare(0.0, unit * density)
+        advection.rate(0.5 * dt, rate)
+        found.append((dt, rate / unit))
+    for dt, rate in found[1:]:
+        assert dt == pytest.approx(found[0][0], rel=1e-14)
+        np.testing.assert_allclose(rate, found[0][1], rtol=0, atol=1e-14 * np.abs(found[0][1]).max())
