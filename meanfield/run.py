@@ -21,7 +21,7 @@ from solvers.evolution import STEPPERS, NonFinite, Observer, State, evolve
 from solvers.output import RunFile, read
 
 DONE, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2
-COMPILING = 1.0  # seconds of preparation from which the kernels must have been compiled
+COMPILING = 1.0  # seconds after which the first evaluation must be compiling its kernels
 
 
 def run(case: Case, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = "") -> int:
@@ -106,12 +106,9 @@ def _go(
 
     snapshots = Observer(lambda s: file.write_snapshot(s.time, s.values), snapshot_schedule(case), file.snapshots)
     samples = Observer(sample, sample_schedule(case), file.samples)
-    with Progress(case.title or file.path.stem, state.time, end, quiet) as progress, _stop_on_signal() as stop:
-        if state.steps == 0:
-            progress.say("preparing (the first run ever compiles its kernels, which takes some seconds)")
-        problem.equation.prepare(state.time, state.values)
-        if clock.monotonic() - began > COMPILING:
-            progress.say(f"compiled the kernels in {clock.monotonic() - began:.0f} s; later runs start at once")
+    with Progress(file.path.stem, state.time, end, quiet) as progress, _stop_on_signal() as stop:
+        with _said_if_slow(progress, "compiling the kernels: once, some seconds; later runs start at once"):
+            problem.equation.prepare(state.time, state.values)
         try:
             stepper, observers = STEPPERS[case.time.method], (snapshots, samples)
             evolve(state, problem.equation, stepper, end, observers, case.time.cfl, after_step)
@@ -131,6 +128,17 @@ def _go(
         print(f"{file.path}: t = {state.time:g} in {state.steps} steps, {elapsed():.1f} s", file=sys.stderr)
         print(f"look at it: meanfield plot {file.path}", file=sys.stderr)
     return DONE
+
+
+@contextmanager
+def _said_if_slow(progress: Progress, text: str) -> Iterator[None]:
+    """Say a text if the block takes longer than compiled kernels would."""
+    timer = threading.Timer(COMPILING, progress.say, [text])
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager

@@ -266,11 +266,12 @@ def test_bad_input_has_status_2_and_leaves_no_file(tmp_path, words):
     assert not path.exists()
 
 
-def test_what_a_run_tells_in_a_log(tmp_path):
+def test_what_a_run_tells_in_a_log(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))  # none are compiled yet
     process, path = start(tmp_path)
     assert process.wait(90) == DONE
     lines = process.stderr.read().splitlines()
-    assert lines[0].startswith("preparing")
+    assert lines[0].startswith("compiling the kernels")
     assert re.fullmatch(rf"{re.escape(str(path))}: t = 4 in \d+ steps, [\d.]+ s", lines[-2])
     assert lines[-1] == f"look at it: meanfield plot {path}"
     assert all("\r" not in line for line in lines)
