@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from solvers.backends import cpu
+from solvers.backends import kernels_for
 from solvers.mesh import Floats
 from solvers.terms import StiffTerm, Term
 
@@ -58,6 +58,7 @@ class Stepper:
     def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, Floats]) -> None:
         """Advance the prepared state by dt in place."""
         start, rate = work
+        kernels = kernels_for(start)
         start[...] = state.values
         stage_time = 0.0
         for k, weight in enumerate(self.weights):
@@ -67,7 +68,7 @@ class Stepper:
             for term in equation.terms:
                 term.rate(dt, rate)
             flat = (start.reshape(-1), state.values.reshape(-1), rate.reshape(-1))
-            cpu.launch(cpu.advance, flat[0].size, *flat, dt, weight, flat[1])
+            kernels.launch(kernels.advance, flat[0].size, *flat, dt, weight, flat[1])
             if equation.limit is not None:
                 equation.limit(state.values)
             stage_time = (1 - weight) * (stage_time + 1)

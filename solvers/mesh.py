@@ -15,6 +15,8 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.backends import kernels_for
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
 
@@ -87,9 +89,7 @@ class Mesh:
     @cached_property
     def kernels(self) -> ModuleType:
         """The kernels of the device that holds the mesh."""
-        from solvers.backends import cpu
-
-        return cpu
+        return kernels_for(self.volumes)
 
     @cached_property
     def side_cells(self) -> Integers:
