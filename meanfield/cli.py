@@ -171,6 +171,27 @@ def _figure(parser: _Parser) -> None:
     parser.add_argument("-o", "--output", metavar="FIGURE.png", help="default: FILE with .png")
 
 
+def _movie(parser: _Parser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE.gif|.mp4", help="default: FILE with .gif; .mp4 needs ffmpeg")
+    parser.add_argument("--fps", type=_fps, default=12, help="snapshots a second, at most 50 (default: 12)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing movie (default: refuse)")
+
+
+def _fps(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 50):
+        raise argparse.ArgumentTypeError(f"{text}: expected a whole number from 1 to 50")
+    return int(text)
+
+
+_FORMATS = ("vtkhdf", "netcdf", "csv")  # meanfield.export's, named here so that help loads nothing
+
+
+def _export_options(parser: _Parser) -> None:
+    parser.add_argument("--to", metavar="|".join(_FORMATS), choices=_FORMATS, required=True, help="the format")
+    parser.add_argument("-o", "--output", metavar="PATH", help="default: FILE with .vtkhdf, .nc or .csv")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing PATH (default: refuse)")
+
+
 _Add = Callable[[_Parser], None]
 _Command = tuple[Callable[[argparse.Namespace], int], str, str, tuple[_Add, ...]]
 _SET = "[--set KEY=VALUE ...]"
@@ -198,6 +219,18 @@ _COMMANDS: dict[str, _Command] = {
         "draw snapshots and diagnostics over time",
         "FILE.h5 [-o FIGURE.png]",
         (_file, _figure),
+    ),
+    "movie": (
+        cli_commands.movie,
+        "film a run, a frame for each snapshot",
+        "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
+        (_file, _movie, _quiet),
+    ),
+    "export": (
+        cli_commands.export,
+        "write densities for ParaView or on a regular grid, or diagnostics as a table",
+        f"FILE.h5 --to {'|'.join(_FORMATS)} [-o PATH] [--overwrite]",
+        (_file, _export_options),
     ),
     "check": (
         cli_commands.check,

@@ -59,6 +59,29 @@ def plot(options: argparse.Namespace) -> int:
     return 0
 
 
+def movie(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from meanfield.cli_files import require_readable
+
+    require_readable(options.file)
+    from meanfield.movie import movie as film
+
+    target = Path(options.file).with_suffix(".gif") if options.output is None else Path(options.output)
+    print(film(options.file, target, fps=options.fps, overwrite=options.overwrite, quiet=options.quiet))
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    from meanfield.cli_files import require_readable
+
+    require_readable(options.file)
+    from meanfield.export import export as write
+
+    print(write(options.file, options.to, options.output, overwrite=options.overwrite))
+    return 0
+
+
 def check(options: argparse.Namespace) -> int:
     from meanfield.case import load
     from meanfield.estimate import estimate

@@ -43,7 +43,7 @@ def draw_circle(figure: SubFigure, story: Story) -> None:
     left.set(xlabel="time t", ylabel="angle φ (rad)", title="density over time")
     if story.log_time:
         left.set_xscale("log")
-    _mark_angles(left.yaxis)
+    mark_angles(left.yaxis)
     extend = "min" if not scale.deviation and picture.min() < scale.low else "neither"
     figure.colorbar(image, ax=left, label=scale.symbol, extend=extend)
     _draw_profiles(right, story, chosen, ratios, scale)
@@ -76,9 +76,9 @@ def _draw_profiles(ax: Axes, story: Story, chosen: list[int], ratios: list[Float
     ax.set(xlabel="angle φ (rad)", ylabel=scale.label, title="profiles", xlim=(0, 2 * np.pi))
     if not scale.deviation:
         ax.set(yscale="log", ylim=(scale.low, 1.5 * scale.high))
-    _mark_angles(ax.xaxis)
+    mark_angles(ax.xaxis)
     ax.legend(title="time t", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
-def _mark_angles(axis: object) -> None:
+def mark_angles(axis: object) -> None:
     axis.set_ticks(np.arange(5) * np.pi / 2, ["0", "π/2", "π", "3π/2", "2π"])  # type: ignore[attr-defined]

@@ -62,8 +62,8 @@ def draw_sphere(figure: SubFigure, story: Story) -> None:
             extent=(-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT),
             interpolation="nearest",
         )
-        _draw_graticule(ax)
-        _draw_peaks(ax, story, ratio)
+        draw_graticule(ax)
+        draw_peaks(ax, story, ratio)
         clusters = story.clusters_at(story.times[k])
         counted = "" if clusters is None else f"   {clusters} cluster{'' if clusters == 1 else 's'}"
         ax.set_title(f"t = {format_time(story.times[k])}{counted}")
@@ -147,7 +147,7 @@ def peaks(story: Story, ratio: Floats) -> tuple[Floats, Floats, Floats]:
     return polar, azimuth, masses
 
 
-def _draw_peaks(ax: Axes, story: Story, ratio: Floats) -> None:
+def draw_peaks(ax: Axes, story: Story, ratio: Floats) -> None:
     """Ring each peak and write its mass beside it, where a heavier one has not taken the place."""
     from matplotlib.patheffects import withStroke
 
@@ -186,7 +186,7 @@ def _is_free(x: float, y: float, labels: list[tuple[float, float]], xs: Floats, 
     return bool(on_map and off_labels and off_peaks)
 
 
-def _draw_graticule(ax: Axes) -> None:
+def draw_graticule(ax: Axes) -> None:
     """Meridians and parallels every 30°, and the map's edge; no frame."""
     line = np.linspace(1e-9, 1 - 1e-9, 181)  # not quite to ±π, where the map is cut
     for degrees in range(-150, 180, 30):

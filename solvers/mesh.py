@@ -185,7 +185,9 @@ def sphere(rings: int) -> Mesh:
         face_normals[below, :2] *= chord
         face_areas[below] = np.sin(edge[r + 1]) * width
         face_curvatures[below] = 1 / np.tan(edge[r + 1])
-        face_conductances[below] = face_areas[below] / (colatitude[r + 1] - colatitude[r])
+        face_conductances[below] = face_areas[below] * _inverse_distance(
+            edge[r + 1], colatitude[r], colatitude[r + 1], counts[r], counts[r + 1]
+        )
         if counts[r] != counts[r + 1]:
             # Two fine cells face a coarse one: its flux is (½(ρ₁ + ρ₂) − ρ)/distance, not the slanted differences,
             # which would be inconsistent. As a symmetric operator that is a weaker link between the two.
@@ -227,6 +229,20 @@ def _ring_colatitude(north: float, south: float, width: float) -> float:
     outward = ((south - north) / 2 - (np.sin(2 * south) - np.sin(2 * north)) / 4) * 2 * np.sin(width / 2)
     upward = width * np.sin(south - north) * np.sin(south + north) / 2
     return float(np.arctan2(outward, upward))
+
+
+def _inverse_distance(edge: float, north: float, south: float, north_cells: int, south_cells: int) -> float:
+    """n·d/|d|² between the cells on both sides of a circle of latitude, n the normal averaged over the wider cell.
+
+    d joins the cell centers, or the mean of two fine cells' centers: linear functions are exact where cells are bent.
+    """
+    cells = min(north_cells, south_cells)
+    spread_north = np.cos(np.pi / north_cells) if north_cells > cells else 1.0  # of the mean of two centers
+    spread_south = np.cos(np.pi / south_cells) if south_cells > cells else 1.0
+    outward = spread_south * np.sin(south) - spread_north * np.sin(north)
+    upward = np.cos(south) - np.cos(north)
+    along = np.cos(edge) * np.sinc(1 / cells) * outward - np.sin(edge) * upward
+    return float(along / (outward**2 + upward**2))
 
 
 def _spherical(theta: float, phi: Floats) -> Floats:

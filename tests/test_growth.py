@@ -58,12 +58,15 @@ def test_growth_on_the_sphere(degree, order, normalization, noise):
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02])
-@pytest.mark.parametrize(("build", "sizes"), [(mesh_circle, (64, 128, 256)), (mesh_sphere, (32, 64, 128))])
-def test_growth_is_second_order(build, sizes, noise):
+@pytest.mark.parametrize(
+    ("build", "sizes", "reach"), [(mesh_circle, (16, 24, 32), 3.5), (mesh_sphere, (32, 64, 128), 1.8)]
+)
+def test_order_of_growth(build, sizes, reach, noise):
+    """Second order on the rings, fourth on the circle, until the time step's error shows."""
     for degree in (2, 3):
         errors = [abs(growth_error(build(size), degree, 0, "softmax", noise)[0]) for size in sizes]
         observed = exact.orders(errors[::2], sizes[::2])  # over both refinements: where rings change varies
-        assert observed[0] > 1.8, f"degree {degree}: order {observed[0]:.2f}, errors {errors}"
+        assert observed[0] > reach, f"degree {degree}: order {observed[0]:.2f}, errors {errors}"
 
 
 @pytest.mark.parametrize(
