@@ -48,7 +48,7 @@ class Equation:
 class Stepper:
     """Strong-stability-preserving Runge–Kutta in Shu–Osher form: w = u + dt L(u), u ← w + a_k (u₀ − w) for each stage.
 
-    weights   a_k of each stage; () of (0,) is forward Euler
+    weights   a_k of each stage; (0,) is forward Euler
     order     order of accuracy in time
     """
 

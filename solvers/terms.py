@@ -188,7 +188,7 @@ class Diffusion:
         return max(3, stages + 1 - stages % 2)
 
 
-_LIMITER_ROUNDS = 50  # each mends what the last one took from its neighbours; what is left then is below rounding
+_LIMITER_ROUNDS = 50  # each mends what the last one took from its neighbours; what may be left is lifted to zero
 
 
 def _weight(j: int) -> float:
