@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.plot_axes import draw_change, positive, say, set_decades, set_time
 from meanfield.plot_story import (
     BLACK,
     BLUE,
@@ -16,7 +17,6 @@ from meanfield.plot_story import (
     SNAPSHOTS,
     VERMILION,
     YELLOW,
-    Floats,
     Story,
     snapshots_chosen,
 )
@@ -28,13 +28,16 @@ if TYPE_CHECKING:
 DEGREES = 8
 DEGREE_COLORS = (ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, YELLOW, "0.5")
 NEARLY_UNIFORM = 0.1  # mean square of ρ/ρ̄ − 1 below which the linear prediction is worth a line
+ROUNDING = 1e-28  # mean square that rounding alone may leave of a uniform density; the square of its speed too
+LARGEST_BETA = 700.0  # beyond it energies are recorded in units of e^|β|: diagnostics.LARGEST_BETA, a heavy import
+MOST = 4  # panels
 
 
 def panels(story: Story) -> list[str]:
-    """Names of the panels that the recorded diagnostics fill; none for fewer than two samples."""
+    """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples."""
     if len(story.diagnostics.get("time", ())) < 2:
         return []
-    return [name for name, (needs, _) in PANELS.items() if any(need in story.diagnostics for need in needs)]
+    return [name for name, (needs, _) in PANELS.items() if any(need in story.diagnostics for need in needs)][:MOST]
 
 
 def draw_diagnostics(figure: SubFigure, story: Story) -> None:
@@ -46,13 +49,12 @@ def draw_diagnostics(figure: SubFigure, story: Story) -> None:
     times = [t for t in story.times[snapshots_chosen(story, SNAPSHOTS)] if t > 0 or not story.log_time]
     for name, ax in axes.items():
         PANELS[name][1](ax, story)
-        if story.log_time:
-            ax.set_xscale("log")
-        ax.set_xlim(*_time_range(story))
+        set_time(ax, "time t  (grey: snapshots above)", _time_range(story), log=story.log_time)
+        if name not in rows[-1]:
+            ax.tick_params(axis="x", labelbottom=False)
+            ax.set_xlabel("")
         for t in times:
             ax.axvline(t, color="0.85", lw=0.8, zorder=0)
-        if name in rows[-1]:
-            ax.set_xlabel("time t  (grey: snapshots above)")
 
 
 def _time_range(story: Story) -> tuple[float, float]:
@@ -61,77 +63,106 @@ def _time_range(story: Story) -> tuple[float, float]:
 
 
 def _draw_energy(ax: Axes, story: Story) -> None:
-    """Entropy on the left axis, energy on the right."""
-    time = story.diagnostics["time"]
+    """Entropy H = ∫ρ log ρ on the left axis, energy E on the right."""
+    unit = r"/$e^{|\beta|}$" if abs(story.beta) > LARGEST_BETA else ""
     curves = {
-        "entropy": (r"entropy $H=\int\rho\,\log\rho$", BLUE, "-"),
-        "energy": ("energy E", VERMILION, "--"),
+        "entropy": ("$H$", BLUE, "-"),
+        "energy": (f"$E${unit}", VERMILION, "--"),
     }
     recorded = [name for name in curves if name in story.diagnostics]
     for name, side in zip(recorded, (ax, None), strict=False):
-        label, color, style = curves[name]
-        side = side or ax.twinx()
-        side.plot(time, story.diagnostics[name], color=color, ls=style, lw=1.4)
-        side.set_ylabel(label, color=color)
+        symbol, color, style = curves[name]
+        if side is None:
+            side = ax.twinx()
+            side.spines["right"].set_visible(True)
+        draw_change(side, story.diagnostics["time"], story.diagnostics[name], symbol, color=color, ls=style)
+        side.yaxis.label.set_color(color)
         side.tick_params(axis="y", labelcolor=color)
-    ax.set_title(" and ".join(recorded))
+    titles = {"entropy": r"entropy $H=\int\rho\,\log\rho$", "energy": "energy $E$"}
+    ax.set_title(", ".join(titles[name] for name in recorded))
 
 
 def _draw_speed(ax: Axes, story: Story) -> None:
     speed = story.diagnostics["speed"]
-    ax.plot(story.diagnostics["time"], _positive(speed), color=GREEN, lw=1.4)
-    ax.set(yscale="log", ylim=_log_range(speed), ylabel="|X|", title="speed")
+    ax.set(ylabel="root mean square |X|", title="speed")
+    if speed.max() ** 2 < ROUNDING:
+        ax.set_yticks([])
+        say(ax, "nothing moves: zero to rounding")
+        return
+    ax.plot(story.diagnostics["time"], positive(speed), color=GREEN, lw=1.4)
+    set_decades(ax, speed)
 
 
 def _draw_clusters(ax: Axes, story: Story) -> None:
     from matplotlib.ticker import MaxNLocator
 
     clusters = story.diagnostics["clusters"]
+    most = max(float(clusters.max()), 1.0)
     ax.step(story.diagnostics["time"], clusters, where="post", color=BLACK, lw=1.4)
-    ax.set(ylabel="number", title="clusters", ylim=(0, max(float(clusters.max()) * 1.1, 1.5)))
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    ax.set(ylabel="number", title="clusters", ylim=(-0.05 * most, 1.1 * most))  # zero stays off the axis
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
+    if clusters.max() == 0:
+        say(ax, "none at any time")
 
 
 def _draw_power(ax: Axes, story: Story) -> None:
     """Power of degrees 1 … 8, and the growth e^{2λt} predicted for the fastest of all that were recorded."""
     time, power = story.diagnostics["time"], story.diagnostics["power"]
-    rates = np.zeros(power.shape[1]) if story.growth is None else story.growth
-    fastest = 1 + int(np.argmax(rates[1 : power.shape[1]]))
+    ax.set(ylabel="mean square", title="power by degree $l$")
+    if power[:, 1:].max() < ROUNDING:
+        ax.set_yticks([])
+        say(ax, "every mode is zero to rounding")
+        return
+    fastest = _fastest(story)
     degrees = [*range(1, min(DEGREES + 1, power.shape[1]))]
     if fastest > DEGREES:
         degrees[-1] = fastest
     for degree, color in zip(degrees, DEGREE_COLORS, strict=False):
-        ax.plot(time, _positive(power[:, degree]), color=color, lw=1.2, label=f"l = {degree}")
-    low, high = _log_range(power[:, degrees])
-    if story.growth is not None and power[0, 1:].sum() < NEARLY_UNIFORM:
-        ax.lines[degrees.index(fastest)].set_linewidth(2.4)
-        fine = (np.geomspace if story.log_time else np.linspace)(*_time_range(story), 400)
-        with np.errstate(under="ignore", over="ignore"):
-            predicted = power[0, fastest] * np.exp(2 * rates[fastest] * (fine - time[0]))
-        label = f"$e^{{2λt}}$, l = {fastest}\nλ = {rates[fastest]:.3g}"
-        within = predicted <= high
-        ax.plot(fine[within], _positive(predicted[within]), color=BLACK, ls="--", lw=1.4, label=label)
-    ax.set(yscale="log", ylim=(low, high), ylabel="mean square", title="power by degree l")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small", labelspacing=0.2)
+        width = 2.4 if degree == fastest else 1.2
+        ax.plot(time, positive(power[:, degree]), color=color, lw=width, label=f"l = {degree}")
+    set_decades(ax, power[:, degrees], floor=ROUNDING)
+    if fastest:
+        _draw_prediction(ax, story, fastest)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, labelspacing=0.2)
 
 
-def _log_range(values: Floats) -> tuple[float, float]:
-    """Limits of a log axis: what was recorded and a little more, but no more than 20 decades down."""
-    positive = values[values > 0]
-    if len(positive) == 0:
-        return 0.1, 1.0
-    high = 3 * float(positive.max())
-    return max(float(positive.min()) / 3, high * 1e-20), high
+def _fastest(story: Story) -> int:
+    """The recorded degree that is predicted to grow fastest; 0 where there is no prediction, or it does not apply."""
+    power = story.diagnostics["power"]
+    if story.growth is None or power[0, 1:].sum() > NEARLY_UNIFORM or power.shape[1] < 2:
+        return 0
+    return 1 + int(np.argmax(story.growth[1 : power.shape[1]]))
 
 
-def _positive(values: Floats) -> Floats:
-    """The values that a log axis can show; the others leave a gap."""
-    return np.where(values > 0, values, np.nan)
+def _draw_prediction(ax: Axes, story: Story, degree: int) -> None:
+    """The line power(0)·e^{2λt} of ``degree``, as far as the panel is high."""
+    assert story.growth is not None
+    start, rate = story.diagnostics["power"][0, degree], float(story.growth[degree])
+    first, last = _time_range(story)
+    time = np.geomspace(first, last, 400) if story.log_time else np.linspace(first, last, 400)
+    with np.errstate(under="ignore", over="ignore"):
+        predicted = start * np.exp(2 * rate * (time - story.diagnostics["time"][0]))
+    within = predicted <= ax.get_ylim()[1]
+    label = f"predicted:\nexp(2λt), l = {degree}\nλ = {rate:.3g}"
+    ax.plot(time[within], positive(predicted[within]), color=BLACK, ls="--", lw=1.4, label=label)
 
 
-PANELS = {
+def _draw_centroid(ax: Axes, story: Story) -> None:
+    length = np.linalg.norm(story.diagnostics["centroid"], axis=1)
+    ax.set_title("centroid")
+    draw_change(ax, story.diagnostics["time"], length, r"$|\int x\,\rho|$", color=PURPLE)
+
+
+def _draw_mass(ax: Axes, story: Story) -> None:
+    ax.set_title("mass")
+    draw_change(ax, story.diagnostics["time"], story.diagnostics["mass"], r"$\int\rho$", color=BLACK)
+
+
+PANELS = {  # the first that were recorded are drawn
     "energy": (("entropy", "energy"), _draw_energy),
     "power": (("power",), _draw_power),
     "speed": (("speed",), _draw_speed),
     "clusters": (("clusters",), _draw_clusters),
+    "centroid": (("centroid",), _draw_centroid),
+    "mass": (("mass",), _draw_mass),
 }

@@ -6,7 +6,7 @@ closed inverse, so that each pixel asks for the cell that it lies in. Azimuth 0 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from meanfield.plot_story import (
     COLOR_MAP,
     SNAPSHOTS,
+    UNIFORM_TEXT,
     Floats,
     Integers,
     Scale,
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
 HALF_WIDTH, HALF_HEIGHT = 2 * np.sqrt(2), np.sqrt(2)
 PEAK = 10  # times the uniform density: what counts as a peak worth a mark
-LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), 0.5  # a cluster's mass, and its middle from the peak, in map units
+LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), (0.5, 0.32)  # a cluster's mass, and its middle from the peak, in map units
+LEAST_MASS = 0.005  # below it 0.00 would be written
 
 
 def sphere_height(story: Story) -> float:
@@ -65,12 +67,18 @@ def draw_sphere(figure: SubFigure, story: Story) -> None:
         draw_graticule(ax)
         draw_peaks(ax, story, ratio)
         clusters = story.clusters_at(story.times[k])
-        counted = "" if clusters is None else f"   {clusters} cluster{'' if clusters == 1 else 's'}"
+        counted = "" if clusters is None else f" · {clusters} cluster{'' if clusters == 1 else 's'}"
         ax.set_title(f"t = {format_time(story.times[k])}{counted}")
     extend = "min" if not scale.deviation and min(r.min() for r in ratios) < scale.low else "neither"
-    figure.colorbar(image, ax=drawn, label=scale.label, extend=extend, shrink=0.9, aspect=30)
-    marks = f"; rings: peaks above {PEAK}, with their mass" if max(r.max() for r in ratios) > PEAK else ""
-    figure.supxlabel(f"equal-area maps; azimuth 0 at the centre, lines every 30°{marks}", fontsize="medium")
+    bar = figure.colorbar(image, ax=drawn, extend=extend, shrink=0.9, aspect=30)
+    scale.draw_on(bar.ax.yaxis, scale.label)
+    figure.supxlabel(_caption(len(chosen), scale), fontsize="medium")
+
+
+def _caption(maps: int, scale: Scale) -> str:
+    marks = f"; rings: peaks above {PEAK}, with their mass" if scale.high > PEAK else ""
+    seen = f"; the density is uniform, within {UNIFORM_TEXT}" if scale.is_uniform else ""
+    return f"equal-area map{'s' * (maps > 1)}; azimuth 0 at the centre, lines every 30°{marks}{seen}"
 
 
 def pixel_columns(ring_cells: Integers) -> int:
@@ -154,33 +162,26 @@ def draw_peaks(ax: Axes, story: Story, ratio: Floats) -> None:
     polar, azimuth, masses = peaks(story, ratio)
     xs, ys = hammer(polar, azimuth)
     halo = [withStroke(linewidth=2, foreground="black")]
-    ax.plot(xs, ys, "o", markersize=8, markerfacecolor="none", markeredgecolor="white", path_effects=halo)
+    # Rings may reach over the map's edge; an empty line without clipping would upset the layout.
+    ring: dict[str, Any] = {"markerfacecolor": "none", "clip_on": False, "in_layout": False, "path_effects": halo}
+    ax.plot(xs, ys, "o", markersize=8, markeredgecolor="white", **ring)
     labels: list[tuple[float, float]] = []
-    below_title = np.clip(ys, LABEL_SIZE[1] - HALF_HEIGHT, HALF_HEIGHT - LABEL_SIZE[1])
-    for x, y, mass in zip(xs, below_title, masses, strict=True):
+    for x, y, mass in zip(xs, ys, masses, strict=True):
         inward = -1 if x > 0 else 1  # so that the text stays on the map
-        free = [side for side in (inward, -inward) if _is_free(x + side * LABEL_OFFSET, y, labels, xs, ys)]
-        if mass < 0.005 or not free:
-            continue
-        side = free[0]
-        labels.append((x + side * LABEL_OFFSET, y))
-        ax.annotate(
-            f"{mass:.2f}",
-            (x, y),
-            xytext=(6 * side, 0),
-            textcoords="offset points",
-            ha="right" if side < 0 else "left",
-            va="center",
-            color="white",
-            fontsize="small",
-            path_effects=halo,
-        )
+        for dx, dy in [(inward, 0), (-inward, 0), (0, 1), (0, -1)] if mass >= LEAST_MASS else []:
+            middle = (x + dx * LABEL_OFFSET[0], y + dy * LABEL_OFFSET[1])
+            if _is_free(*middle, labels, xs, ys):
+                labels.append(middle)
+                style: dict[str, Any] = {"color": "white", "fontsize": "small", "path_effects": halo}
+                place: dict[str, Any] = {"xytext": (7 * dx, 11 * dy), "textcoords": "offset points", "va": "center"}
+                ax.annotate(f"{mass:.2f}", (x, y), ha=("right", "center", "left")[dx + 1], **place, **style)
+                break
 
 
 def _is_free(x: float, y: float, labels: list[tuple[float, float]], xs: Floats, ys: Floats) -> bool:
     """Whether a label at (x, y) would stay on the map, clear of other labels and of the peaks (xs, ys)."""
     width, height = LABEL_SIZE
-    on_map = abs(x) + width / 2 < HALF_WIDTH
+    on_map = abs(x) + width / 2 < HALF_WIDTH and abs(y) + height / 2 < HALF_HEIGHT  # below the title too
     off_labels = all(abs(x - a) > width or abs(y - b) > height for a, b in labels)
     off_peaks = np.all((np.abs(x - xs) > 0.7 * width) | (np.abs(y - ys) > 0.8 * height))
     return bool(on_map and off_labels and off_peaks)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.plot_axes import Floats, label_decades, label_linear
+
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.colors import Normalize
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
 
 # Okabe and Ito's colours, which stay apart for every kind of colour vision; the pale yellow goes last.
@@ -21,6 +23,7 @@ BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, YELLOW = (
 )  # fmt: skip
 COLOR_MAP = "viridis"
 SNAPSHOTS = 6  # shown of a run
+UNIFORM, UNIFORM_TEXT = 1e-9, "$10^{-9}$"  # smaller deviations are not drawn: rounding would look like a pattern
 VOLUMES = {"circle": 2 * np.pi, "sphere": 4 * np.pi}
 
 
@@ -112,8 +115,7 @@ class Scale:
         low, high = min(float(ratio.min()) for ratio in ratios), max(float(ratio.max()) for ratio in ratios)
         extreme = max(high - 1, 1 - low)
         if extreme < 0.5:
-            extreme = max(extreme, 1e-9)  # else the rounding of a uniform density would look like a pattern
-            return cls(-extreme, extreme, deviation=True)
+            return cls(-max(extreme, UNIFORM), max(extreme, UNIFORM), deviation=True)
         # Empty space falls without end, and means nothing below a hundredth; 1 is always on the scale.
         return cls(min(max(low, 1e-2), 0.5), max(high, 2.0), deviation=False)
 
@@ -128,12 +130,25 @@ class Scale:
         return (Normalize if self.deviation else LogNorm)(self.low, self.high)
 
     @property
+    def is_uniform(self) -> bool:
+        """Whether there is no deviation to see."""
+        return self.deviation and self.high <= UNIFORM
+
+    @property
     def symbol(self) -> str:
         return r"$\rho/\bar\rho - 1$" if self.deviation else r"$\rho/\bar\rho$"
 
     @property
     def label(self) -> str:
         return f"{self.symbol}  (uniform density = {0 if self.deviation else 1})"
+
+    def draw_on(self, axis: Axis, label: str) -> None:
+        """Ticks and ``label`` of an axis that shows these values."""
+        if self.deviation:
+            label_linear(axis, label, self.high)
+        else:
+            label_decades(axis, self.low, self.high)
+            axis.set_label_text(label)
 
 
 def format_time(t: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,16 +12,19 @@ import numpy as np
 from meanfield.plot_circle import circle_height, draw_circle
 from meanfield.plot_diagnostics import draw_diagnostics, panels
 from meanfield.plot_sphere import draw_sphere, sphere_height
-from meanfield.plot_story import Floats, Story, format_time
+from meanfield.plot_story import Floats, Story
+from meanfield.plot_words import attention_in_words, heading, page_heading, state_in_words
+
+__all__ = ["compose", "draw", "heading", "load", "plot"]
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from meanfield.case import Case
-    from solvers.output import Run
 
 SUFFIXES = (".png", ".pdf", ".svg")
 WIDTH, DPI = 10.0, 160  # inches and pixels an inch: half of the pixels still leave the smallest text legible
+HEADING_SIZE = 12.5  # points, or less where a line is too long
 STYLE: Any = {  # Any: matplotlib types the keys as literals since 3.11
     "font.size": 10.5,
     "axes.titlesize": 10.5,
@@ -32,6 +34,7 @@ STYLE: Any = {  # Any: matplotlib types the keys as literals since 3.11
     "legend.fontsize": 9.5,
     "legend.handlelength": 1.4,
     "axes.spines.top": False,
+    "axes.spines.right": False,
     "figure.constrained_layout.use": True,
 }
 
@@ -61,41 +64,25 @@ def load(path: str | Path) -> Story:
         ring_cells=run.ring_cells,
         beta=case.attention.beta_effective,
         noise=case.stabilizers.noise,
-        attention=_attention(case),
+        attention=attention_in_words(case),
         times=run.times,
         density=run.density,
         diagnostics={"time": run.sample_times, **run.diagnostics},
         growth=_growth(case, run.diagnostics["power"].shape[1]) if "power" in run.diagnostics else None,
-        state=_state(run, case),
+        state=state_in_words(run, case),
     )
-
-
-def _attention(case: Case) -> str:
-    attention, value = case.attention, case.attention.value_scale
-    rescaled = " rescaled" if attention.rescaled else ""
-    return f"{attention.normalization}{rescaled} attention" + (f", V = {value:g} I" if value != 1 else "")
 
 
 def _growth(case: Case, degrees: int) -> Floats:
     """(degrees,) growth rate of each mode about uniform, from degree 0 on."""
     from meanfield.stability import growth_rates
 
-    d, attention = case.domain.dimension, case.attention
+    d, attention = case.domain.d, case.attention
     l = np.arange(degrees)
     rates = attention.value_scale * growth_rates(d, attention.beta_effective, l, attention.normalization)
     if attention.rescaled:
         rates *= np.exp(-abs(attention.beta_effective))
     return rates - case.stabilizers.noise * l * (l + d - 2)
-
-
-def _state(run: Run, case: Case) -> str:
-    """How a run stands that has not simply finished."""
-    reason = run.attributes["stop_reason"]
-    if reason == "finished":
-        return ""
-    if reason == "running" and run.writer is None:
-        reason = "killed"
-    return f"{reason} at t = {format_time(run.times[-1])} of {format_time(case.time.end)}"
 
 
 def draw(story: Story, target: Path) -> Path:
@@ -114,8 +101,9 @@ def compose(story: Story, figure: Figure) -> Figure:
     rows = -(-len(panels(story)) // 2)
     draw_snapshots, height = DRAWINGS[story.manifold]
     heights = [height(story)] + ([2.3 * rows + 0.3] if rows else [])
-    figure.set_size_inches(WIDTH, sum(heights) + 0.7)
-    figure.suptitle(heading(story))
+    figure.set_size_inches(WIDTH, sum(heights) + 0.9)
+    lines = page_heading(story)
+    figure.suptitle("\n".join(lines), fontsize=_fitting_size(lines))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     draw_snapshots(parts[0], story)
     if rows:
@@ -123,18 +111,12 @@ def compose(story: Story, figure: Figure) -> Figure:
     return figure
 
 
-def heading(story: Story) -> str:
-    """The case's title, and a line of what was run and how it stands."""
-    rings = len(story.ring_cells)
-    size = f"{rings} rings" if story.manifold == "sphere" else f"{story.ring_cells[0]} cells"
-    facts = [
-        f"{story.manifold}, {size}",
-        story.attention,
-        f"β = {story.beta:g}",
-        f"κ = {story.noise:g}",
-    ]
-    lines = textwrap.wrap(story.title.replace("$", r"\$"), 84, max_lines=2, placeholder=" …")
-    return "\n".join([*lines, " · ".join(facts + [story.state] * bool(story.state))])
+def _fitting_size(lines: list[str]) -> float:
+    """Points of a font in which the ``lines`` are no wider than the page, whatever letters they are made of."""
+    from matplotlib.textpath import TextPath
+
+    widest = max(TextPath((0, 0), line, size=HEADING_SIZE).get_extents().width for line in lines)
+    return HEADING_SIZE * min(1.0, 0.97 * WIDTH * 72 / widest)
 
 
 def _target(figure: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Figures: the map is exact and keeps areas, what is chosen and marked is right, the page has room for it."""
+"""Figures: the map is exact and keeps areas, what is chosen, marked and said of a run is right."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.text import Text
+from stories import BLOBS, LINEAR, MASSES, blobs, story, without
 
+from meanfield import diagnostics, plot_diagnostics
+from meanfield.plot_axes import label_decades, label_linear
 from meanfield.plot_circle import merged, time_edges
-from meanfield.plot_sphere import cell_angles, hammer, hammer_inverse, peaks, pixel_cells, sphere_cells
+from meanfield.plot_diagnostics import panels
+from meanfield.plot_sphere import cell_angles, draw_peaks, hammer, hammer_inverse, peaks, pixel_cells, sphere_cells
 from meanfield.plot_story import Scale, Story, snapshots_chosen
-from meanfield.plots import DPI, STYLE, compose, draw, plot
+from meanfield.plot_words import cluster_history, heading, page_heading
+from meanfield.plots import compose, draw, plot
 from solvers.mesh import Mesh, circle, sphere
 from solvers.output import Column, FileError, RunFile
 
-MASSES = np.array([0.5, 0.3, 0.2])
-BLOBS = {
-    "sphere": np.array([[0.6, 0.0, 0.8], [-0.8, 0.6, 0.0], [0.0, -0.96, -0.28]]),
-    "circle": np.array([[1.0, 0.0], [-0.6, 0.8], [0.0, -1.0]]),
-}
 CASE = """title = "A run in a file"
 domain = {manifold = "sphere", resolution = 16}
 attention = {beta = 4, normalization = "unnormalized", rescaled = true, value = [[-1,0,0],[0,-1,0],[0,0,-1]]}
@@ -32,71 +30,6 @@ stabilizers.noise = 0.01
 initial.kind = "uniform"
 time.end = 5.0
 """
-
-
-def blobs(mesh: Mesh, concentration: float, amount: float) -> np.ndarray:
-    """(cells,) three von Mises–Fisher blobs of the given share of the mass, the rest uniform."""
-    bumps = np.exp(concentration * (mesh.centers @ BLOBS[mesh.manifold].T - 1))
-    bumps /= mesh.volumes @ bumps
-    return (1 - amount) / mesh.volume + amount * bumps @ MASSES
-
-
-def story(mesh: Mesh, times: np.ndarray, **changes: object) -> Story:
-    """Three blobs that grow and sharpen until half the time, with every diagnostic made up but plausible."""
-    progress = np.minimum(2 * np.arange(len(times)) / max(len(times) - 1, 1), 1)
-    power = 1e-6 ** (1 - progress)[:, None] * 10.0 ** -np.arange(13)
-    diagnostics = {
-        "time": times,
-        "entropy": progress**2,
-        "energy": progress**3,
-        "speed": 1e-3 * (1.1 - progress),
-        "clusters": np.where(progress < 1, 0.0, 3.0),
-        "power": power,
-    }
-    return replace(
-        Story(
-            title="Three blobs that grow and sharpen",
-            manifold=mesh.manifold,
-            ring_cells=mesh.ring_cells,
-            beta=9.0,
-            noise=0.0,
-            attention="softmax attention",
-            times=times,
-            density=lambda k: blobs(mesh, 4 * 50 ** progress[k], progress[k]),
-            diagnostics=diagnostics,
-            growth=0.5 - 0.1 * np.abs(np.arange(13) - 3),
-        ),
-        **changes,
-    )
-
-
-LINEAR, LOG = np.linspace(0, 10, 41), np.concatenate([[0], np.geomspace(1e-3, 10, 40)])
-STORIES = {
-    "sphere": lambda: story(sphere(24), LINEAR),
-    "sphere, log time": lambda: story(sphere(24), LOG, state="running at t = 10 of 2000"),
-    "sphere, one snapshot": lambda: story(sphere(24), np.zeros(1), diagnostics={"time": np.zeros(1)}),
-    "sphere, two snapshots": lambda: story(sphere(24), np.array([0.0, 1.0]), growth=None),
-    "sphere, three panels": lambda: without(story(sphere(24), LINEAR), "entropy", "speed"),
-    "sphere, long title": lambda: story(sphere(24), LINEAR, title="A title much longer than a page is wide " * 9),
-    "sphere, many peaks": lambda: story(sphere(64), LINEAR, beta=99, density=lambda k: crowd(sphere(64))),
-    "circle": lambda: story(circle(256), LINEAR),
-    "circle, log time": lambda: story(circle(256), LOG),
-    "circle, one snapshot": lambda: story(circle(256), np.zeros(1), diagnostics={}),
-    "circle, one panel": lambda: without(story(circle(256), LINEAR), "entropy", "energy", "speed", "power"),
-    "circle, uniform": lambda: story(circle(256), LINEAR, density=lambda k: np.full(256, 0.5 / np.pi)),
-}
-
-
-def crowd(mesh: Mesh) -> np.ndarray:
-    """(cells,) forty point masses at random places."""
-    rng = np.random.default_rng(2)
-    density = np.zeros(mesh.cells)
-    density[rng.choice(mesh.cells, 40)] = rng.random(40)
-    return density / (mesh.volumes @ density)
-
-
-def without(told: Story, *names: str) -> Story:
-    return replace(told, diagnostics={k: v for k, v in told.diagnostics.items() if k not in names})
 
 
 @pytest.mark.parametrize("rings", [4, 16, 33])
@@ -198,6 +131,99 @@ def test_cluster_count_is_the_last_recorded() -> None:
     assert without(told, "clusters").clusters_at(1.0) is None
 
 
+@pytest.mark.parametrize(
+    ("counts", "history"),
+    [
+        ([0, 0, 0, 0, 0, 0, 0, 0], ""),
+        ([0, 2, 7, 7, 7, 7, 7, 7], "7 clusters from t = 2"),
+        ([1, 1, 1, 1, 1, 1, 1, 1], "1 cluster from t = 0"),
+        ([0, 7, 6, 7, 6, 5, 5, 3], "7 clusters from t = 1, 6 from 4, 5 from 5, 3 from 7"),
+        ([4, 1, 0, 0, 0, 0, 0, 0], "4 clusters from t = 0, 1 from 1, 0 from 2"),
+        ([9, 8, 7, 6, 5, 4, 3, 2], "9 clusters from t = 0, 8 from 1, 7 from 2, 6 from 3, …, 2 from 7"),
+    ],
+)
+def test_the_heading_tells_when_clusters_were_lost(counts: list[int], history: str) -> None:
+    recorded = {"time": np.arange(8.0), "clusters": np.array(counts, dtype=float)}
+    told = story(circle(16), LINEAR, diagnostics=recorded)
+    assert cluster_history(told) == history
+    assert page_heading(told)[2:] == [history] * bool(history)
+    assert cluster_history(without(told, "clusters")) == ""
+
+
+def test_a_long_title_is_cut_after_two_lines() -> None:
+    words, word = "a title of words " * 20, "https://example.org/" + "x" * 300
+    for title, end in [(words, " title of …"), (word, "xxx …")]:
+        first, second, _ = heading(story(circle(16), LINEAR, title=title)).splitlines()
+        assert len(first) <= 84
+        assert len(second) <= 84
+        assert second.endswith(end)
+    assert heading(story(circle(16), LINEAR, title="$5 and $6")).startswith(r"\$5 and \$6"), "no formula was meant"
+
+
+def test_only_a_state_that_has_no_room_takes_a_line_of_its_own() -> None:
+    short = story(circle(16), LINEAR, state="killed at t = 2 of 5")
+    long = replace(short, attention="unnormalized rescaled attention, V = -1 I", state="interrupted at t = 2 of 5e+04")
+    assert page_heading(short)[1].endswith("κ = 0 · killed at t = 2 of 5")
+    assert page_heading(long)[1:3] == [heading(long).splitlines()[1].rsplit(" · ", 1)[0], long.state]
+
+
+def test_the_first_four_panels_that_were_recorded_are_drawn() -> None:
+    told = story(circle(16), LINEAR)
+    more = replace(told, diagnostics=told.diagnostics | {"mass": np.ones(41), "centroid": np.ones((41, 2))})
+    assert panels(more) == ["energy", "power", "speed", "clusters"]
+    assert panels(without(more, "power", "clusters")) == ["energy", "speed", "centroid", "mass"]
+    assert panels(without(more, *told.diagnostics.keys() - {"time"})) == ["centroid", "mass"]
+    assert panels(replace(told, diagnostics={"time": np.zeros(1), "mass": np.ones(1)})) == []
+
+
+def test_every_heavy_peak_gets_its_mass_written() -> None:
+    mesh = sphere(32)
+    directions = np.concatenate([np.eye(3), -np.eye(3)])
+    density = np.zeros(mesh.cells)
+    density[[np.argmax(mesh.centers @ direction) for direction in directions]] = np.arange(1.0, 7.0)
+    ax = Figure().subplots()
+    told = story(mesh, LINEAR)
+    draw_peaks(ax, told, density / (mesh.volumes @ density) * mesh.volume)
+    # At the poles and on the edge of the map, and in a row along the equator, where labels to the side are too many.
+    assert len(ax.texts) == 6
+
+
+def test_a_small_change_is_shown_as_a_change() -> None:
+    told = without(story(circle(16), LINEAR), "entropy")
+    for energy, first, label in [(1e4 + LINEAR, 0.0, "gain in $E$"), (1 + LINEAR, 1.0, "$E$")]:
+        changed = replace(told, diagnostics=told.diagnostics | {"energy": energy})
+        figure = compose(changed, Figure())
+        ax = next(ax for ax in figure.findobj(matplotlib.axes.Axes) if ax.get_title() == "energy $E$")
+        assert ax.lines[0].get_ydata()[0] == first
+        assert ax.get_ylabel() == label
+
+
+def test_energy_has_its_unit_where_beta_is_large() -> None:
+    assert plot_diagnostics.LARGEST_BETA == diagnostics.LARGEST_BETA
+    for beta, unit in [(700.0, "$E$"), (701.0, r"$E$/$e^{|\beta|}$"), (-701.0, r"$E$/$e^{|\beta|}$")]:
+        figure = compose(without(story(circle(16), LINEAR, beta=beta), "entropy"), Figure())
+        assert unit in [ax.get_ylabel() for ax in figure.findobj(matplotlib.axes.Axes)]
+
+
+def test_ticks_are_plain_numbers_or_powers_with_one_factor() -> None:
+    axis = Figure().subplots().yaxis
+    for low, high, value, text in [
+        (0.01, 500.0, 0.1, "0.1"),
+        (1e-9, 1.0, 1e-6, "$10^{-6}$"),
+        (1.0, 1e6, 1e6, "$10^{6}$"),
+    ]:
+        label_decades(axis, low, high)
+        assert axis.get_major_formatter()(value, 0) == text
+    label_decades(axis, 1e-6, 9e-5)
+    assert [axis.get_minor_formatter()(value, 0) for value in (2e-6, 4e-6)] == [r"$2 \times 10^{-6}$", ""]
+    label_decades(axis, 1e-2, 1.0)
+    assert axis.get_minor_formatter()(0.02, 0) == "", "two decades need no more labels"
+    for largest, value, text, label in [(3e-7, -2e-7, "−2", "t  ($10^{-7}$)"), (50.0, 2.5, "2.5", "t")]:
+        label_linear(axis, "t", largest)
+        assert axis.get_major_formatter()(value, 0) == text
+        assert axis.get_label_text() == label
+
+
 def test_merged_cells_keep_the_mass() -> None:
     values = np.random.default_rng(0).random(3000)
     small = merged(values, 720)
@@ -212,36 +238,6 @@ def test_columns_stand_around_their_time() -> None:
         edges = time_edges(times, log)
         assert np.all(edges[:-1] <= times)
         assert np.all(times <= edges[1:])
-
-
-@pytest.mark.parametrize("name", STORIES)
-def test_text_stays_on_the_page_and_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Text] = []  # not all that exists: axes keep tick labels beyond their limits
-    paint = Text.draw
-
-    def record(text: Text, *arguments: object, **keywords: object) -> None:
-        if text.get_visible() and text.get_text().strip():
-            drawn.append(text)
-        paint(text, *arguments, **keywords)
-
-    monkeypatch.setattr(Text, "draw", record)
-    with matplotlib.rc_context(STYLE):
-        figure = compose(STORIES[name](), Figure(dpi=DPI))
-        FigureCanvasAgg(figure).draw()
-    page = figure.bbox
-    boxes = {text: text.get_window_extent() for text in drawn}
-    assert len(boxes) >= 8
-    for text, box in boxes.items():
-        assert page.x0 <= box.x0, f"cut on the left: {text}"
-        assert box.x1 <= page.x1, f"cut on the right: {text}"
-        assert page.y0 <= box.y0, f"cut at the bottom: {text}"
-        assert box.y1 <= page.y1, f"cut at the top: {text}"
-        assert text.get_fontsize() >= 8, f"smaller than 9 pixels on a page 800 pixels wide: {text}"
-    items = list(boxes.items())
-    for i, (text, box) in enumerate(items):
-        for other, another in items[i + 1 :]:
-            # Bounding boxes leave a pixel or two of air around the letters.
-            assert not box.padded(-2).overlaps(another.padded(-2)), f"{text} lies on {other}"
 
 
 def test_prediction_starts_at_the_fastest_mode_and_grows_at_its_rate() -> None:
@@ -288,7 +284,7 @@ def test_run_file_is_drawn(tmp_path: Path) -> None:
 
 
 def test_story_of_a_run_file(tmp_path: Path) -> None:
-    from meanfield.plots import heading, load
+    from meanfield.plots import load
     from meanfield.stability import growth_rates
 
     power = Column("power", (("degree", 9),), "1", "power")

@@ -1,0 +1,83 @@
+"""Axes that can be read at half size: few ticks, no offset or factor in a corner of its own, nothing left empty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+Floats = NDArray[np.float64]
+
+PLAIN = (1e-3, 1e5)  # numbers in between are written out, others as a power of ten
+SMALL_CHANGE = 0.01  # of a quantity's size: a smaller change is shown as a change
+
+
+def label_decades(axis: Axis, low: float, high: float) -> None:
+    """Ticks of a logarithmic axis from ``low`` to ``high``: its decades, and 2 and 5 where there are but two."""
+    plain, few = low >= PLAIN[0] and high < PLAIN[1], high < 100 * low
+
+    def text(value: float) -> str:
+        if plain:
+            return f"{value:g}"
+        digit, exponent = f"{value:.0e}".split("e")
+        times = "" if digit == "1" else rf"{digit} \times "
+        return f"${times}10^{{{int(exponent)}}}$"
+
+    axis.set_major_formatter(lambda value, _: text(value))
+    axis.set_minor_formatter(lambda value, _: text(value) if few and f"{value:e}"[0] in "25" else "")
+
+
+def label_linear(axis: Axis, label: str, largest: float) -> None:
+    """Ticks of a linear axis for numbers up to ``largest``, their common factor 10ⁿ within the axis' ``label``."""
+    from matplotlib.ticker import MaxNLocator
+
+    exponent = 0 if largest == 0 or 1e-2 <= largest < PLAIN[1] else int(np.floor(np.log10(largest) + 1e-9))
+    axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(lambda value, _: f"{value / 10.0**exponent:.6g}".replace("-", "−"))
+    axis.set_label_text(label + (rf"  ($10^{{{exponent}}}$)" if exponent else ""))
+
+
+def set_time(ax: Axes, label: str, limits: tuple[float, float], *, log: bool) -> None:
+    """The time axis, linear or logarithmic, between the first and the last time."""
+    ax.set_xlim(*limits)
+    if log:
+        ax.set_xscale("log")
+        label_decades(ax.xaxis, *limits)
+        ax.set_xlabel(label)
+    else:
+        label_linear(ax.xaxis, label, limits[1])
+
+
+def draw_change(ax: Axes, time: Floats, values: Floats, name: str, **line: Any) -> None:
+    """A curve over time; what it gained since the start, where that is so little that all ticks would look alike."""
+    change, size = float(np.ptp(values)), float(np.abs(values).max())
+    if change < SMALL_CHANGE * size:
+        # No closer look than at 1e-12 of the quantity: rounding should look flat.
+        values, name, size = values - values[0], f"gain in {name}", max(change, 1e-12 * size)
+        ax.set_ylim(np.array([-0.05, 1.05]) * size + min(values.min(), 0.0))
+    ax.plot(time, values, lw=1.4, **line)
+    label_linear(ax.yaxis, name, size)
+
+
+def say(ax: Axes, text: str, height: float = 0.5) -> None:
+    """Explain a panel in which there is nothing to see; ``height`` is a fraction of the panel's."""
+    ax.text(0.5, height, text, transform=ax.transAxes, ha="center", va="center", color="0.35")
+
+
+def set_decades(ax: Axes, values: Floats, floor: float = 0.0) -> None:
+    """A log axis for what was recorded and a little more, no more than 20 decades down and not below ``floor``."""
+    positive = values[values > 0]
+    high = 3 * float(positive.max())
+    low = max(float(positive.min()) / 3, high * 1e-20, floor)
+    ax.set(yscale="log", ylim=(low, high))
+    label_decades(ax.yaxis, low, high)
+
+
+def positive(values: Floats) -> Floats:
+    """The values that a log axis can show; the others leave a gap."""
+    return np.where(values > 0, values, np.nan)
