@@ -124,6 +124,15 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
 
 def _case(parser: _Parser) -> None:
     parser.add_argument("case", metavar="CASE", help="a case file, or the name of a shipped case")
+    _overrides(parser, "CASE")
+
+
+def _file_of_run(parser: _Parser) -> None:
+    _file(parser)
+    _overrides(parser, "FILE.h5")
+
+
+def _overrides(parser: _Parser, after: str) -> None:
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -131,7 +140,7 @@ def _case(parser: _Parser) -> None:
         action="extend",
         default=[],
         dest="overrides",
-        help="override keys of the case, for example attention.beta=4; stands after CASE (default: none)",
+        help=f"override keys of the case, for example attention.beta=4; stands after {after} (default: none)",
     )
 
 
@@ -177,6 +186,11 @@ def _movie(parser: _Parser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace an existing movie (default: refuse)")
 
 
+def _page(parser: _Parser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE.html", help="default: FILE with .html")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing page (default: refuse)")
+
+
 def _fps(text: str) -> int:
     if not (text.isdecimal() and 1 <= int(text) <= 50):
         raise argparse.ArgumentTypeError(f"{text}: expected a whole number from 1 to 50")
@@ -205,8 +219,8 @@ _COMMANDS: dict[str, _Command] = {
     "resume": (
         cli_commands.resume,
         "go on from the last checkpoint of a run",
-        "FILE.h5 [--until TIME] [--quiet]",
-        (_file, _until, _quiet),
+        f"FILE.h5 [--until TIME] {_SET} [--quiet]",
+        (_file_of_run, _until, _quiet),
     ),
     "info": (
         cli_commands.info,
@@ -225,6 +239,12 @@ _COMMANDS: dict[str, _Command] = {
         "film a run, a frame for each snapshot",
         "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
         (_file, _movie, _quiet),
+    ),
+    "view": (
+        cli_commands.view,
+        "write a page for the browser: turn the sphere, move through time",
+        "FILE.h5 [-o FILE.html] [--overwrite]",
+        (_file, _page),
     ),
     "export": (
         cli_commands.export,

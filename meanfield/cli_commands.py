@@ -26,7 +26,13 @@ def resume(options: argparse.Namespace) -> int:
     require_readable(options.file)
     from meanfield.run import resume as go_on
 
-    return go_on(options.file, until=options.until, quiet=options.quiet, command=options.command)
+    return go_on(
+        options.file,
+        until=options.until,
+        changes=options.overrides,
+        quiet=options.quiet,
+        command=options.command,
+    )
 
 
 def info(options: argparse.Namespace) -> int:
@@ -69,6 +75,19 @@ def movie(options: argparse.Namespace) -> int:
 
     target = Path(options.file).with_suffix(".gif") if options.output is None else Path(options.output)
     print(film(options.file, target, fps=options.fps, overwrite=options.overwrite, quiet=options.quiet))
+    return 0
+
+
+def view(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from meanfield.cli_files import require_readable
+
+    require_readable(options.file)
+    from meanfield.view import view as write
+
+    target = Path(options.file).with_suffix(".html") if options.output is None else Path(options.output)
+    print(write(options.file, target, overwrite=options.overwrite))
     return 0
 
 

@@ -211,9 +211,11 @@ def test_run_refuses_an_existing_output_unless_told(
 
 
 def test_resume_passes_file_and_options(calls: Calls) -> None:
-    assert main(["resume", "mine.toml", "--until", "1e3"]) == 0
-    command = "meanfield resume mine.toml --until 1e3"
-    assert calls == [("resume", "mine.toml", {"until": 1000.0, "quiet": False, "command": command})]
+    assert main(["resume", "mine.toml", "--until", "1e3", "--set", "time.cfl=0.2", "attention.beta=4"]) == 0
+    command = "meanfield resume mine.toml --until 1e3 --set time.cfl=0.2 attention.beta=4"
+    changes = ["time.cfl=0.2", "attention.beta=4"]
+    expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command}
+    assert calls == [("resume", "mine.toml", expected)]
 
 
 def test_info_as_text_and_as_json(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,96 @@
+"""A run as one page to look at in a browser: no network, no server, all data within."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from meanfield.plots import heading, load
+
+if TYPE_CHECKING:
+    from solvers.output import Run
+
+SUFFIXES = (".html", ".htm")
+SCRIPTS = (
+    "data",
+    "axis",
+    "panel",
+    "pixels",
+    "globe",
+    "map",
+    "profile",
+    "history",
+    "colorbar",
+    "player",
+    "main",
+)  # in this order: main starts when all others are there
+KEYS = (
+    "Space plays and pauses, ← and → step, Home and End jump. Press or drag in a panel to go to its time. "
+    "Rings and arrows mark peaks above 10 ρ̄, numbers their mass. All quantities are dimensionless; time is depth."
+)
+
+
+def view(path: str | Path, target: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the run file ``path`` as a page to ``target`` (.html) and return ``target``.
+
+    The run may still be going: what it has written by now is shown. Long runs and fine meshes are thinned, with a line
+    on stderr. Raises solvers.output.FileError where the run file cannot be read or holds no snapshot, where the suffix
+    is unknown, and where ``target`` exists and is not to be overwritten or cannot be written. ``target`` appears
+    whole or not at all.
+    """
+    from solvers.output import read
+    from solvers.writing import disk_errors, replacement
+
+    path, target = Path(path), Path(target)
+    _require_target(path, target, overwrite)
+    page = compose(path, read(path))
+    with disk_errors(target, "cannot write it"), replacement(target) as new:
+        new.write_text(page, encoding="utf-8")
+    return target
+
+
+def _require_target(path: Path, target: Path, overwrite: bool) -> None:
+    from meanfield.cli_files import require_writable
+    from solvers.output import FileError
+
+    if target.suffix.lower() not in SUFFIXES:
+        raise FileError(f"{target}: unknown kind of page {target.suffix!r}; expected {', '.join(SUFFIXES)}")
+    if target.exists() and path.exists() and target.samefile(path):
+        raise FileError(f"{target}: is the run itself; -o writes elsewhere")
+    require_writable(str(target), str(path), overwrite)
+
+
+def compose(path: Path, run: Run) -> str:
+    """The page of the run file ``path``, of which ``run`` has the resolved case."""
+    from meanfield.view_data import describe, thinned
+    from meanfield.view_stages import STAGES
+
+    story, notes = thinned(load(path))
+    for note in notes:
+        print(f"meanfield: {path}: {note}", file=sys.stderr)
+    description, densities = describe(story)
+    parts = {
+        "TITLE": html.escape(story.title),
+        # The lines above are the title; values stay with their names where a narrow page breaks the line.
+        "FACTS": html.escape(heading(story).splitlines()[-1].replace(" = ", "\u00a0=\u00a0")),
+        "FILE": html.escape(path.name),
+        "CASE": html.escape(run.attributes["case"]),
+        "HELP": html.escape(" ".join([*STAGES[story.manifold].help, KEYS, *(f"{note}." for note in notes)])),
+        "LAST": str(len(story.times) - 1),
+        "STYLE": _source("style.css"),
+        "SCRIPT": "\n".join(_source(f"{name}.js") for name in SCRIPTS),
+        # A title may hold "</script>": "<" is written so that HTML does not see it.
+        "RUN": json.dumps(description, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+        "LEVELS": densities,
+    }
+    # In one pass, so that what is put in is not searched again.
+    return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], _source("page.html"))
+
+
+def _source(name: str) -> str:
+    return (files("meanfield") / "web" / name).read_text(encoding="utf-8")

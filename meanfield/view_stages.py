@@ -1,0 +1,74 @@
+"""How the page of `meanfield view` shows each manifold: the picture, its coordinate, and the peaks marked in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from meanfield.plot_sphere import PEAK, peaks
+from meanfield.plot_story import Floats, Story
+from meanfield.view_panels import rounded
+
+Marks = list[list[float]]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How a manifold is shown.
+
+    kind    of picture, a key of STAGES in web/main.js
+    dtype   of the levels
+    axis    one dimension: edges of the cells, label and ticks of the coordinate; None on the sphere
+    marks   (story, ρ/ρ̄) to the peaks, heaviest first: [polar angle, azimuth, mass], or [coordinate, mass]
+    help    sentences about how to use the picture
+    """
+
+    kind: str
+    dtype: type[np.uint8] | type[np.uint16]
+    axis: Callable[[Story], dict[str, Any]] | None
+    marks: Callable[[Story, Floats], Marks]
+    help: tuple[str, ...] = ()
+
+
+def _circle_axis(story: Story) -> dict[str, Any]:
+    turn = 2 * np.pi
+    ticks = [[turn * n / 4, label] for n, label in enumerate(("0", "π/2", "π", "3π/2", "2π"))]
+    edges = np.linspace(0, turn, int(story.ring_cells[0]) + 1)
+    return {"edges": rounded(edges), "label": "angle φ (rad)", "ticks": ticks}
+
+
+def _sphere_marks(story: Story, ratio: Floats) -> Marks:
+    return np.stack(peaks(story, ratio), axis=1).round(5).tolist()
+
+
+def _circle_marks(story: Story, ratio: Floats) -> Marks:
+    """Peaks as plot_sphere.peaks has them: above 10ρ̄, the highest within the attention's length 1/√β."""
+    count = len(ratio)
+    angle = 2 * np.pi * (np.arange(count) + 0.5) / count
+    reach = max(1 / np.sqrt(max(story.beta, 4.0)), 4 * np.pi / count)
+    left, found = np.flatnonzero(ratio > PEAK), []
+    while len(left):
+        top = left[np.argmax(ratio[left])]
+        near = np.cos(angle - angle[top]) >= np.cos(reach)
+        if ratio[top] >= ratio[near].max():
+            found.append([float(angle[top].round(5)), float(ratio[near].sum().round(5)) / count])
+        left = left[~near[left]]
+    return sorted(found, key=lambda peak: -peak[1])
+
+
+STAGES = {
+    "circle": Stage("ring", np.uint16, _circle_axis, _circle_marks),
+    "sphere": Stage(
+        "globe",
+        np.uint8,
+        None,
+        _sphere_marks,
+        (
+            "Drag the globe or turn it with the arrow keys; a double click turns it back.",
+            "A click on the map turns the globe there.",
+        ),
+    ),
+}

@@ -1,0 +1,67 @@
+/* Put the page together: parts that resize() and show(k, levels, marks), and a player that says which snapshot. */
+
+/** The parts of the picture, by kind of manifold. */
+const STAGES = {
+  globe(host, run, seek, redraw) {
+    const globe = new Globe(host, run, redraw);
+    return [globe, new SphereMap(host, run, globe), new ColorBar(host, run)];
+  },
+  ring(host, run, seek) {
+    return [new Ring(host, run), new ColorBar(host, run), new Profile(host, run), new History(host, run, seek)];
+  },
+  profile(host, run, seek) {
+    return [new Profile(host, run), new ColorBar(host, run), new History(host, run, seek)];
+  },
+};
+
+async function readRun() {
+  const run = JSON.parse(document.getElementById("run").textContent);
+  run.colors = decodeColors(run.colors);
+  run.levels = await decodeLevels(document.getElementById("levels").textContent, run.cells, run.bytes);
+  run.timeScale = makeScale(run.timeRange[0], run.timeRange[1], run.logTime);
+  return run;
+}
+
+/** Call `act` at most once a frame. */
+function onceAFrame(act) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      act();
+    });
+  };
+}
+
+async function main() {
+  const run = await readRun();
+  let parts = [], player = null, resized = true;
+  const draw = onceAFrame(() => {
+    if (resized) for (const part of [...parts, ...panels]) part.resize();
+    resized = false;
+    const levels = run.levels(player.k);
+    for (const part of parts) part.show(player.k, levels, run.marks[player.k]);
+    for (const panel of panels) panel.show(run.times[player.k]);
+    document.body.dataset.shown = player.k; // what the picture shows, for those who wait for it
+  });
+  const layOut = () => {
+    resized = true;
+    draw();
+  };
+  const seek = (time) => player.seek(time);
+  const stage = document.getElementById("stage");
+  const panels = run.panels.map((spec) => new Panel(document.getElementById("panels"), spec, run, seek));
+  parts = STAGES[run.stage](stage, run, seek, () => player && draw());
+  player = new Player(run, draw);
+  new ResizeObserver(layOut).observe(document.body);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", layOut);
+}
+
+main().catch((error) => {
+  const failure = document.getElementById("failure");
+  failure.hidden = false;
+  failure.textContent = `This browser cannot draw the run (${error.message}); one of 2023 or later can.`;
+  throw error;
+});

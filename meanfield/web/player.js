@@ -1,0 +1,68 @@
+/* The present snapshot: slider, clock, play and pause, keys. */
+
+class Player {
+  constructor(run, changed) {
+    this.run = run;
+    this.changed = changed;
+    this.k = 0;
+    this.timer = null;
+    for (const id of ["play", "slider", "clock", "clusters", "speed"]) this[id] = document.getElementById(id);
+    this.slider.addEventListener("input", () => this.select(Number(this.slider.value)));
+    this.play.addEventListener("click", () => this.toggle());
+    this.speed.addEventListener("change", () => this.timer !== null && this.start());
+    document.addEventListener("keydown", (event) => this.key(event));
+    this.select(0);
+  }
+
+  select(k) {
+    this.k = Math.min(this.run.times.length - 1, Math.max(0, k));
+    const time = `t = ${this.run.timeLabels[this.k]}`, clusters = this.run.clusters[this.k];
+    this.slider.value = this.k;
+    this.clock.textContent = time;
+    this.clusters.textContent = clusters === null ? "" : `${clusters} cluster${clusters === 1 ? "" : "s"}`;
+    this.slider.setAttribute("aria-valuetext", `${time}, ${this.clusters.textContent}`);
+    this.changed();
+  }
+
+  /** Go to the snapshot nearest to a time, as the time axis measures it. */
+  seek(time) {
+    const at = (t) => (t > 0 || !this.run.timeScale.log ? this.run.timeScale.at(t) : -Infinity);
+    const off = this.run.times.map((t) => Math.abs(at(t) - at(time)));
+    this.select(off.indexOf(Math.min(...off)));
+  }
+
+  toggle() {
+    if (this.timer !== null) return this.stop();
+    if (this.k === this.run.times.length - 1) this.select(0);
+    this.start();
+  }
+
+  start() {
+    this.stop();
+    this.play.textContent = "Pause";
+    this.timer = setInterval(() => {
+      this.select(this.k + 1);
+      if (this.k === this.run.times.length - 1) this.stop();
+    }, 1000 / Number(this.speed.value));
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.timer = null;
+    this.play.textContent = "Play";
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { target } = event, own = target.closest("button, select, summary");
+    if (event.key === " " && !own) {
+      this.toggle();
+      event.preventDefault();
+    }
+    if (own || target === this.slider) return; // they have arrows of their own
+    const step = { ArrowLeft: this.k - 1, ArrowRight: this.k + 1, Home: 0, End: this.run.times.length - 1 }[event.key];
+    if (step === undefined) return;
+    this.select(step);
+    event.preventDefault();
+  }
+}
