@@ -8,15 +8,17 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import accuracy, cost, machine, memory, startup, table
+from benchmarks import accuracy, cost, machine, memory, pairs, startup, table, writing
 from benchmarks.measure import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "velocity": cost.velocity,
     "flux": cost.flux,
     "scaling": cost.scaling,
+    "pairs": pairs.pairs,
     "memory": memory.memory,
     "startup": startup.startup,
+    "writing": writing.writing,
     "accuracy": accuracy.accuracy,
 }
 

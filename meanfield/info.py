@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from meanfield.segments import Segment, read_segments
 from solvers.output import Run, read
 
 
@@ -13,11 +16,12 @@ def describe(path: str | Path) -> dict[str, Any]:
     """What there is to know of a run file, as plain values for people and programs; None if unknown.
 
     ``state`` is running, killed, interrupted, finished or failed; ``next`` says what to do. Times are model
-    time, ``wall_time`` is seconds. Raises solvers.output.FileError for a file that cannot be read.
+    time, ``wall_time`` and ``remaining`` (an estimate, of a running file) are seconds. Settings are those of the
+    last of the ``segments``. Raises solvers.output.FileError for a file that cannot be read.
     """
     run = read(path)
-    attributes = run.attributes
-    case = tomllib.loads(attributes.get("case", ""))
+    attributes, segments = run.attributes, read_segments(run.attributes)
+    case = tomllib.loads(segments[-1].case if segments else attributes.get("case", ""))
     state = _state(run)
     last = run.snapshots - 1
     density = run.density(last) if last >= 0 else None
@@ -40,13 +44,15 @@ def describe(path: str | Path) -> dict[str, Any]:
         "samples": len(run.sample_times),
         "first_time": float(run.times[0]) if last >= 0 else None,
         "last_time": float(run.times[-1]) if last >= 0 else None,
-        "end_time": case.get("time", {}).get("end"),
+        "end_time": segments[-1].until if segments else None,
         "wall_time": attributes["wall_time"],
+        "remaining": _remaining(run, segments[-1]) if segments and state == "running" else None,
         "mass_drift": _mass_drift(run),
         "minimum_density": None if density is None else float(density.min()),
         "maximum_density": None if density is None else float(density.max()),
         "clusters": _last(run, "clusters"),
         "start": attributes.get("start"),
+        "segments": [asdict(segment) for segment in segments],
         "versions": attributes.get("versions"),
         "schema_version": attributes["schema_version"],
         "file_size": Path(path).stat().st_size,
@@ -59,8 +65,6 @@ def format_text(facts: dict[str, Any]) -> str:
 
 
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    drift, low, high = facts["mass_drift"], facts["minimum_density"], facts["maximum_density"]
-    mass = "" if drift is None else f"drifted by at most {drift:.1e}"
     return [
         ("file", f"{facts['path']}, {_size(facts['file_size'])}"),
         ("title", facts["title"] or ""),
@@ -69,9 +73,8 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("physics", _physics(facts)),
         ("time", _time(facts)),
         ("stored", f"{facts['snapshots']} snapshots, {facts['samples']} samples of the diagnostics"),
-        ("mass", mass),
-        ("density", "" if low is None else f"{low:.3g} to {high:.3g} in the last snapshot"),
-        ("clusters", "" if facts["clusters"] is None else f"{facts['clusters']:g} at the end"),
+        ("density", _density(facts)),
+        ("resumed", _resumed(facts)),
         ("versions", facts["versions"] or ""),
         ("next", facts["next"]),
     ]
@@ -114,8 +117,45 @@ def _time(facts: dict[str, Any]) -> str:
     if facts["last_time"] is None:
         return "no snapshot yet"
     end = "" if facts["end_time"] is None else f" of {facts['end_time']:g}"
-    wall = f", in {facts['wall_time']:.1f} s" if facts["wall_time"] else ""  # 0 until a run has stopped by itself
-    return f"{facts['last_time']:g}{end}{wall}"
+    wall = f", in {_duration(facts['wall_time'])}" if facts["wall_time"] else ""  # as of the last checkpoint or stop
+    remaining = "" if facts["remaining"] is None else f", about {_duration(facts['remaining'])} remain"
+    return f"{facts['last_time']:g}{end}{wall}{remaining}"
+
+
+def _density(facts: dict[str, Any]) -> str:
+    low, high, drift, clusters = (facts[n] for n in ("minimum_density", "maximum_density", "mass_drift", "clusters"))
+    texts = [
+        "" if low is None else f"{low:.3g} to {high:.3g} in the last snapshot",
+        "" if clusters is None else f"{clusters:g} cluster{'' if clusters == 1 else 's'}",
+        "" if drift is None else f"mass drifted by at most {drift:.1e}",
+    ]
+    return ", ".join(text for text in texts if text)
+
+
+def _resumed(facts: dict[str, Any]) -> str:
+    """How often, and the settings that changed on the way."""
+    later = facts["segments"][1:]
+    changes = [f"{' '.join(s['changes'])} from t = {s['from_time']:g}" for s in later if s["changes"]]
+    times = {0: "", 1: "once"}.get(len(later), f"{len(later)} times")
+    return "; ".join([times, *changes]) if later else ""
+
+
+def _duration(seconds: float) -> str:
+    """12.3 s, or 1:02:03 from a minute on."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}"
+
+
+def _remaining(run: Run, segment: Segment) -> float | None:
+    """Seconds to the end at the pace of this segment, None before it has got anywhere, or if its start is unknown."""
+    if not segment.start:
+        return None
+    reached = max([segment.from_time, *run.times[-1:], *run.sample_times[-1:]])
+    elapsed = (datetime.now(UTC) - datetime.fromisoformat(segment.start)).total_seconds()
+    done = reached - segment.from_time
+    return elapsed * (segment.until - reached) / done if done > 0 else None
 
 
 def _size(size: int) -> str:

@@ -38,15 +38,13 @@ class Progress:
         if self.quiet or now - self._told < (BAR_EVERY if self._terminal else LOG_EVERY):
             return
         self._told = now
-        detail = f"step {state.steps}, dt = {state.dt:.3g}{self.clusters}"
         if self._terminal:
-            self._bar.n = state.time
-            self._bar.set_postfix_str(detail)
+            self._draw(state)
         else:
             elapsed = now - self._began
             done = (state.time - self._start) / (self.end - self._start)
             remaining = f", about {elapsed * (1 - done) / done:.0f} s remain" if done > 0 else ""
-            self.say(f"t = {state.time:.4g} of {self.end:g}, {detail}, {elapsed:.0f} s{remaining}")
+            self.say(f"t = {state.time:.4g} of {self.end:g}, {self._detail(state)}, {elapsed:.0f} s{remaining}")
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -56,9 +54,16 @@ class Progress:
             print(text, file=sys.stderr, flush=True)
 
     def finish(self, state: State) -> None:
+        """The bar as it is at the end."""
         if self._terminal:
-            self._bar.n = min(state.time, self.end)
-            self._bar.refresh()
+            self._draw(state)
+
+    def _draw(self, state: State) -> None:
+        self._bar.n = min(state.time, self.end)
+        self._bar.set_postfix_str(self._detail(state))
+
+    def _detail(self, state: State) -> str:
+        return f"step {state.steps}, dt = {state.dt:.3g}{self.clusters}"
 
     def __enter__(self) -> Self:
         return self

@@ -63,11 +63,11 @@ class Checkpoints:
         except OSError as error:
             raise FileError(f"{target}: cannot write the checkpoint: {reason(error)}") from error
 
-    def read(self) -> Contents:
-        """(arrays, scalars) of the latest whole checkpoint. Raises FileError if there is none."""
+    def read(self) -> Contents | None:
+        """(arrays, scalars) of the latest whole checkpoint, None if there is none. FileError if it cannot be read."""
         valid = [contents for slot in self._slots if (contents := _load(slot))]
         if not valid:
-            raise FileError(f"{self.path}: no valid checkpoint beside it, cannot go on from it")
+            return None
         arrays, head = max(valid, key=lambda contents: contents[1]["sequence"])
         return arrays, head["scalars"]
 

@@ -43,9 +43,20 @@ class Column:
         return tuple(length for _, length in self.dims)
 
 
-def lay_out(file: h5py.File, mesh: Mesh, columns: Sequence[Column]) -> None:
+@dataclass(frozen=True)
+class Variable:
+    """Something about the mesh that a file keeps beside its cells: values with named dimensions, and units."""
+
+    name: str
+    dims: tuple[str, ...]
+    values: NDArray[np.float64]
+    units: str = "1"
+    long_name: str = ""
+
+
+def lay_out(file: h5py.File, mesh: Mesh, columns: Sequence[Column], variables: Sequence[Variable] = ()) -> None:
     """Create every dataset of the file, those over time empty. ValueError for contradictory columns."""
-    per_size = {1: "rad", 2: "sr"}[mesh.dimension]
+    per_size, meaning = _MEASURES.get(mesh.manifold, ("1", "density of tokens with respect to cell_area"))
     _dataset(file, "time", ("time",), np.empty(0), "1", "model time")
     scales = {"time": _scale(file["time"], "time")}
     for name, length in (("cell", mesh.cells), ("d", mesh.centers.shape[1]), ("ring", len(mesh.ring_cells))):
@@ -63,12 +74,27 @@ def lay_out(file: h5py.File, mesh: Mesh, columns: Sequence[Column]) -> None:
         compression="gzip",
         compression_opts=1,  # 4 to 9 save nothing more on densities
     )
-    _describe(density, ("time", "cell"), f"{per_size}-1", "density of tokens with respect to surface area")
+    _describe(density, ("time", "cell"), "1" if per_size == "1" else f"{per_size}-1", meaning)
     _dataset(file, "cell_center", ("cell", "d"), mesh.centers, "1", "centroid of each cell, on the manifold")
-    _dataset(file, "cell_area", ("cell",), mesh.volumes, per_size, "length or area of each cell")
+    _dataset(file, "cell_area", ("cell",), mesh.volumes, per_size, "length, area or measure of each cell")
     _dataset(file, "ring_cells", ("ring",), mesh.ring_cells, "1", "cells in each ring, from north to south")
+    for variable in variables:
+        for dim, length in zip(variable.dims, variable.values.shape, strict=True):
+            if dim not in scales:
+                scales[dim] = _dimension(file, dim, length)
+        _dataset(file, variable.name, variable.dims, variable.values, variable.units, variable.long_name)
     _attach(file, scales)
     _lay_out_diagnostics(file.create_group("diagnostics"), columns)
+
+
+_MEASURES = {  # units of a cell's size, and what the density is
+    "circle": ("rad", "density of tokens with respect to surface area"),
+    "sphere": ("sr", "density of tokens with respect to surface area"),
+    "axisymmetric": ("rad", "law of the polar angle of tokens"),
+    "line": ("1", "density of tokens with respect to length"),
+    "free_radius_circle": ("rad", "density of tokens with respect to d(log radius) d(angle)"),
+    "free_radius_sphere": ("sr", "density of tokens with respect to d(log radius) d(area of directions)"),
+}
 
 
 def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column]) -> None:
@@ -152,7 +178,7 @@ def root_attributes(mesh: Mesh, attributes: Mapping[str, Attribute]) -> dict[str
     return {
         "schema_version": SCHEMA_VERSION,
         "manifold": mesh.manifold,
-        "resolution": len(mesh.ring_cells) if mesh.manifold == "sphere" else mesh.cells,
+        "resolution": len(mesh.ring_cells) if mesh.dimension == 2 else mesh.cells,
         "stop_reason": "running",
         "message": "",
         "wall_time": 0.0,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .checkpoint import Checkpoints
-from .layout import STOP_REASONS, Attribute, Column, check_attributes, overwrite_attributes
+from .layout import STOP_REASONS, Attribute, Column, Variable, check_attributes, overwrite_attributes
 from .mesh import Mesh
 from .reading import Run, read, read_times
 from .repair import FileError, Lock, reason, repair
@@ -61,10 +61,13 @@ class RunFile:
         mesh: Mesh,
         columns: Sequence[Column] = (),
         attributes: Mapping[str, Attribute] | None = None,
+        variables: Sequence[Variable] = (),
         *,
         overwrite: bool = False,
     ) -> Self:
         """Start a new file, with ``attributes`` beside stop_reason, message and wall_time, which all have.
+
+        ``variables`` are kept beside those of the mesh's cells.
 
         An existing file is replaced, and its checkpoints removed, only once the new one is laid out in
         full. Raises FileError if the file exists and ``overwrite`` is false, if another process is writing
@@ -72,7 +75,7 @@ class RunFile:
         """
         path = Path(path)
         check_attributes(attributes or {})
-        start = image(columns, mesh, attributes or {})
+        start = image(columns, mesh, attributes or {}, variables)
         lock = Lock(path)
         try:
             if path.exists() and not (overwrite and path.is_file()):
@@ -180,6 +183,11 @@ class RunFile:
         with self._writing():
             os.fsync(self._handle.id.get_vfd_handle())
 
+    def update(self, **attributes: Attribute) -> None:
+        """Overwrite attributes that exist since `create`: numbers, stop_reason and message."""
+        with self._writing():
+            self._set(attributes)
+
     def close(self, **attributes: Attribute) -> None:
         """Write what waits, overwrite ``attributes`` (they exist since `create`), and give the file free.
 
@@ -200,8 +208,9 @@ class RunFile:
             with self._writing():
                 self._cut(self.snapshots, self.samples)  # what an interrupt left half written
                 self._set(values)
-                self._handle.close()
-                self._file = None
+            self._abandon()  # all is in the file; HDF5's own close writes more, and crashes where that fails
+            with disk_errors(self.path, "cannot close it"):
+                repair(self.path)
         finally:
             if self._file is not None:
                 self._abandon()
@@ -213,11 +222,14 @@ class RunFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close; an exception is recorded as "failed", a KeyboardInterrupt as "interrupted"."""
+        """Close; an exception is recorded as "failed", a KeyboardInterrupt or a failing write as "interrupted"."""
         if error is None:
             self.close()
         elif isinstance(error, KeyboardInterrupt):
             self.close(stop_reason="interrupted", message="interrupted")
+        elif isinstance(error, FileError):
+            with suppress(FileError):  # no room for this either: the file is left as a killed writer leaves it
+                self.close(stop_reason="interrupted", message=str(error))
         else:
             self.close(stop_reason="failed", message=f"{type(error).__name__}: {error}")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .layout import Attribute, Column, create_attributes, lay_out, root_attributes
+from .layout import Attribute, Column, Variable, create_attributes, lay_out, root_attributes
 from .mesh import Mesh
 from .repair import FileError, reason
 
@@ -28,12 +28,14 @@ def open_shared(path: Path) -> h5py.File:
     return file
 
 
-def image(columns: Sequence[Column], mesh: Mesh, attributes: Mapping[str, Attribute]) -> bytes:
+def image(
+    columns: Sequence[Column], mesh: Mesh, attributes: Mapping[str, Attribute], variables: Sequence[Variable] = ()
+) -> bytes:
     """The bytes of a new run file, laid out in memory so that no failing disk meets HDF5 meanwhile."""
     import h5py
 
     with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
-        lay_out(file, mesh, columns)
+        lay_out(file, mesh, columns, variables)
         create_attributes(file, root_attributes(mesh, attributes))
         file.flush()
         return file.id.get_file_image()
@@ -47,7 +49,8 @@ def discard(file: h5py.File) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, file.id.get_vfd_handle())
     os.close(null)
-    file.close()
+    with suppress(OSError, RuntimeError):  # /dev/null cannot be given the length that HDF5 wants for its file
+        file.close()
 
 
 @contextmanager

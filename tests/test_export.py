@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray
+from needs import need_module
 
 from meanfield import cli
 from meanfield.export import FORMATS, export
@@ -166,21 +167,60 @@ def test_vtkhdf_refers_to_the_densities(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(file["VTKHDF/Steps/Values"], TIMES)
 
 
+@pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize("name", MESHES)
-def test_vtk_reads_a_time_series(name: str, tmp_path: Path) -> None:
-    reading = pytest.importorskip("vtkmodules.vtkIOHDF")
-    arrays = pytest.importorskip("vtkmodules.util.numpy_support")
+def test_vtk_reads_a_time_series(name: str, resumed: bool, tmp_path: Path) -> None:
+    reading, arrays = need_module("vtkmodules.vtkIOHDF"), need_module("vtkmodules.util.numpy_support")
     mesh = MESHES[name]()
-    write(tmp_path / "run.h5", mesh).close()
+    path = tmp_path / "run.h5"
+    write(path, mesh).close(stop_reason="interrupted")
+    if resumed:
+        go_on(path, mesh)
     reader = reading.vtkHDFReader()
-    reader.SetFileName(str(export(tmp_path / "run.h5", "vtkhdf")))
+    reader.SetFileName(str(export(path, "vtkhdf")))
     reader.UpdateInformation()
+    assert reader.GetNumberOfSteps() == len(TIMES)
     for k, t in enumerate(TIMES):
         reader.UpdateTimeStep(t)
         grid = reader.GetOutputDataObject(0)
         values = arrays.vtk_to_numpy(grid.GetCellData().GetArray("density"))
         np.testing.assert_array_equal(values, density(mesh, k))
         assert grid.GetNumberOfCells() == mesh.cells
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("name", MESHES)
+def test_h5py_and_xarray_open_the_run_itself(name: str, resumed: bool, tmp_path: Path) -> None:
+    """Named dimensions with their coordinates, and the values that were written, with and without a resume between."""
+    mesh, path = MESHES[name](), tmp_path / "run.h5"
+    write(path, mesh).close(stop_reason="interrupted")
+    if resumed:
+        go_on(path, mesh)
+    expected = np.stack([density(mesh, k) for k in range(len(TIMES))])
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(file["density"], expected)
+        assert [dim.label for dim in file["density"].dims] == ["time", "cell"]
+        np.testing.assert_array_equal(file["density"].dims[0]["time"], TIMES)
+        assert ("segments" in file.attrs) == resumed
+    with xarray.open_dataset(path, engine="h5netcdf") as data:
+        assert data["density"].dims == ("time", "cell")
+        np.testing.assert_array_equal(data["density"].sel(time=TIMES[-1]), expected[-1])
+        np.testing.assert_array_equal(data["time"], TIMES)
+        np.testing.assert_array_equal(data["cell_center"], mesh.centers)
+        np.testing.assert_array_equal(data["cell_area"], mesh.volumes)
+        assert data["density"].attrs["units"] == {1: "rad-1", 2: "sr-1"}[mesh.dimension]
+    with xarray.open_dataset(path, engine="h5netcdf", group="diagnostics") as data:
+        assert data["power"].dims == ("sample", "degree")
+        np.testing.assert_array_equal(data["time"], TIMES)
+        np.testing.assert_array_equal(data["centroid"], [sample(k)["centroid"] for k in range(len(TIMES))])
+
+
+def go_on(path: Path, mesh: Mesh) -> None:
+    """As a resume does: cut back to the first snapshot, and the rest written once more under another segment."""
+    with RunFile.append(path, snapshots=1, samples=1, attributes={"segments": "a line of it\n" * 5000}) as file:
+        for k, t in list(enumerate(TIMES))[1:]:
+            file.write_sample(t, sample(k))
+            file.write_snapshot(t, density(mesh, k))
 
 
 @pytest.mark.parametrize("to", FORMATS)

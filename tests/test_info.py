@@ -3,13 +3,15 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
 from meanfield.info import describe, format_text
+from meanfield.segments import next_case, next_segment, read_segments, with_segment
 from solvers.mesh import circle
-from solvers.output import Column, FileError, RunFile
+from solvers.output import Column, FileError, RunFile, read
 
 CASE = """
 title = "Two clusters"
@@ -23,6 +25,8 @@ normalization = "softmax"
 noise = 0.25
 [initial]
 kind = "perturbed"
+amplitude = 0.1
+degrees = 4
 [time]
 end = 5.0
 """
@@ -31,7 +35,10 @@ MESH = circle(16)
 
 def create(path):
     return RunFile.create(
-        path, MESH, [Column("mass"), Column("clusters")], {"case": CASE, "versions": "meanfield 1.2.3"}
+        path,
+        MESH,
+        [Column("mass"), Column("clusters")],
+        {"case": CASE, "versions": "meanfield 1.2.3", "start": datetime.now(UTC).isoformat()},
     )
 
 
@@ -84,9 +91,7 @@ def test_finished(path):
             "physics   β = 9, softmax, noise 0.25, from perturbed",
             "time      2 of 5, in 12.5 s",
             "stored    3 snapshots, 3 samples of the diagnostics",
-            "mass      drifted by at most 2.0e-13",
-            "density   2.5 to 4 in the last snapshot",
-            "clusters  3 at the end",
+            "density   2.5 to 4 in the last snapshot, 3 clusters, mass drifted by at most 2.0e-13",
             "versions  meanfield 1.2.3",
             f"next      look at it: meanfield plot {path}",
         ]
@@ -126,12 +131,43 @@ time.sleep(60)
         running = describe(path)
         process.kill()
     assert (running["state"], running["last_time"]) == ("running", 2.0)
+    assert 0 < running["remaining"] < 1.5 * 60  # 3 of 5 remain, and it cannot have taken a minute
     assert f"state     running: by process {process.pid} on " in format_text(running)
     killed = describe(path)
     assert killed["state"] == "killed"
     assert f"meanfield resume {path}" in format_text(killed)
+    assert killed["remaining"] is None
     for name in ("snapshots", "samples", "mass_drift", "minimum_density"):
         assert killed[name] == running[name]
+
+
+def test_settings_and_end_are_those_of_the_last_segment(path):
+    with create(path) as file:
+        write(file)
+    before = read(path).attributes
+    changes = ["attention.beta=4", "time.end=8"]
+    segments = read_segments(before)
+    case = next_case(segments, changes)
+    segment = next_segment(segments, case, changes, 2.0, None, "meanfield resume")
+    RunFile.append(path, attributes=with_segment(before, segment)).close()
+    facts = describe(path)
+    assert (facts["beta"], facts["end_time"]) == (4.0, 8.0)
+    assert [segment["from_time"] for segment in facts["segments"]] == [0.0, 2.0]
+    assert json.loads(json.dumps(facts)) == facts
+    text = format_text(facts)
+    assert "time      2 of 8" in text
+    assert "resumed   once; attention.beta=4 time.end=8 from t = 2\n" in text
+    assert len(text.splitlines()) == 11
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(1.26, "1.3 s"), (59.9, "59.9 s"), (61, "0:01:01"), (90061.2, "25:01:01")]
+)
+def test_durations(path, seconds, text):
+    with create(path) as file:
+        write(file)
+        file.close(wall_time=seconds)
+    assert f"time      2 of 5, in {text}\n" in format_text(describe(path))
 
 
 def test_little_to_tell(path):

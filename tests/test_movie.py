@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from needs import need
 from PIL import Image
 
 from meanfield.cli import main
@@ -180,10 +181,10 @@ def test_mp4_gets_every_pixel_of_every_frame(tmp_path: Path, monkeypatch: pytest
         assert option in arguments
 
 
-@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="no ffmpeg on the PATH")
 def test_mp4_can_be_played(tmp_path: Path) -> None:
+    ffmpeg = need("ffmpeg")
     movie(run_file(tmp_path / "run.h5"), tmp_path / "run.mp4")
-    command = ["ffmpeg", "-v", "error", "-i", str(tmp_path / "run.mp4"), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    command = [ffmpeg, "-v", "error", "-i", str(tmp_path / "run.mp4"), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
     raw = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
     played = np.frombuffer(raw, np.uint8).reshape(-1, HEIGHT, WIDTH, 3)
     assert len(played) == SNAPSHOTS

@@ -3,6 +3,7 @@
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,12 +14,13 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from meanfield.attention import Attention
-from meanfield.case import parse, to_toml
+from meanfield.case import CaseError, parse, to_toml
+from meanfield.equation import Velocity
 from meanfield.info import describe
 from meanfield.run import DONE, INTERRUPTED, NON_FINITE, resume, run
+from meanfield.segments import read_segments
 from solvers.checkpoint import Checkpoints
-from solvers.output import FileError, read
+from solvers.output import FileError, RunFile, read
 
 CASE = """
 title = "A small case"
@@ -77,8 +79,8 @@ def has_snapshots(path, count):
 
 @pytest.fixture
 def interrupt_after(monkeypatch):
-    """A function that makes a run get SIGINT, as from Ctrl-C, once its attention has been evaluated so often."""
-    velocity = Attention.velocity
+    """A function that makes a run get SIGINT, as from Ctrl-C, once its velocity has been evaluated so often."""
+    velocity = Velocity.__call__
 
     def arm(evaluations):
         left = [evaluations]
@@ -89,22 +91,22 @@ def interrupt_after(monkeypatch):
                 os.kill(os.getpid(), signal.SIGINT)
             return velocity(self, time, density)
 
-        monkeypatch.setattr(Attention, "velocity", counting)
+        monkeypatch.setattr(Velocity, "__call__", counting)
 
     return arm
 
 
 @pytest.fixture
 def lose_velocity(monkeypatch):
-    """A function that makes attention return NaN from a model time on."""
-    velocity = Attention.velocity
+    """A function that makes the velocity NaN from a model time on."""
+    velocity = Velocity.__call__
 
     def arm(after):
         def losing(self, time, density):
             found = velocity(self, time, density)
             return np.full_like(found, np.nan) if time > after else found
 
-        monkeypatch.setattr(Attention, "velocity", losing)
+        monkeypatch.setattr(Velocity, "__call__", losing)
 
     return arm
 
@@ -185,6 +187,117 @@ def test_until_goes_beyond_the_end_of_the_case(tmp_path):
 def test_until_may_be_a_number_of_numpy(tmp_path):
     run(parse(CASE), tmp_path / "run.h5", quiet=True)
     assert resume(tmp_path / "run.h5", until=np.float64(5.0), quiet=True) == DONE
+
+
+@pytest.fixture
+def interrupted(tmp_path, interrupt_after):
+    """A run of the case that has stopped somewhere in the middle."""
+    interrupt_after(100)
+    assert run(parse(CASE), tmp_path / "run.h5", quiet=True, command="meanfield run") == INTERRUPTED
+    interrupt_after(10**9)
+    return tmp_path / "run.h5"
+
+
+def test_changed_settings_hold_from_there_on_and_are_recorded(interrupted):
+    stopped = float(Checkpoints(interrupted).read()[1]["time"])
+    before = read(interrupted)
+    assert resume(interrupted, changes=["attention.beta=1", "stabilizers.noise=0.5"], quiet=True, command="me") == DONE
+    after = read(interrupted)
+    assert_beginning(before, after)
+    assert after.attributes["case"] == before.attributes["case"]
+    first, second = read_segments(after.attributes)
+    assert (first.from_time, first.until, first.command, first.changes) == (0.0, 4.0, "meanfield run", [])
+    assert (second.from_time, second.until, second.command) == (stopped, 4.0, "me")
+    assert second.changes == ["attention.beta=1", "stabilizers.noise=0.5"]
+    assert parse(second.case) == parse(CASE, second.changes)
+    assert second.versions.startswith("python 3")
+    assert describe(interrupted)["beta"] == 1.0
+    last = after.density(-1)
+    assert last.max() / last.min() < 1.3  # so much noise undoes the clusters; without it the ratio is beyond 1e3
+    assert before.density(-1).max() / before.density(-1).min() > 1.3
+
+
+def assert_beginning(one, other):
+    """All of one file's snapshots and diagnostics are in the other."""
+    np.testing.assert_array_equal(one.times, other.times[: one.snapshots])
+    for k in range(one.snapshots):
+        np.testing.assert_array_equal(one.density(k), other.density(k))
+    for name, values in one.diagnostics.items():
+        np.testing.assert_array_equal(values, other.diagnostics[name][: len(values)], err_msg=name)
+
+
+def test_a_changed_setting_outlives_a_further_stop(interrupted, interrupt_after):
+    """Resumed with a change and killed in the next moment, the change still holds for the resume after it."""
+    interrupt_after(1)
+    assert resume(interrupted, changes=["attention.beta=1"], quiet=True) == INTERRUPTED
+    interrupt_after(10**9)
+    assert resume(interrupted, quiet=True) == DONE
+    cases = [parse(segment.case).attention.beta for segment in read_segments(read(interrupted).attributes)]
+    assert cases == [6.0, 1.0, 1.0]
+
+
+def test_the_same_change_at_the_start_is_the_same_run(tmp_path, interrupt_after):
+    """Nothing of the former settings stays behind: changed before the first step, it is the run of the changed case."""
+    changes = ["attention.beta=3", "time.cfl=0.2", "time.method=ssprk2", "output.snapshots=16", "output.samples=10"]
+    path = tmp_path / "parts.h5"
+    run(parse(CASE), path, quiet=True)
+    for slot in tmp_path.glob("*checkpoint*"):
+        slot.unlink()
+    RunFile.append(path, snapshots=0, samples=0).close(stop_reason="interrupted")
+    assert resume(path, changes=changes, quiet=True) == DONE
+    run(parse(CASE, changes), tmp_path / "whole.h5", quiet=True)
+    assert_same(read(tmp_path / "whole.h5"), read(path))
+
+
+def test_other_schedules_begin_where_the_run_is(interrupted):
+    """No snapshot twice, none out of time, and none that both schedules name left out."""
+    before = read(interrupted)
+    reached = float(Checkpoints(interrupted).read()[1]["time"])
+    assert resume(interrupted, changes=["output.every=0.25", "output.samples=80", "time.end=5"], quiet=True) == DONE
+    after = read(interrupted)
+    later = 0.25 * np.arange(21)
+    np.testing.assert_array_equal(after.times, [*before.times, *later[later > reached]])
+    assert np.all(np.diff(after.sample_times) > 0)
+    assert after.times[-1] == 5.0
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ("domain.resolution=128", "domain"),
+        ("domain.manifold=sphere", "domain"),
+        ("initial.seed=8", "initial"),
+        ("output.diagnostics=['mass']", "output.diagnostics"),
+    ],
+)
+def test_what_cannot_change_within_a_run(interrupted, change, key):
+    before = interrupted.read_bytes()
+    with pytest.raises(CaseError) as refused:
+        resume(interrupted, changes=["attention.beta=3", change])
+    assert str(refused.value) == f"{change}: {key} cannot change within a run; `meanfield run` starts another"
+    assert interrupted.read_bytes() == before
+
+
+def test_an_extension_that_was_broken_off_goes_on_to_its_end(interrupted, interrupt_after):
+    interrupt_after(1)
+    assert resume(interrupted, until=6.0, quiet=True) == INTERRUPTED
+    interrupt_after(10**9)
+    assert resume(interrupted, quiet=True) == DONE
+    assert read(interrupted).times[-1] == 6.0
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_without_a_checkpoint_the_last_snapshot_serves(tmp_path, rows, capsys):
+    """Killed before the first checkpoint, or moved without it: nothing that the file holds is given up."""
+    run(parse(CASE), tmp_path / "whole.h5", quiet=True)
+    path = tmp_path / "moved" / "run.h5"
+    path.parent.mkdir()
+    shutil.copy(tmp_path / "whole.h5", path)
+    RunFile.append(path, snapshots=rows).close(stop_reason="interrupted")
+    assert resume(path, quiet=True) == DONE
+    said = "from the initial density" if rows == 0 else f"going on from the last snapshot, t = {rows / 2 - 0.5:g}"
+    assert capsys.readouterr().err.rstrip().endswith(said)
+    assert_same(read(tmp_path / "whole.h5"), read(path))
 
 
 def test_runs_outside_the_main_thread(tmp_path):

@@ -1,0 +1,75 @@
+"""What it costs to keep a run: time that writing takes of it, and bytes of its file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Figure
+from meanfield.case import Case, load
+from meanfield.run import run
+from solvers.checkpoint import Checkpoints
+from solvers.output import RunFile
+
+RINGS, SNAPSHOTS, END = 128, 100, 50.0  # a third of the shipped case: clusters condense, and two mergers
+WRITING = [(RunFile, ("write_snapshot", "write_sample", "flush", "sync", "update")), (Checkpoints, ("write",))]
+
+
+def writing(rings: int = RINGS, snapshots: int = SNAPSHOTS, end: float = END) -> list[Figure]:
+    """Share of a whole run, by the wall, that is spent in writing; bytes of its file for each snapshot."""
+    changes = [f"domain.resolution={rings}", f"time.end={end}", f"output.snapshots={snapshots}"]
+    case = load("metastable_sphere", changes)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "run.h5")
+        total, spent = _timed(case, path)
+        size = os.path.getsize(path)
+    name = f"{snapshots} snapshots, {rings} rings, t = {end:g}"
+    return [
+        Figure(f"writing, {name}: of the run's time", 100 * spent / total, "%", most=3.0),
+        Figure(f"writing, {name}: file for 1000 such", 1000 * size / (snapshots + 1) / 1e6, "MB", most=250.0),
+    ]
+
+
+def _timed(case: Case, path: Path) -> tuple[float, float]:
+    """Seconds of a run of ``case`` into ``path``, and of these seconds in writing."""
+    spent = [0.0]
+    with _timing(spent):
+        began = time.perf_counter()
+        status = run(case, path, quiet=True)
+        total = time.perf_counter() - began
+    if status != 0:
+        raise RuntimeError(f"the timed run ended with status {status}")
+    return total, spent[0]
+
+
+@contextmanager
+def _timing(spent: list[float]) -> Iterator[None]:
+    """Add to ``spent`` what calls of WRITING take, of calls within calls the outermost alone."""
+    originals = [(owner, name, getattr(owner, name)) for owner, names in WRITING for name in names]
+    depth = [0]
+
+    def timed(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            began = time.perf_counter()
+            depth[0] += 1
+            try:
+                return original(*arguments, **options)
+            finally:
+                depth[0] -= 1
+                if depth[0] == 0:
+                    spent[0] += time.perf_counter() - began
+
+        return call
+
+    for owner, name, original in originals:
+        setattr(owner, name, timed(original))
+    try:
+        yield
+    finally:
+        for owner, name, original in originals:
+            setattr(owner, name, original)

@@ -1,0 +1,35 @@
+"""Tools that some tests need and not every machine has: without one the test is skipped, or fails where all must run.
+
+With MEANFIELD_TEST_ALL set, as `.ci/run` does, a missing tool is a failure: a test that is skipped everywhere
+shows nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+from types import ModuleType
+from typing import NoReturn
+
+import pytest
+
+
+def need(tool: str) -> str:
+    """Path of a program such as "ffmpeg" or "chromium"; without it the test that asks is skipped, or fails."""
+    path = shutil.which(tool)
+    return path if path is not None else _missing(f"{tool} is not on the PATH")
+
+
+def need_module(name: str) -> ModuleType:
+    """A Python module such as "vtkmodules.vtkIOHDF"; without it the test that asks is skipped, or fails."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        return _missing(f"module {error.name} is not installed")
+
+
+def _missing(what: str) -> NoReturn:
+    if os.environ.get("MEANFIELD_TEST_ALL"):
+        pytest.fail(f"{what}, and MEANFIELD_TEST_ALL is set", pytrace=False)
+    pytest.skip(what)

@@ -1,0 +1,188 @@
+"""Runs that are killed without warning, at fifty random moments: nothing is lost, and all end as if undisturbed."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import time as clock
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from meanfield.case import parse
+from meanfield.cli import main
+from meanfield.info import describe
+from meanfield.run import DONE, resume, run
+from solvers.output import Run, RunFile, read
+from solvers.repair import holder, is_open_for_writing
+
+CASE = """
+title = "A case that writes all the time"
+[domain]
+manifold = "circle"
+resolution = 64
+[attention]
+beta = 6.0
+[stabilizers]
+noise = 0.001
+[initial]
+kind = "perturbed"
+amplitude = 0.1
+seed = 7
+[time]
+end = 12.0
+cfl = 0.1
+[output]
+snapshots = 60
+samples = 300
+checkpoint = 0.01
+"""
+SERIES, KILLS = 5, 10  # fifty kills, in parts that cores can share
+Start = Callable[[Path], BaseProcess]
+
+
+def run_in_silence(path: Path) -> None:
+    """In a child: the run, or what is left of it, as `meanfield run` and `meanfield resume` do it."""
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    sys.exit(resume(path, quiet=True) if path.exists() else run(parse(CASE), path, quiet=True))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The run that nobody disturbs; its kernels are compiled then."""
+    path = tmp_path_factory.mktemp("whole") / "run.h5"
+    assert run(parse(CASE), path, quiet=True) == DONE
+    return read(path)
+
+
+@pytest.fixture(scope="module")
+def start() -> Start:
+    """A function that starts the run, or goes on with it, in a process of its own that starts fast."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "scipy.fft", "h5py", "meanfield.cli", "meanfield.run"])
+
+    def start(path: Path) -> BaseProcess:
+        process = context.Process(target=run_in_silence, args=(path,))
+        process.start()
+        return process
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def duration(start: Start, whole: Run, tmp_path_factory: pytest.TempPathFactory) -> float:
+    """Seconds for which such a process writes the whole run."""
+    path = tmp_path_factory.mktemp("timed") / "run.h5"
+    process = start(path)
+    began = writing(path, process)
+    process.join()
+    assert process.exitcode == DONE
+    return clock.monotonic() - began
+
+
+def writing(path: Path, process: BaseProcess) -> float:
+    """Wait until the process has a file and holds its lock; when that was."""
+    while not (path.exists() and holder(path)):
+        assert process.is_alive()
+        clock.sleep(0.001)
+    return clock.monotonic()
+
+
+def killed(path: Path, start: Start, moment: float) -> bool:
+    """Run and kill, ``moment`` seconds after it has begun to write; False if the run was over by then."""
+    process = start(path)
+    began = writing(path, process)
+    process.join(max(began + moment - clock.monotonic(), 0.0))
+    process.kill()
+    process.join()
+    assert process.exitcode in (DONE, -signal.SIGKILL)
+    return process.exitcode != DONE
+
+
+def inspect(path: Path, whole: Run, capsys: pytest.CaptureFixture[str]) -> Run:
+    """What is there right after a kill: known as killed, plainly readable, and the beginning of the whole run."""
+    assert main(["info", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "killed"
+    assert not is_open_for_writing(path)
+    found = read(path)
+    assert_beginning(found, whole)
+    with h5py.File(path) as plain:
+        np.testing.assert_array_equal(plain["time"][: found.snapshots], found.times)
+        for k in range(found.snapshots):
+            assert plain["density"][k].tobytes() == whole.density(k).tobytes()
+    return found
+
+
+def assert_beginning(found: Run, whole: Run) -> None:
+    """Every snapshot and sample that is there has the bytes of the whole run's."""
+    assert found.times.tobytes() == whole.times[: found.snapshots].tobytes()
+    for k in range(found.snapshots):
+        assert found.density(k).tobytes() == whole.density(k).tobytes(), f"snapshot {k}"
+    samples = len(found.sample_times)
+    assert found.sample_times.tobytes() == whole.sample_times[:samples].tobytes()
+    for name, values in found.diagnostics.items():
+        assert values.tobytes() == whole.diagnostics[name][:samples].tobytes(), name
+
+
+def assert_whole(path: Path, whole: Run) -> None:
+    found = read(path)
+    assert (found.snapshots, len(found.sample_times)) == (whole.snapshots, len(whole.sample_times))
+    assert_beginning(found, whole)
+    assert found.attributes["stop_reason"] == "finished"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("series", range(SERIES))
+def test_killed_at_random_moments_and_resumed(
+    series: int, tmp_path: Path, whole: Run, start: Start, duration: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten kills, from before the first snapshot to after the last checkpoint; every run ends as if undisturbed."""
+    moments, reached = random.Random(series), []
+    while len(reached) < KILLS:
+        path = tmp_path / f"{len(reached)}.h5"
+        if not killed(path, start, moments.uniform(0, duration)):
+            path.unlink()  # over before the kill, on a machine that is faster now
+            continue
+        reached.append(inspect(path, whole, capsys).snapshots)
+        assert resume(path, quiet=True) == DONE
+        assert_whole(path, whole)
+    print(f"snapshots at the kills: {sorted(reached)}")
+    assert max(reached) > min(reached) + whole.snapshots // 4, "the kills do not spread over the run"
+
+
+def test_killed_again_and_again(
+    tmp_path: Path, whole: Run, start: Start, duration: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One run that is killed at up to six starts in a row, early and late."""
+    path, moments, kills, latest = tmp_path / "run.h5", random.Random(0), 0, 0.6 * duration
+    while kills < 6:
+        if killed(path, start, moments.uniform(0.1 * latest, latest)):
+            kills += 1
+            inspect(path, whole, capsys)
+        elif kills >= 2:
+            break
+        else:  # over too soon: the machine is faster now
+            path.unlink()
+            kills, latest = 0, latest / 2
+    assert resume(path, quiet=True) == DONE
+    assert_whole(path, whole)
+
+
+def test_killed_just_before_its_end_is_recorded(tmp_path: Path, whole: Run) -> None:
+    """All is computed and checkpointed, and the file does not say so yet: resume has that left to do."""
+    path = tmp_path / "run.h5"
+    assert run(parse(CASE), path, quiet=True) == DONE
+    with RunFile.append(path):
+        killed_then = path.read_bytes()
+    path.write_bytes(killed_then)
+    assert describe(path)["state"] == "killed"
+    assert resume(path, quiet=True) == DONE
+    assert_whole(path, whole)
