@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,32 @@ def test_startup_figures(monkeypatch):
     assert all(0 < figure.value < 60 for figure in figures)
 
 
+def test_writing_figures():
+    writing = load("writing")
+    before = writing.RunFile.write_snapshot
+    share, size = (figure.value for figure in writing.writing(rings=8, snapshots=4, end=0.5))
+    assert 0 < share < 100
+    assert 1e-3 < size < 1e3
+    assert writing.RunFile.write_snapshot is before
+
+
+def test_writing_within_writing_is_counted_once(monkeypatch):
+    writing = load("writing")
+
+    class Nested:
+        def outer(self):
+            self.inner()
+
+        def inner(self):
+            time.sleep(0.05)
+
+    monkeypatch.setattr(writing, "WRITING", [(Nested, ("outer", "inner"))])
+    spent = [0.0]
+    with writing._timing(spent):
+        Nested().outer()
+    assert 0.05 <= spent[0] < 0.1  # twice would be more
+
+
 def test_failing_command_is_not_timed(monkeypatch):
     startup = load("startup")
     monkeypatch.setattr(startup, "SMALL_RUN", ["run", "no_such_case"])
@@ -156,3 +183,13 @@ def test_unknown_benchmark_is_refused(capsys):
     with pytest.raises(SystemExit):
         importlib.import_module("benchmarks.__main__").main(["speed"])
     assert "speed: expected some of velocity" in capsys.readouterr().err
+
+
+def test_pair_figures():
+    pairs = load("pairs")
+    figures = pairs.pairs(((2, 50), (3, 60), (4, 50)), (4, 50))
+    by_name(figures)
+    assert value_of(figures, "50² pairs, d = 2, float32") > 0
+    assert value_of(figures, "rates of 60 particles, d = 3") > 0
+    beside_torch = value_of(figures, "torch")
+    assert (beside_torch is None) == (pairs.find_spec("torch") is None)

@@ -1,0 +1,62 @@
+"""Cost of sums over all pairs of points, beside torch's attention, and of particles that move by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import Figure, shortest
+from meanfield.particles import ParticleLaw
+from meanfield.particles_initial import tokens_uniform
+from solvers.backends import cpu
+from solvers.pairwise import exponential_sums
+
+BETA = 4.0
+SIZES = ((2, 10_000), (3, 20_000), (16, 10_000), (128, 10_000))  # dimension and tokens
+BESIDE_TORCH = (128, 10_000)
+ASKED = {(3, np.float64): 1.2}  # nanoseconds a pair
+REPEATS = 3
+
+
+def pairs(sizes: tuple[tuple[int, int], ...] = SIZES, beside_torch: tuple[int, int] = BESIDE_TORCH) -> list[Figure]:
+    """Time of a pair in both number formats, speed over torch's, and time of the rates of particles."""
+    figures = []
+    for number in (np.float64, np.float32):
+        for d, count in sizes:
+            seconds = shortest(_sums(d, count, number), REPEATS)
+            name = f"sums over {count}² pairs, d = {d}, {number.__name__}: a pair"
+            figures.append(Figure(name, 1e9 * seconds / count**2, "ns", most=ASKED.get((d, number))))
+    figures.append(_beside_torch(*beside_torch))
+    for d, count in (sizes[1], sizes[-1]):
+        figures.append(Figure(f"rates of {count} particles, d = {d}", shortest(_rates(d, count), REPEATS), "s"))
+    return figures
+
+
+def _rates(d: int, count: int) -> Callable[[], object]:
+    law, tokens, radii = ParticleLaw(BETA), tokens_uniform(count, d), np.ones(count)
+    return lambda: law.rates(0.0, tokens, radii)
+
+
+def _sums(d: int, count: int, number: Any) -> Callable[[], object]:
+    points = tokens_uniform(count, d).astype(number)
+    weights = np.full(count, 1 / count, number)
+    return lambda: exponential_sums(number(BETA) * points, points, weights)
+
+
+def _beside_torch(d: int, count: int) -> Figure:
+    """Speed over that of scaled_dot_product_attention, in float32, as one head."""
+    name = f"sums over {count}² pairs, d = {d}, float32: speed over torch's attention"
+    if find_spec("torch") is None:
+        return Figure(name, None, "×", least=0.8, note="skipped: torch is not installed (pip install torch)")
+    torch = import_module("torch")
+    torch.set_num_threads(cpu.WORKERS)
+    points = torch.from_numpy(tokens_uniform(count, d).astype(np.float32))[None, None]
+
+    def attend() -> None:
+        torch.nn.functional.scaled_dot_product_attention(BETA * points, points, points, scale=1.0)
+
+    return Figure(name, shortest(attend) / shortest(_sums(d, count, np.float32)), "×", least=0.8)

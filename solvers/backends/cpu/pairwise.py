@@ -1,0 +1,81 @@
+"""Sums over all pairs of a target and a source, tile by tile, as flash attention does (Dao and others, 2205.14135)."""
+
+import numpy as np
+from numba import njit
+
+from solvers.backends.cpu.exponential import CONTRACT, exponential
+from solvers.backends.cpu.launching import inline
+from solvers.backends.cpu.product import TILE_BYTES, TILE_ROWS, tile_product, wide_vectors
+
+PAIR_SOURCES = 96  # a multiple of PAIR_ROWS; a tile of exponents is then half of a core's fastest cache
+_TOGETHER = 4  # tiles that take up a group of sources one after the other, while it is at hand
+PAIR_ROWS, PAIR_BYTES = TILE_ROWS, TILE_BYTES
+
+_kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath=CONTRACT)
+
+
+@inline
+def _hide_later(exponents, ahead, lanes):
+    """−∞ where source j + ahead of the tile's first target is later than target i."""
+    for j in range(len(exponents)):
+        for i in range(min(max(j + ahead, 0), lanes)):
+            exponents[j, i] = -np.inf
+
+
+@inline
+def _raise_scale(exponents, scale, shrink, lanes):
+    """Raise s_i to the largest exponent; ``shrink`` is e^{before − after}."""
+    for i in range(lanes):
+        shrink[i] = scale[i]
+    for j in range(len(exponents)):
+        for i in range(lanes):
+            scale[i] = max(scale[i], exponents[j, i])
+    for i in range(lanes):
+        shrink[i] = exponential(shrink[i] - scale[i])
+
+
+@inline
+def _add_group(targets, sources, first, vectors, running, ahead, scale, total, exponents, part, shrink):
+    """Add one group of sources to the sums of one tile; ``ahead`` as above, where later sources are hidden."""
+    lanes, rows = PAIR_BYTES // targets.itemsize, len(part)
+    tile_product(sources, first, targets, len(targets), exponents, PAIR_SOURCES)
+    _hide_later(exponents, ahead, lanes)
+    if running:
+        _raise_scale(exponents, scale, shrink, lanes)
+    for j in range(PAIR_SOURCES):
+        for i in range(lanes):
+            exponents[j, i] = exponential(exponents[j, i] - scale[i])
+    tile_product(vectors, 0, exponents, PAIR_SOURCES, part, rows)
+    for row in range(rows):
+        for i in range(lanes):
+            total[row, i] = total[row, i] * shrink[i] + part[row, i]
+
+
+@_kernel
+def exponential_sums(worker, workers, targets, sources, vectors, running, causal, log_scale, sums):
+    """sums[t, c, i] = Σ_j vectors[c, j] e^{⟨b_i, y_j⟩ − s_i} over groups of PAIR_SOURCES sources j.
+
+    targets    (tiles, depth, lanes) b, PAIR_BYTES / itemsize targets i in each tile
+    sources    (groups · PAIR_SOURCES, depth) y
+    vectors    (groups, rows, PAIR_SOURCES), rows a multiple of PAIR_ROWS
+    running    whether s_i is to be raised to the largest ⟨b_i, y_j⟩; else it stays
+    causal     whether target i sees sources j ≤ i only
+    log_scale  (tiles, lanes) s
+    """
+    wide_vectors()
+    lanes = PAIR_BYTES // targets.itemsize
+    exponents = np.empty((PAIR_SOURCES, lanes), targets.dtype)
+    part = np.empty((vectors.shape[1], lanes), targets.dtype)
+    shrink = np.ones(lanes, targets.dtype)
+    for start in range(worker * _TOGETHER, len(targets), workers * _TOGETHER):
+        together = range(start, min(start + _TOGETHER, len(targets)))
+        sums[start : together.stop] = 0.0
+        for group in range(len(vectors)):
+            first = group * PAIR_SOURCES
+            for tile in together:
+                ahead = first - tile * lanes if causal else -PAIR_SOURCES
+                if ahead < lanes:
+                    _add_group(
+                        targets[tile], sources, first, vectors[group], running, ahead, log_scale[tile], sums[tile],
+                        exponents, part, shrink,
+                    )  # fmt: skip
