@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.measure import Figure
 from meanfield.attention import Attention
-from meanfield.equation import mean_field_equation
+from meanfield.equation import Velocity, mean_field_equation
 from meanfield.initial import (
     initial_harmonic,
     initial_moebius,
@@ -55,14 +55,14 @@ def accuracy(cells: int = CELLS, rings: int = RINGS) -> list[Figure]:
 
 
 def _evolved(mesh: Mesh, beta: float, density: Floats, until: float) -> Floats:
-    equation = mean_field_equation(mesh, Attention(mesh, beta))
+    equation = mean_field_equation(mesh, Velocity(Attention(mesh, beta)))
     return evolve(State(0.0, density), equation, STEPPERS["ssprk3"], until).values
 
 
 def _velocity_error(mesh: Mesh, beta: float) -> float:
     density = initial_perturbed(mesh, amplitude=0.5)
     expected, _ = exact.velocity(mesh, beta, density)
-    return float(np.abs(Attention(mesh, beta).velocity(0.0, density) - expected).max() / np.abs(expected).max())
+    return float(np.abs(Attention(mesh, beta).output(density) - expected).max() / np.abs(expected).max())
 
 
 def _growth_error(mesh: Mesh, beta: float, degree: int) -> float:
@@ -91,7 +91,7 @@ def _pair_error(mesh: Mesh, beta: float) -> float:
         lengths.append((float(np.linalg.norm(mean)), state.time))
         return lengths[-1][0] > HALF
 
-    equation = mean_field_equation(mesh, Attention(mesh, beta))
+    equation = mean_field_equation(mesh, Velocity(Attention(mesh, beta)))
     evolve(State(0.0, density), equation, STEPPERS["ssprk3"], 100.0, after_step=past_half)
     reached = float(np.interp(HALF, *np.array(lengths[-2:]).T))
     return abs(reached / exact.pair_time_equal(beta) - 1.0)

@@ -42,13 +42,14 @@ def _peak(rings: int) -> tuple[int, int]:
 def child(rings: int) -> None:
     """Take two steps on ``rings`` rings at β = 9; print the number of cells and the peak resident bytes."""
     from meanfield.attention import Attention
-    from meanfield.equation import mean_field_equation
+    from meanfield.equation import Velocity
+    from meanfield.equation import Velocity, mean_field_equation
     from meanfield.initial import initial_perturbed
     from solvers.evolution import STEPPERS, State, evolve
     from solvers.mesh import sphere
 
     mesh = sphere(rings)
-    equation = mean_field_equation(mesh, Attention(mesh, 9.0))
+    equation = mean_field_equation(mesh, Velocity(Attention(mesh, 9.0)))
     state = State(0.0, initial_perturbed(mesh, amplitude=0.5))
     evolve(state, equation, STEPPERS["ssprk3"], 1e9, after_step=lambda state: state.steps == 2)
     print(mesh.cells, _peak_bytes())
@@ -71,13 +72,14 @@ def _peak_bytes() -> int:
 def _held(rings: int) -> Iterator[tuple[str, float]]:
     """Bytes a cell of the arrays that a run holds between steps, by owner."""
     from meanfield.attention import Attention
+    from meanfield.equation import Velocity
     from solvers.mesh import sphere
     from solvers.terms import Advection
 
     mesh = sphere(rings)
     attention = Attention(mesh, 9.0)
-    advection = Advection(mesh, attention.velocity)
-    harmonics = vars(attention._sum)["_harmonics"]
+    advection = Advection(mesh, Velocity(attention))
+    harmonics = vars(attention._sums[0]._operator)["_harmonics"]
     for name, owner in (("mesh", mesh), ("transform", harmonics), ("advection", advection)):
         arrays = (value for value in vars(owner).values() if isinstance(value, np.ndarray) and value.base is None)
         yield name, sum(array.nbytes for array in arrays) / mesh.cells

@@ -22,7 +22,7 @@ class SphereProblem:
     density: Floats
 
     def velocity(self) -> Floats:
-        return self.attention.velocity(0.0, self.density)
+        return self.attention.output(self.density)
 
     def flux(self) -> tuple[Advection, Floats]:
         """The advection term by a velocity that is known, and an array for its rate."""

@@ -1,35 +1,41 @@
-"""Self-attention as a velocity of the density: every token moves towards the tokens that it attends to."""
+"""Self-attention: what each place of the density is told by all others."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from meanfield.heads import Head, HeadSums, head_sums
+from meanfield.sinkhorn import doubly_stochastic
 from solvers.mesh import Floats, Mesh
-from solvers.zonal import (
-    exponential_degree,
-    exponential_gradient_multipliers,
-    exponential_multipliers,
-    zonal_operator,
-)
+
+NORMALIZATIONS = ("softmax", "unnormalized", "sinkhorn")
 
 
 class Attention:
-    """X[ρ](x) = v Pₓ ∫ y e^{β⟨x,y⟩} ρ(y) dy / Z(x) on the circle or the sphere, for multiples of the identity.
+    """A[ρ](x) = Σ_h w_h V_h ∫ y k(Q_h x, K_h y) ρ(y) dy / Z_h(x) on the circle or the sphere, k = e^{β⟨Qx,Ky⟩}.
 
-    softmax: Z = ∫ e^{β⟨x,y⟩} ρ dy, so X = (v/β) ∇ log Z and |X| ≤ |v|.
-    unnormalized: Z = 1, so X = (v/β) ∇ ∫ e^{β⟨x,y⟩} ρ dy.
-    Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), (SA) and (USA), in the limit of many tokens.
+    softmax        Z = ∫ k ρ dy, so |A| ≤ Σ w ‖V‖
+    unnormalized   Z = 1
+    sinkhorn       k(x,y) is scaled to f(x) k(x,y) g(y) with ∫ … ρ dy = ∫ … ρ dx = 1, doubly stochastic
+                   (Sander, Ablin, Blondel, Peyré, Sinkformers, 2110.11773)
+    Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), (SA) and (USA), in the limit of many tokens. With
+    Q = K = V = I, Pₓ A = (1/β) ∇ log Z for softmax and (1/β) ∇ ∫ k ρ dy unnormalized.
 
     mesh            a circle or a sphere
-    beta            inverse temperature; negative where QᵀK = −I
-    normalization   "softmax" or "unnormalized"
-    value           v of V = vI
-    rescaled        unnormalized attention with e^{β⟨x,y⟩ − |β|}: the same flow by the clock e^{|β|} t
+    beta            inverse temperature β
+    normalization   one of the three
+    heads           matrices and weights; one head of identities by default
+    kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``
+    window          angle (radians) at which the windowed kernel has fallen to half
+    rescaled        unnormalized attention with k·e^{−|β|}: the same flow by the clock e^{|β|} t
+    full            whether A is wanted with its part along x; without, A may be P_x A, which is cheaper
 
-    ``rate`` is the fastest growth or decay of a mode about the uniform density, ``rate_degree`` that mode's degree.
-
-    The cells' masses count as points at the cell centers; the uniform density's part is exact, so that uniform stays
-    uniform to the last bit.
+    ``tangent`` tells that A comes as P_x A, ``log_bound`` is the logarithm of the largest k. ``rate`` is the fastest
+    growth or decay of a mode about the uniform density (an upper bound for general matrices), ``rate_degree`` that
+    mode's degree.
+    The cells' masses count as points at the cell centers. Raises ValueError for an unknown normalization or kernel.
     """
 
     def __init__(
@@ -37,40 +43,59 @@ class Attention:
         mesh: Mesh,
         beta: float,
         normalization: str = "softmax",
-        value: float = 1.0,
+        *,
+        heads: Sequence[Head] = (Head(),),
+        kernel: str = "exponential",
+        window: float | None = None,
         rescaled: bool = False,
+        full: bool = False,
     ) -> None:
-        if normalization not in ("softmax", "unnormalized"):
-            raise ValueError(f"normalization = {normalization!r}: expected 'softmax' or 'unnormalized'")
-        dimension = mesh.centers.shape[1]
-        degrees = exponential_degree(dimension, beta) + 1
-        kernel = exponential_multipliers(dimension, beta, degrees)
-        self.mesh, self.beta, self.normalization, self.value = mesh, beta, normalization, value
-        self.scale = 1.0 if rescaled or normalization == "softmax" else float(np.exp(abs(beta)))
-        gradient = exponential_gradient_multipliers(dimension, beta, degrees)
-        self._sum = zonal_operator(mesh, kernel, gradient)
-        self._mean = 1.0 / mesh.volume
-        self._masses = np.empty(mesh.cells)
-        self._uniform = float(kernel[0]) * self._mean  # Z of the uniform density
-        l = np.arange(degrees)
-        size = self._uniform if normalization == "softmax" else 1.0 / self.scale
-        rates = l * (l + dimension - 2) * np.abs(gradient * self._mean * value / size)
+        if normalization not in NORMALIZATIONS:
+            raise ValueError(f"normalization = {normalization!r}: expected one of {', '.join(NORMALIZATIONS)}")
+        self.mesh, self.beta, self.normalization, self.rescaled = mesh, beta, normalization, rescaled
+        self.heads = tuple(heads)
+        full = full or not all(head.is_scalar for head in heads)
+        self._sums: list[HeadSums] = [head_sums(mesh, beta, head, kernel, window, full) for head in heads]
+        self.tangent = not full
+        self.log_bound = max(sums.log_bound for sums in self._sums)
+        rates = np.sum([np.abs(self._rates(head, sums)) for head, sums in zip(heads, self._sums, strict=True)], axis=0)
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
-    def velocity(self, time: float, density: Floats) -> Floats:
-        """X[ρ] at cell centers, (cells, d), tangent; ``time`` is not used."""
-        return self.normalizer_and_velocity(density)[1]
+    def output(self, density: Floats) -> Floats:
+        """A[ρ] at cell centers, (cells, d), of a density (cells)."""
+        return self.normalizer_and_output(density)[1]
 
-    def normalizer_and_velocity(self, density: Floats) -> tuple[Floats, Floats]:
-        """∫ e^{β⟨x,y⟩ − |β|} ρ(y) dy, (cells), and X[ρ], (cells, d), of a density (cells)."""
-        np.subtract(density, self._mean, out=self._masses)
-        self._masses *= self.mesh.volumes
-        normalizer, vectors = self._sum.apply(self._masses)
-        normalizer += self._uniform
+    def normalizer_and_output(self, density: Floats) -> tuple[Floats, Floats]:
+        """Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, (cells), and A[ρ], (cells, d), of a density (cells)."""
+        parts = [self._attend(head, sums, density) for head, sums in zip(self.heads, self._sums, strict=True)]
+        for normalizer, output in parts[1:]:
+            np.add(parts[0][0], normalizer, out=parts[0][0])
+            np.add(parts[0][1], output, out=parts[0][1])
+        return parts[0]
+
+    def _attend(self, head: Head, sums: HeadSums, density: Floats) -> tuple[Floats, Floats]:
+        if self.normalization == "sinkhorn":
+            log_scale, normalizer, output = doubly_stochastic(sums, density)
+        else:
+            log_scale, normalizer, output = sums.apply(density)
+        kernels = self.mesh.kernels
+        factor: Floats | float = head.weight
         if self.normalization == "softmax":
-            kernels = self.mesh.kernels
-            kernels.launch(kernels.scale_softmax, len(normalizer), normalizer, vectors)
-        factor = self.scale * self.value
-        if factor != 1.0:
-            vectors *= factor
-        return normalizer, vectors
+            kernels.launch(kernels.scale_softmax, len(normalizer), normalizer, output)
+        elif self.normalization == "unnormalized":
+            factor = head.weight * np.exp(log_scale - (sums.log_bound if self.rescaled else 0.0))
+        output = head.values(output, factor)
+        if np.ndim(log_scale) or log_scale != self.log_bound or head.weight != 1.0:
+            normalizer = normalizer * (head.weight * np.exp(log_scale - self.log_bound))
+        return normalizer, output
+
+    def _rates(self, head: Head, sums: HeadSums) -> Floats:
+        """(degrees) growth of a mode of each degree about the uniform density, as if Q, K and V were their norms."""
+        d = self.mesh.centers.shape[1]
+        l = np.arange(len(sums.gradient))
+        mean = 1.0 / self.mesh.volume
+        size = 1.0 if self.normalization == "unnormalized" else sums.uniform
+        scale = np.exp(sums.log_bound) if self.normalization == "unnormalized" and not self.rescaled else 1.0
+        rates = np.zeros(1 + max(len(other.gradient) for other in self._sums))
+        rates[: len(l)] = head.weight * head.value_norm * l * (l + d - 2) * sums.gradient * mean * scale / size
+        return rates

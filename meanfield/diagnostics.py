@@ -1,4 +1,4 @@
-"""Diagnostics: what is measured of a density along a run, one small function each, in the table at the foot."""
+"""What is measured of a density on the circle or sphere, one small function each, in the table at the foot."""
 
 from __future__ import annotations
 
@@ -8,24 +8,28 @@ from functools import cached_property
 
 import numpy as np
 
-from meanfield.attention import Attention
 from meanfield.clusters import find_clusters
-from meanfield.stability import fastest_degree
+from meanfield.diagnostics_table import Diagnostics, Table
+from meanfield.equation import Velocity
 from solvers.harmonics import Harmonics, harmonic_transform
 from solvers.mesh import Floats, Mesh
-from solvers.output import Column
 
 LARGEST_BETA = 700.0  # beyond it e^β is out of range and the energy is stored in units of e^β
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A density with all that the diagnostics want to know of it, found at most once."""
+    """A density (cells) with all that the diagnostics want to know of it, found at most once.
+
+    ``by_label`` (labels, cells) is what it is the sum of, one label unless attention has a causal mask.
+    """
 
     mesh: Mesh
-    attention: Attention
+    law: Velocity
     transform: Harmonics
+    time: float
     density: Floats
+    by_label: Floats
 
     @cached_property
     def masses(self) -> Floats:
@@ -33,7 +37,8 @@ class Sample:
 
     @cached_property
     def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
-        return self.attention.normalizer_and_velocity(self.density)
+        normalizer, output = self.law.attention.normalizer_and_output(self.density)
+        return normalizer, self.law.of_output(self.time, output)
 
 
 def mass(sample: Sample) -> float:
@@ -49,11 +54,12 @@ def entropy(sample: Sample) -> float:
 
 def energy(sample: Sample) -> float:
     """E = (1/2β) ∬e^{β⟨x,y⟩}ρρ; at β = 0 its limit less the constant, ½|∫xρ|². In units of e^β for |β| > 700."""
-    beta = sample.attention.beta
+    attention = sample.law.attention
+    beta = attention.beta
     if beta == 0:
         return 0.5 * float((centroid(sample) ** 2).sum())
     scaled = float(sample.masses @ sample.normalizer_and_velocity[0]) / (2 * beta)
-    return scaled * float(np.exp(abs(beta))) if abs(beta) <= LARGEST_BETA else scaled
+    return scaled * float(np.exp(attention.log_bound)) if attention.log_bound <= LARGEST_BETA else scaled
 
 
 def speed(sample: Sample) -> float:
@@ -80,41 +86,50 @@ def power(sample: Sample) -> Floats:
     return parts
 
 
-class Diagnostics:
-    """The chosen diagnostics of a run: their columns in its file, and their values at a density.
+def label_centroid(sample: Sample) -> Floats:
+    """∫xρ_s/∫ρ_s of each label, (labels, d): its mean token."""
+    masses = sample.by_label * sample.mesh.volumes
+    return np.asarray(masses @ sample.mesh.centers / masses.sum(axis=1)[:, None])
 
-    names   from the table DIAGNOSTICS
+
+def diagnostics_round(
+    names: Sequence[str],
+    mesh: Mesh,
+    law: Velocity | Callable[[float], Velocity],
+    degrees: int | None = None,
+    labels: int = 1,
+) -> Diagnostics:
+    """The diagnostics of a run on a circle or sphere.
+
+    names     from the table DIAGNOSTICS
+    law       the velocity, or for each time the one that holds then
+    degrees   the last degree of the power; by default some beyond those that grow fastest
+    labels    of a causal mask: densities are then (labels·cells)
     """
+    law_at = (lambda time: law) if isinstance(law, Velocity) else law
+    attention = law_at(0.0).attention
+    most = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells can tell apart
+    last = min(max(16, attention.rate_degree + 4), most) if degrees is None else degrees
+    transform = harmonic_transform(mesh, last)
 
-    def __init__(self, names: Sequence[str], mesh: Mesh, attention: Attention) -> None:
-        self.names, self.mesh, self.attention = tuple(names), mesh, attention
-        fastest = fastest_degree(mesh.centers.shape[1], attention.beta, attention.value)
-        most = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells can tell apart
-        self.transform = harmonic_transform(mesh, min(max(16, fastest + 4), most))
+    def look(time: float, density: Floats) -> Sample:
+        by_label = density.reshape(labels, -1)
+        total = by_label[0] if labels == 1 else by_label.sum(axis=0)
+        return Sample(mesh, law_at(time), transform, time, total, by_label)
 
-    @property
-    def columns(self) -> list[Column]:
-        lengths = {"d": self.mesh.centers.shape[1], "degree": self.transform.degree + 1}
-        columns = []
-        for name in self.names:
-            _, dimension, long_name = DIAGNOSTICS[name]
-            if name == "energy" and abs(self.attention.beta) > LARGEST_BETA:
-                long_name += ", in units of e^beta"
-            dims = ((dimension, lengths[dimension]),) if dimension else ()
-            columns.append(Column(name, dims, "1", long_name))
-        return columns
-
-    def __call__(self, density: Floats) -> dict[str, float | Floats]:
-        sample = Sample(self.mesh, self.attention, self.transform, density)
-        return {name: DIAGNOSTICS[name][0](sample) for name in self.names}
+    table = dict(DIAGNOSTICS)
+    if attention.log_bound > LARGEST_BETA:
+        table["energy"] = (energy, "", "interaction energy, in units of e^beta")
+    return Diagnostics(names, table, {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels}, look)
 
 
-DIAGNOSTICS: dict[str, tuple[Callable[[Sample], float | Floats], str, str]] = {
+DIAGNOSTICS: Table = {
     "mass": (mass, "", "total mass"),
     "entropy": (entropy, "", "integral of rho log rho"),
     "energy": (energy, "", "interaction energy"),
     "speed": (speed, "", "root mean square speed of the tokens"),
     "centroid": (centroid, "d", "mean token"),
     "clusters": (clusters, "", "number of clusters by persistence"),
+    "label_centroid": (label_centroid, "label d", "mean token of each label"),
     "power": (power, "degree", "mean square of the degree-l part of rho over its mean"),
 }

@@ -1,28 +1,76 @@
 """The mean-field equation of a Transformer, term by term.
 
-    ∂ₜρ + div(ρ X[ρ]) = κ Δρ
+    ∂ₜρ + div(ρ X[ρ]) = κ Δρ + R[ρ]
 
-on the circle or the sphere: X[ρ] is self-attention kept on the sphere by layer norm, κ is noise.
+on the circle or the sphere:
+
+    X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s         attention and feed-forward network, kept on the sphere by layer norm
+    κ Δρ                                      noise
+    R[ρ]                                      growth and decay of tokens
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from meanfield.attention import Attention
+from meanfield.layer_norm import LayerNorm
+from meanfield.reactions import Reaction
 from solvers.evolution import Equation, limit_positivity
-from solvers.mesh import Mesh
-from solvers.terms import Advection, Diffusion
+from solvers.mesh import Floats, Mesh
+from solvers.terms import Advection, Diffusion, Term
+
+Local = Callable[[Floats], Floats]
 
 
-def mean_field_equation(mesh: Mesh, attention: Attention, noise: float = 0.0) -> Equation:
-    """∂ₜρ = −div(ρ X[ρ]) + κ Δρ for a density (cells) with mass 1.
+class Velocity:
+    """X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s at cell centers.
 
-    attention   the velocity X[ρ]
-    noise       κ ≥ 0
+    attention     A[ρ]
+    norm          the layer norm, which gives s
+    feed_forward  F: points (n, d) → (n, d), None for none
     """
+
+    def __init__(self, attention: Attention, norm: LayerNorm | None = None, feed_forward: Local | None = None) -> None:
+        self.attention, self.norm = attention, LayerNorm() if norm is None else norm
+        self.centers = attention.mesh.centers
+        self._local = None if feed_forward is None else feed_forward(self.centers)
+        if self._local is not None and attention.tangent:
+            self._local -= (self._local * self.centers).sum(axis=1)[:, None] * self.centers
+
+    def __call__(self, time: float, density: Floats) -> Floats:
+        """X (cells, d), tangent, of a density (cells)."""
+        return self.of_output(time, self.attention.output(density))
+
+    def of_output(self, time: float, output: Floats) -> Floats:
+        """X (cells, d) where A is ``output`` (cells, d), which is used up."""
+        if self._local is not None:
+            output += self._local
+        if self.norm.name == "post":
+            if not self.attention.tangent:
+                kernels = self.attention.mesh.kernels
+                kernels.launch(kernels.project_to_tangent, len(output), self.centers, output)
+            return output
+        return self.norm.turn(time, 1.0, self.centers, output)
+
+
+def mean_field_equation(
+    mesh: Mesh, velocity: Velocity, noise: float = 0.0, reaction: Reaction | None = None
+) -> Equation:
+    """∂ₜρ = −div(ρ X[ρ]) + κ Δρ + R[ρ] for a density (cells) with mass 1.
+
+    velocity    X[ρ]
+    noise       κ ≥ 0
+    reaction    R[ρ], None for none
+    """
+    attention = velocity.attention
     degree = attention.rate_degree
     linear_rate = attention.rate + noise * degree * (degree + mesh.centers.shape[1] - 2)
+    terms: list[Term] = [Advection(mesh, velocity, linear_rate=linear_rate)]
+    if reaction is not None:
+        terms.append(reaction)
     return Equation(
-        terms=[Advection(mesh, attention.velocity, linear_rate=linear_rate)],
+        terms=terms,
         stiff=Diffusion(mesh, noise) if noise > 0 else None,
         limit=limit_positivity,
     )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from solvers.gauss_grid import GaussGrid
 from solvers.mesh import Floats, Mesh
 
 BLOCK_CELLS = 1 << 17
@@ -24,7 +25,6 @@ Complexes = NDArray[np.complex128]
 class Harmonics(Protocol):
     """Transform between cells and the spherical harmonics of degree 0 … ``degree``."""
 
-    mesh: Mesh
     degree: int
 
     def analysis(self, masses: Floats) -> Complexes:
@@ -91,9 +91,10 @@ class SphereHarmonics:
 
     Coefficients are (degree + 1, degree + 1) complex, [l, m] for m ≥ 0, zero for m > l; those of m < 0 follow from
     reality. Y_lm = P̄_lm(cos θ) e^{imφ} without the Condon–Shortley sign. Raises ValueError for another mesh.
+    The nodes of a Gauss grid serve as cells do.
     """
 
-    def __init__(self, mesh: Mesh, degree: int) -> None:
+    def __init__(self, mesh: Mesh | GaussGrid, degree: int) -> None:
         if mesh.manifold != "sphere":
             raise ValueError(f"expected a sphere, got {mesh.manifold}")
         self.mesh, self.degree = mesh, degree
@@ -167,7 +168,7 @@ class SphereHarmonics:
         return 4 * np.pi * square.sum(axis=1)
 
 
-def _blocks(mesh: Mesh) -> Iterator[_Block]:
+def _blocks(mesh: Mesh | GaussGrid) -> Iterator[_Block]:
     counts, start = mesh.ring_cells, mesh.ring_start
     changes = np.flatnonzero(np.diff(counts)) + 1
     for first, last in zip([0, *changes], [*changes, len(counts)], strict=True):

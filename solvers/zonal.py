@@ -9,6 +9,7 @@ A zonal kernel acts on harmonics of degree l as a number, its multiplier c_l. Fo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -54,64 +55,117 @@ def exponential_degree(dimension: int, beta: float) -> int:
     return max(int(kept[-1]), 1)
 
 
+def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
+    """Multipliers of a smooth kernel K(z), z from −1 to 1, on S¹ or S² by quadrature, up to where they are rounding.
+
+        c_l = |S^{d−2}| ∫ K(z) P_l(z) (1 − z²)^{(d−3)/2} dz
+
+    ``degrees`` bounds how many are returned. Raises ValueError for another dimension.
+    """
+    if dimension == 2:
+        nodes = 4 * degrees
+        values = fft.rfft(kernel(np.cos(2 * np.pi / nodes * np.arange(nodes)))).real * (2 * np.pi / nodes)
+    elif dimension == 3:
+        z, weights = special.roots_legendre(2 * degrees)
+        values = 2 * np.pi * (special.eval_legendre(np.arange(degrees)[:, None], z) @ (weights * kernel(z)))
+    else:
+        raise ValueError(f"dimension = {dimension}: expected 2 or 3")
+    values = values[:degrees]
+    kept = np.flatnonzero(np.abs(values) > 1e-16 * np.abs(values).max())
+    return np.asarray(values[: int(kept[-1]) + 2])
+
+
+def gradient_multipliers(dimension: int, multipliers: Floats) -> Floats:
+    """Multipliers of G with G' = K, so that ∇ₓ G(⟨x,y⟩) = K(⟨x,y⟩) Pₓ y, from those of K (degrees)."""
+    l = np.arange(len(multipliers))
+    above = np.append(multipliers[1:], 0.0)
+    below = np.append(0.0, multipliers[:-1])
+    result = np.zeros(len(multipliers))
+    result[1:] = (below - above)[1:] / (2 * l + dimension - 2)[1:]
+    return result
+
+
+def radial_multipliers(dimension: int, multipliers: Floats) -> Floats:
+    """Multipliers of z K(z), so that Σ_j ⟨x,y_j⟩ K(⟨x,y_j⟩) w_j is the part of Σ_j y_j K w_j along x."""
+    l = np.arange(len(multipliers))
+    above = np.append(multipliers[1:], 0.0)
+    below = np.append(0.0, multipliers[:-1])
+    result = above.copy()  # degree 0
+    result[1:] = ((l * below + (l + dimension - 2) * above)[1:]) / (2 * l + dimension - 2)[1:]
+    return result
+
+
 class ZonalOperator(Protocol):
     """Sums over point masses w_j at cell centers."""
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        """For masses (cells): Σ_j K(x_i·x_j) w_j, (cells), and ∇Σ_j G(x_i·x_j) w_j, (cells, d), tangent at x_i."""
+        """Σ_j K(x_i·x_j) w_j, (cells), and ∇Σ_j G(x_i·x_j) w_j + x_i Σ_j R(x_i·x_j) w_j, (cells, d), of masses (cells).
+
+        Without R the vectors are tangent at x_i.
+        """
         ...
 
 
 class CircleZonal:
-    """K and G given by multipliers (degrees), applied as circular convolutions with the sampled kernels.
+    """K, G and R given by multipliers (degrees), applied as circular convolutions with the sampled kernels.
 
     The sums over cells are exact to rounding for any kernel, resolved by the cells or not.
     """
 
-    def __init__(self, mesh: Mesh, value: Floats, gradient: Floats) -> None:
+    def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
-        l = np.arange(len(value))
-        angle = mesh.volumes[0] * np.arange(mesh.cells)
-        weight = np.where(l == 0, 1.0, 2.0) / (2 * np.pi)
-        kernel, slope = np.zeros(mesh.cells), np.zeros(mesh.cells)
-        for degree in l:
-            kernel += weight[degree] * value[degree] * np.cos(degree * angle)
-            slope -= weight[degree] * gradient[degree] * degree * np.sin(degree * angle)
-        self._kernel, self._slope = fft.rfft(kernel), fft.rfft(slope)
+        self._kernel = fft.rfft(self._sampled(value, np.cos))
+        self._slope = fft.rfft(self._sampled(-gradient * np.arange(len(gradient)), np.sin))
+        self._radial = None if radial is None else fft.rfft(self._sampled(radial, np.cos))
         self._tangent = np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
+
+    def _sampled(self, multipliers: Floats, wave: Callable[[Floats], Floats]) -> Floats:
+        angle = self.mesh.volumes[0] * np.arange(self.mesh.cells)
+        values = np.zeros(self.mesh.cells)
+        for degree, multiplier in enumerate(multipliers):
+            values += (1.0 if degree == 0 else 2.0) / (2 * np.pi) * multiplier * wave(degree * angle)
+        return values
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         spectrum = fft.rfft(masses)
         values = fft.irfft(spectrum * self._kernel, self.mesh.cells)
-        slopes = fft.irfft(spectrum * self._slope, self.mesh.cells)
-        return values, slopes[:, None] * self._tangent
+        vectors = fft.irfft(spectrum * self._slope, self.mesh.cells)[:, None] * self._tangent
+        if self._radial is not None:
+            vectors += fft.irfft(spectrum * self._radial, self.mesh.cells)[:, None] * self.mesh.centers
+        return values, vectors
 
 
 class SphereZonal:
-    """K and G given by multipliers (degrees) on S²; the gradient is (∂θ, ∂φ/sin θ) turned into vectors."""
+    """K, G and R given by multipliers (degrees) on S²; the gradient is (∂θ, ∂φ/sin θ) turned into vectors."""
 
-    def __init__(self, mesh: Mesh, value: Floats, gradient: Floats) -> None:
+    def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
         self._harmonics = SphereHarmonics(mesh, len(value))  # one degree more, for the derivative along θ
         self._value, self._gradient = np.append(value, 0.0)[:, None], np.append(gradient, 0.0)[:, None]
+        self._radial = None if radial is None else np.append(radial, 0.0)[:, None]
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         mesh, kernels = self.mesh, self.mesh.kernels
         coefficients = self._harmonics.analysis(masses)
         potential = self._gradient * coefficients
-        sets = np.stack([self._value * coefficients, sine_derivative(potential), potential])
-        over_sine = 1.0 / self._harmonics.sine
-        outputs = [(False, np.ones_like(over_sine)), (False, over_sine), (True, over_sine)]
+        sets = [self._value * coefficients, sine_derivative(potential), potential]
+        one, over_sine = np.ones_like(self._harmonics.sine), 1.0 / self._harmonics.sine
+        outputs = [(False, one), (False, over_sine), (True, over_sine)]
+        if self._radial is not None:
+            sets.append(self._radial * coefficients)
+            outputs.append((False, one))
         values, vectors = np.empty(mesh.cells), np.empty((mesh.cells, 3))
-        for here, (value, south, east) in self._harmonics.blocks(sets, outputs):
+        for here, (value, south, east, *radial) in self._harmonics.blocks(np.stack(sets), outputs):
             values[here] = value
             kernels.launch(kernels.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here])
+            for along in radial:
+                vectors[here] += along[:, None] * mesh.centers[here]
         return values, vectors
 
 
-def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats) -> ZonalOperator:
-    """Operator of the kernels with multipliers ``value`` (for the sum) and ``gradient`` (for its gradient)."""
-    return _OPERATORS[mesh.manifold](mesh, value, gradient)
+def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:
+    """Operator of the kernels K, G and R with multipliers ``value``, ``gradient`` and ``radial`` (see apply)."""
+    return _OPERATORS[mesh.manifold](mesh, value, gradient, radial)
 
 
 _OPERATORS: dict[str, type[CircleZonal] | type[SphereZonal]] = {"circle": CircleZonal, "sphere": SphereZonal}

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from meanfield.attention import Attention
+from meanfield.heads import Head
 from meanfield.initial import initial_points, initial_uniform
 from solvers.mesh import circle, sphere
 
@@ -29,9 +30,9 @@ def density_dirac(mesh):
 
 def misfit(mesh, beta, density, normalization, value=1.0):
     """Mass-weighted difference to the dense sum, relative to the largest |X|."""
-    attention = Attention(mesh, beta, normalization, value, rescaled=True)
+    attention = Attention(mesh, beta, normalization, heads=(Head(value=value),), rescaled=True)
     expected, _ = exact.velocity(mesh, beta, density, normalization, value)
-    off = np.linalg.norm(attention.velocity(0.0, density) - expected, axis=1)
+    off = np.linalg.norm(attention.output(density) - expected, axis=1)
     return (density * mesh.volumes) @ off / np.linalg.norm(expected, axis=1).max()
 
 
@@ -64,7 +65,7 @@ def test_velocity_is_the_dense_sum_on_any_mesh(mesh):
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_uniform_density_does_not_move(mesh, normalization, beta):
     attention = Attention(mesh, beta, normalization, rescaled=True)
-    assert not attention.velocity(0.0, initial_uniform(mesh)).any()
+    assert not attention.output(initial_uniform(mesh)).any()
 
 
 @pytest.mark.parametrize("beta", [4.0, 100.0, 1000.0, -100.0])
@@ -72,7 +73,7 @@ def test_uniform_density_does_not_move(mesh, normalization, beta):
 def test_velocity_is_tangent_and_at_most_one(mesh, beta):
     """Softmax averages unit vectors, so |X| ≤ 1, also where there is no mass and Z is lost to rounding."""
     for density in (density_smooth(mesh), density_dirac(mesh)):
-        vectors = Attention(mesh, beta).velocity(0.0, density)
+        vectors = Attention(mesh, beta).output(density)
         assert np.isfinite(vectors).all()
         assert np.linalg.norm(vectors, axis=1).max() <= 1 + 1e-14
         assert np.abs((vectors * mesh.centers).sum(axis=1)).max() < 1e-15 * 5  # rounding of three products
@@ -85,15 +86,15 @@ def test_beta_zero_moves_towards_the_mean(mesh):
     mean = (density * mesh.volumes) @ mesh.centers
     expected = mean - (mesh.centers @ mean)[:, None] * mesh.centers
     for normalization in ("softmax", "unnormalized"):
-        error = np.abs(Attention(mesh, 0.0, normalization).velocity(0.0, density) - expected).max()
+        error = np.abs(Attention(mesh, 0.0, normalization).output(density) - expected).max()
         assert error < 1e-14, f"{normalization}: {error:.1e}"
 
 
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_rescaling_is_a_clock(mesh):
     density = density_smooth(mesh)
-    plain = Attention(mesh, 9.0, "unnormalized").velocity(0.0, density)
-    slow = Attention(mesh, 9.0, "unnormalized", rescaled=True).velocity(0.0, density)
+    plain = Attention(mesh, 9.0, "unnormalized").output(density)
+    slow = Attention(mesh, 9.0, "unnormalized", rescaled=True).output(density)
     assert np.abs(plain - np.exp(9.0) * slow).max() < 1e-14 * np.abs(plain).max()
 
 
@@ -101,7 +102,7 @@ def test_rescaling_is_a_clock(mesh):
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_normalizer_is_the_dense_sum(mesh, beta):
     density = density_smooth(mesh)
-    normalizer, _ = Attention(mesh, beta).normalizer_and_velocity(density)
+    normalizer, _ = Attention(mesh, beta).normalizer_and_output(density)
     error = np.abs(normalizer / exact.velocity(mesh, beta, density)[1] - 1).max()
     assert error < 1e-12, f"{error:.1e}"  # the smallest Z is some 1e-2 of the largest
 
@@ -115,7 +116,7 @@ def test_unnormalized_attention_turns_nothing(mesh, build):
     is exactly zero, leaves an error of quadrature for the whole.
     """
     density = build(mesh)
-    vectors = Attention(mesh, 4.0, "unnormalized", rescaled=True).velocity(0.0, density)
+    vectors = Attention(mesh, 4.0, "unnormalized", rescaled=True).output(density)
     largest = np.linalg.norm(vectors, axis=1).max()
     for masses, reach in (
         ((density - 1 / mesh.volume) * mesh.volumes, 1e-14),
@@ -139,5 +140,5 @@ def test_reported_rate_is_the_fastest():
 
 
 def test_unknown_normalization_is_refused():
-    with pytest.raises(ValueError, match=r"normalization = 'softmx': expected 'softmax' or 'unnormalized'"):
+    with pytest.raises(ValueError, match=r"normalization = 'softmx': expected one of softmax, unnormalized, sinkhorn"):
         Attention(CIRCLE, 1.0, "softmx")

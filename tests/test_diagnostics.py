@@ -7,11 +7,13 @@ import pytest
 from scipy import special
 
 from meanfield.attention import Attention
-from meanfield.diagnostics import DIAGNOSTICS, Diagnostics
+from meanfield.diagnostics import DIAGNOSTICS, diagnostics_round
+from meanfield.equation import Velocity
 from meanfield.initial import initial_harmonic, initial_moebius, initial_points, initial_uniform
 from solvers.mesh import circle, sphere
 
 mesh_circle, mesh_sphere = cache(circle), cache(sphere)
+ON_SPHERES = tuple(name for name in DIAGNOSTICS if name != "label_centroid")
 BUILDERS = pytest.mark.parametrize(
     "build", [lambda: mesh_circle(128), lambda: mesh_sphere(48)], ids=["circle", "sphere"]
 )
@@ -23,8 +25,8 @@ KERNEL_SUM = {"circle": 1e-11, "sphere": 1e-5}
 
 
 def measure(mesh, density, beta, normalization="softmax"):
-    attention = Attention(mesh, beta, normalization)
-    return Diagnostics(tuple(DIAGNOSTICS), mesh, attention)(density)
+    law = Velocity(Attention(mesh, beta, normalization))
+    return diagnostics_round(ON_SPHERES, mesh, law)(0.0, density)
 
 
 def cell_points(mesh, count):
@@ -80,9 +82,9 @@ def test_one_atom(build, beta):
 def test_energy_beyond_the_range_of_floats_is_in_units_of_its_exponential(build):
     """At β = 1000 e^β overflows; the column is E e^{−β} = 1/2β for an atom, and says so in its long name."""
     mesh = build()
-    attention = Attention(mesh, 1000.0)
-    diagnostics = Diagnostics(("energy",), mesh, attention)
-    energy = diagnostics(initial_points(mesh, mesh.centers[[5]]))["energy"]
+    law = Velocity(Attention(mesh, 1000.0))
+    diagnostics = diagnostics_round(("energy",), mesh, law)
+    energy = diagnostics(0.0, initial_points(mesh, mesh.centers[[5]]))["energy"]
     assert 2000 * energy == pytest.approx(1.0, rel=1e-3)  # a kernel narrower than a cell: see KERNEL_SUM
     assert "e^beta" in diagnostics.columns[0].long_name
 
@@ -164,8 +166,8 @@ def test_centroid_and_energy_of_a_smooth_density(build):
 
 def test_columns_tell_their_shape_and_only_the_chosen_are_measured():
     mesh = mesh_sphere(16)
-    diagnostics = Diagnostics(("power", "mass", "centroid"), mesh, Attention(mesh, 4.0))
-    values = diagnostics(initial_uniform(mesh))
+    diagnostics = diagnostics_round(("power", "mass", "centroid"), mesh, Velocity(Attention(mesh, 4.0)))
+    values = diagnostics(0.0, initial_uniform(mesh))
     assert list(values) == ["power", "mass", "centroid"] == [column.name for column in diagnostics.columns]
     shapes = {column.name: tuple(length for _, length in column.dims) for column in diagnostics.columns}
     assert shapes == {name: np.shape(value) for name, value in values.items()}

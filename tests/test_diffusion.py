@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from meanfield.attention import Attention
-from meanfield.equation import mean_field_equation
+from meanfield.equation import Velocity, mean_field_equation
 from meanfield.initial import initial_harmonic, initial_points, initial_uniform, initial_von_mises_fisher
 from solvers.evolution import STEPPERS, State, evolve
 from solvers.mesh import circle, sphere
@@ -105,7 +105,7 @@ def test_noise_does_not_wipe_out_a_point_in_a_run(noise):
     """At the time steps of a run: the center of mass decays at most as by diffusion alone, e^{−2κt}."""
     mesh = sphere(64)
     state = State(0.0, initial_points(mesh, [[0.6, 0.0, 0.8]]))
-    evolve(state, mean_field_equation(mesh, Attention(mesh, 4.0), noise), STEPPERS["ssprk3"], 0.05)
+    evolve(state, mean_field_equation(mesh, Velocity(Attention(mesh, 4.0)), noise), STEPPERS["ssprk3"], 0.05)
     length = np.linalg.norm((state.values * mesh.volumes) @ mesh.centers)
     # The point is shared by three cells to begin with, some h²/4 of its center of mass.
     assert np.exp(-2 * noise * 0.05) - mesh.width**2 / 2 < length < 1, f"length {length:.5f}"
@@ -130,7 +130,7 @@ def test_noise_and_attraction_settle_on_von_mises_fisher(mesh, noise, axis, unti
     """β = 0: the stationary density is e^{R⟨x,e⟩/κ}, R = I_{d/2}(R/κ)/I_{d/2−1}(R/κ), from either side."""
     density = initial_von_mises_fisher(mesh, [axis], [start], [1.0])
     state = State(0.0, density)
-    evolve(state, mean_field_equation(mesh, Attention(mesh, 0.0), noise), STEPPERS["ssprk3"], until)
+    evolve(state, mean_field_equation(mesh, Velocity(Attention(mesh, 0.0)), noise), STEPPERS["ssprk3"], until)
     mean = (state.values * mesh.volumes) @ mesh.centers
     expected = exact.stationary_resultant(mesh.dimension + 1, noise)
     error = abs(np.linalg.norm(mean) / expected - 1)

@@ -6,7 +6,7 @@ import pytest
 
 from meanfield.attention import Attention
 from meanfield.clusters import find_clusters
-from meanfield.equation import mean_field_equation
+from meanfield.equation import Velocity, mean_field_equation
 from meanfield.initial import initial_harmonic, initial_moebius, initial_perturbed, initial_points
 from meanfield.stability import fastest_degree
 from solvers.evolution import STEPPERS, Every, Observer, State, evolve
@@ -15,8 +15,8 @@ from solvers.mesh import circle, sphere
 
 def run(mesh, density, beta, until, normalization="softmax", noise=0.0, **more):
     state = State(0.0, density)
-    attention = Attention(mesh, beta, normalization)
-    return evolve(state, mean_field_equation(mesh, attention, noise), STEPPERS["ssprk3"], until, **more)
+    law = Velocity(Attention(mesh, beta, normalization))
+    return evolve(state, mean_field_equation(mesh, law, noise), STEPPERS["ssprk3"], until, **more)
 
 
 # --- exact flow -----------------------------------------------------------------------------------------
@@ -92,11 +92,11 @@ def test_energy_grows_by_the_square_of_the_velocity(build, sizes):
         axis = [0.6, -0.8] if mesh.dimension == 1 else [0.36, -0.48, 0.8]
         density = initial_moebius(mesh, axis, 0.5)
         attention = Attention(mesh, 2.0, "unnormalized")
-        equation = mean_field_equation(mesh, attention)
+        equation = mean_field_equation(mesh, Velocity(attention))
         equation.prepare(0.0, density)
         rate = np.zeros(mesh.cells)
         equation.terms[0].rate(0.0, rate)
-        normalizer, velocity = attention.normalizer_and_velocity(density)
+        normalizer, velocity = attention.normalizer_and_output(density)
         gained = np.exp(2.0) * (normalizer * mesh.volumes) @ rate / 2.0  # dE = (1/β) ∫ Z dρ
         speed = (velocity**2).sum(axis=1) @ (density * mesh.volumes)
         errors.append(abs(gained / speed - 1))

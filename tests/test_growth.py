@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meanfield.attention import Attention
-from meanfield.equation import mean_field_equation
+from meanfield.equation import Velocity, mean_field_equation
 from meanfield.initial import initial_harmonic, initial_uniform
 from solvers.evolution import STEPPERS, State, evolve
 from solvers.mesh import circle, sphere
@@ -31,7 +31,7 @@ def growth_error(mesh, degree, order, normalization, noise, steps_of_growth=0.5)
     test = (density - 1 / mesh.volume) * mesh.volumes
     before, until = test @ (density - 1 / mesh.volume), steps_of_growth / attraction
     state = State(0.0, density.copy())
-    evolve(state, mean_field_equation(mesh, attention(mesh, normalization), noise), STEPPERS["ssprk3"], until)
+    evolve(state, mean_field_equation(mesh, Velocity(attention(mesh, normalization)), noise), STEPPERS["ssprk3"], until)
     found = np.log(test @ (state.values - 1 / mesh.volume) / before) / until
     return found - rate, rate, attraction
 
@@ -77,7 +77,7 @@ def test_order_of_growth(build, sizes, reach, noise):
 def test_a_uniform_density_stays(mesh, normalization, rescaled, until):
     """β = 9 to the last bit: an error ε of the velocity would grow to ε e⁷, unnormalized without bound."""
     state = State(0.0, initial_uniform(mesh))
-    law = Attention(mesh, 9.0, normalization, rescaled=rescaled)
+    law = Velocity(Attention(mesh, 9.0, normalization, rescaled=rescaled))
     evolve(state, mean_field_equation(mesh, law), STEPPERS["ssprk3"], until)
     assert np.array_equal(state.values, initial_uniform(mesh))
 
@@ -85,5 +85,5 @@ def test_a_uniform_density_stays(mesh, normalization, rescaled, until):
 def test_a_uniform_density_stays_with_noise():
     mesh = mesh_sphere(24)
     state = State(0.0, initial_uniform(mesh))
-    evolve(state, mean_field_equation(mesh, Attention(mesh, 9.0), 0.05), STEPPERS["ssprk3"], 10.0)
+    evolve(state, mean_field_equation(mesh, Velocity(Attention(mesh, 9.0)), 0.05), STEPPERS["ssprk3"], 10.0)
     assert np.array_equal(state.values, initial_uniform(mesh))

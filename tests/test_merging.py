@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from meanfield.attention import Attention
-from meanfield.equation import mean_field_equation
+from meanfield.equation import Velocity, mean_field_equation
 from meanfield.initial import initial_points
 from solvers.evolution import STEPPERS, Equation, Every, Observer, State, evolve, limit_positivity
 from solvers.mesh import circle, sphere
@@ -40,10 +40,10 @@ def pair_on_sphere(kind):
 def merging_time(mesh, points, masses=(0.5, 0.5), normalization="softmax", resolved=None):
     """Time until the clusters' centers of mass have the cosine ½, over the exact one; infinite if not by 1.3."""
     expected = exact.pair_time(BETA, masses, normalization)
-    attention = Attention(mesh, BETA, normalization)
-    equation = mean_field_equation(mesh, attention)
+    velocity = Velocity(Attention(mesh, BETA, normalization))
+    equation = mean_field_equation(mesh, velocity)
     if resolved is not None:
-        equation = Equation([Advection(mesh, attention.velocity, resolved)], limit=limit_positivity)
+        equation = Equation([Advection(mesh, velocity, resolved)], limit=limit_positivity)
     history, centers = [], np.array(points, dtype=float)
 
     def look(state):

@@ -7,7 +7,7 @@ from scipy.special import sph_harm_y
 
 from meanfield.attention import Attention
 from meanfield.clusters import Clusters, find_clusters
-from meanfield.equation import mean_field_equation
+from meanfield.equation import Velocity, mean_field_equation
 from solvers.evolution import STEPPERS, State, evolve
 from solvers.mesh import sphere
 
@@ -32,7 +32,7 @@ def clusters_at(times: tuple[float, ...], rotation: np.ndarray, rings: int) -> l
     mesh = sphere(rings)
     density = np.exp(0.3 * random_field(mesh.centers @ rotation, seed=SEED))
     state = State(0.0, density / (density @ mesh.volumes))
-    equation = mean_field_equation(mesh, Attention(mesh, 6.0))
+    equation = mean_field_equation(mesh, Velocity(Attention(mesh, 6.0)))
     found = []
     for time in times:
         evolve(state, equation, STEPPERS["ssprk3"], time)

@@ -1,6 +1,13 @@
 """CPU kernels, compiled by Numba on first use and cached on disk; the place where a device's kernels are named."""
 
-from solvers.backends.cpu.cells import advance, average_neighbors, persistent_basins, scale_softmax
+from solvers.backends.cpu.cells import (
+    advance,
+    apply_matrix,
+    average_neighbors,
+    persistent_basins,
+    project_to_tangent,
+    scale_softmax,
+)
 from solvers.backends.cpu.diffusion import (
     diffuse_on_curve,
     diffuse_on_surface,
@@ -9,6 +16,15 @@ from solvers.backends.cpu.diffusion import (
     send_diffusion_on_surface,
 )
 from solvers.backends.cpu.launching import WORKERS, launch
+from solvers.backends.cpu.locating import locate_on_sphere
+from solvers.backends.cpu.pairwise import PAIR_BYTES, PAIR_ROWS, PAIR_SOURCES, exponential_sums
+from solvers.backends.cpu.push_forward import (
+    fill_corners,
+    look_at_density,
+    look_at_images,
+    remap_on_curve,
+    remap_on_sphere,
+)
 from solvers.backends.cpu.rings import (
     fold_rings,
     gradient_to_vectors,
@@ -21,22 +37,34 @@ from solvers.backends.cpu.transport_curve import look_on_curve, send_on_curve
 from solvers.backends.cpu.transport_surface import look_on_surface, send_on_surface
 
 __all__ = [
+    "PAIR_BYTES",
+    "PAIR_ROWS",
+    "PAIR_SOURCES",
     "WORKERS",
     "advance",
+    "apply_matrix",
     "average_neighbors",
     "diffuse_on_curve",
     "diffuse_on_surface",
+    "exponential_sums",
+    "fill_corners",
     "fold_rings",
     "gradient_to_vectors",
     "launch",
     "legendre_analysis",
     "legendre_synthesis",
     "limit_sent",
+    "locate_on_sphere",
+    "look_at_density",
+    "look_at_images",
     "look_on_curve",
     "look_on_surface",
     "outflows",
     "persistent_basins",
+    "project_to_tangent",
     "receive",
+    "remap_on_curve",
+    "remap_on_sphere",
     "scale_softmax",
     "send_diffusion_on_curve",
     "send_diffusion_on_surface",

@@ -1,4 +1,4 @@
-"""Kernels that go over all cells: Runge–Kutta stages, softmax, averages, basins of peaks."""
+"""Kernels that go over all cells: Runge–Kutta stages, softmax, vectors, averages, basins of peaks."""
 
 import numpy as np
 
@@ -30,6 +30,34 @@ def scale_softmax(worker, workers, normalizer, numerator):
         if bound > 0.0:
             for c in range(d):
                 numerator[i, c] /= bound
+
+
+@kernel
+def apply_matrix(worker, workers, matrix, vectors):
+    """vectors[i] = matrix vectors[i] in place, for vectors (n, d)."""
+    first, last = share(worker, workers, len(vectors))
+    d = vectors.shape[1]
+    image = np.empty(d)
+    for i in range(first, last):
+        for a in range(d):
+            image[a] = 0.0
+            for b in range(d):
+                image[a] += matrix[a, b] * vectors[i, b]
+        for a in range(d):
+            vectors[i, a] = image[a]
+
+
+@kernel
+def project_to_tangent(worker, workers, points, vectors):
+    """vectors[i] −= ⟨x_i, vectors[i]⟩ x_i in place, for unit vectors x (n, d)."""
+    first, last = share(worker, workers, len(vectors))
+    d = vectors.shape[1]
+    for i in range(first, last):
+        along = 0.0
+        for c in range(d):
+            along += points[i, c] * vectors[i, c]
+        for c in range(d):
+            vectors[i, c] -= along * points[i, c]
 
 
 @kernel

@@ -1,0 +1,43 @@
+"""Diagnostics of a run, whatever the manifold: a table of small functions of what a state is looked at as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from solvers.mesh import Floats
+from solvers.output import Column
+
+Table = dict[str, tuple[Callable[[Any], float | Floats], str, str]]
+
+
+class Diagnostics:
+    """The chosen diagnostics of a run: their columns in its file, and their values of a state.
+
+    names     from the table
+    table     of each name: the function, the names of its dimensions, and what it is in words
+    lengths   of each dimension
+    look      (time, values of the state) → what the functions take
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        table: Table,
+        lengths: Mapping[str, int],
+        look: Callable[[float, Floats], Any],
+    ) -> None:
+        self.names, self.table, self.lengths, self.look = tuple(names), table, lengths, look
+
+    @property
+    def columns(self) -> list[Column]:
+        result = []
+        for name in self.names:
+            _, dimensions, long_name = self.table[name]
+            dims = tuple((dimension, self.lengths[dimension]) for dimension in dimensions.split())
+            result.append(Column(name, dims, "1", long_name))
+        return result
+
+    def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
+        sample = self.look(time, values)
+        return {name: self.table[name][0](sample) for name in self.names}

@@ -1,0 +1,182 @@
+"""Heads of attention: their matrices, and the sums ∫ k ρ, ∫ y k ρ of their kernels by whatever transform fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from solvers.backends import kernels_for
+from solvers.bilinear import Bilinear
+from solvers.mesh import Floats, Mesh
+from solvers.zonal import (
+    exponential_degree,
+    exponential_gradient_multipliers,
+    exponential_multipliers,
+    gradient_multipliers,
+    kernel_multipliers,
+    radial_multipliers,
+    zonal_operator,
+)
+
+Factor = float | Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """Q, K and V of one head, each a (d, d) matrix or the number that multiplies the identity, and its weight."""
+
+    query: Factor = 1.0
+    key: Factor = 1.0
+    value: Factor = 1.0
+    weight: float = 1.0
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether all of Q, K and V are multiples of the identity."""
+        return all(multiple(matrix) is not None for matrix in (self.query, self.key, self.value))
+
+    @property
+    def value_norm(self) -> float:
+        """‖V‖, or v with its sign where V = vI."""
+        scale = multiple(self.value)
+        return float(np.linalg.norm(self.value, 2)) if scale is None else scale
+
+    def values(self, output: Floats, factor: Factor) -> Floats:
+        """factor · V output for vectors (n, d), in place; the factor is (n,) or a number."""
+        scale = multiple(self.value)
+        if scale is None:
+            kernels = kernels_for(output)
+            kernels.launch(kernels.apply_matrix, len(output), np.asarray(self.value, dtype=float), output)
+        else:
+            factor = factor * scale
+        if np.ndim(factor) or factor != 1.0:
+            output *= np.asarray(factor)[:, None] if np.ndim(factor) else factor
+        return output
+
+
+class HeadSums(Protocol):
+    """Sums of one head's kernel over a density.
+
+    log_bound   logarithm of the largest value of the kernel, |β|‖QᵀK‖ for e^{β⟨Qx,Ky⟩}
+    uniform     ∫ k dy / |S| · e^{−log_bound} where it is the same for all x, else of a zonal kernel as steep
+    gradient    (degrees) multipliers of G, ∇G(⟨x,y⟩) = k Pₓ y, times e^{−log_bound}
+    """
+
+    log_bound: float
+    uniform: float
+    gradient: Floats
+
+    def apply(self, density: Floats) -> tuple[Floats | float, Floats, Floats]:
+        """log_scale, Z e^{−log_scale} (cells,) and ∫ y k ρ dy e^{−log_scale} (cells, d) of a density (cells)."""
+        ...
+
+
+class ZonalSums:
+    """k(⟨x,y⟩) by its multipliers, which count ``log_bound`` out; the uniform density's part is added in closed form.
+
+    So uniform stays uniform to the last bit, and a mass that is 1 to rounding counts as 1.
+    """
+
+    def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, full: bool) -> None:
+        self.mesh, self.gradient, self.log_bound = mesh, gradient, log_bound
+        radial = radial_multipliers(mesh.centers.shape[1], kernel) if full else None
+        self._operator = zonal_operator(mesh, kernel, gradient, radial)
+        self._kernel, self._radial = float(kernel[0]), None if radial is None else float(radial[0])
+        self._mean = 1.0 / mesh.volume
+        self.uniform = self._kernel * self._mean
+        self._masses = np.empty(mesh.cells)
+
+    def apply(self, density: Floats) -> tuple[float, Floats, Floats]:
+        mean = float(density @ self.mesh.volumes) * self._mean
+        if abs(mean - self._mean) <= 1e-12 * self._mean:
+            mean = self._mean
+        np.subtract(density, mean, out=self._masses)
+        self._masses *= self.mesh.volumes
+        normalizer, vectors = self._operator.apply(self._masses)
+        normalizer += self._kernel * mean
+        if self._radial is not None:
+            vectors += (self._radial * mean) * self.mesh.centers
+        return self.log_bound, normalizer, vectors
+
+
+class BilinearSums:
+    """k = e^{β⟨Qx,Ky⟩}, or e^{−β|Qx−Ky|²/2}, for any matrices."""
+
+    def __init__(self, mesh: Mesh, beta: float, query: Floats, key: Floats, gaussian: bool) -> None:
+        d = mesh.centers.shape[1]
+        matrix = beta * query.T @ key
+        size = float(np.linalg.norm(matrix, 2))
+        degrees = exponential_degree(d, size) + 1
+        self.mesh, self.gradient = mesh, exponential_gradient_multipliers(d, size, degrees)
+        self.uniform = float(exponential_multipliers(d, size, 1)[0]) / mesh.volume
+        self._operator = Bilinear(mesh, matrix)
+        self._there = _fall(mesh, beta, key) if gaussian else None
+        self._here: Floats | float = _fall(mesh, beta, query) if gaussian else 0.0
+        self.log_bound = 0.0 if gaussian else size
+
+    def apply(self, density: Floats) -> tuple[Floats, Floats, Floats]:
+        masses = density * self.mesh.volumes
+        if self._there is None:
+            return self._operator.apply(masses)
+        highest = float(self._there.max())
+        log_scale, normalizer, vectors = self._operator.apply(masses * np.exp(self._there - highest))
+        return log_scale + highest + self._here, normalizer, vectors
+
+
+def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | None, full: bool) -> HeadSums:
+    """The sums of a head for a kernel "exponential", "gaussian" or "windowed".
+
+    Raises ValueError for another kernel, and for a windowed one with query or key that is no multiple of the identity.
+    """
+    if kernel not in ("exponential", "gaussian", "windowed"):
+        raise ValueError(f"kernel = {kernel!r}: expected 'exponential', 'gaussian' or 'windowed'")
+    d = mesh.centers.shape[1]
+    query, key = multiple(head.query), multiple(head.key)
+    if query is None or key is None:
+        if kernel == "windowed":
+            raise ValueError("kernel = 'windowed': expected query and key that are multiples of the identity")
+        return BilinearSums(mesh, beta, matrix_of(head.query, d), matrix_of(head.key, d), kernel == "gaussian")
+    steepness = beta * query * key
+    if kernel == "windowed":
+        assert window is not None
+        multipliers = _windowed(d, steepness, window, _most_degrees(mesh))
+        return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), abs(steepness), full)
+    degrees = exponential_degree(d, steepness) + 1
+    multipliers = exponential_multipliers(d, steepness, degrees)
+    gradient = exponential_gradient_multipliers(d, steepness, degrees)
+    fall = beta * (query**2 + key**2) / 2 if kernel == "gaussian" else 0.0
+    return ZonalSums(mesh, multipliers, gradient, abs(steepness) - fall, full)
+
+
+def _windowed(dimension: int, beta: float, window: float, degrees: int) -> Floats:
+    """Multipliers of e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4: smooth, half of it at z = cos w."""
+    from scipy.special import erfc
+
+    edge = np.cos(window)
+    width = (1 - edge) / 4
+    return kernel_multipliers(dimension, lambda z: np.exp(beta * z - abs(beta)) * erfc((edge - z) / width) / 2, degrees)
+
+
+def _most_degrees(mesh: Mesh) -> int:
+    return len(mesh.ring_cells) if mesh.dimension == 2 else mesh.cells // 2
+
+
+def _fall(mesh: Mesh, beta: float, matrix: Floats) -> Floats:
+    """−β|Mx|²/2 at each cell."""
+    return np.asarray(-beta / 2 * ((mesh.centers @ matrix.T) ** 2).sum(axis=1))
+
+
+def multiple(matrix: Factor) -> float | None:
+    """The number that multiplies the identity, None where a matrix is no multiple of it."""
+    if np.ndim(matrix) == 0:
+        return float(matrix)
+    square = np.asarray(matrix)
+    scale = float(square[0, 0])
+    return scale if np.array_equal(square, scale * np.eye(len(square))) else None
+
+
+def matrix_of(factor: Factor, dimension: int) -> Floats:
+    """(d, d) matrix of a factor."""
+    return np.asarray(factor, dtype=float) * (np.eye(dimension) if np.ndim(factor) == 0 else 1.0)

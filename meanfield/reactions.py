@@ -1,0 +1,62 @@
+"""Local reactions R[ρ]: tokens that multiply or vanish where they are.
+
+    linear       R = rate ρ                              mass grows as e^{rate t}
+    logistic     R = rate ρ (1 − ρ/(capacity ρ̄))         every place tends to capacity times the uniform density
+    replicator   R = rate ρ (f(x) − ∫fρ/∫ρ)              the mass is kept; tokens fitter than the mean multiply
+
+These are the textbook forms; the sources leave the reaction open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from solvers.mesh import Floats, Mesh
+
+Growth = Callable[[Floats], Floats | float]
+
+
+class Reaction:
+    """R[ρ] = ρ g[ρ], an explicit term; ``growth`` gives g (cells,) or a number of a density (cells)."""
+
+    def __init__(self, growth: Growth, keeps_mass: bool = False) -> None:
+        self.growth, self.keeps_mass = growth, keeps_mass
+        self._rate: Floats = np.zeros(0)
+
+    def prepare(self, time: float, values: Floats) -> float:
+        growth = self.growth(values)
+        self._rate = growth * values
+        fastest = float(np.max(np.abs(growth)))
+        return 1.0 / fastest if fastest > 0 else np.inf
+
+    def rate(self, dt: float, rate: Floats) -> None:
+        rate += self._rate
+
+
+def reaction_linear(rate: float) -> Reaction:
+    """R = rate ρ."""
+    return Reaction(lambda density: rate)
+
+
+def reaction_logistic(mesh: Mesh, rate: float, capacity: float = 1.0) -> Reaction:
+    """R = rate ρ (1 − ρ/(capacity ρ̄)), ρ̄ = 1/|S|."""
+    most = capacity / mesh.volume
+    return Reaction(lambda density: rate * (1.0 - density / most))
+
+
+def reaction_replicator(mesh: Mesh, rate: float, fitness: Floats) -> Reaction:
+    """R = rate ρ (f − ∫fρ/∫ρ) for a fitness f (cells)."""
+
+    def growth(density: Floats) -> Floats:
+        masses = density * mesh.volumes
+        return np.asarray(rate * (fitness - (masses @ fitness) / masses.sum()))
+
+    return Reaction(growth, keeps_mass=True)
+
+
+def fitness_quadratic(mesh: Mesh, vector: Floats, matrix: Floats) -> Floats:
+    """f(x) = ⟨a,x⟩ + ½⟨x,Mx⟩ at cell centers, (cells,), for a = ``vector`` (d,) and M = ``matrix`` (d, d)."""
+    x = mesh.centers
+    return np.asarray(x @ vector + 0.5 * np.einsum("ni,ij,nj->n", x, matrix, x))

@@ -1,0 +1,187 @@
+"""Attention with matrices, heads, other kernels and other normalizations, against dense sums."""
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from meanfield.attention import Attention
+from meanfield.equation import Velocity, mean_field_equation
+from meanfield.heads import Head
+from meanfield.initial import initial_moebius, initial_perturbed, initial_points, initial_uniform
+from meanfield.matrices import ENSEMBLES, random_matrix
+from solvers.evolution import STEPPERS, State, evolve
+from solvers.mesh import circle, sphere
+
+SPHERE, CIRCLE = sphere(32), circle(300)
+MESHES = pytest.mark.parametrize("mesh", [SPHERE, CIRCLE], ids=["sphere", "circle"])
+
+
+def three_heads(d, norm):
+    """Heads with no symmetry whose QᵀK have spectral norm ``norm``; that of the second is singular."""
+    random = np.random.default_rng(7)
+    heads = []
+    for k, weight in enumerate((0.5, 1.0, -0.25)):
+        query, key, value = random.standard_normal((3, d, d))
+        if k == 1:
+            key[:, 0] = 0.0
+        heads.append(Head(query * (norm / np.linalg.norm(query.T @ key, 2)), key, value, weight))
+    return heads
+
+
+def dense_output(mesh, beta, heads, masses, kernel, normalization="softmax"):
+    """A by sums over all pairs; ``kernel`` (Qx (n, d), Ky (m, d)) → logarithms (n, m)."""
+    x, held = mesh.centers, masses > 0
+    total = np.zeros_like(x)
+    for head in heads:
+        log = kernel(x @ np.asarray(head.query).T, x[held] @ np.asarray(head.key).T)
+        highest = log.max(axis=1, keepdims=True) if normalization == "softmax" else 0.0
+        weights = np.exp(log - highest) * masses[held]
+        mean = weights @ x[held]
+        if normalization == "softmax":
+            mean /= weights.sum(axis=1)[:, None]
+        total += head.weight * mean @ np.asarray(head.value).T
+    return total
+
+
+@MESHES
+@pytest.mark.parametrize("norm", [20.0, 200.0])
+@pytest.mark.parametrize("points", [False, True], ids=["smooth", "points"])
+def test_three_heads_of_any_matrices(mesh, norm, points):
+    d = mesh.centers.shape[1]
+    density = initial_points(mesh, np.eye(d) + 0.3) if points else initial_perturbed(mesh, 0.5, 6, seed=2)
+    heads, masses = three_heads(d, norm), density * mesh.volumes
+    output = Attention(mesh, 1.0, heads=heads).output(density)
+    expected = dense_output(mesh, 1.0, heads, masses, lambda q, k: q @ k.T)
+    assert masses @ np.linalg.norm(output - expected, axis=1) <= 1e-10
+
+
+@MESHES
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+def test_gaussian_kernel(mesh, normalization):
+    d, beta = mesh.centers.shape[1], 3.0
+    density = initial_perturbed(mesh, 0.5, 6, seed=2)
+    masses = density * mesh.volumes
+
+    def kernel(q, k):
+        return -beta / 2 * ((q[:, None] - k[None]) ** 2).sum(axis=2)
+
+    heads = three_heads(d, 4.0)
+    output = Attention(mesh, beta, normalization, heads=heads, kernel="gaussian").output(density)
+    expected = dense_output(mesh, beta, heads, masses, kernel, normalization)
+    assert masses @ np.linalg.norm(output - expected, axis=1) <= 1e-10
+    heads = [Head(1.5, 0.5, -1.0)]  # |Qx| and |Ky| are constant: the exponential kernel but for a factor
+    output = Attention(mesh, beta, normalization, heads=heads, kernel="gaussian", full=True).output(density)
+    expected = Attention(mesh, beta, normalization, heads=heads, full=True).output(density)
+    factor = np.exp(-beta * (1.5**2 + 0.5**2) / 2) if normalization == "unnormalized" else 1.0
+    np.testing.assert_allclose(output, factor * expected, atol=1e-13 * factor)
+
+
+@MESHES
+def test_windowed_kernel_leaves_out_what_is_far(mesh):
+    d, window = mesh.centers.shape[1], 0.8
+    first, second = np.eye(d)[0], np.eye(d)[1]
+    near = np.cos(0.3) * first + np.sin(0.3) * second
+    density = initial_points(mesh, [first, near, -first])
+    attention = Attention(mesh, 4.0, kernel="windowed", window=window, full=True)
+    output = attention.output(density)
+    masses = density * mesh.volumes
+    here = int(np.argmax(mesh.centers @ -first))
+    np.testing.assert_allclose(output[here] / np.linalg.norm(output[here]), -first, atol=0.1)  # hears itself alone
+    edge = np.cos(window)
+    from scipy.special import erfc
+
+    z = np.clip(mesh.centers @ mesh.centers[masses > 0].T, -1, 1)
+    weights = np.exp(4 * z) * erfc((edge - z) / ((1 - edge) / 4)) / 2 * masses[masses > 0]
+    expected = weights @ mesh.centers[masses > 0] / weights.sum(axis=1)[:, None]
+    # The uniform density's part is exact in one and the midpoint rule in the other.
+    off = masses @ np.linalg.norm(output - expected, axis=1)
+    assert off <= {"circle": 1e-10, "sphere": 1e-3}[mesh.manifold]
+
+
+@pytest.mark.parametrize("mesh", [sphere(16), circle(120)], ids=["sphere", "circle"])
+def test_doubly_stochastic_attention(mesh):
+    beta = 4.0
+    density = initial_perturbed(mesh, 0.8, 4, seed=1)
+    masses = density * mesh.volumes
+    kernel = np.exp(beta * (mesh.centers @ mesh.centers.T - 1))
+    scaling = np.ones(mesh.cells)
+    for _ in range(200):
+        scaling = np.sqrt(scaling / (kernel @ (scaling * masses)))
+    plan = scaling[:, None] * kernel * scaling
+    np.testing.assert_allclose(plan @ masses, 1.0, rtol=1e-12)
+    output = Attention(mesh, beta, "sinkhorn", full=True).output(density)
+    off = masses @ np.linalg.norm(output - plan @ (masses[:, None] * mesh.centers), axis=1)
+    assert off <= {"circle": 1e-12, "sphere": 1e-3}[mesh.manifold]  # as above
+    assert np.abs(Velocity(Attention(mesh, 9.0, "sinkhorn"))(0.0, initial_uniform(mesh))).max() <= 1e-16
+
+
+def test_unnormalized_heads_keep_their_size():
+    density = initial_perturbed(SPHERE, 0.5, 6, seed=2)
+    heads = three_heads(3, 6.0)
+    output = Attention(SPHERE, 1.0, "unnormalized", heads=heads).output(density)
+    expected = dense_output(SPHERE, 1.0, heads, density * SPHERE.volumes, lambda q, k: q @ k.T, "unnormalized")
+    np.testing.assert_allclose(output, expected, atol=1e-11 * np.abs(expected).max())
+
+
+def test_a_matrix_that_is_a_multiple_of_the_identity_is_one():
+    density = initial_perturbed(SPHERE, 0.5, 6, seed=2)
+    by_numbers = Attention(SPHERE, 2.0, heads=[Head(2.0, 1.5, -1.0)]).output(density)
+    by_matrices = Attention(SPHERE, 2.0, heads=[Head(2 * np.eye(3), 1.5 * np.eye(3), -np.eye(3))]).output(density)
+    assert np.array_equal(by_numbers, by_matrices)
+
+
+@pytest.mark.parametrize("ensemble", ENSEMBLES)
+def test_random_matrices(ensemble):
+    d = 200
+    matrix = random_matrix(ensemble, d, seed=3)
+    assert np.array_equal(matrix, random_matrix(ensemble, d, seed=3))
+    assert not np.array_equal(matrix, random_matrix(ensemble, d, seed=4))
+    norm = np.linalg.norm(matrix, 2)
+    limit = {"orthogonal": 1.0, "positive": 4.0, "negative": 4.0}.get(ensemble, 2.0)  # as d → ∞
+    assert norm == pytest.approx(limit, rel=1e-12 if ensemble == "orthogonal" else 0.1)
+    if ensemble in ("goe", "wigner", "positive", "negative"):
+        assert np.array_equal(matrix, matrix.T)
+    if ensemble in ("positive", "negative"):
+        sign = 1 if ensemble == "positive" else -1
+        assert (sign * np.linalg.eigvalsh(matrix)).min() >= -1e-12
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]],
+        [[1.0, 0.5, 0.0], [0.0, -0.5, 0.3], [0.2, 0.0, 0.4]],
+    ],
+    ids=["skew", "any"],
+)
+def test_one_dirac_follows_the_exponential_of_v(value):
+    """x(t) = e^{tV}x₀/|e^{tV}x₀|, within 1 % of the path."""
+    mesh, value, start, end = sphere(128), np.array(value), np.array([0.6, 0.0, 0.8]), 1.0
+    velocity = Velocity(Attention(mesh, 2.0, heads=[Head(value=value)]))
+    state = State(0.0, initial_points(mesh, [start]))
+    evolve(state, mean_field_equation(mesh, velocity), STEPPERS["ssprk3"], end)
+    found = (state.values * mesh.volumes) @ mesh.centers
+    path = [expm(t * value) @ start for t in np.linspace(0, end, 200)]
+    path = np.array([x / np.linalg.norm(x) for x in path])
+    length = np.linalg.norm(np.diff(path, axis=0), axis=1).sum()
+    assert np.linalg.norm(found / np.linalg.norm(found) - path[-1]) <= 0.01 * length
+
+
+@pytest.mark.parametrize("build", [(circle, 64), (sphere, 24)], ids=["circle", "sphere"])
+def test_skew_v_turns_a_smooth_density_to_second_order(build):
+    """With β = 0 and V skew, P_x V m is a rotation only of what is rotated with it: |m| is constant, m turns."""
+    make, coarse = build
+    errors = []
+    for cells in (coarse, 2 * coarse):
+        mesh = make(cells)
+        d = mesh.centers.shape[1]
+        value = np.zeros((d, d))
+        value[1, 0], value[0, 1] = 1.0, -1.0
+        # F(x) = Ωx is the rigid rotation itself, whatever the density
+        rotation = Velocity(Attention(mesh, 0.0, heads=[Head(value=0.0)]), feed_forward=lambda x, v=value: x @ v.T)
+        axis = np.eye(d)[0] + 0.5 * np.eye(d)[-1]
+        state = State(0.0, initial_moebius(mesh, axis, 0.5))
+        evolve(state, mean_field_equation(mesh, rotation), STEPPERS["ssprk3"], 1.0)
+        exact = initial_moebius(mesh, expm(value) @ axis, 0.5)
+        errors.append(np.abs(state.values - exact) @ mesh.volumes)
+    assert np.log2(errors[0] / errors[1]) >= 1.8, errors
