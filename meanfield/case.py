@@ -19,14 +19,17 @@ from meanfield.case_sections import (
     Case,
     Component,
     Domain,
+    Gaussian,
     Harmonic,
     Initial,
+    Interval,
     Moebius,
     Output,
     Perturbed,
     Points,
     Stabilizers,
     Time,
+    Tokens,
     Uniform,
     VonMisesFisher,
 )
@@ -37,14 +40,17 @@ __all__ = [
     "CaseError",
     "Component",
     "Domain",
+    "Gaussian",
     "Harmonic",
     "Initial",
+    "Interval",
     "Moebius",
     "Output",
     "Perturbed",
     "Points",
     "Stabilizers",
     "Time",
+    "Tokens",
     "Uniform",
     "VonMisesFisher",
     "load",
@@ -114,12 +120,27 @@ def _toml(text: str, source: str) -> dict[str, Any]:
 
 def _resolve(case: Case) -> Case:
     """The case with the defaults that depend on other keys."""
+    case = _with_times(case)
     output = case.output
     if output.snapshots is output.every is output.times is None:
         output = msgspec.structs.replace(output, snapshots=_SNAPSHOTS)
+    if output.diagnostics is None:
+        output = msgspec.structs.replace(output, diagnostics=case.possible_diagnostics)
     if output.first is None and output.spacing == "log":
         output = msgspec.structs.replace(output, first=_FIRST * case.time.end)
     return msgspec.structs.replace(case, output=output)
+
+
+def _with_times(case: Case) -> Case:
+    """Depth in layers: layers of one step, whose number tells the end."""
+    time = case.time
+    if time.method == "layers":
+        step = 1.0 if time.step is None else time.step
+        layers = time.layers if time.layers is not None else max(round(time.end / step), 1) if time.end else None
+        if layers is None:
+            raise CaseError("time.layers: missing; expected an integer >= 1")
+        time = msgspec.structs.replace(time, step=step, layers=layers, end=layers * step)
+    return msgspec.structs.replace(case, time=time)
 
 
 def _read(name_or_path: str) -> str:

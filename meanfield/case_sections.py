@@ -2,86 +2,97 @@
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
-Positive = Annotated[float, Meta(gt=0)]
-NotNegative = Annotated[float, Meta(ge=0)]
-Count = Annotated[int, Meta(ge=1)]
-Seed = Annotated[int, Meta(ge=0)]
-Vector = tuple[float, ...]
-Matrix = tuple[Vector, ...]
-Diagnostic = Literal["mass", "entropy", "energy", "speed", "centroid", "clusters", "power"]
+from meanfield.case_attention import (
+    Attention,
+    Count,
+    FeedForward,
+    Matrix,
+    NotNegative,
+    Positive,
+    Reaction,
+    Section,
+    Seed,
+    Vector,
+)
 
-
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of a case file; unknown keys are refused."""
+Diagnostic = Literal[
+    "mass", "entropy", "energy", "speed", "centroid", "clusters", "power", "label_centroid", "variance", "radius",
+    "escaped",
+]  # fmt: skip
+_ON_SPHERES: tuple[Diagnostic, ...] = ("mass", "entropy", "energy", "speed", "centroid", "clusters", "power")
+DIAGNOSTICS: dict[str, tuple[Diagnostic, ...]] = {  # what can be measured on a manifold
+    "circle": _ON_SPHERES,
+    "sphere": _ON_SPHERES,
+    "axisymmetric": ("mass", "entropy", "energy", "speed", "centroid"),
+    "line": ("mass", "centroid", "variance", "radius", "escaped"),
+    "free_radius_circle": ("mass", "centroid", "variance", "radius", "escaped", "clusters"),
+    "free_radius_sphere": ("mass", "centroid", "variance", "radius", "escaped", "clusters"),
+}
 
 
 class Domain(Section, frozen=True):
-    """The manifold and its mesh: ``resolution`` cells on the circle, or rings from pole to pole."""
+    """The space of tokens and its mesh.
 
-    manifold: Literal["circle", "sphere"]
-    resolution: Annotated[int, Meta(ge=4)]
-
-    @property
-    def dimension(self) -> int:
-        """The d of the ambient R^d."""
-        return {"circle": 2, "sphere": 3}[self.manifold]
-
-
-class Attention(Section, frozen=True):
-    """The kernel e^{β⟨Qx, Ky⟩}, divided by its mean (softmax) or not, and the values Vy.
-
-    ``rescaled`` (unnormalized only) has the kernel e^{β(⟨x,y⟩ − 1)} instead: the same flow, with clock e^β t.
-    Matrices are d×d, None is the identity; in this release they are multiples of it.
+    ``resolution``: cells of the circle, of the line and of the polar angle; rings of the sphere from pole to pole.
+    ``dimension``: d of S^{d−1}, axisymmetric only. ``labels``: of a causal mask.
+    Free radius: ``radii`` cells from ``innermost`` to ``outermost``, equal within ``core`` and logarithmic beyond.
+    Line: from −``outermost`` to ``outermost``, equal cells within ``core`` and logarithmic ones beyond.
     """
 
-    beta: NotNegative
-    normalization: Literal["softmax", "unnormalized"] = "softmax"
-    rescaled: bool = False
-    query: Matrix | None = None
-    key: Matrix | None = None
-    value: Matrix | None = None
+    manifold: Literal["circle", "sphere", "axisymmetric", "line", "free_radius_circle", "free_radius_sphere"]
+    resolution: Annotated[int, Meta(ge=4)]
+    dimension: Annotated[int, Meta(ge=2, le=4096)] | None = None
+    labels: Count | None = None
+    radii: Annotated[int, Meta(ge=4)] | None = None
+    innermost: Positive | None = None
+    outermost: Positive | None = None
+    core: Positive | None = None
 
     @property
-    def beta_effective(self) -> float:
-        """β times the scales of query and key: the kernel is e^{beta_effective ⟨x,y⟩}. May be negative."""
-        return self.beta * _scale(self.query) * _scale(self.key)
+    def d(self) -> int:
+        """The d of the ambient R^d."""
+        fixed = {"circle": 2, "sphere": 3, "line": 1, "free_radius_circle": 2, "free_radius_sphere": 3}
+        return fixed.get(self.manifold) or self.dimension or 3
 
     @property
-    def value_scale(self) -> float:
-        """The v of V = v I. May be negative."""
-        return _scale(self.value)
-
-    @property
-    def log_kernel_bound(self) -> float:
-        """Logarithm of the largest weight that a token can get: 0 for softmax."""
-        if self.normalization == "softmax":
-            return 0.0
-        beta = self.beta_effective
-        return abs(beta) - beta if self.rescaled else abs(beta)
-
-    @property
-    def speed_bound(self) -> float:
-        """An upper bound of |X|, the speed of any token."""
-        return abs(self.value_scale) * math.exp(self.log_kernel_bound)
+    def has_radius(self) -> bool:
+        """Whether tokens have a radius beside their direction."""
+        return self.manifold.startswith("free_radius")
 
 
 class Stabilizers(Section, frozen=True):
-    """What holds collapse back; ``noise`` is the κ of κ Δρ."""
+    """What holds collapse, drift and blow-up back.
 
+    ``layer_norm`` post, pre, peri, mix (post until ``switch``, then pre), ngpt (with ``alpha``), cod or none; ``scale``
+    is the radius of the sphere that it keeps tokens on (√d for RMS norm, which counts in units of the learnt gain).
+    ``residual`` false: a layer replaces a token instead of moving it (depth in layers only). ``gate``: the γ of −γx,
+    where tokens have a radius. ``noise``: the κ of κ Δρ.
+    """
+
+    layer_norm: Literal["post", "pre", "peri", "mix", "ngpt", "cod", "none"] = "post"
+    alpha: Positive = 1.0
+    switch: NotNegative | None = None
+    scale: Positive = 1.0
+    residual: bool = True
+    gate: NotNegative = 0.0
     noise: NotNegative = 0.0
 
 
-class Uniform(Section, frozen=True, tag_field="kind", tag="uniform"):
+class Start(Section, frozen=True):
+    """``radius`` that all tokens have to begin with, where they have one: 1 unless it is given."""
+
+    radius: Positive | None = None
+
+
+class Uniform(Start, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
     """The uniform density ρ̄."""
 
 
-class Perturbed(Section, frozen=True, tag_field="kind", tag="perturbed"):
+class Perturbed(Start, frozen=True, kw_only=True, tag_field="kind", tag="perturbed"):
     """ρ̄·e^{amplitude·g} normalized, g random of unit variance, equal power in degrees 1 … ``degrees``."""
 
     amplitude: Positive
@@ -89,7 +100,7 @@ class Perturbed(Section, frozen=True, tag_field="kind", tag="perturbed"):
     seed: Seed = 0
 
 
-class Harmonic(Section, frozen=True, tag_field="kind", tag="harmonic"):
+class Harmonic(Start, frozen=True, kw_only=True, tag_field="kind", tag="harmonic"):
     """ρ̄(1 + amplitude·Y), Y the real harmonic of unit mean square; on the circle √2 cos lφ, ``order`` 0."""
 
     degree: Count
@@ -105,42 +116,70 @@ class Component(Section, frozen=True):
     mass: NotNegative = 1.0
 
 
-class VonMisesFisher(Section, frozen=True, tag_field="kind", tag="von_mises_fisher"):
+class VonMisesFisher(Start, frozen=True, kw_only=True, tag_field="kind", tag="von_mises_fisher"):
     """A mixture of von Mises–Fisher bumps; masses are relative."""
 
     components: Annotated[tuple[Component, ...], Meta(min_length=1)]
 
 
-class Moebius(Section, frozen=True, tag_field="kind", tag="moebius"):
+class Moebius(Start, frozen=True, kw_only=True, tag_field="kind", tag="moebius"):
     """The uniform density pushed along ``axis`` by ``parameter``: the exact flow at β = 0."""
 
     axis: Vector
     parameter: float
 
 
-class Points(Section, frozen=True, tag_field="kind", tag="points"):
+class Points(Start, frozen=True, kw_only=True, tag_field="kind", tag="points"):
     """Point masses, deposited with their mass and first moment; masses are relative, None means equal."""
 
     points: Annotated[tuple[Vector, ...], Meta(min_length=1)]
     masses: tuple[NotNegative, ...] | None = None
 
 
-Initial = Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points
+class Tokens(Start, frozen=True, kw_only=True, tag_field="kind", tag="tokens"):
+    """Embeddings (n, d) in a .npy file, or the dataset ``dataset`` of an .h5 file, normalized: equal point masses."""
+
+    file: str
+    dataset: str = "tokens"
+
+
+class Gaussian(Start, frozen=True, kw_only=True, tag_field="kind", tag="gaussian"):
+    """N(mean, variance) in R^d, where tokens have a radius; a number or one for each coordinate, or a matrix."""
+
+    mean: float | Vector = 0.0
+    variance: Positive | Matrix = 1.0
+
+
+class Interval(Start, frozen=True, kw_only=True, tag_field="kind", tag="interval"):
+    """The uniform density on [low, high] of the line."""
+
+    low: float
+    high: float
+
+
+Initial = Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Gaussian | Interval
 
 
 class Time(Section, frozen=True):
-    """Depth, as continuous time from 0 to ``end``. A good ``cfl`` is 0.5; smaller only to study the error."""
+    """Depth, as continuous time from 0 to ``end``, or in layers.
 
-    end: Positive
-    method: Literal["ssprk3", "ssprk2"] = "ssprk3"
+    ``method`` layers: x ← N(αx + step·(A + F)), ``layers`` times, α = 0 without residual; ``end`` is then layers·step.
+    ``step`` is also the time that one set of matrices of attention.file lasts. A good ``cfl`` is 0.5.
+    """
+
+    end: Positive = 0.0  # not given; a parsed case has it
+    method: Literal["ssprk3", "ssprk2", "layers"] = "ssprk3"
     cfl: Annotated[float, Meta(gt=0, le=1)] = 0.5
+    layers: Count | None = None
+    step: Positive | None = None
 
 
 class Output(Section, frozen=True):
     """What is kept. In a parsed case exactly one of ``snapshots``, ``every`` and ``times`` is not None.
 
     ``first`` is the first time after 0 where the spacing is logarithmic (default 1e-4 of the end), else None.
-    ``samples`` counts samples of the diagnostics, ``checkpoint`` is seconds of wall time between checkpoints.
+    ``diagnostics``: by default all that there are on the manifold. ``samples`` counts their samples, ``checkpoint`` is
+    seconds of wall time between checkpoints.
     """
 
     snapshots: Count | None = None
@@ -148,7 +187,7 @@ class Output(Section, frozen=True):
     times: Annotated[tuple[NotNegative, ...], Meta(min_length=1)] | None = None
     spacing: Literal["linear", "log"] = "linear"
     first: Positive | None = None
-    diagnostics: tuple[Diagnostic, ...] = get_args(Diagnostic)
+    diagnostics: tuple[Diagnostic, ...] | None = None
     samples: Count = 400
     checkpoint: Positive = 60.0
 
@@ -159,11 +198,15 @@ class Case(Section, frozen=True):
     domain: Domain
     attention: Attention
     initial: Initial
-    time: Time
+    time: Time = Time()
     title: str = ""
+    feed_forward: FeedForward | None = None
+    reaction: Reaction | None = None
     stabilizers: Stabilizers = Stabilizers()
     output: Output = Output()
 
-
-def _scale(matrix: Matrix | None) -> float:
-    return 1.0 if matrix is None else matrix[0][0]
+    @property
+    def possible_diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What can be measured of this case."""
+        labels: tuple[Diagnostic, ...] = ("label_centroid",) if self.attention.mask == "causal" else ()
+        return DIAGNOSTICS[self.domain.manifold] + labels

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
-from meanfield.case import Case, parse
-from meanfield.diagnostics import Diagnostics
+from meanfield.case import Case
+from meanfield.diagnostics_table import Diagnostics
+from meanfield.problem import Problem
 from meanfield.progress import Progress
 from meanfield.provenance import provenance
-from meanfield.setup import Problem, initial_density, sample_schedule, set_up, snapshot_schedule
+from meanfield.restart import Start, last_start, new_start
+from meanfield.segments import next_case, next_segment, read_segments, with_segment
+from meanfield.setup import sample_schedule, set_up, snapshot_schedule
+from meanfield.stopping import stop_on_signal
 from solvers.checkpoint import Checkpoints
-from solvers.evolution import STEPPERS, NonFinite, Observer, State, evolve
-from solvers.output import RunFile, read
+from solvers.evolution import NonFinite, Observer, State
+from solvers.output import FileError, RunFile, read
 
 DONE, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2
 COMPILING = 1.0  # seconds after which the first evaluation must be compiling its kernels
@@ -30,52 +32,60 @@ def run(case: Case, path: str | Path, *, overwrite: bool = False, quiet: bool = 
     Raises CaseError for an initial density that cannot be, FileError for a file that cannot be written.
     """
     problem = set_up(case)
-    state = State(0.0, initial_density(case, problem.mesh))
-    diagnostics = Diagnostics(case.output.diagnostics, problem.mesh, problem.attention)
+    start = new_start(case, problem)
+    diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     attributes = provenance(case, command)
-    with RunFile.create(path, problem.mesh, diagnostics.columns, attributes, overwrite=overwrite) as file:
-        return _go(case, problem, state, diagnostics, file, case.time.end, quiet, wall_time=0.0)
+    with RunFile.create(
+        path, problem.mesh, diagnostics.columns, attributes, problem.variables, overwrite=overwrite
+    ) as file:
+        return _go(case, problem, start, diagnostics, file, case.time.end, quiet)
 
 
-def resume(path: str | Path, *, until: float | None = None, quiet: bool = False, command: str = "") -> int:
+def resume(
+    path: str | Path,
+    *,
+    until: float | None = None,
+    changes: Sequence[str] = (),
+    quiet: bool = False,
+    command: str = "",
+) -> int:
     """Go on with a file from its last checkpoint, to the end of its case or ``until``; returns the exit status.
 
-    Each time adds a line to the file's attribute ``segments``.
-    Raises FileError for a file that holds no run, or no checkpoint, or is being written.
+    ``changes`` are settings that hold from there on, like "attention.beta=4"; a later resume keeps them. Without a
+    checkpoint the last snapshot serves, or the initial density. Each time adds to the file's attribute ``segments``.
+    Raises FileError for a file that holds no run or is being written, CaseError for settings that cannot change.
     """
-    attributes = read(path).attributes
-    case = parse(str(attributes["case"]))
-    arrays, scalars = Checkpoints(path).read()
-    end = case.time.end if until is None else float(until)
-    time, snapshots, samples = float(scalars["time"]), int(scalars["snapshots"]), int(scalars["samples"])
-    if time >= end:
-        print(f"{path}: has reached time {time:g} already; go on with --until TIME", file=sys.stderr)
-        return DONE
+    before = read(path)
+    segments = read_segments(before.attributes)
+    if not segments:
+        raise FileError(f"{path}: has no case to go on with; it was not written by `meanfield run`")
+    case = next_case(segments, changes)
     problem = set_up(case)
-    state = State(time, arrays["density"], int(scalars["steps"]))
-    diagnostics = Diagnostics(case.output.diagnostics, problem.mesh, problem.attention)
-    segment = f"{datetime.now(UTC).isoformat(timespec='seconds')}: from time {time:.17g} to {end:g}: {command}\n"
-    segments = {"segments": str(attributes.get("segments", "")) + segment}
-    with RunFile.append(path, snapshots=snapshots, samples=samples, attributes=segments) as file:
-        return _go(case, problem, state, diagnostics, file, end, quiet, float(scalars["wall_time"]))
+    start = last_start(before, case, problem)
+    segment = next_segment(segments, case, changes, start.state.time, until, command)
+    if segment.from_time >= segment.until:
+        if before.attributes["stop_reason"] == "running":  # killed when all but this had been written
+            RunFile.append(path, snapshots=start.snapshots, samples=start.samples).close(wall_time=start.wall_time)
+        print(f"{path}: has reached time {segment.from_time:g} already; go on with --until TIME", file=sys.stderr)
+        return DONE
+    degrees = before.diagnostics["power"].shape[1] - 1 if "power" in before.diagnostics else None
+    diagnostics = problem.diagnostics(case.output.diagnostics or (), degrees)
+    attributes = with_segment(before.attributes, segment)
+    with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
+        if start.note:
+            print(f"{path}: {start.note}", file=sys.stderr)
+        return _go(case, problem, start, diagnostics, file, segment.until, quiet)
 
 
 def _go(
-    case: Case,
-    problem: Problem,
-    state: State,
-    diagnostics: Diagnostics,
-    file: RunFile,
-    end: float,
-    quiet: bool,
-    wall_time: float,
+    case: Case, problem: Problem, start: Start, diagnostics: Diagnostics, file: RunFile, end: float, quiet: bool
 ) -> int:
     """Evolve to ``end`` with snapshots, diagnostics, checkpoints and progress; returns the exit status."""
     began = clock.monotonic()
-    checkpoints, saved = Checkpoints(file.path), began
+    state, checkpoints, saved = start.state, Checkpoints(file.path), began
 
     def elapsed() -> float:
-        return wall_time + clock.monotonic() - began
+        return start.wall_time + clock.monotonic() - began
 
     def save() -> None:
         file.sync()
@@ -84,14 +94,15 @@ def _go(
             {
                 "time": state.time,
                 "steps": state.steps,
-                "snapshots": snapshots.count,
-                "samples": samples.count,
+                "snapshots": file.snapshots,
+                "samples": file.samples,
                 "wall_time": elapsed(),
             },
         )
+        file.update(wall_time=elapsed())
 
     def sample(state: State) -> None:
-        values = diagnostics(state.values)
+        values = diagnostics(state.time, state.values)
         file.write_sample(state.time, values)
         if "clusters" in values:
             progress.clusters = f", {values['clusters']:.0f} clusters"
@@ -104,21 +115,31 @@ def _go(
             saved = clock.monotonic()
         return bool(stop)
 
-    snapshots = Observer(lambda s: file.write_snapshot(s.time, s.values), snapshot_schedule(case), file.snapshots)
-    samples = Observer(sample, sample_schedule(case), file.samples)
-    with Progress(file.path.stem, state.time, end, quiet) as progress, _stop_on_signal() as stop:
-        with _said_if_slow(progress, "compiling the kernels: once, some seconds; later runs start at once"):
-            problem.equation.prepare(state.time, state.values)
-        try:
-            stepper, observers = STEPPERS[case.time.method], (snapshots, samples)
-            evolve(state, problem.equation, stepper, end, observers, case.time.cfl, after_step)
-        except NonFinite as error:
-            message = f"stopped on a non-finite state: {error}"
-            file.close(stop_reason="failed", message=message, wall_time=elapsed())
-            print(f"meanfield: {message}; {file.path} is good up to its last snapshot", file=sys.stderr)
-            return NON_FINITE
-        progress.finish(state)
-        save()
+    def keep(state: State) -> None:
+        file.write_snapshot(state.time, problem.density(state.values))
+
+    observers = (
+        Observer(keep, snapshot_schedule(case), start.snapshots_seen),
+        Observer(sample, sample_schedule(case), start.samples_seen),
+    )
+    try:
+        with Progress(file.path.stem, state.time, end, quiet) as progress, stop_on_signal() as stop:
+            with _said_if_slow(progress, "compiling the kernels: once, some seconds; later runs start at once"):
+                problem.prepare(state)
+            problem.advance(state, end, observers, case.time.cfl, after_step)
+            progress.finish(state)
+            save()
+    except NonFinite as error:
+        message = f"stopped on a non-finite state: {error}"
+        file.close(stop_reason="failed", message=message, wall_time=elapsed())
+        print(f"meanfield: {message}; {file.path} is good up to its last snapshot", file=sys.stderr)
+        return NON_FINITE
+    except FileError as error:
+        raise FileError(f"{error}; when it can be written again: meanfield resume {file.path}") from error
+    except KeyboardInterrupt:
+        file.close(stop_reason="interrupted", message="interrupted at once", wall_time=elapsed())
+        print(f"interrupted at once; go on from the last checkpoint: meanfield resume {file.path}", file=sys.stderr)
+        return INTERRUPTED
     if state.time < end:
         file.close(stop_reason="interrupted", message=f"interrupted at time {state.time:.6g}", wall_time=elapsed())
         print(f"interrupted at t = {state.time:.6g}; go on: meanfield resume {file.path}", file=sys.stderr)
@@ -139,28 +160,3 @@ def _said_if_slow(progress: Progress, text: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-@contextmanager
-def _stop_on_signal() -> Iterator[list[int]]:
-    """A list that Ctrl-C or SIGTERM puts itself in, for the loop to stop after its step; a second one interrupts.
-
-    Signals reach the main thread only; a run in another one is not stopped by them.
-    """
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-
-    def note(number: int, frame: object) -> None:
-        received.append(number)
-        if len(received) > 1:
-            raise KeyboardInterrupt
-        print("stopping after this step; once more to stop at once", file=sys.stderr)
-
-    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -1,46 +1,25 @@
-"""From a case to what it names: mesh, attention, equation, initial density, schedules."""
+"""From a case to a problem that is ready to run, and its schedules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
-from meanfield import initial
-from meanfield.attention import Attention
 from meanfield.case import Case, CaseError
-from meanfield.equation import mean_field_equation
-from solvers.evolution import Equation, Every, Listed, Logarithmic, Schedule
-from solvers.mesh import Floats, Mesh, circle, sphere
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A case made ready to run."""
-
-    mesh: Mesh
-    attention: Attention
-    equation: Equation
+from meanfield.problem import Problem
+from meanfield.setup_axisymmetric import set_up_axisymmetric
+from meanfield.setup_free_radius import set_up_free_radius
+from meanfield.setup_line import set_up_line
+from meanfield.setup_round import set_up_round
+from solvers.evolution import Every, Listed, Logarithmic, Schedule
 
 
 def set_up(case: Case) -> Problem:
-    """Mesh, attention and equation of a case."""
-    mesh = _MESHES[case.domain.manifold](case.domain.resolution)
-    attention = Attention(
-        mesh,
-        case.attention.beta_effective,
-        case.attention.normalization,
-        case.attention.value_scale,
-        case.attention.rescaled,
-    )
-    return Problem(mesh, attention, mean_field_equation(mesh, attention, case.stabilizers.noise))
-
-
-def initial_density(case: Case, mesh: Mesh) -> Floats:
-    """The initial density (cells) of a case. Raises CaseError where it would be negative."""
+    """Everything that a case names. Raises CaseError for what only shows now, such as a file that is not there."""
     try:
-        return _INITIAL[type(case.initial).__name__](mesh, case.initial)
-    except ValueError as error:
+        return _PROBLEMS[case.domain.manifold](case)
+    except (ValueError, OSError) as error:
+        if isinstance(error, CaseError):
+            raise
         raise CaseError(str(error)) from None
 
 
@@ -67,18 +46,11 @@ def _spaced(case: Case, parts: int) -> Schedule:
     return Every(case.time.end, parts)
 
 
-_MESHES: dict[str, Callable[[int], Mesh]] = {"circle": circle, "sphere": sphere}
-
-_INITIAL: dict[str, Callable[[Mesh, Any], Floats]] = {
-    "Uniform": lambda mesh, kind: initial.initial_uniform(mesh),
-    "Perturbed": lambda mesh, kind: initial.initial_perturbed(mesh, kind.amplitude, kind.degrees, kind.seed),
-    "Harmonic": lambda mesh, kind: initial.initial_harmonic(mesh, kind.degree, kind.order, kind.amplitude),
-    "VonMisesFisher": lambda mesh, kind: initial.initial_von_mises_fisher(
-        mesh,
-        [component.center for component in kind.components],
-        [component.concentration for component in kind.components],
-        [component.mass for component in kind.components],
-    ),
-    "Moebius": lambda mesh, kind: initial.initial_moebius(mesh, kind.axis, kind.parameter),
-    "Points": lambda mesh, kind: initial.initial_points(mesh, kind.points, kind.masses),
+_PROBLEMS: dict[str, Callable[[Case], Problem]] = {
+    "circle": set_up_round,
+    "sphere": set_up_round,
+    "axisymmetric": set_up_axisymmetric,
+    "line": set_up_line,
+    "free_radius_circle": set_up_free_radius,
+    "free_radius_sphere": set_up_free_radius,
 }

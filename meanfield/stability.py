@@ -80,7 +80,7 @@ def _most_degrees(beta: float) -> int:
 
 def report(case: Case) -> str:
     """What linear theory says about a case, as text: growth rates, fastest mode, clusters, critical noise."""
-    attention, noise, dimension = case.attention, case.stabilizers.noise, case.domain.dimension
+    attention, noise, dimension = case.attention, case.stabilizers.noise, case.domain.d
     beta, value = attention.beta_effective, attention.value_scale
     l = np.arange(1, _most_degrees(beta))
     rates = growth_rates(dimension, beta, l, attention.normalization, noise, value, attention.rescaled)

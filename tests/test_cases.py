@@ -72,7 +72,7 @@ def growth(case, file, tolerance):
     power, degree = file.diagnostics["power"], case.initial.degree
     amplitude = np.sqrt(power[:, degree])
     rate = np.log(amplitude[-1] / amplitude[0]) / file.sample_times[-1]
-    expected = exact.growth_rate(case.domain.dimension, case.attention.beta, degree)
+    expected = exact.growth_rate(case.domain.d, case.attention.beta, degree)
     assert rate == pytest.approx(expected, rel=tolerance)
     return np.sqrt(power[-1]), amplitude[-1]
 
@@ -133,7 +133,7 @@ def noise_above(case, file):
 
 
 def flow_beta0(case, file, tolerance):
-    dimension, axis = case.domain.dimension, np.array(case.initial.axis)
+    dimension, axis = case.domain.d, np.array(case.initial.axis)
     s = [exact.moebius_parameter(dimension, case.initial.parameter, time) for time in file.sample_times[1:]]
     lengths = np.tanh(np.array(s) / 2) if dimension == 2 else exact.mean_cosine(np.array(s))
     np.testing.assert_allclose(file.diagnostics["centroid"][1:], lengths[:, None] * axis, atol=tolerance)

@@ -1,0 +1,146 @@
+"""The sections of a case that say how tokens move: attention, its heads and matrices, feed-forward, reaction."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+Seed = Annotated[int, Meta(ge=0)]
+Vector = tuple[float, ...]
+Matrix = tuple[Vector, ...]
+Ensemble = Literal["ginibre", "goe", "wigner", "orthogonal", "positive", "negative"]
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a case file; unknown keys are refused."""
+
+
+class RandomMatrix(Section, frozen=True):
+    """``scale`` times a random d×d matrix of an ensemble, the same for the same ``seed``."""
+
+    ensemble: Ensemble
+    seed: Seed = 0
+    scale: float = 1.0
+
+
+class Head(Section, frozen=True):
+    """One head: Q, K and V as d×d matrices or random ones, the identity where left out, and its weight."""
+
+    query: Matrix | RandomMatrix | None = None
+    key: Matrix | RandomMatrix | None = None
+    value: Matrix | RandomMatrix | None = None
+    weight: float = 1.0
+
+
+class Attention(Section, frozen=True):
+    """The kernel e^{β⟨Qx, Ky⟩}, divided by its mean (softmax) or not or from both sides (sinkhorn), and the values Vy.
+
+    ``kernel`` gaussian is e^{−β|Qx−Ky|²/2}, windowed leaves out tokens farther than ``window`` radians, smoothly.
+    ``mask`` causal: tokens attend to those of their label and below. ``rescaled`` (unnormalized only) divides the
+    kernel by its largest value: the same flow by a faster clock. Either query, key and value, or ``heads``, or
+    ``file``: .npz or .h5 with arrays query, key, value (layers, d, d) or (layers, heads, d, d), one set a layer.
+    """
+
+    beta: NotNegative
+    normalization: Literal["softmax", "unnormalized", "sinkhorn"] = "softmax"
+    kernel: Literal["exponential", "gaussian", "windowed"] = "exponential"
+    window: Annotated[float, Meta(gt=0, le=math.pi)] | None = None
+    mask: Literal["none", "causal"] = "none"
+    rescaled: bool = False
+    query: Matrix | RandomMatrix | None = None
+    key: Matrix | RandomMatrix | None = None
+    value: Matrix | RandomMatrix | None = None
+    heads: Annotated[tuple[Head, ...], Meta(min_length=1)] | None = None
+    file: str | None = None
+
+    @property
+    def all_heads(self) -> tuple[Head, ...]:
+        """The heads, one where none are listed."""
+        return (Head(self.query, self.key, self.value),) if self.heads is None else self.heads
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether there is one head, and its matrices are multiples of the identity."""
+        head = self.all_heads[0]
+        return (
+            self.file is None
+            and len(self.all_heads) == 1
+            and head.weight == 1.0
+            and all(scale_of(matrix) is not None for matrix in (head.query, head.key, head.value))
+        )
+
+    @property
+    def beta_effective(self) -> float:
+        """β times the scales of query and key where they are multiples of the identity, else β."""
+        head = self.all_heads[0]
+        query, key = scale_of(head.query), scale_of(head.key)
+        return self.beta if not self.is_scalar or query is None or key is None else self.beta * query * key
+
+    @property
+    def value_scale(self) -> float:
+        """The v of V = v I, 1 where it is not of that form."""
+        scale = scale_of(self.all_heads[0].value) if self.is_scalar else None
+        return 1.0 if scale is None else scale
+
+    @property
+    def log_kernel_bound(self) -> float:
+        """Logarithm of the largest weight of a token: 0 but for unnormalized attention. Of identities where unknown."""
+        return abs(self.beta_effective) if self.normalization == "unnormalized" and not self.rescaled else 0.0
+
+    @property
+    def speed_bound(self) -> float:
+        """An upper bound of |X|, the speed of any token, for multiples of the identity."""
+        return abs(self.value_scale) * math.exp(self.log_kernel_bound)
+
+
+class FeedForward(Section, frozen=True):
+    """F(x) = W σ(Ux + b): ``inner`` U, ``bias`` b and ``outer`` W, or random ones of a ``width`` from a ``seed``."""
+
+    activation: Literal["relu", "gelu", "tanh"] = "relu"
+    inner: Matrix | None = None
+    bias: Vector | None = None
+    outer: Matrix | None = None
+    width: Count | None = None
+    strength: float = 1.0
+    seed: Seed = 0
+
+
+class Linear(Section, frozen=True, tag_field="kind", tag="linear"):
+    """R = rate·ρ."""
+
+    rate: float
+
+
+class Logistic(Section, frozen=True, tag_field="kind", tag="logistic"):
+    """R = rate·ρ(1 − ρ/(capacity·ρ̄))."""
+
+    rate: float
+    capacity: Positive = 1.0
+
+
+class Replicator(Section, frozen=True, tag_field="kind", tag="replicator"):
+    """R = rate·ρ(f − ∫fρ) for the fitness f(x) = ⟨vector, x⟩ + ½⟨x, matrix x⟩."""
+
+    rate: float
+    vector: Vector | None = None
+    matrix: Matrix | None = None
+
+
+Reaction = Linear | Logistic | Replicator
+
+
+def scale_of(matrix: Matrix | RandomMatrix | None) -> float | None:
+    """The number that multiplies the identity; None where a matrix is no multiple of it."""
+    if matrix is None:
+        return 1.0
+    if isinstance(matrix, RandomMatrix) or not matrix or len(matrix[0]) != len(matrix):
+        return None
+    scale, d = matrix[0][0], len(matrix)
+    is_multiple = all(matrix[i][j] == (scale if i == j else 0.0) for i in range(d) for j in range(d))
+    return scale if is_multiple else None

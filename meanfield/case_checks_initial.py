@@ -1,0 +1,134 @@
+"""What an initial density must satisfy, by its kind and the manifold that it is for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from meanfield.case_checks_model import Problem, matrix_problem, tag_of
+from meanfield.case_sections import (
+    Domain,
+    Gaussian,
+    Harmonic,
+    Initial,
+    Interval,
+    Moebius,
+    Perturbed,
+    Points,
+    Tokens,
+    Uniform,
+    Vector,
+    VonMisesFisher,
+)
+
+_MOST_AMPLITUDE = 100.0  # e^{100 g} reaches 10^200 where g is 4.6 standard deviations
+_NORMS = (1e-150, 1e150)  # their squares are doubles too
+
+
+def initial_problems(initial: Initial, domain: Domain) -> Iterator[Problem]:
+    """What is wrong with an initial density on a domain."""
+    manifolds, problems = _INITIAL[type(initial)]
+    kind = tag_of(type(initial))
+    if domain.manifold not in manifolds:
+        here = [tag_of(found) for found, (places, _) in _INITIAL.items() if domain.manifold in places]
+        yield "initial.kind", kind, f"one of {', '.join(here)} on the {domain.manifold}"
+    if initial.radius is not None and (not domain.has_radius or isinstance(initial, Gaussian)):
+        yield "initial.radius", initial.radius, f"no such key on the {domain.manifold} for initial.kind = {kind}"
+    yield from problems(initial, domain)
+
+
+def _uniform(initial: Uniform, domain: Domain) -> Iterator[Problem]:
+    yield from ()
+
+
+def _perturbed(initial: Perturbed, domain: Domain) -> Iterator[Problem]:
+    yield from _degree("initial.degrees", initial.degrees, domain)
+    if initial.amplitude > _MOST_AMPLITUDE:
+        yield "initial.amplitude", initial.amplitude, f"a number > 0 and <= {_MOST_AMPLITUDE:g}"
+
+
+def _harmonic(initial: Harmonic, domain: Domain) -> Iterator[Problem]:
+    yield from _degree("initial.degree", initial.degree, domain)
+    if domain.manifold not in ("sphere", "free_radius_sphere") and initial.order != 0:
+        yield "initial.order", initial.order, f"0 on the {domain.manifold}"
+    if abs(initial.order) > initial.degree:
+        yield "initial.order", initial.order, f"{-initial.degree} to {initial.degree}, the degree"
+
+
+def _degree(key: str, degree: int, domain: Domain) -> Iterator[Problem]:
+    """Degrees that cells can tell apart: a half wave spans more than one cell of the circle, or one ring."""
+    most = (domain.resolution - 1) // 2 if domain.manifold.endswith("circle") else domain.resolution - 1
+    if degree > most:
+        yield key, degree, f"at most {most} with domain.resolution = {domain.resolution}"
+
+
+def _von_mises_fisher(initial: VonMisesFisher, domain: Domain) -> Iterator[Problem]:
+    for index, component in enumerate(initial.components):
+        yield from _vector(f"initial.components[{index}].center", component.center, domain)
+    yield from _masses("initial.components.mass", [component.mass for component in initial.components])
+
+
+def _moebius(initial: Moebius, domain: Domain) -> Iterator[Problem]:
+    yield from _vector("initial.axis", initial.axis, domain)
+
+
+def _points(initial: Points, domain: Domain) -> Iterator[Problem]:
+    for index, point in enumerate(initial.points):
+        yield from _vector(f"initial.points[{index}]", point, domain)
+    if initial.masses is not None:
+        if len(initial.masses) != len(initial.points):
+            yield "initial.masses", initial.masses, f"one number for each of {len(initial.points)} points"
+        yield from _masses("initial.masses", list(initial.masses))
+
+
+def _vector(key: str, vector: Vector, domain: Domain) -> Iterator[Problem]:
+    if len(vector) != _coordinates(domain):
+        yield key, vector, f"a vector of {_coordinates(domain)} numbers, for the {domain.manifold}"
+    if domain.manifold == "axisymmetric" and not -1 <= vector[0] <= 1:
+        yield key, vector, "the cosine of its angle with the axis, from -1 to 1"
+    if domain.manifold not in ("line", "axisymmetric") and not _NORMS[0] <= math.hypot(*vector) <= _NORMS[1]:
+        yield key, vector, f"a vector that is not zero (norm from {_NORMS[0]:g} to {_NORMS[1]:g})"
+
+
+def _masses(key: str, masses: list[float]) -> Iterator[Problem]:
+    if not 0 < sum(masses) < math.inf:
+        yield key, masses, "masses with a positive, finite sum"
+
+
+def _coordinates(domain: Domain) -> int:
+    """Numbers that say where a token is: its vector, on axisymmetric domains its cosine with the axis."""
+    return 1 if domain.manifold == "axisymmetric" else domain.d
+
+
+def _tokens(initial: Tokens, domain: Domain) -> Iterator[Problem]:
+    if not initial.file.endswith((".npy", ".h5", ".hdf5")):
+        yield "initial.file", initial.file, "a file that ends in .npy or .h5"
+
+
+def _gaussian(initial: Gaussian, domain: Domain) -> Iterator[Problem]:
+    if isinstance(initial.mean, tuple):
+        yield from _vector("initial.mean", initial.mean, domain)
+    elif initial.mean != 0 and domain.d > 1:
+        yield "initial.mean", initial.mean, f"0, or a vector of {domain.d} numbers"
+    if isinstance(initial.variance, tuple):
+        yield from matrix_problem("initial.variance", initial.variance, domain.d)
+
+
+def _interval(initial: Interval, domain: Domain) -> Iterator[Problem]:
+    if initial.low >= initial.high:
+        yield "initial.high", initial.high, f"more than initial.low = {initial.low}"
+
+
+_ROUND = ("circle", "sphere", "free_radius_circle", "free_radius_sphere")
+_INITIAL: dict[type, tuple[tuple[str, ...], Callable[[Any, Domain], Iterator[Problem]]]] = {
+    Uniform: ((*_ROUND, "axisymmetric"), _uniform),
+    Perturbed: ((*_ROUND, "axisymmetric"), _perturbed),
+    Harmonic: ((*_ROUND, "axisymmetric"), _harmonic),
+    VonMisesFisher: ((*_ROUND, "axisymmetric"), _von_mises_fisher),
+    Moebius: ((*_ROUND, "axisymmetric"), _moebius),
+    Points: ((*_ROUND, "axisymmetric", "line"), _points),
+    Tokens: (_ROUND, _tokens),
+    Gaussian: (("line", "free_radius_circle", "free_radius_sphere"), _gaussian),
+    Interval: (("line",), _interval),
+}

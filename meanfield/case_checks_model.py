@@ -1,0 +1,185 @@
+"""What the law of motion of a case must satisfy, each part of it and all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from meanfield.case_attention import Attention, FeedForward, Matrix, RandomMatrix, Replicator, scale_of
+from meanfield.case_sections import Case, Domain
+
+Problem = tuple[str, object, str]
+
+_MOST_BETA = 1e5
+_MOST_LOG_KERNEL = 700.0  # e^709 is the largest double
+_ROUND = ("circle", "sphere")
+_LAYER_NORMS = {
+    "circle": ("post", "ngpt", "cod"),
+    "sphere": ("post", "ngpt", "cod"),
+    "axisymmetric": ("post", "ngpt", "cod"),
+    "line": ("none",),
+    "free_radius_circle": ("pre", "peri", "mix", "none"),
+    "free_radius_sphere": ("pre", "peri", "mix", "none"),
+}
+
+
+def model_problems(case: Case) -> Iterator[Problem]:
+    """What is wrong with how tokens are to move."""
+    yield from _attention(case.attention, case.domain, case.stabilizers.scale)
+    yield from _causal(case)
+    if case.feed_forward is not None:
+        yield from _feed_forward(case.feed_forward, case.domain)
+    yield from _reaction(case)
+    yield from _stabilizers(case)
+    if case.time.method == "layers":
+        yield from _layers(case)
+
+
+def _attention(attention: Attention, domain: Domain, scale: float) -> Iterator[Problem]:
+    yield from _matrices(attention, domain)
+    yield from _kernel(attention, domain)
+    if attention.rescaled and attention.normalization != "unnormalized":
+        yield "attention.rescaled", True, 'false, unless attention.normalization is "unnormalized"'
+    scales = "" if attention.query is attention.key is None else ", times the scales of query and key"
+    if not abs(attention.beta_effective) * scale**2 <= _MOST_BETA:  # not nan either, which 0·∞ would give
+        yield "attention.beta", attention.beta, f"a number <= {_MOST_BETA:g}{scales}"
+    if attention.log_kernel_bound * scale**2 > _MOST_LOG_KERNEL:
+        most = f"a number <= {_MOST_LOG_KERNEL:g}{scales}; beyond, e^beta overflows"
+        yield "attention.beta", attention.beta, f"{most} (attention.rescaled = true avoids it)"
+
+
+def _matrices(attention: Attention, domain: Domain) -> Iterator[Problem]:
+    own = [name for name in ("query", "key", "value") if getattr(attention, name) is not None]
+    if attention.heads is not None and own:
+        yield f"attention.{own[0]}", getattr(attention, own[0]), "no such key beside attention.heads"
+    if attention.file is not None and (own or attention.heads is not None):
+        yield "attention.file", attention.file, f"no such key beside attention.{own[0] if own else 'heads'}"
+    if attention.file is not None and domain.manifold not in _ROUND:
+        yield "attention.file", attention.file, "no such key but on the circle and the sphere"
+    for index, head in enumerate(attention.all_heads):
+        place = "attention" if attention.heads is None else f"attention.heads[{index}]"
+        for name in ("query", "key", "value"):
+            matrix = getattr(head, name)
+            if not isinstance(matrix, RandomMatrix | None):
+                yield from matrix_problem(f"{place}.{name}", matrix, domain.d)
+            if domain.manifold in ("axisymmetric", "line") and scale_of(matrix) is None:
+                yield f"{place}.{name}", matrix, f"a multiple of the identity on the {domain.manifold}"
+    if len(attention.all_heads) > 1 and domain.manifold not in _ROUND:
+        yield "attention.heads", len(attention.all_heads), f"one head on the {domain.manifold}"
+
+
+def _kernel(attention: Attention, domain: Domain) -> Iterator[Problem]:
+    if attention.kernel != "exponential" and domain.manifold not in _ROUND:
+        yield "attention.kernel", attention.kernel, f'"exponential" on the {domain.manifold}'
+    if (attention.kernel == "windowed") != (attention.window is not None):
+        yield "attention.window", attention.window, 'an angle with attention.kernel = "windowed", else no such key'
+    scalar = all(scale_of(head.query) is not None and scale_of(head.key) is not None for head in attention.all_heads)
+    if attention.kernel == "windowed" and not (scalar and attention.file is None):
+        yield "attention.kernel", "windowed", "query and key that are multiples of the identity"
+    if attention.normalization == "sinkhorn":
+        if domain.manifold not in _ROUND:
+            yield "attention.normalization", "sinkhorn", f'"softmax" or "unnormalized" on the {domain.manifold}'
+        if not (scalar and attention.file is None):
+            yield "attention.normalization", "sinkhorn", "query and key that are multiples of the identity"
+
+
+def tag_of(section: Any) -> str:
+    """The word that a case says to choose this section among its kind."""
+    return str(section.__struct_config__.tag)
+
+
+def matrix_problem(key: str, matrix: Matrix, d: int) -> Iterator[Problem]:
+    """A matrix has to be d×d."""
+    if [len(row) for row in matrix] != [d] * d:
+        yield key, matrix, f"a {d}×{d} matrix"
+
+
+def _causal(case: Case) -> Iterator[Problem]:
+    causal = case.attention.mask == "causal"
+    if case.domain.labels is not None and not causal:
+        yield "domain.labels", case.domain.labels, 'no such key without attention.mask = "causal"'
+    if not causal:
+        return
+    if case.domain.manifold not in _ROUND:
+        yield "attention.mask", "causal", f'"none" on the {case.domain.manifold}'
+    if case.attention.normalization == "sinkhorn":
+        yield "attention.mask", "causal", '"none" with sinkhorn, which needs both sides of the kernel'
+    if case.reaction is not None:
+        yield "attention.mask", "causal", '"none" with a reaction: labels keep their mass'
+
+
+def _feed_forward(network: FeedForward, domain: Domain) -> Iterator[Problem]:
+    if domain.manifold in ("axisymmetric", "line"):
+        yield "feed_forward.activation", network.activation, f"no feed_forward on the {domain.manifold}"
+    given = (network.inner, network.bias, network.outer)
+    if network.width is None and any(matrix is None for matrix in given):
+        yield "feed_forward.width", None, "a width, for random weights, or inner, bias and outer"
+    if network.width is not None and any(matrix is not None for matrix in given):
+        yield "feed_forward.width", network.width, "no such key beside inner, bias and outer"
+    if network.inner is not None and network.bias is not None and network.outer is not None:
+        width = len(network.inner)
+        if [len(row) for row in network.inner] != [domain.d] * width:
+            yield "feed_forward.inner", network.inner, f"rows of {domain.d} numbers"
+        if len(network.bias) != width:
+            yield "feed_forward.bias", network.bias, f"{width} numbers, one for each row of inner"
+        if [len(row) for row in network.outer] != [width] * domain.d:
+            yield "feed_forward.outer", network.outer, f"{domain.d} rows of {width} numbers"
+
+
+def _reaction(case: Case) -> Iterator[Problem]:
+    reaction, domain = case.reaction, case.domain
+    if reaction is None:
+        return
+    kind = tag_of(type(reaction))
+    if domain.manifold not in _ROUND:
+        yield "reaction.kind", kind, f"no reaction on the {domain.manifold}"
+    if isinstance(reaction, Replicator):
+        if reaction.vector is reaction.matrix is None:
+            yield "reaction.vector", None, f"{domain.d} numbers, or reaction.matrix: what fitness is"
+        if reaction.vector is not None and len(reaction.vector) != domain.d:
+            yield "reaction.vector", reaction.vector, f"{domain.d} numbers"
+        if reaction.matrix is not None:
+            yield from matrix_problem("reaction.matrix", reaction.matrix, domain.d)
+
+
+def _stabilizers(case: Case) -> Iterator[Problem]:
+    stabilizers, manifold = case.stabilizers, case.domain.manifold
+    possible = _LAYER_NORMS[manifold]
+    if stabilizers.layer_norm not in possible:
+        hint = "" if case.domain.has_radius or manifold == "line" else (
+            "; the others let the radius go: domain.manifold = free_radius_circle, free_radius_sphere or line"
+        )  # fmt: skip
+        yield "stabilizers.layer_norm", stabilizers.layer_norm, f"{_any(possible)} on the {manifold}{hint}"
+    if stabilizers.gate and not (case.domain.has_radius or manifold == "line"):
+        yield "stabilizers.gate", stabilizers.gate, f"0 on the {manifold}: layer norm takes away what points along x"
+    if stabilizers.noise and case.domain.has_radius:
+        yield "stabilizers.noise", stabilizers.noise, f"0 on the {manifold}"
+    if stabilizers.scale != 1 and manifold not in _ROUND:
+        yield "stabilizers.scale", stabilizers.scale, f"1 on the {manifold}"
+    if stabilizers.switch is not None and stabilizers.layer_norm != "mix":
+        yield "stabilizers.switch", stabilizers.switch, 'no such key without stabilizers.layer_norm = "mix"'
+    if not stabilizers.residual and case.time.method != "layers":
+        yield "stabilizers.residual", False, 'true, unless time.method = "layers": a flow is made of residuals'
+
+
+def _layers(case: Case) -> Iterator[Problem]:
+    stabilizers, manifold = case.stabilizers, case.domain.manifold
+    if manifold not in (*_ROUND, "line"):
+        yield "time.method", "layers", f"ssprk3 or ssprk2 on the {manifold}"
+    if stabilizers.layer_norm not in ("post", "none"):
+        yield "stabilizers.layer_norm", stabilizers.layer_norm, '"post" (on the line "none") in layers'
+    if stabilizers.noise or case.reaction is not None or case.attention.mask != "none":
+        key, value = next(
+            (key, value)
+            for key, value in (
+                ("stabilizers.noise", stabilizers.noise),
+                ("reaction.kind", case.reaction and tag_of(type(case.reaction))),
+                ("attention.mask", case.attention.mask),
+            )
+            if value and value != "none"
+        )
+        yield key, value, 'none with time.method = "layers"'
+
+
+def _any(choices: tuple[str, ...]) -> str:
+    return ", ".join(f'"{choice}"' for choice in choices[:-1]) + (" or " if choices[1:] else "") + f'"{choices[-1]}"'

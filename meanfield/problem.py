@@ -1,0 +1,78 @@
+"""A case made ready to run: its state, how it moves, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from meanfield.diagnostics_table import Diagnostics
+from solvers.evolution import STEPPERS, Equation, Observer, State, evolve
+from solvers.layout import Variable
+from solvers.mesh import Floats, Mesh
+
+AfterStep = Callable[[State], bool]
+
+
+class Advance(Protocol):
+    """Moves a state in place to a time, as :func:`solvers.evolution.evolve` does."""
+
+    def __call__(
+        self, state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep
+    ) -> State: ...
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a run needs to know, whatever the manifold.
+
+    mesh         the cells of a snapshot, as the file describes them
+    initial      () → values of the state at time 0; CaseError for a density that cannot be
+    advance      moves a state
+    prepare      evaluates the equation once, which compiles its kernels
+    diagnostics  names, last degree of the power or None → what is measured along the run
+    density      values → density (cells) of a snapshot
+    whole        whether a snapshot's density is the whole state
+    variables    what the file keeps of the mesh beside its cells
+    """
+
+    mesh: Mesh
+    initial: Callable[[], Floats]
+    advance: Advance
+    prepare: Callable[[State], Any]
+    diagnostics: Callable[[Sequence[str], int | None], Diagnostics]
+    density: Callable[[Floats], Floats] = field(default=lambda values: values)
+    whole: bool = True
+    variables: tuple[Variable, ...] = ()
+
+
+def advance_by(equation: Equation, method: str) -> Advance:
+    """Advance by one equation with a stepper of that name."""
+
+    def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
+        return evolve(state, equation, STEPPERS[method], until, observers, cfl, after_step)
+
+    return advance
+
+
+def advance_in_turn(equation: Callable[[int], Equation], duration: float, method: str) -> Advance:
+    """Advance by equation number k from time k·duration to (k + 1)·duration, for all k that there are times for."""
+
+    def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
+        stopped = False
+
+        def look(state: State) -> bool:
+            nonlocal stopped
+            stopped = after_step(state)
+            return stopped
+
+        while state.time < until and not stopped:
+            k = round(state.time / duration) if _is_multiple(state.time, duration) else int(state.time / duration)
+            evolve(state, equation(k), STEPPERS[method], min(until, (k + 1) * duration), observers, cfl, look)
+        return state
+
+    return advance
+
+
+def _is_multiple(time: float, duration: float) -> bool:
+    return round(time / duration) * duration == time

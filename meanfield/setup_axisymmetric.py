@@ -1,0 +1,81 @@
+"""Problems on S^{d−1} with densities that are symmetric about an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from meanfield import case_sections as sections
+from meanfield import initial_axisymmetric as initial
+from meanfield.axisymmetric import AxisymmetricAttention, AxisymmetricVelocity, axisymmetric_equation
+from meanfield.case import Case
+from meanfield.diagnostics_axisymmetric import DIAGNOSTICS, Polar
+from meanfield.diagnostics_table import Diagnostics
+from meanfield.layer_norm import LayerNorm
+from meanfield.problem import Problem, advance_by
+from solvers.layout import Variable
+from solvers.mesh import Floats, Mesh
+from solvers.mesh_interval import edges_of, polar
+
+
+def set_up_axisymmetric(case: Case) -> Problem:
+    """The problem of a case with an axis. Raises ValueError for a domain that cannot be."""
+    dimension, attention, stabilizers = case.domain.d, case.attention, case.stabilizers
+    mesh = polar(case.domain.resolution, dimension)
+    law = AxisymmetricAttention(
+        mesh,
+        dimension,
+        attention.beta_effective,
+        attention.normalization,
+        attention.value_scale,
+        attention.rescaled,
+    )
+    norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha)
+    equation = axisymmetric_equation(law, stabilizers.noise, norm)
+
+    velocity = AxisymmetricVelocity(law, norm)
+
+    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        return Diagnostics(names, DIAGNOSTICS, {"d": 1}, lambda time, density: Polar(velocity, time, density))
+
+    return Problem(
+        mesh=mesh,
+        initial=lambda: _INITIAL[type(case.initial)](mesh, dimension, case.initial),
+        advance=advance_by(equation, case.time.method),
+        prepare=lambda state: equation.prepare(state.time, state.values),
+        diagnostics=diagnostics,
+        variables=(
+            Variable("cell_edge", ("edge",), edges_of(mesh), "rad", "polar angle between cells"),
+            Variable("uniform", ("cell",), law.uniform, "rad-1", "law of the polar angle of uniform tokens"),
+        ),
+    )
+
+
+def _points(mesh: Mesh, dimension: int, kind: sections.Points) -> Floats:
+    return initial.initial_points(mesh, np.arccos(np.array(kind.points)[:, 0]).tolist(), kind.masses)
+
+
+def _von_mises_fisher(mesh: Mesh, dimension: int, kind: sections.VonMisesFisher) -> Floats:
+    parts = kind.components
+    return initial.initial_von_mises_fisher(
+        mesh,
+        dimension,
+        [part.concentration * part.center[0] for part in parts],
+        [part.mass for part in parts],
+    )
+
+
+_INITIAL: dict[type, Callable[[Mesh, int, Any], Floats]] = {
+    sections.Uniform: lambda mesh, d, kind: initial.initial_uniform(mesh, d),
+    sections.Perturbed: lambda mesh, d, kind: initial.initial_perturbed(
+        mesh, d, kind.amplitude, kind.degrees, kind.seed
+    ),
+    sections.Harmonic: lambda mesh, d, kind: initial.initial_harmonic(mesh, d, kind.degree, kind.amplitude),
+    sections.VonMisesFisher: _von_mises_fisher,
+    sections.Moebius: lambda mesh, d, kind: initial.initial_moebius(
+        mesh, d, kind.parameter * float(np.sign(kind.axis[0]))
+    ),
+    sections.Points: _points,
+}

@@ -1,0 +1,106 @@
+"""Problems where tokens have a radius beside their direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from meanfield import case_sections as sections
+from meanfield.case import Case
+from meanfield.diagnostics_table import Diagnostics
+from meanfield.diagnostics_unbounded import DIAGNOSTICS, Unbounded
+from meanfield.free_radius import FreeRadius, Output, free_radius_equation, radial_mesh
+from meanfield.free_radius_attention import ShellAttention, output_at_directions, output_at_positions
+from meanfield.free_radius_initial import initial_at_radius, initial_gaussian
+from meanfield.heads import matrix_of
+from meanfield.layer_norm import LayerNorm
+from meanfield.problem import Problem, advance_by
+from meanfield.setup_initial import initial_density
+from meanfield.setup_model import feed_forward_of, heads_by_layer
+from solvers.layout import Variable
+from solvers.mesh import Floats, Mesh, circle, sphere
+from solvers.mesh_interval import edges_of
+
+_RADII, _INNERMOST, _OUTERMOST, _CORE = 64, 0.02, 100.0, 2.0  # good for densities about as wide as 1
+
+
+def set_up_free_radius(case: Case) -> Problem:
+    """The problem of a case with a free radius. Raises ValueError for a domain that cannot be."""
+    domain, stabilizers = case.domain, case.stabilizers
+    space = FreeRadius(
+        _DIRECTIONS[domain.manifold](domain.resolution),
+        radial_mesh(
+            domain.innermost or _INNERMOST,
+            domain.outermost or _OUTERMOST,
+            domain.radii or _RADII,
+            domain.core or _CORE,
+        ),
+    )
+    norm = LayerNorm(stabilizers.layer_norm, switch=1.0 if stabilizers.switch is None else stabilizers.switch)
+    equation = free_radius_equation(space, norm, _output(case, space, norm), stabilizers.gate)
+
+    def look(time: float, values: Floats) -> Unbounded:
+        density = values.reshape(space.shape)
+        points = space.centers(time).reshape(-1, domain.d)
+        marginal = space.on_directions(density)
+        masses = (density * space.volumes).reshape(-1)
+        return Unbounded(points, masses, space.escaped(density), (space.directions, marginal))
+
+    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        return Diagnostics(names, DIAGNOSTICS, {"d": domain.d, "end": 2}, look)
+
+    return Problem(
+        mesh=_cells(space, domain.manifold),
+        initial=lambda: _initial(case, space).reshape(-1),
+        advance=advance_by(equation, case.time.method),
+        prepare=lambda state: equation.prepare(state.time, state.values),
+        diagnostics=diagnostics,
+        variables=(
+            Variable("radius_edge", ("edge",), np.exp(edges_of(space.radial)), "1", "radius between cells"),
+        ),
+    )
+
+
+def _output(case: Case, space: FreeRadius, norm: LayerNorm) -> Output:
+    """A of the case's head, and F, at positions or at directions as layer norm has it."""
+    (head,) = heads_by_layer(case)[0]
+    d = case.domain.d
+    key_query = matrix_of(head.key, d).T @ matrix_of(head.query, d)
+    attention = ShellAttention(
+        space.directions,
+        case.attention.beta_effective,
+        matrix_of(head.value, d),
+        key_query,
+        case.attention.normalization,
+    )
+    network = feed_forward_of(case)
+    at_positions = norm.name == "none"
+    attend = (output_at_positions if at_positions else output_at_directions)(space, attention)
+    if network is None:
+        return attend
+
+    def output(time: float, density: Floats) -> Floats:
+        points = space.centers(time) if at_positions else space.directions.centers[None]
+        return attend(time, density) + network(points.reshape(-1, d)).reshape(points.shape)
+
+    return output
+
+
+def _initial(case: Case, space: FreeRadius) -> Floats:
+    kind = case.initial
+    if isinstance(kind, sections.Gaussian):
+        mean = np.zeros(case.domain.d) if isinstance(kind.mean, float) else np.array(kind.mean)
+        return initial_gaussian(
+            space, mean, np.array(kind.variance) if isinstance(kind.variance, tuple) else kind.variance
+        )
+    return initial_at_radius(space, initial_density(case, space.directions), kind.radius or 1.0)
+
+
+def _cells(space: FreeRadius, manifold: str) -> Mesh:
+    """The cells of a snapshot, radius by radius: their directions, and volumes with respect to d(log r) dω."""
+    return replace(space.around, manifold=manifold, volumes=space.volumes.reshape(-1))
+
+
+_DIRECTIONS: dict[str, Callable[[int], Mesh]] = {"free_radius_circle": circle, "free_radius_sphere": sphere}

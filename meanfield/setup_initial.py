@@ -1,0 +1,60 @@
+"""From the section [initial] of a case to a density on a circle or a sphere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meanfield import case_sections as sections
+from meanfield import initial
+from meanfield.case import Case, CaseError
+from solvers.mesh import Floats, Mesh
+
+
+def initial_density(case: Case, mesh: Mesh) -> Floats:
+    """The initial density (cells) of a case. Raises CaseError where it would be negative, or its file is no good."""
+    try:
+        return _INITIAL[type(case.initial)](mesh, case.initial)
+    except (ValueError, OSError, KeyError) as error:
+        raise CaseError(str(error)) from None
+
+
+def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
+    """Embeddings as equal point masses; their directions count."""
+    embeddings = _embeddings(Path(kind.file), kind.dataset)
+    d = mesh.centers.shape[1]
+    if embeddings.ndim != 2 or embeddings.shape[1] != d or not len(embeddings):
+        raise ValueError(f"initial.file = {kind.file}: expected an array (n, {d}), got {embeddings.shape}")
+    if not (np.isfinite(embeddings).all() and np.linalg.norm(embeddings, axis=1).min() > 0):
+        raise ValueError(f"initial.file = {kind.file}: expected finite vectors that are not zero")
+    return initial.initial_points(mesh, embeddings)  # type: ignore[arg-type]
+
+
+def _embeddings(path: Path, dataset: str) -> Floats:
+    if path.suffix == ".npy":
+        return np.asarray(np.load(path), dtype=float)
+    import h5py
+
+    with h5py.File(path) as file:
+        if dataset not in file:
+            raise ValueError(f"initial.dataset = {dataset}: expected one of {', '.join(file)} in {path}")
+        return np.asarray(file[dataset][()], dtype=float)
+
+
+_INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
+    sections.Uniform: lambda mesh, kind: initial.initial_uniform(mesh),
+    sections.Perturbed: lambda mesh, kind: initial.initial_perturbed(mesh, kind.amplitude, kind.degrees, kind.seed),
+    sections.Harmonic: lambda mesh, kind: initial.initial_harmonic(mesh, kind.degree, kind.order, kind.amplitude),
+    sections.VonMisesFisher: lambda mesh, kind: initial.initial_von_mises_fisher(
+        mesh,
+        [component.center for component in kind.components],
+        [component.concentration for component in kind.components],
+        [component.mass for component in kind.components],
+    ),
+    sections.Moebius: lambda mesh, kind: initial.initial_moebius(mesh, kind.axis, kind.parameter),
+    sections.Points: lambda mesh, kind: initial.initial_points(mesh, kind.points, kind.masses),
+    sections.Tokens: _tokens,
+}

@@ -1,0 +1,64 @@
+"""Problems on the line, where there is no layer norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from meanfield import case_sections as sections
+from meanfield.case import Case
+from meanfield.diagnostics_table import Diagnostics
+from meanfield.diagnostics_unbounded import DIAGNOSTICS, Unbounded
+from meanfield.line import LineAttention, initial_gaussian, initial_interval, line_equation
+from meanfield.problem import Problem, advance_by
+from solvers.deposit_interval import deposit_on_interval
+from solvers.layout import Variable
+from solvers.mesh import Floats, Mesh
+from solvers.mesh_interval import edges_of, line
+
+_OUTERMOST, _CORE = 100.0, 4.0  # good for densities about as wide as 1
+
+
+def set_up_line(case: Case) -> Problem:
+    """The problem of a case on the line. Raises ValueError for a domain that cannot be."""
+    domain, attention = case.domain, case.attention
+    mesh = line(domain.resolution, domain.outermost or _OUTERMOST, domain.core or _CORE)
+    velocity = LineAttention(
+        mesh, attention.beta_effective, attention.normalization, attention.value_scale, case.stabilizers.gate
+    )
+    equation = line_equation(mesh, velocity, case.stabilizers.noise)
+
+    def look(time: float, density: Floats) -> Unbounded:
+        masses = density * mesh.volumes
+        return Unbounded(mesh.centers, masses, (float(masses[0]), float(masses[-1])))
+
+    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        return Diagnostics(names, DIAGNOSTICS, {"d": 1, "end": 2}, look)
+
+    return Problem(
+        mesh=mesh,
+        initial=lambda: _INITIAL[type(case.initial)](mesh, case.initial),
+        advance=advance_by(equation, case.time.method),
+        prepare=lambda state: equation.prepare(state.time, state.values),
+        diagnostics=diagnostics,
+        variables=(Variable("cell_edge", ("edge",), edges_of(mesh), "1", "coordinate between cells"),),
+    )
+
+
+def _gaussian(mesh: Mesh, kind: sections.Gaussian) -> Floats:
+    mean, variance = (float(np.ravel(value)[0]) for value in (kind.mean, kind.variance))
+    return initial_gaussian(mesh, mean, variance)
+
+
+def _points(mesh: Mesh, kind: sections.Points) -> Floats:
+    masses = np.ones(len(kind.points)) if kind.masses is None else np.array(kind.masses)
+    return deposit_on_interval(mesh, np.array(kind.points)[:, 0], masses / masses.sum())
+
+
+_INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
+    sections.Gaussian: _gaussian,
+    sections.Interval: lambda mesh, kind: initial_interval(mesh, kind.low, kind.high),
+    sections.Points: _points,
+}
