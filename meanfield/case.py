@@ -15,6 +15,8 @@ from meanfield.case_checks import check
 from meanfield.case_errors import CaseError, did_you_mean, refuse_unrepresentable, translate
 from meanfield.case_overrides import apply
 from meanfield.case_sections import (
+    DOMAIN_DEFAULTS,
+    LABELS,
     Attention,
     Case,
     Component,
@@ -120,7 +122,7 @@ def _toml(text: str, source: str) -> dict[str, Any]:
 
 def _resolve(case: Case) -> Case:
     """The case with the defaults that depend on other keys."""
-    case = _with_times(case)
+    case = _with_domain(_with_times(case))
     output = case.output
     if output.snapshots is output.every is output.times is None:
         output = msgspec.structs.replace(output, snapshots=_SNAPSHOTS)
@@ -129,6 +131,16 @@ def _resolve(case: Case) -> Case:
     if output.first is None and output.spacing == "log":
         output = msgspec.structs.replace(output, first=_FIRST * case.time.end)
     return msgspec.structs.replace(case, output=output)
+
+
+def _with_domain(case: Case) -> Case:
+    """The defaults of the keys that only some manifolds have."""
+    domain = case.domain
+    defaults = dict(DOMAIN_DEFAULTS.get(domain.manifold, {}))
+    if case.attention.mask == "causal":
+        defaults["labels"] = LABELS
+    missing = {key: value for key, value in defaults.items() if getattr(domain, key) is None}
+    return msgspec.structs.replace(case, domain=msgspec.structs.replace(domain, **missing))
 
 
 def _with_times(case: Case) -> Case:

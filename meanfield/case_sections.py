@@ -38,7 +38,7 @@ class Domain(Section, frozen=True):
     """The space of tokens and its mesh.
 
     ``resolution``: cells of the circle, of the line and of the polar angle; rings of the sphere from pole to pole.
-    ``dimension``: d of S^{d−1}, axisymmetric only. ``labels``: of a causal mask.
+    ``dimension``: d of S^{d−1}, axisymmetric only. ``labels``: of a causal mask. A parsed case has all that it needs.
     Free radius: ``radii`` cells from ``innermost`` to ``outermost``, equal within ``core`` and logarithmic beyond.
     Line: from −``outermost`` to ``outermost``, equal cells within ``core`` and logarithmic ones beyond.
     """
@@ -62,6 +62,16 @@ class Domain(Section, frozen=True):
     def has_radius(self) -> bool:
         """Whether tokens have a radius beside their direction."""
         return self.manifold.startswith("free_radius")
+
+
+_FREE_RADIUS: dict[str, float] = {"radii": 64, "innermost": 0.02, "outermost": 100.0, "core": 2.0}
+DOMAIN_DEFAULTS: dict[str, dict[str, float]] = {  # good for densities about as wide as 1
+    "axisymmetric": {"dimension": 3},
+    "line": {"outermost": 100.0, "core": 4.0},
+    "free_radius_circle": _FREE_RADIUS,
+    "free_radius_sphere": _FREE_RADIUS,
+}
+LABELS = 8  # of a causal mask, unless they are given
 
 
 class Stabilizers(Section, frozen=True):

@@ -26,13 +26,21 @@ def estimate(case: Case) -> str:
 
 
 def cells_and_width(case: Case) -> tuple[int, float]:
-    """Number of cells, and the mean cell width: square root of the mean area, on a curve the mean length."""
-    if case.domain.manifold == "circle":
-        return case.domain.resolution, 2 * math.pi / case.domain.resolution
+    """Number of cells, and the mean cell width: square root of the mean area, on a curve the mean length.
+
+    With a free radius the width is that of a direction's cell, on the line that of a cell within the core.
+    """
+    domain = case.domain
+    if domain.manifold in ("circle", "axisymmetric", "line"):
+        length = {"circle": 2 * math.pi, "axisymmetric": math.pi}.get(domain.manifold, 2 * (domain.core or 1.0))
+        return domain.resolution, length / domain.resolution
+    if domain.manifold == "free_radius_circle":
+        return domain.resolution * (domain.radii or 1), 2 * math.pi / domain.resolution
     from solvers.mesh import _ring_cells
 
-    cells = int(_ring_cells(case.domain.resolution).sum())
-    return cells, math.sqrt(4 * math.pi / cells)
+    cells = int(_ring_cells(domain.resolution).sum())
+    width = math.sqrt(4 * math.pi / cells)
+    return cells * (domain.radii or domain.labels or 1), width
 
 
 def _snapshots(case: Case) -> int:

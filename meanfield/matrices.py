@@ -51,6 +51,8 @@ def matrices_of_layers(path: str | Path, dimension: int) -> dict[str, Floats]:
 
 def _arrays(path: Path) -> dict[str, Floats]:
     names = ("query", "key", "value")
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
     if path.suffix == ".npz":
         with np.load(path) as file:
             return {name: np.asarray(file[name], dtype=float) for name in names if name in file}

@@ -23,21 +23,16 @@ from solvers.layout import Variable
 from solvers.mesh import Floats, Mesh, circle, sphere
 from solvers.mesh_interval import edges_of
 
-_RADII, _INNERMOST, _OUTERMOST, _CORE = 64, 0.02, 100.0, 2.0  # good for densities about as wide as 1
-
 
 def set_up_free_radius(case: Case) -> Problem:
     """The problem of a case with a free radius. Raises ValueError for a domain that cannot be."""
     domain, stabilizers = case.domain, case.stabilizers
-    space = FreeRadius(
-        _DIRECTIONS[domain.manifold](domain.resolution),
-        radial_mesh(
-            domain.innermost or _INNERMOST,
-            domain.outermost or _OUTERMOST,
-            domain.radii or _RADII,
-            domain.core or _CORE,
-        ),
-    )
+    assert domain.radii is not None  # a parsed case has all four
+    assert domain.innermost is not None
+    assert domain.outermost is not None
+    assert domain.core is not None
+    radial = radial_mesh(domain.innermost, domain.outermost, domain.radii, domain.core)
+    space = FreeRadius(_DIRECTIONS[domain.manifold](domain.resolution), radial)
     norm = LayerNorm(stabilizers.layer_norm, switch=1.0 if stabilizers.switch is None else stabilizers.switch)
     equation = free_radius_equation(space, norm, _output(case, space, norm), stabilizers.gate)
 
@@ -57,9 +52,7 @@ def set_up_free_radius(case: Case) -> Problem:
         advance=advance_by(equation, case.time.method),
         prepare=lambda state: equation.prepare(state.time, state.values),
         diagnostics=diagnostics,
-        variables=(
-            Variable("radius_edge", ("edge",), np.exp(edges_of(space.radial)), "1", "radius between cells"),
-        ),
+        variables=(Variable("radius_edge", ("edge",), np.exp(edges_of(space.radial)), "1", "radius between cells"),),
     )
 
 

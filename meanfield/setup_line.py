@@ -18,13 +18,13 @@ from solvers.layout import Variable
 from solvers.mesh import Floats, Mesh
 from solvers.mesh_interval import edges_of, line
 
-_OUTERMOST, _CORE = 100.0, 4.0  # good for densities about as wide as 1
-
 
 def set_up_line(case: Case) -> Problem:
     """The problem of a case on the line. Raises ValueError for a domain that cannot be."""
     domain, attention = case.domain, case.attention
-    mesh = line(domain.resolution, domain.outermost or _OUTERMOST, domain.core or _CORE)
+    assert domain.outermost is not None  # a parsed case has both
+    assert domain.core is not None
+    mesh = line(domain.resolution, domain.outermost, domain.core)
     velocity = LineAttention(
         mesh, attention.beta_effective, attention.normalization, attention.value_scale, case.stabilizers.gate
     )

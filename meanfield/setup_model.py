@@ -43,7 +43,10 @@ def heads_by_layer(case: Case) -> list[list[Head]]:
 
 def _from_file(path: str, d: int) -> list[list[Head]]:
     """Heads of equal weight, 1 over their number."""
-    matrices = matrices_of_layers(path, d)
+    try:
+        matrices = matrices_of_layers(path, d)
+    except ValueError as error:
+        raise ValueError(f"attention.file = {error}") from None
     layers, heads = next(iter(matrices.values())).shape[:2]
     return [
         [Head(**{name: m[layer, head] for name, m in matrices.items()}, weight=1 / heads) for head in range(heads)]

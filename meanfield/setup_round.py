@@ -21,14 +21,12 @@ from meanfield.setup_model import feed_forward_of, heads_by_layer, reaction_of
 from solvers.evolution import Equation
 from solvers.mesh import Floats, Mesh, circle, sphere
 
-_LABELS = 8
-
 
 def set_up_round(case: Case) -> Problem:
     """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
     mesh = _MESHES[case.domain.manifold](case.domain.resolution)
     heads = heads_by_layer(case)
-    labels = (case.domain.labels or _LABELS) if case.attention.mask == "causal" else 1
+    labels = case.domain.labels or 1
 
     @lru_cache(maxsize=1)
     def velocity(layer: int) -> Velocity:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from solvers.mesh import Floats
 
 if TYPE_CHECKING:
-    from meanfield.case import Case
+    from meanfield.case import Case, CaseError
 
 
 def growth_rates(
@@ -37,18 +37,17 @@ def growth_rates(
     value       v of V = vI
     rescaled    unnormalized attention with e^{β⟨x,y⟩ − |β|}
     """
-    from solvers.zonal import exponential_gradient_multipliers, exponential_multipliers
+    from solvers.gegenbauer import exponential_spectrum
 
     l = np.asarray(degrees)
-    most = int(l.max()) + 1
-    gradient = exponential_gradient_multipliers(dimension, beta, most)[l]  # c_l e^{−|β|} |S|/β
-    uniform = exponential_multipliers(dimension, beta, 1)[0]
-    if normalization == "softmax":
-        attention = gradient / uniform
+    if beta == 0:
+        attention = np.where(l == 1, 1.0 / dimension, 0.0)
     else:
-        surface = exponential_multipliers(dimension, 0.0, 1)[0]
-        attention = gradient / surface * (1.0 if rescaled else np.exp(abs(beta)))
-    return l * (l + dimension - 2) * (value * attention - noise)
+        log_first, ratios = exponential_spectrum(dimension, beta, int(l.max()) + 1)
+        attention = ratios[l] / beta
+        if normalization != "softmax":
+            attention = attention * np.exp(log_first - (abs(beta) if rescaled else 0.0))
+    return np.asarray(l * (l + dimension - 2) * (value * attention - noise))
 
 
 def critical_noise(dimension: int, beta: float, normalization: str = "softmax", value: float = 1.0) -> float:
@@ -78,12 +77,57 @@ def _most_degrees(beta: float) -> int:
     return int(4 * np.sqrt(2 * abs(beta))) + 12
 
 
+def refusal_of_theory(case: Case) -> CaseError | None:
+    """Why linear theory says nothing about a case, None where it does: for kernels e^{β⟨x,y⟩} and layer norm post."""
+    from meanfield.case_errors import refusal
+
+    attention, manifold = case.attention, case.domain.manifold
+    if manifold not in ("circle", "sphere", "axisymmetric"):
+        return refusal("domain.manifold", manifold, "circle, sphere or axisymmetric, which have a uniform density")
+    if attention.file is not None or not attention.is_scalar:
+        return refusal("attention", "its matrices", "one head of multiples of the identity, for linear theory")
+    for key, value, only in (
+        ("attention.kernel", attention.kernel, "exponential"),
+        ("attention.mask", attention.mask, "none"),
+        ("stabilizers.layer_norm", case.stabilizers.layer_norm, "post"),
+    ):
+        if value != only:
+            return refusal(key, value, f'"{only}", for linear theory')
+    if attention.normalization == "sinkhorn":
+        return refusal("attention.normalization", "sinkhorn", '"softmax" or "unnormalized", for linear theory')
+    for key in ("feed_forward", "reaction"):
+        if getattr(case, key) is not None:
+            return refusal(key, "given", "no such section, for linear theory")
+    if case.time.method == "layers":
+        return refusal("time.method", "layers", "ssprk3 or ssprk2, for linear theory")
+    return None
+
+
+def rates_of(case: Case, degrees: ArrayLike) -> Floats:
+    """Growth rates of a case that linear theory applies to, noise included, per unit of its time."""
+    attention, stabilizers = case.attention, case.stabilizers
+    return growth_rates(
+        case.domain.d,
+        attention.beta_effective * stabilizers.scale**2,
+        degrees,
+        attention.normalization,
+        stabilizers.noise,
+        attention.value_scale,
+        attention.rescaled,
+    )
+
+
 def report(case: Case) -> str:
-    """What linear theory says about a case, as text: growth rates, fastest mode, clusters, critical noise."""
+    """What linear theory says about a case, as text: growth rates, fastest mode, clusters, critical noise.
+
+    Raises CaseError where it says nothing.
+    """
+    if (refused := refusal_of_theory(case)) is not None:
+        raise refused
     attention, noise, dimension = case.attention, case.stabilizers.noise, case.domain.d
-    beta, value = attention.beta_effective, attention.value_scale
+    beta, value = attention.beta_effective * case.stabilizers.scale**2, attention.value_scale
     l = np.arange(1, _most_degrees(beta))
-    rates = growth_rates(dimension, beta, l, attention.normalization, noise, value, attention.rescaled)
+    rates = rates_of(case, l)
     fastest = int(l[rates.argmax()])
     shown = l[: max(8, fastest + 3)]
     lines = [
