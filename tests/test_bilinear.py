@@ -61,13 +61,14 @@ def test_means_are_those_of_dense_sums(mesh, density, kind, size):
     assert masses[held] @ off <= 1e-10
 
 
-@pytest.mark.parametrize("kind", ["ginibre", "rank one"])
-def test_grids_on_both_sides_where_cells_are_many(kind):
+@pytest.mark.parametrize(("kind", "rings", "size"), [("ginibre", 96, 20.0), ("rank one", 140, 50.0)])
+def test_grids_on_both_sides_where_cells_are_many(kind, rings, size):
     """On a mesh that has more cells than the grid of targets, the grids of sources and targets are both used."""
-    mesh = sphere(90)
-    matrix = matrix_of(kind, 3, 20.0)
+    mesh = sphere(rings)
+    matrix = matrix_of(kind, 3, size)
     operator = Bilinear(mesh, matrix)
     assert operator._targets is not None
+    assert (len(operator._targets.near) > 0) == (kind == "rank one")
     for density in ("smooth", "bumps", "points"):
         masses = density_of(density, mesh) * mesh.volumes
         _, sums, vectors = operator.apply(masses)
