@@ -13,7 +13,7 @@ from meanfield.case_sections import Case, Domain, Output, Time
 _CELLS = {  # least and most resolution; 10⁸ cells take about 40 GB
     "circle": (8, 10**8),
     "sphere": (4, 8600),
-    "axisymmetric": (8, 10**5),
+    "axisymmetric": (8, 4096),  # all pairs of polar angles are kept
     "line": (8, 10**4),  # attention on the line sums over cells²
     "free_radius_circle": (8, 10**6),
     "free_radius_sphere": (4, 1000),

@@ -78,7 +78,7 @@ class Stabilizers(Section, frozen=True):
     """What holds collapse, drift and blow-up back.
 
     ``layer_norm`` post, pre, peri, mix (post until ``switch``, then pre), ngpt (with ``alpha``), cod or none; ``scale``
-    is the radius of the sphere that it keeps tokens on (√d for RMS norm, which counts in units of the learnt gain).
+    is the radius of the sphere that it keeps tokens on (RMS norm: √d).
     ``residual`` false: a layer replaces a token instead of moving it (depth in layers only). ``gate``: the γ of −γx,
     where tokens have a radius. ``noise``: the κ of κ Δρ.
     """
@@ -140,7 +140,10 @@ class Moebius(Start, frozen=True, kw_only=True, tag_field="kind", tag="moebius")
 
 
 class Points(Start, frozen=True, kw_only=True, tag_field="kind", tag="points"):
-    """Point masses, deposited with their mass and first moment; masses are relative, None means equal."""
+    """Point masses, deposited with their mass and first moment; masses are relative, None means equal.
+
+    Under a causal mask they are in order, as many to each label; by default a label for each.
+    """
 
     points: Annotated[tuple[Vector, ...], Meta(min_length=1)]
     masses: tuple[NotNegative, ...] | None = None

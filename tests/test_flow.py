@@ -6,9 +6,10 @@ import pytest
 
 from meanfield.attention import Attention
 from meanfield.clusters import find_clusters
+from meanfield.diagnostics import diagnostics_round
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.initial import initial_harmonic, initial_moebius, initial_perturbed, initial_points
-from meanfield.stability import fastest_degree
+from meanfield.stability import fastest_degree, growth_rates
 from solvers.evolution import STEPPERS, Every, Observer, State, evolve
 from solvers.mesh import circle, sphere
 
@@ -103,6 +104,29 @@ def test_energy_grows_by_the_square_of_the_velocity(build, sizes):
     observed = exact.orders(errors[::2], sizes[::2])
     assert observed[0] > 1.7, f"order {observed[0]:.2f}, errors {errors}"
     assert errors[-1] < 1e-3, f"relative error {errors[-1]:.1e}"
+
+
+@pytest.mark.parametrize(("build", "sizes"), [(circle, (64, 128, 256)), (sphere, (24, 48, 96))])
+def test_entropy_grows_as_the_identity_says(build, sizes):
+    """Unnormalized: dH/dt = Σ_l λ_l p_l > 0 at any density, λ_l the linear growth rates, p_l the power of degree l."""
+    errors = []
+    for size in sizes:
+        mesh = build(size)
+        density = initial_perturbed(mesh, 0.6, 3, seed=4)
+        law = Velocity(Attention(mesh, 2.0, "unnormalized"))
+        equation = mean_field_equation(mesh, law)
+        equation.prepare(0.0, density)
+        rate = np.zeros(mesh.cells)
+        equation.terms[0].rate(0.0, rate)
+        gained = (np.log(density) * mesh.volumes) @ rate  # dH = ∫ (log ρ + 1) dρ
+        degrees = np.arange(13)  # beyond, λ_l p_l is less than 1e-9 of the sum
+        power = diagnostics_round(("power",), mesh, law, degrees=12)(0.0, density)["power"]
+        identity = growth_rates(mesh.centers.shape[1], 2.0, degrees, "unnormalized") @ power
+        assert gained > 0
+        errors.append(abs(gained / identity - 1))
+    observed = exact.orders(errors[::2], sizes[::2])
+    assert observed[0] > 1.7, f"order {observed[0]:.2f}, errors {errors}"
+    assert errors[-1] < 2e-3, f"relative error {errors[-1]:.1e}"
 
 
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
