@@ -68,8 +68,8 @@ class Mesh:
 
     @cached_property
     def volume(self) -> float:
-        """Length or area of the whole manifold, exact: 2π or 4π."""
-        return {"circle": 2 * np.pi, "sphere": 4 * np.pi}[self.manifold]
+        """Length or area of the whole manifold, exact on the circle and the sphere: 2π and 4π; else the cells' sum."""
+        return {"circle": 2 * np.pi, "sphere": 4 * np.pi}.get(self.manifold, float(self.volumes.sum()))
 
     @cached_property
     def width(self) -> float:

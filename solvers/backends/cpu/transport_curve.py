@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solvers.backends.cpu.launching import kernel, share
+from solvers.backends.cpu.launching import inline, kernel, share
 from solvers.backends.cpu.transport import misfit_of, smoothness_of
 
 
@@ -33,13 +33,21 @@ def look_on_curve(
             smooth[i] = smoothness_of(worst, low, high)
 
 
+@inline
+def _at_face(before, left, right, after, walled):
+    """Speed at a face from the four cells around it, from two where a wall is next: both ghosts would be guesses."""
+    if walled:
+        return 0.5 * (left + right)
+    return (7.0 * (left + right) - before - after) / 12.0
+
+
 @kernel
 def send_on_curve(worker, workers, volumes, cell_start, cell_sides, neighbors, density, speed, smooth, sent):
     """Mass per time that each cell of a curve sends through its sides; negative where it pulls.
 
     Lumps: see :func:`send_on_surface`. Resolved densities: u_f ρ_f with ρ_f the linear reconstruction from
     the donor cell and u_f by the weights (−1, 7, 7, −1)/12, whose difference is ∂u at the center to fourth order: the
-    masses that make the velocity lie at the centers.
+    masses that make the velocity lie at the centers. A cell that is its own neighbour has a wall there: nothing passes.
     """
     first, last = share(worker, workers, len(density))
     for i in range(first, last):
@@ -52,22 +60,25 @@ def send_on_curve(worker, workers, volumes, cell_start, cell_sides, neighbors, d
             continue
         to_a, to_b = 0.5 * (volumes[i] + volumes[a]), 0.5 * (volumes[i] + volumes[b])
         smooth_a, smooth_b = min(smooth[i], smooth[a]), min(smooth[i], smooth[b])
+        open_a, open_b = a != i, b != i
         if max(smooth_a, smooth_b) > 0.0:
             aa = neighbors[cell_sides[cell_start[a]] ^ 1]
             bb = neighbors[cell_sides[cell_start[b] + 1] ^ 1]
-            u_a = (7.0 * (speed[a] + speed[i]) - speed[aa] - speed[b]) / 12.0
-            u_b = (7.0 * (speed[i] + speed[b]) - speed[a] - speed[bb]) / 12.0
+            u_a = _at_face(speed[aa], speed[a], speed[i], speed[b], aa == a or b == i)
+            u_b = _at_face(speed[a], speed[i], speed[b], speed[bb], a == i or bb == b)
             half = 0.5 * volumes[i] * (density[b] - density[a]) / (to_a + to_b)
-            sent[back] = smooth_a * max(-u_a, 0.0) * max(value - half, 0.0)
-            sent[ahead] = smooth_b * max(u_b, 0.0) * max(value + half, 0.0)
+            if open_a:
+                sent[back] = smooth_a * max(-u_a, 0.0) * max(value - half, 0.0)
+            if open_b:
+                sent[ahead] = smooth_b * max(u_b, 0.0) * max(value + half, 0.0)
         if min(smooth_a, smooth_b) < 1.0:
             mass = value * volumes[i]
             lump_a, lump_b = (1.0 - smooth_a) * mass / to_a, (1.0 - smooth_b) * mass / to_b
-            if speed[i] > 0.0:
-                pulled = 0.5 * min(1.0, density[a] * volumes[a] / mass)
+            if speed[i] > 0.0 and open_b:
+                pulled = 0.5 * min(1.0, density[a] * volumes[a] / mass) if open_a else 0.0
                 sent[ahead] += (1.0 - pulled) * speed[i] * lump_b
                 sent[back] -= pulled * speed[i] * lump_a
-            else:
-                pulled = 0.5 * min(1.0, density[b] * volumes[b] / mass)
+            elif speed[i] <= 0.0 and open_a:
+                pulled = 0.5 * min(1.0, density[b] * volumes[b] / mass) if open_b else 0.0
                 sent[back] -= (1.0 - pulled) * speed[i] * lump_a
                 sent[ahead] += pulled * speed[i] * lump_b

@@ -1,0 +1,69 @@
+"""Sums over an axisymmetric density on S^{d−1} with the kernel e^{β⟨x,y⟩}, for any d ≥ 2.
+
+A cell stands for tokens spread evenly over its circle of latitude θ′. Their mean seen from latitude θ is
+
+    K = e^{β cosθ cosθ′} g(|β| sinθ sinθ′),   g = g_ν,  ν = (d − 3)/2,   S¹: cosh, S²: I₀
+    ∂_θK/β = K·(−sinθ cosθ′ + cosθ sinθ′ r),   mean of K⟨x,y⟩ = K·(cosθ cosθ′ + sinθ sinθ′ r),   r = ± r_ν
+
+with g_ν, r_ν of solvers/bessel.py at |β| sinθ sinθ′ and the sign of β. K is positive, so that a sum over masses is
+right to rounding at every latitude, whatever is elsewhere. The expansion Σ_l c_l φ_l(θ)φ_l(θ′) in Gegenbauer functions
+is so for the largest Z only: on S^{63} at β = 100 half the mass at a pole leaves the bulk an error of 2e-8, all but
+1e-6 of it one of 2 %. Cost on one core: 8·cells² bytes for K and for each K·(…); both sums take 0.14 ms at 512 cells
+and 1.5 ms at 2048 (by 260 degrees 0.05 and 0.19 ms); setting up takes 0.1 s and 4 s.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from solvers.bessel import log_bessel
+from solvers.mesh import Floats, Mesh
+
+MOST_CELLS = 4096
+
+
+class PolarKernel:
+    """∫K dμ and its companions at the centers of a mesh of polar angles, for laws of θ given by masses (cells).
+
+    mesh        polar angles, at most 4096 cells
+    dimension   d ≥ 2
+    beta        any real number
+
+    All sums at cell i are times e^{−log_scale[i]}, log_scale (cells) = max_j log K_ij, so that none overflows.
+    ``uniform_sums`` (2, cells) are ∫K and ∫K⟨x,y⟩ over the uniform law, in closed form; its slope vanishes.
+    Raises ValueError for too many cells.
+    """
+
+    def __init__(self, mesh: Mesh, dimension: int, beta: float) -> None:
+        if mesh.cells > MOST_CELLS:
+            raise ValueError(f"{mesh.cells} polar angles: expected at most {MOST_CELLS}, all pairs are kept")
+        self.mesh = mesh
+        theta = mesh.centers[:, 0]
+        self._cosine, self._sine = np.cos(theta), np.sin(theta)
+        log_kernel, ratio = log_bessel((dimension - 3) / 2, abs(beta) * np.multiply.outer(self._sine, self._sine))
+        log_kernel += beta * np.multiply.outer(self._cosine, self._cosine)
+        self.log_scale = log_kernel.max(axis=1)
+        self._kernel = np.exp(log_kernel - self.log_scale[:, None])
+        self._ratio = ratio if beta >= 0 else -ratio
+        log_mean, mean_cosine = log_bessel(dimension / 2 - 1, np.array([abs(beta)]))
+        self.uniform_sums = np.exp(log_mean - self.log_scale) * np.array([[1.0], np.sign(beta) * mean_cosine])
+
+    def apply(self, masses: Floats) -> tuple[Floats, Floats]:
+        """Z = ∫K dμ, (cells), and ∂_θZ/β, (cells), its limit for β = 0, both times e^{−log_scale}."""
+        return self._kernel @ masses, self._slope @ masses
+
+    def radial(self, masses: Floats) -> Floats:
+        """∫ ⟨x,y⟩ e^{β⟨x,y⟩} dμ, (cells), times e^{−log_scale}."""
+        return np.asarray(self._along @ masses)
+
+    @cached_property
+    def _slope(self) -> Floats:
+        cosine, sine = self._cosine, self._sine
+        return self._kernel * (cosine[:, None] * sine * self._ratio - sine[:, None] * cosine)
+
+    @cached_property
+    def _along(self) -> Floats:
+        cosine, sine = self._cosine, self._sine
+        return self._kernel * (sine[:, None] * sine * self._ratio + cosine[:, None] * cosine)
