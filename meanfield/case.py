@@ -137,8 +137,8 @@ def _with_domain(case: Case) -> Case:
     """The defaults of the keys that only some manifolds have."""
     domain = case.domain
     defaults = dict(DOMAIN_DEFAULTS.get(domain.manifold, {}))
-    if case.attention.mask == "causal":
-        defaults["labels"] = LABELS
+    if case.attention.mask == "causal" and domain.manifold in ("circle", "sphere"):
+        defaults["labels"] = len(case.initial.points) if isinstance(case.initial, Points) else LABELS
     missing = {key: value for key, value in defaults.items() if getattr(domain, key) is None}
     return msgspec.structs.replace(case, domain=msgspec.structs.replace(domain, **missing))
 

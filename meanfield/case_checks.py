@@ -24,6 +24,7 @@ _OWN_KEYS = {  # keys of [domain] that only some manifolds have
     "radii": ("free_radius_circle", "free_radius_sphere"),
     "innermost": ("free_radius_circle", "free_radius_sphere"),
     "outermost": ("free_radius_circle", "free_radius_sphere", "line"),
+    "expansion": ("free_radius_circle", "free_radius_sphere"),
     "core": ("free_radius_circle", "free_radius_sphere", "line"),
 }
 _MOST_SNAPSHOTS = 10**6

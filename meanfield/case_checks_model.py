@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from meanfield.case_attention import Attention, FeedForward, Matrix, RandomMatrix, Replicator, scale_of
-from meanfield.case_sections import Case, Domain
+from meanfield.case_sections import Case, Domain, Points
 
 Problem = tuple[str, object, str]
 
@@ -106,6 +106,11 @@ def _causal(case: Case) -> Iterator[Problem]:
         yield "attention.mask", "causal", '"none" with sinkhorn, which needs both sides of the kernel'
     if case.reaction is not None:
         yield "attention.mask", "causal", '"none" with a reaction: labels keep their mass'
+    if isinstance(case.initial, Points):
+        if len(case.initial.points) % (case.domain.labels or 1):
+            yield "domain.labels", case.domain.labels, f"a divisor of the number of points, {len(case.initial.points)}"
+        if case.initial.masses is not None:
+            yield "initial.masses", case.initial.masses, "no such key with a causal mask: labels have equal masses"
 
 
 def _feed_forward(network: FeedForward, domain: Domain) -> Iterator[Problem]:

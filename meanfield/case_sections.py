@@ -39,7 +39,8 @@ class Domain(Section, frozen=True):
 
     ``resolution``: cells of the circle, of the line and of the polar angle; rings of the sphere from pole to pole.
     ``dimension``: d of S^{d−1}, axisymmetric only. ``labels``: of a causal mask. A parsed case has all that it needs.
-    Free radius: ``radii`` cells from ``innermost`` to ``outermost``, equal within ``core`` and logarithmic beyond.
+    Free radius: ``radii`` cells from ``innermost`` to ``outermost``, equal within ``core`` and logarithmic beyond; all
+    of them grow as e^{``expansion``·t}. Where tokens grow over decades let it be ‖V‖ − gate, which nothing outruns.
     Line: from −``outermost`` to ``outermost``, equal cells within ``core`` and logarithmic ones beyond.
     """
 
@@ -51,6 +52,7 @@ class Domain(Section, frozen=True):
     innermost: Positive | None = None
     outermost: Positive | None = None
     core: Positive | None = None
+    expansion: float | None = None
 
     @property
     def d(self) -> int:
@@ -64,10 +66,16 @@ class Domain(Section, frozen=True):
         return self.manifold.startswith("free_radius")
 
 
-_FREE_RADIUS: dict[str, float] = {"radii": 64, "innermost": 0.02, "outermost": 100.0, "core": 2.0}
+_FREE_RADIUS: dict[str, float] = {
+    "radii": 64,
+    "innermost": 0.02,
+    "outermost": 100.0,
+    "core": 2.0,
+    "expansion": 0.0,
+}
 DOMAIN_DEFAULTS: dict[str, dict[str, float]] = {  # good for densities about as wide as 1
     "axisymmetric": {"dimension": 3},
-    "line": {"outermost": 100.0, "core": 4.0},
+    "line": {"outermost": 20.0, "core": 5.0},
     "free_radius_circle": _FREE_RADIUS,
     "free_radius_sphere": _FREE_RADIUS,
 }

@@ -132,7 +132,7 @@ def stability(options: argparse.Namespace) -> int:
     from meanfield.case import load
 
     case = load(options.case, options.overrides)
-    from meanfield.stability import report
+    from meanfield.stability_report import report
 
     print(report(case))
     return 0

@@ -89,7 +89,7 @@ class ZonalSums:
         self._masses = np.empty(mesh.cells)
 
     def apply(self, density: Floats) -> tuple[float, Floats, Floats]:
-        mean = float(density @ self.mesh.volumes) * self._mean
+        mean = float(np.einsum("i,i", density, self.mesh.volumes)) * self._mean
         if abs(mean - self._mean) <= 1e-12 * self._mean:
             mean = self._mean
         np.subtract(density, mean, out=self._masses)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from meanfield.diagnostics_table import Diagnostics
-from solvers.evolution import STEPPERS, Equation, Observer, State, evolve
+from solvers.evolution import STEPPERS, Equation, Observer, Schedule, State, evolve
 from solvers.layout import Variable
 from solvers.mesh import Floats, Mesh
 
@@ -55,8 +55,8 @@ def advance_by(equation: Equation, method: str) -> Advance:
     return advance
 
 
-def advance_in_turn(equation: Callable[[int], Equation], duration: float, method: str) -> Advance:
-    """Advance by equation number k from time k·duration to (k + 1)·duration, for all k that there are times for."""
+def advance_in_turn(equation: Callable[[int], Equation], turns: Schedule, method: str) -> Advance:
+    """Advance by equation number k from time turns.due(k) to turns.due(k + 1); no step crosses from one to the next."""
 
     def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
         stopped = False
@@ -66,13 +66,11 @@ def advance_in_turn(equation: Callable[[int], Equation], duration: float, method
             stopped = after_step(state)
             return stopped
 
+        k = 0
         while state.time < until and not stopped:
-            k = round(state.time / duration) if _is_multiple(state.time, duration) else int(state.time / duration)
-            evolve(state, equation(k), STEPPERS[method], min(until, (k + 1) * duration), observers, cfl, look)
+            while turns.due(k + 1) <= state.time:
+                k += 1
+            evolve(state, equation(k), STEPPERS[method], min(until, turns.due(k + 1)), observers, cfl, look)
         return state
 
     return advance
-
-
-def _is_multiple(time: float, duration: float) -> bool:
-    return round(time / duration) * duration == time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from meanfield.free_radius_attention import ShellAttention, output_at_directions
 from meanfield.free_radius_initial import initial_at_radius, initial_gaussian
 from meanfield.heads import matrix_of
 from meanfield.layer_norm import LayerNorm
-from meanfield.problem import Problem, advance_by
+from meanfield.problem import Problem, advance_in_turn
 from meanfield.setup_initial import initial_density
 from meanfield.setup_model import feed_forward_of, heads_by_layer
+from solvers.evolution import Equation, Listed
 from solvers.layout import Variable
 from solvers.mesh import Floats, Mesh, circle, sphere
 from solvers.mesh_interval import edges_of
@@ -32,9 +34,15 @@ def set_up_free_radius(case: Case) -> Problem:
     assert domain.outermost is not None
     assert domain.core is not None
     radial = radial_mesh(domain.innermost, domain.outermost, domain.radii, domain.core)
-    space = FreeRadius(_DIRECTIONS[domain.manifold](domain.resolution), radial)
-    norm = LayerNorm(stabilizers.layer_norm, switch=1.0 if stabilizers.switch is None else stabilizers.switch)
-    equation = free_radius_equation(space, norm, _output(case, space, norm), stabilizers.gate)
+    space = FreeRadius(_DIRECTIONS[domain.manifold](domain.resolution), radial, domain.expansion or 0.0)
+
+    @lru_cache(maxsize=1)
+    def equation(k: int) -> Equation:
+        """Of the time before the switch of mix, and from then on."""
+        norm = LayerNorm(stabilizers.layer_norm, switch=0.0 if k else np.inf)
+        return free_radius_equation(space, norm, _output(case, space, norm), stabilizers.gate)
+
+    switch = (1.0 if stabilizers.switch is None else stabilizers.switch) if stabilizers.layer_norm == "mix" else np.inf
 
     def look(time: float, values: Floats) -> Unbounded:
         density = values.reshape(space.shape)
@@ -49,10 +57,18 @@ def set_up_free_radius(case: Case) -> Problem:
     return Problem(
         mesh=_cells(space, domain.manifold),
         initial=lambda: _initial(case, space).reshape(-1),
-        advance=advance_by(equation, case.time.method),
-        prepare=lambda state: equation.prepare(state.time, state.values),
+        advance=advance_in_turn(equation, Listed((0.0, switch)), case.time.method),
+        prepare=lambda state: equation(0).prepare(state.time, state.values),
         diagnostics=diagnostics,
-        variables=(Variable("radius_edge", ("edge",), np.exp(edges_of(space.radial)), "1", "radius between cells"),),
+        variables=(
+            Variable(
+                "radius_edge",
+                ("edge",),
+                np.exp(edges_of(space.radial)),
+                "1",
+                "radius between cells at time 0; it grows as exp(expansion t)",
+            ),
+        ),
     )
 
 

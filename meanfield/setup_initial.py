@@ -22,6 +22,18 @@ def initial_density(case: Case, mesh: Mesh) -> Floats:
         raise CaseError(str(error)) from None
 
 
+def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
+    """(labels·cells) initial densities of a causal mask's labels, each of mass 1/labels. Raises CaseError as above.
+
+    Points are in order: each label begins with as many of them as the others. Any other density is that of all labels.
+    """
+    kind = case.initial
+    if not isinstance(kind, sections.Points):
+        return np.tile(initial_density(case, mesh) / labels, labels)
+    rows = np.array(kind.points).reshape(labels, -1, case.domain.d)
+    return np.concatenate([initial.initial_points(mesh, points.tolist()) / labels for points in rows])
+
+
 def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
     """Embeddings as equal point masses; their directions count."""
     embeddings = _embeddings(Path(kind.file), kind.dataset)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-import numpy as np
-
 from meanfield.attention import Attention
 from meanfield.case import Case
 from meanfield.causal import causal_equation
@@ -15,10 +13,10 @@ from meanfield.diagnostics_table import Diagnostics
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.heads import Head
 from meanfield.layer_norm import LayerNorm
-from meanfield.problem import Problem, advance_by, advance_in_turn
-from meanfield.setup_initial import initial_density
+from meanfield.problem import Problem, advance_in_turn
+from meanfield.setup_initial import initial_by_label, initial_density
 from meanfield.setup_model import feed_forward_of, heads_by_layer, reaction_of
-from solvers.evolution import Equation
+from solvers.evolution import Equation, Every, Listed
 from solvers.mesh import Floats, Mesh, circle, sphere
 
 
@@ -49,8 +47,8 @@ def set_up_round(case: Case) -> Problem:
     method = case.time.method
     return Problem(
         mesh=mesh,
-        initial=lambda: np.tile(initial_density(case, mesh) / labels, labels),
-        advance=advance_by(equation(0), method) if len(heads) == 1 else advance_in_turn(equation, duration, method),
+        initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
+        advance=advance_in_turn(equation, Every(duration) if len(heads) > 1 else Listed((0.0,)), method),
         prepare=lambda state: equation(0).prepare(state.time, state.values),
         diagnostics=diagnostics,
         density=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,

@@ -67,7 +67,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     monkeypatch.setitem(sys.modules, "meanfield.run", calls)
     monkeypatch.setitem(sys.modules, "meanfield.plots", calls)
     stability = SimpleNamespace(report=lambda case: f"beta is {case.attention.beta}")
-    monkeypatch.setitem(sys.modules, "meanfield.stability", stability)
+    monkeypatch.setitem(sys.modules, "meanfield.stability_report", stability)
     info = SimpleNamespace(describe=calls.describe, format_text=lambda facts: "text of " + facts["path"])
     monkeypatch.setitem(sys.modules, "meanfield.info", info)
     return calls

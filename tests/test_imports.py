@@ -13,7 +13,25 @@ import solvers.mesh
 SOLVERS = Path(solvers.mesh.__file__).parent
 MEANFIELD = Path(meanfield.__file__).parent
 EDGE = ("cli", "run", "case", "setup", "progress")  # what sees a case or a terminal
-PHYSICS = ["attention", "equation", "initial", "stability", "clusters", "diagnostics"]
+PHYSICS = [
+    "attention",
+    "equation",
+    "initial",
+    "stability",
+    "clusters",
+    "diagnostics",
+    "heads",
+    "causal",
+    "reactions",
+    "particles",
+    "particles_flow",
+    "particles_initial",
+    "axisymmetric",
+    "line",
+    "free_radius",
+    "free_radius_attention",
+    "free_radius_initial",
+]
 HEAVY = ("numba", "scipy", "h5py", "matplotlib", "cupy", "torch")
 
 
