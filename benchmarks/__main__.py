@@ -8,13 +8,14 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import accuracy, cost, machine, memory, pairs, startup, table, writing
+from benchmarks import accuracy, cost, layer, machine, memory, pairs, startup, table, writing
 from benchmarks.measure import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "velocity": cost.velocity,
     "flux": cost.flux,
     "scaling": cost.scaling,
+    "general": layer.general,
     "pairs": pairs.pairs,
     "memory": memory.memory,
     "startup": startup.startup,

@@ -42,7 +42,6 @@ def _peak(rings: int) -> tuple[int, int]:
 def child(rings: int) -> None:
     """Take two steps on ``rings`` rings at β = 9; print the number of cells and the peak resident bytes."""
     from meanfield.attention import Attention
-    from meanfield.equation import Velocity
     from meanfield.equation import Velocity, mean_field_equation
     from meanfield.initial import initial_perturbed
     from solvers.evolution import STEPPERS, State, evolve

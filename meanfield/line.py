@@ -18,6 +18,8 @@ from solvers.mesh_interval import edges_of
 from solvers.pairwise import exponential_sums
 from solvers.terms import Advection
 
+LEAST_MASS = 1e-12
+
 
 class LineAttention:
     """X[ρ](x) = V ∫ y e^{βxy} ρ(y) dy / Z(x) − γx on a line, by sums over all pairs of cells.
@@ -44,7 +46,7 @@ class LineAttention:
         normalization: str = "softmax",
         value: float = 1.0,
         gate: float = 0.0,
-        least_mass: float = 1e-12,
+        least_mass: float = LEAST_MASS,
     ) -> None:
         if normalization not in ("softmax", "unnormalized"):
             raise ValueError(f"normalization = {normalization!r}: expected 'softmax' or 'unnormalized'")
@@ -53,20 +55,26 @@ class LineAttention:
 
     def velocity(self, time: float, density: Floats) -> Floats:
         """X[ρ] at cell centers, (cells, 1); ``time`` is not used."""
-        mesh, x = self.mesh, self.mesh.centers
-        masses = density * mesh.volumes
+        x = self.mesh.centers
+        return self.output_at(time, density, x) - self.gate * x
+
+    def output_at(self, time: float, density: Floats, points: Floats) -> Floats:
+        """V A[ρ] at points (n, 1); ``time`` is not used."""
+        masses = density * self.mesh.volumes
         masses[masses <= self.least_mass * masses.sum()] = 0.0
-        places = _seen_at(mesh, masses)
-        log_scale, normalizer, numerator = exponential_sums(self.beta * x, places[:, None], masses)
+        places = _seen_at(self.mesh, masses, self.beta)
+        log_scale, normalizer, numerator = exponential_sums(self.beta * points, places[:, None], masses)
         size = 1.0 / normalizer if self.normalization == "softmax" else np.exp(log_scale)
-        return np.asarray(self.value * size[:, None] * numerator - self.gate * x)
+        return np.asarray(self.value * size[:, None] * numerator)
 
 
-_LUMP, _RESOLVED = 4.0, 8.0  # rms widths in cells; transport widens a moving lump to about half of the first
+_RESOLVED = 2.5, 4.0  # rms width of a lump in cells, and of what is resolved; transport widens a moving lump to about 2
+_RESOLVED_STEEP = 4.0, 8.0  # the same where e^{βxy} is steep, so that the front of a lump would count for the whole
 _CONTRAST = 2.0  # of a peak over the pass to a higher one: what rises less is a ripple
+_STEEP = 0.5, 1.0  # βx over a cell, x the root mean square of all tokens: from gentle to steep
 
 
-def _seen_at(mesh: Mesh, masses: Floats) -> Floats:
+def _seen_at(mesh: Mesh, masses: Floats, beta: float) -> Floats:
     """(cells) where the tokens of each cell are: its center x, or its lump's center of mass.
 
     A lump is a peak with the slopes around it, and the fewer cells it spans the more it counts as one atom.
@@ -82,8 +90,15 @@ def _seen_at(mesh: Mesh, masses: Floats) -> Floats:
     mass[mass == 0] = 1.0
     center, middle = (np.bincount(peak, masses * place, mesh.cells) / mass for place in (x, index))
     width = np.sqrt(np.bincount(peak, masses * (index - middle[peak]) ** 2, mesh.cells) / mass)
-    resolved = np.clip((width - _LUMP) / (_RESOLVED - _LUMP), 0.0, 1.0)[peak]
+    steepness = abs(beta) * np.sqrt(masses @ x**2 / masses.sum()) * mesh.volumes
+    steep = _ramp(steepness, *_STEEP)
+    resolved = steep * _ramp(width, *_RESOLVED_STEEP)[peak] + (1 - steep) * _ramp(width, *_RESOLVED)[peak]
     return np.asarray(center[peak] + resolved * (x - center[peak]))
+
+
+def _ramp(values: Floats, low: float, high: float) -> Floats:
+    """0 below low, 1 above high, linear between."""
+    return np.clip((values - low) / (high - low), 0.0, 1.0)
 
 
 def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> Equation:

@@ -11,8 +11,10 @@ from meanfield import case_sections as sections
 from meanfield.case import Case
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.diagnostics_unbounded import DIAGNOSTICS, Unbounded
-from meanfield.line import LineAttention, initial_gaussian, initial_interval, line_equation
-from meanfield.problem import Problem, advance_by
+from meanfield.layer_norm import LayerNorm
+from meanfield.layers import LayerMap
+from meanfield.line import LEAST_MASS, LineAttention, initial_gaussian, initial_interval, line_equation
+from meanfield.problem import Advance, Problem, advance_by, advance_in_layers
 from solvers.deposit_interval import deposit_on_interval
 from solvers.layout import Variable
 from solvers.mesh import Floats, Mesh
@@ -25,10 +27,17 @@ def set_up_line(case: Case) -> Problem:
     assert domain.outermost is not None  # a parsed case has both
     assert domain.core is not None
     mesh = line(domain.resolution, domain.outermost, domain.core)
+    method = case.time.method
     velocity = LineAttention(
-        mesh, attention.beta_effective, attention.normalization, attention.value_scale, case.stabilizers.gate
+        mesh,
+        attention.beta_effective,
+        attention.normalization,
+        attention.value_scale,
+        case.stabilizers.gate,
+        least_mass=0.0 if method == "layers" else LEAST_MASS,  # a push-forward has no foot ahead of the density
     )
     equation = line_equation(mesh, velocity, case.stabilizers.noise)
+    advance: Advance = _in_layers(case, velocity) if method == "layers" else advance_by(equation, method)
 
     def look(time: float, density: Floats) -> Unbounded:
         masses = density * mesh.volumes
@@ -40,11 +49,22 @@ def set_up_line(case: Case) -> Problem:
     return Problem(
         mesh=mesh,
         initial=lambda: _INITIAL[type(case.initial)](mesh, case.initial),
-        advance=advance_by(equation, case.time.method),
+        advance=advance,
         prepare=lambda state: equation.prepare(state.time, state.values),
         diagnostics=diagnostics,
         variables=(Variable("cell_edge", ("edge",), edges_of(mesh), "1", "coordinate between cells"),),
     )
+
+
+def _in_layers(case: Case, attention: LineAttention) -> Advance:
+    """The push-forward by one layer after another, with A exact at every point."""
+
+    def output(time: float, density: Floats) -> Floats:
+        return attention.output_at(time, density, attention.mesh.centers)
+
+    norm, step = LayerNorm(case.stabilizers.layer_norm), case.time.step or 1.0
+    residual, gate = case.stabilizers.residual, case.stabilizers.gate
+    return advance_in_layers(LayerMap(attention.mesh, output, norm, step, residual, gate, attention.output_at))
 
 
 def _gaussian(mesh: Mesh, kind: sections.Gaussian) -> Floats:

@@ -48,9 +48,16 @@ def test_velocity_figures():
 def test_dense_sum_would_show_a_wrong_velocity(monkeypatch):
     cost = load("cost")
     problem = load("problem").sphere_problem(16, 9.0)
-    exact = problem.attention.velocity
-    monkeypatch.setattr(problem.attention, "velocity", lambda time, density: 1.001 * exact(time, density))
+    exact = problem.attention.output
+    monkeypatch.setattr(problem.attention, "output", lambda density: 1.001 * exact(density))
     assert cost._brute_force(problem)[1] == pytest.approx(1e-3, rel=0.1)  # the largest of the chosen cells
+
+
+def test_general_attention_figures():
+    figures = load("layer").general(24)
+    assert value_of(figures, "over identities") > 0
+    assert figures[0].value > 0
+    assert figures[1].most == 15.0
 
 
 def test_flux_and_scaling_figures():
