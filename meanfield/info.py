@@ -21,7 +21,8 @@ def describe(path: str | Path) -> dict[str, Any]:
     """
     run = read(path)
     attributes, segments = run.attributes, read_segments(run.attributes)
-    case = tomllib.loads(segments[-1].case if segments else attributes.get("case", ""))
+    text = segments[-1].case if segments else attributes.get("case", "")
+    case = tomllib.loads(text)
     state = _state(run)
     last = run.snapshots - 1
     density = run.density(last) if last >= 0 else None
@@ -34,9 +35,10 @@ def describe(path: str | Path) -> dict[str, Any]:
         "writer": run.writer,
         "next": _next(state, path),
         "manifold": run.manifold,
-        "resolution": run.resolution,
+        "resolution": case.get("domain", {}).get("resolution", run.resolution),
         "cells": run.cells,
         "beta": case.get("attention", {}).get("beta"),
+        "layer": _layer(text),
         "normalization": case.get("attention", {}).get("normalization"),
         "noise": case.get("stabilizers", {}).get("noise"),
         "initial": case.get("initial", {}).get("kind"),
@@ -106,11 +108,22 @@ def _state_text(facts: dict[str, Any]) -> str:
 def _physics(facts: dict[str, Any]) -> str:
     texts = [
         "" if facts["beta"] is None else f"β = {facts['beta']:g}",
-        facts["normalization"] or "",
+        *(facts["layer"] or [facts["normalization"] or ""]),
         f"noise {facts['noise']:g}" if facts["noise"] else "",
         f"from {facts['initial']}" if facts["initial"] else "",
     ]
     return ", ".join(text for text in texts if text)
+
+
+def _layer(text: str) -> list[str] | None:
+    """The layer in words; None where there is no case, or one of another version, which has other keys."""
+    from meanfield.case import CaseError, parse
+    from meanfield.layer_words import layer_in_words
+
+    try:
+        return layer_in_words(parse(text)) if text else None
+    except CaseError:
+        return None
 
 
 def _time(facts: dict[str, Any]) -> str:

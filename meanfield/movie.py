@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from meanfield.movie_frames import DPI, Frames, palette
+from meanfield.movie_frames import Frames
+from meanfield.movie_page import DPI, palette
 from meanfield.plots import STYLE, load
 
 if TYPE_CHECKING:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.plot_axes import draw_change, positive, say, set_decades, set_time
+from meanfield.plot_axes import draw_change, label_linear, positive, say, set_decades, set_time
+from meanfield.plot_power import ROUNDING, draw_power
+from meanfield.plot_scale import COLOR_MAP
 from meanfield.plot_story import (
     BLACK,
     BLUE,
     GREEN,
-    ORANGE,
     PURPLE,
     SKY,
     SNAPSHOTS,
     VERMILION,
-    YELLOW,
     Story,
     snapshots_chosen,
 )
@@ -25,19 +26,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-DEGREES = 8
-DEGREE_COLORS = (ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, YELLOW, "0.5")
-NEARLY_UNIFORM = 0.1  # mean square of ρ/ρ̄ − 1 below which the linear prediction is worth a line
-ROUNDING = 1e-28  # mean square that rounding alone may leave of a uniform density; the square of its speed too
 LARGEST_BETA = 700.0  # beyond it energies are recorded in units of e^|β|: diagnostics.LARGEST_BETA, a heavy import
 MOST = 4  # panels
+NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
+ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
+LABELS = 6  # of a causal mask, named in a legend
 
 
 def panels(story: Story) -> list[str]:
     """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples."""
     if len(story.diagnostics.get("time", ())) < 2:
         return []
-    return [name for name, (needs, _) in PANELS.items() if any(need in story.diagnostics for need in needs)][:MOST]
+    return [name for name, (needs, _) in PANELS.items() if any(is_worth(story, need) for need in needs)][:MOST]
+
+
+def is_worth(story: Story, name: str) -> bool:
+    """Whether a diagnostic was recorded, and has something to show."""
+    if name == "escaped" and name in story.diagnostics:
+        return bool(story.diagnostics[name].max() > ESCAPED)
+    return name in story.diagnostics
 
 
 def draw_diagnostics(figure: SubFigure, story: Story) -> None:
@@ -49,7 +56,7 @@ def draw_diagnostics(figure: SubFigure, story: Story) -> None:
     times = [t for t in story.times[snapshots_chosen(story, SNAPSHOTS)] if t > 0 or not story.log_time]
     for name, ax in axes.items():
         PANELS[name][1](ax, story)
-        set_time(ax, "time t  (grey: snapshots above)", _time_range(story), log=story.log_time)
+        set_time(ax, "time t  (grey: snapshots above)", story.sample_range, log=story.log_time)
         if name not in rows[-1]:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")
@@ -57,14 +64,10 @@ def draw_diagnostics(figure: SubFigure, story: Story) -> None:
             ax.axvline(t, color="0.85", lw=0.8, zorder=0)
 
 
-def _time_range(story: Story) -> tuple[float, float]:
-    time = story.diagnostics["time"]
-    return float(time[time > 0].min() if story.log_time else time[0]), float(time[-1])
-
-
 def _draw_energy(ax: Axes, story: Story) -> None:
     """Entropy H = ∫ρ log ρ on the left axis, energy E on the right."""
-    unit = r"/$e^{|\beta|}$" if abs(story.beta) > LARGEST_BETA else ""
+    relative = story.manifold == "axisymmetric"  # diagnostics_axisymmetric records them so
+    unit = r"/$e^{|\beta|}$" if relative or abs(story.beta) > LARGEST_BETA else ""
     curves = {
         "entropy": ("$H$", BLUE, "-"),
         "energy": (f"$E${unit}", VERMILION, "--"),
@@ -78,7 +81,8 @@ def _draw_energy(ax: Axes, story: Story) -> None:
         draw_change(side, story.diagnostics["time"], story.diagnostics[name], symbol, color=color, ls=style)
         side.yaxis.label.set_color(color)
         side.tick_params(axis="y", labelcolor=color)
-    titles = {"entropy": r"entropy $H=\int\rho\,\log\rho$", "energy": "energy $E$"}
+    integrand = r"\rho\,\log(\rho/\bar\rho)" if relative else r"\rho\,\log\rho"
+    titles = {"entropy": rf"entropy $H=\int{integrand}$", "energy": "energy $E$"}
     ax.set_title(", ".join(titles[name] for name in recorded))
 
 
@@ -105,51 +109,13 @@ def _draw_clusters(ax: Axes, story: Story) -> None:
         say(ax, "none at any time")
 
 
-def _draw_power(ax: Axes, story: Story) -> None:
-    """Power of degrees 1 … 8, and the growth e^{2λt} predicted for the fastest of all that were recorded."""
-    time, power = story.diagnostics["time"], story.diagnostics["power"]
-    ax.set(ylabel="mean square", title="power by degree $l$")
-    if power[:, 1:].max() < ROUNDING:
-        ax.set_yticks([])
-        say(ax, "every mode is zero to rounding")
-        return
-    fastest = _fastest(story)
-    degrees = [*range(1, min(DEGREES + 1, power.shape[1]))]
-    if fastest > DEGREES:
-        degrees[-1] = fastest
-    for degree, color in zip(degrees, DEGREE_COLORS, strict=False):
-        width = 2.4 if degree == fastest else 1.2
-        ax.plot(time, positive(power[:, degree]), color=color, lw=width, label=f"l = {degree}")
-    set_decades(ax, power[:, degrees], floor=ROUNDING)
-    if fastest:
-        _draw_prediction(ax, story, fastest)
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, labelspacing=0.2)
-
-
-def _fastest(story: Story) -> int:
-    """The recorded degree that is predicted to grow fastest; 0 where there is no prediction, or it does not apply."""
-    power = story.diagnostics["power"]
-    if story.growth is None or power[0, 1:].sum() > NEARLY_UNIFORM or power.shape[1] < 2:
-        return 0
-    return 1 + int(np.argmax(story.growth[1 : power.shape[1]]))
-
-
-def _draw_prediction(ax: Axes, story: Story, degree: int) -> None:
-    """The line power(0)·e^{2λt} of ``degree``, as far as the panel is high."""
-    assert story.growth is not None
-    start, rate = story.diagnostics["power"][0, degree], float(story.growth[degree])
-    first, last = _time_range(story)
-    time = np.geomspace(first, last, 400) if story.log_time else np.linspace(first, last, 400)
-    with np.errstate(under="ignore", over="ignore"):
-        predicted = start * np.exp(2 * rate * (time - story.diagnostics["time"][0]))
-    within = predicted <= ax.get_ylim()[1]
-    label = f"predicted:\nexp(2λt), l = {degree}\nλ = {rate:.3g}"
-    ax.plot(time[within], positive(predicted[within]), color=BLACK, ls="--", lw=1.4, label=label)
-
-
 def _draw_centroid(ax: Axes, story: Story) -> None:
     length = np.linalg.norm(story.diagnostics["centroid"], axis=1)
     ax.set_title("centroid")
+    if length.max() < NO_LENGTH:
+        ax.set_yticks([])
+        say(ax, "at the origin, to rounding")
+        return
     draw_change(ax, story.diagnostics["time"], length, r"$|\int x\,\rho|$", color=PURPLE)
 
 
@@ -158,10 +124,52 @@ def _draw_mass(ax: Axes, story: Story) -> None:
     draw_change(ax, story.diagnostics["time"], story.diagnostics["mass"], r"$\int\rho$", color=BLACK)
 
 
+def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, Story], None]:
+    """A panel for a positive number on a log axis, where growth at a constant rate is a straight line."""
+
+    def draw(ax: Axes, story: Story) -> None:
+        values = story.diagnostics[name]
+        ax.set(ylabel=label, title=title)
+        ax.plot(story.diagnostics["time"], positive(values), color=BLUE, lw=1.4)
+        set_decades(ax, values)
+
+    return draw
+
+
+def _draw_escaped(ax: Axes, story: Story) -> None:
+    """Masses at both ends of the mesh, which no cell beyond could take up."""
+    ends = ("left end", "right end") if story.manifold == "line" else ("innermost", "outermost")
+    escaped = story.diagnostics["escaped"]
+    ax.set(ylabel="mass", title="mass that reached an end of the mesh")
+    for values, name, color in zip(escaped.T, ends, (SKY, VERMILION), strict=True):
+        ax.plot(story.diagnostics["time"], positive(values), color=color, lw=1.4, label=name)
+    set_decades(ax, escaped, floor=ESCAPED)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+
+
+def _draw_label_centroid(ax: Axes, story: Story) -> None:
+    """Length of each label's mean token: 1 where all of its tokens are in one place."""
+    from matplotlib import colormaps
+
+    lengths = np.linalg.norm(story.diagnostics["label_centroid"], axis=2)
+    labels = lengths.shape[1]
+    named = np.unique(np.linspace(0, labels - 1, LABELS).astype(int))
+    for k, color in enumerate(colormaps[COLOR_MAP](np.linspace(0, 0.9, labels))):
+        name = f"label {k + 1}" if k in named else None
+        ax.plot(story.diagnostics["time"], lengths[:, k], color=color, lw=1.4, label=name)
+    ax.set_title("centroid of each label")
+    label_linear(ax.yaxis, r"$|\int x\,\rho_s| / \int\rho_s$", float(lengths.max()))
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, labelspacing=0.2)
+
+
 PANELS = {  # the first that were recorded are drawn
     "energy": (("entropy", "energy"), _draw_energy),
-    "power": (("power",), _draw_power),
+    "power": (("power",), draw_power),
     "speed": (("speed",), _draw_speed),
+    "radius": (("radius",), _draw_size("radius", "radius of the tokens", r"$R=\sqrt{\int|x|^2\rho}$")),
+    "variance": (("variance",), _draw_size("variance", "variance of the tokens", r"$\int|x-\bar x|^2\rho$")),
+    "label_centroid": (("label_centroid",), _draw_label_centroid),
+    "escaped": (("escaped",), _draw_escaped),
     "clusters": (("clusters",), _draw_clusters),
     "centroid": (("centroid",), _draw_centroid),
     "mass": (("mass",), _draw_mass),

@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.plot_story import (
-    COLOR_MAP,
-    SNAPSHOTS,
-    UNIFORM_TEXT,
-    Floats,
-    Integers,
-    Scale,
-    Story,
-    format_time,
-    snapshots_chosen,
-)
+from meanfield.plot_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
+from meanfield.plot_story import SNAPSHOTS, Floats, Integers, Story, format_time, snapshots_chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +43,7 @@ def draw_sphere(figure: SubFigure, story: Story) -> None:
     axes = figure.subplots(rows, columns, squeeze=False)
     cell = pixel_cells(story.ring_cells, pixel_columns(story.ring_cells))
     ratios = [story.ratio(k) for k in chosen]
-    scale = Scale.of(ratios)
+    scale = scale_of(story, chosen)
     for ax in axes.flat[len(chosen) :]:
         ax.remove()
     drawn = list(axes.flat[: len(chosen)])

@@ -13,29 +13,57 @@ if TYPE_CHECKING:
     from meanfield.case import Case
     from solvers.output import Run
 
+SEPARATOR = " · "
 LINE, FACTS_LINE, TITLE_LINES = 84, 96, 2  # characters in a line of the title and of facts, and lines of a title
 STEPS_TOLD = 5  # of the number of clusters, in one line
 STATES = {"failed": "non-finite"}  # in words that say more than the file's
 
 
-def heading(story: Story) -> str:
-    """The case's title, in one or two lines, and a line of what was run and how it stands."""
-    rings = len(story.ring_cells)
-    size = f"{rings} rings" if story.manifold == "sphere" else f"{story.ring_cells[0]} cells"
-    facts = [
-        f"{story.manifold}, {size}",
+def heading(story: Story) -> list[str]:
+    """The case's title, in one or two lines, and lines of what was run and how it stands."""
+    return [*_title_lines(story.title), *_facts_lines(story)]
+
+
+def facts(story: Story) -> list[str]:
+    """What was run, and how it stands where it has not simply finished."""
+    return [
+        f"{story.manifold.replace('_', ' ')}, {_size(story)}",
         story.attention,
         f"β = {story.beta:g}",
         f"κ = {story.noise:g}",
+        *([story.state] if story.state else []),
     ]
-    return "\n".join([*_title_lines(story.title), " · ".join(facts + [story.state] * bool(story.state))])
+
+
+def _size(story: Story) -> str:
+    cells = f"{len(story.ring_cells)} rings" if story.manifold.endswith("sphere") else f"{story.ring_cells[0]} cells"
+    dimension = "" if story.dimension is None else f"d = {story.dimension}, "
+    radii = f" × {len(story.edges) - 1} radii" if story.has_radius and story.edges is not None else ""
+    return dimension + cells + radii
+
+
+def _facts_lines(story: Story) -> list[str]:
+    """The facts, each whole where a line can hold it."""
+    lines: list[str] = []
+    for fact in SEPARATOR.join(facts(story)).split(SEPARATOR):
+        if lines and len(lines[-1] + SEPARATOR + fact) <= FACTS_LINE:
+            lines[-1] += SEPARATOR + fact
+        else:
+            lines.append(fact)
+    return lines
 
 
 def page_heading(story: Story) -> list[str]:
-    """The lines above a figure: the heading, the run's state on a line of its own where needed, the clusters' story."""
-    *title, facts = heading(story).splitlines()
-    lines = [*title, *([facts] if len(facts) <= FACTS_LINE else facts.rsplit(" · ", 1))]
-    return lines + [cluster_history(story)] * bool(cluster_history(story))
+    """The lines above a figure: the heading, and the clusters' story."""
+    return heading(story) + [cluster_history(story)] * bool(cluster_history(story))
+
+
+def fitting_size(lines: list[str], width: float, most: float) -> float:
+    """Points of a font in which the ``lines`` are no wider than ``width`` inches, whatever letters they are made of."""
+    from matplotlib.textpath import TextPath
+
+    widest = max(TextPath((0, 0), line, size=most).get_extents().width for line in lines)
+    return most * min(1.0, width * 72 / widest)
 
 
 def _title_lines(title: str) -> list[str]:
@@ -45,13 +73,6 @@ def _title_lines(title: str) -> list[str]:
         last = lines[TITLE_LINES - 1][: LINE - 2]
         lines = [*lines[: TITLE_LINES - 1], (last.rpartition(" ")[0] or last) + " …"]
     return [line.replace("$", r"\$") for line in lines]
-
-
-def attention_in_words(case: Case) -> str:
-    """As in "unnormalized attention, V = -1 I"."""
-    attention, value = case.attention, case.attention.value_scale
-    rescaled = " rescaled" if attention.rescaled else ""
-    return f"{attention.normalization}{rescaled} attention" + (f", V = {value:g} I" if value != 1 else "")
 
 
 def state_in_words(run: Run, case: Case) -> str:

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.plot_circle import circle_height, draw_circle
+from meanfield.layer_words import layer_in_words
 from meanfield.plot_diagnostics import draw_diagnostics, panels
+from meanfield.plot_free_radius import draw_free_radius, free_radius_height
+from meanfield.plot_law import trimmed
+from meanfield.plot_profiles import draw_profiles, profiles_height
 from meanfield.plot_sphere import draw_sphere, sphere_height
-from meanfield.plot_story import Floats, Story
-from meanfield.plot_words import attention_in_words, heading, page_heading, state_in_words
-
-__all__ = ["compose", "draw", "heading", "load", "plot"]
+from meanfield.plot_story import Floats, Integers, Story
+from meanfield.plot_words import fitting_size, page_heading, state_in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from meanfield.case import Case
+    from solvers.output import Run
 
 SUFFIXES = (".png", ".pdf", ".svg")
 WIDTH, DPI = 10.0, 160  # inches and pixels an inch: half of the pixels still leave the smallest text legible
@@ -58,31 +60,38 @@ def load(path: str | Path) -> Story:
     if len(run.times) == 0:
         raise FileError(f"{path}: holds no snapshot yet, so there is nothing to draw")
     case = parse(run.attributes["case"])
-    return Story(
+    story = Story(
         title=case.title,
         manifold=run.manifold,
-        ring_cells=run.ring_cells,
+        ring_cells=_ring_cells(run),
         beta=case.attention.beta_effective,
         noise=case.stabilizers.noise,
-        attention=attention_in_words(case),
+        attention=" · ".join(layer_in_words(case)),
         times=run.times,
         density=run.density,
         diagnostics={"time": run.sample_times, **run.diagnostics},
         growth=_growth(case, run.diagnostics["power"].shape[1]) if "power" in run.diagnostics else None,
         state=state_in_words(run, case),
+        dimension=case.domain.d if run.manifold == "axisymmetric" else None,
+        edges=run.variable(EDGES[run.manifold]) if run.manifold in EDGES else None,
+        expansion=case.domain.expansion or 0.0,
+        uniform=run.variable("uniform") if run.manifold == "axisymmetric" else None,
     )
+    return trimmed(story) if EDGES.get(run.manifold) == "cell_edge" else story
 
 
-def _growth(case: Case, degrees: int) -> Floats:
-    """(degrees,) growth rate of each mode about uniform, from degree 0 on."""
-    from meanfield.stability import growth_rates
+def _ring_cells(run: Run) -> Integers:
+    """Of the directions alone where there is a radius: files repeat them for each."""
+    if not run.manifold.startswith("free_radius"):
+        return run.ring_cells
+    return run.ring_cells[: len(run.ring_cells) // (len(run.variable("radius_edge")) - 1)]
 
-    d, attention = case.domain.d, case.attention
-    l = np.arange(degrees)
-    rates = attention.value_scale * growth_rates(d, attention.beta_effective, l, attention.normalization)
-    if attention.rescaled:
-        rates *= np.exp(-abs(attention.beta_effective))
-    return rates - case.stabilizers.noise * l * (l + d - 2)
+
+def _growth(case: Case, degrees: int) -> Floats | None:
+    """(degrees,) growth rate of each mode about uniform, from degree 0 on; None where linear theory does not say."""
+    from meanfield.stability_report import rates_of, refusal_of_theory
+
+    return None if refusal_of_theory(case) else rates_of(case, np.arange(degrees))
 
 
 def draw(story: Story, target: Path) -> Path:
@@ -103,20 +112,12 @@ def compose(story: Story, figure: Figure) -> Figure:
     heights = [height(story)] + ([2.3 * rows + 0.3] if rows else [])
     figure.set_size_inches(WIDTH, sum(heights) + 0.9)
     lines = page_heading(story)
-    figure.suptitle("\n".join(lines), fontsize=_fitting_size(lines))
+    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * WIDTH, HEADING_SIZE))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     draw_snapshots(parts[0], story)
     if rows:
         draw_diagnostics(parts[1], story)
     return figure
-
-
-def _fitting_size(lines: list[str]) -> float:
-    """Points of a font in which the ``lines`` are no wider than the page, whatever letters they are made of."""
-    from matplotlib.textpath import TextPath
-
-    widest = max(TextPath((0, 0), line, size=HEADING_SIZE).get_extents().width for line in lines)
-    return HEADING_SIZE * min(1.0, 0.97 * WIDTH * 72 / widest)
 
 
 def _target(figure: Path) -> Path:
@@ -132,6 +133,16 @@ def _target(figure: Path) -> Path:
 
 
 DRAWINGS: dict[str, tuple[Callable[[SubFigure, Story], None], Callable[[Story], float]]] = {
-    "circle": (draw_circle, circle_height),
+    "circle": (draw_profiles, profiles_height),
     "sphere": (draw_sphere, sphere_height),
+    "axisymmetric": (draw_profiles, profiles_height),
+    "line": (draw_profiles, profiles_height),
+    "free_radius_circle": (draw_free_radius, free_radius_height),
+    "free_radius_sphere": (draw_free_radius, free_radius_height),
+}
+EDGES = {  # what a file calls the edges between cells
+    "axisymmetric": "cell_edge",
+    "line": "cell_edge",
+    "free_radius_circle": "radius_edge",
+    "free_radius_sphere": "radius_edge",
 }

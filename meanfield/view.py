@@ -10,7 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from meanfield.plots import heading, load
+from meanfield.plot_words import SEPARATOR, facts
+from meanfield.plots import load
 
 if TYPE_CHECKING:
     from solvers.output import Run
@@ -31,7 +32,7 @@ SCRIPTS = (
 )  # in this order: main starts when all others are there
 KEYS = (
     "Space plays and pauses, ← and → step, Home and End jump. Press or drag in a panel to go to its time. "
-    "Rings and arrows mark peaks above 10 ρ̄, numbers their mass. All quantities are dimensionless; time is depth."
+    "All quantities are dimensionless; time is depth."
 )
 
 
@@ -67,17 +68,22 @@ def _require_target(path: Path, target: Path, overwrite: bool) -> None:
 
 def compose(path: Path, run: Run) -> str:
     """The page of the run file ``path``, of which ``run`` has the resolved case."""
+    from meanfield.plot_free_radius import directions_of
     from meanfield.view_data import describe, thinned
+    from meanfield.view_panels import radii
     from meanfield.view_stages import STAGES
 
-    story, notes = thinned(load(path))
+    told = load(path)
+    story, notes = thinned(directions_of(told) if told.has_radius else told)
     for note in notes:
         print(f"meanfield: {path}: {note}", file=sys.stderr)
     description, densities = describe(story)
+    if told.has_radius:
+        description["panels"].insert(0, radii(told))
     parts = {
         "TITLE": html.escape(story.title),
-        # The lines above are the title; values stay with their names where a narrow page breaks the line.
-        "FACTS": html.escape(heading(story).splitlines()[-1].replace(" = ", "\u00a0=\u00a0")),
+        # Values stay with their names where a narrow page breaks the line.
+        "FACTS": html.escape(SEPARATOR.join(facts(told)).replace(" = ", "\u00a0=\u00a0")),
         "FILE": html.escape(path.name),
         "CASE": html.escape(run.attributes["case"]),
         "HELP": html.escape(" ".join([*STAGES[story.manifold].help, KEYS, *(f"{note}." for note in notes)])),

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.movie_frames import shared_scale
-from meanfield.plot_circle import merged
+from meanfield.plot_profiles import merged
+from meanfield.plot_scale import COLOR_MAP, Scale, scale_of
 from meanfield.plot_sphere import cell_angles, sphere_cells
-from meanfield.plot_story import COLOR_MAP, Floats, Integers, Scale, Story, format_time
+from meanfield.plot_story import Floats, Integers, Story, format_time
 from meanfield.view_panels import panels, rounded
 from meanfield.view_stages import STAGES
 
@@ -31,17 +30,16 @@ Levels = NDArray[np.unsignedinteger]
 def thinned(story: Story) -> tuple[Story, list[str]]:
     """The story with no more snapshots, samples and cells than a page takes, and a line about each that was thinned."""
     keep, samples = _spread(len(story.times), SNAPSHOTS), _spread(len(story.diagnostics.get("time", ())), SAMPLES)
-    rings, coarse = _coarse(story.ring_cells)
-    notes = []
+    coarse, left = (_coarse_rings if story.coordinate is None else _coarse_line)(story)
+    cells, notes = len(story.density(0)), []
     if len(keep) < len(story.times):
         notes.append(f"{len(keep)} of {len(story.times)} snapshots are shown, evenly chosen")
-    if coarse is not story.ring_cells:
-        notes.append(f"densities are shown averaged over {coarse.sum()} of {story.ring_cells.sum()} cells")
+    if left < cells:
+        notes.append(f"densities are shown averaged over {left} of {cells} cells")
     thin = replace(
-        story,
+        coarse,
         times=story.times[keep],
-        ring_cells=coarse,
-        density=lambda k: rings(story.density(int(keep[k]))),
+        density=lambda k: coarse.density(int(keep[k])),
         diagnostics={name: values[samples] for name, values in story.diagnostics.items()},
     )
     return thin, notes
@@ -52,25 +50,42 @@ def _spread(count: int, most: int) -> Integers:
     return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).round().astype(int))
 
 
-def _coarse(ring_cells: Integers) -> tuple[Callable[[Floats], Floats], Integers]:
-    """Averaging of cells to what a screen shows, and the cells of each ring that are left."""
-    if len(ring_cells) == 1:
-        left = len(merged(np.zeros(ring_cells[0]), ARCS))
-        return (lambda values: merged(values, ARCS)), ring_cells if left == ring_cells[0] else np.array([left])
+def _coarse_line(story: Story) -> tuple[Story, int]:
+    """In one dimension: the story on no more cells than a screen shows, and how many these are."""
+    assert story.coordinate is not None
+    edges = story.coordinate.edges if story.edges is None else story.edges
+    left = len(merged(np.zeros(len(edges) - 1), ARCS))
+    coarse = replace(
+        story,
+        ring_cells=np.array([left]),
+        edges=None if story.edges is None else edges[:: (len(edges) - 1) // left],
+        density=lambda k: merged(story.density(k), ARCS, np.diff(edges)),
+        uniform=None if story.uniform is None else merged(story.uniform, ARCS, np.diff(edges)),
+    )
+    return coarse, left
+
+
+def _coarse_rings(story: Story) -> tuple[Story, int]:
+    """The same on the sphere."""
+    ring_cells = story.ring_cells
     if len(ring_cells) <= RINGS:
-        return (lambda values: values), ring_cells
+        return story, int(ring_cells.sum())
     rings = len(ring_cells) // -(-len(ring_cells) // RINGS)  # at least two rings to one, so that none is missed
     coarse = np.maximum(2 * rings * np.sin(np.pi * (np.arange(rings) + 0.5) / rings), 3).round().astype(int)
     theta, phi, area = cell_angles(ring_cells)
     place = sphere_cells(coarse, theta, phi)
     areas = np.bincount(place, area, minlength=int(coarse.sum()))
-    return (lambda values: np.bincount(place, area * values, minlength=len(areas)) / areas), coarse
+
+    def density(k: int) -> Floats:
+        return np.bincount(place, area * story.density(k), minlength=len(areas)) / areas
+
+    return replace(story, ring_cells=coarse, density=density), len(areas)
 
 
 def encode(story: Story, scale: Scale) -> str:
     """All densities as levels of ``scale``, in the encoding that the head of this file describes."""
     dtype = STAGES[story.manifold].dtype
-    before, packer, packed = np.zeros(int(story.ring_cells.sum()), dtype), zlib.compressobj(9), []
+    before, packer, packed = np.zeros(len(story.density(0)), dtype), zlib.compressobj(9), []
     for k in range(len(story.times)):
         now = levels(story.ratio(k), scale, dtype)
         packed.append(packer.compress((now - before).astype(now.dtype.newbyteorder("<")).tobytes()))
@@ -87,15 +102,16 @@ def levels(ratio: Floats, scale: Scale, dtype: type[np.uint8] | type[np.uint16])
 
 def describe(story: Story) -> tuple[dict[str, Any], str]:
     """The run for the page's script, ready for JSON, and its encoded densities."""
-    stage, scale = STAGES[story.manifold], shared_scale(story)
+    stage, scale = STAGES[story.manifold], scale_of(story, range(len(story.times)))
     count = range(len(story.times))
     description = {
         "stage": stage.kind,
-        "cells": int(story.ring_cells.sum()),
+        "cells": len(story.density(0)),
         "rings": story.ring_cells.tolist(),
         "axis": stage.axis(story) if stage.axis else None,
         "bytes": np.dtype(stage.dtype).itemsize,
         "scale": _scale(scale),
+        "uniform": _uniform(story, scale),
         "colors": _colors(),
         "times": rounded(story.times),
         "timeLabels": [format_time(t) for t in story.times],
@@ -110,15 +126,22 @@ def describe(story: Story) -> tuple[dict[str, Any], str]:
 
 
 def _scale(scale: Scale) -> dict[str, Any]:
-    symbol = "ρ/ρ̄ − 1" if scale.deviation else "ρ/ρ̄"
+    symbol = scale.law or ("ρ/ρ̄ − 1" if scale.deviation else "ρ/ρ̄")
     return {
         "low": scale.low,
         "high": scale.high,
         "deviation": scale.deviation,
-        "cut": not scale.deviation and scale.low <= 1e-2,  # where Scale cuts, emptier cells are
+        "cut": scale.is_cut,
         "symbol": symbol,
-        "label": f"density {symbol}, in units of the uniform density ρ̄",
+        "label": scale.law or f"density {symbol}, in units of the uniform density ρ̄",
     }
+
+
+def _uniform(story: Story, scale: Scale) -> list[float | None] | None:
+    """What a uniform density looks like in a profile: its value in each cell, or the one; None where there is none."""
+    if story.uniform is not None:
+        return rounded(story.uniform.clip(scale.low / 10))
+    return None if scale.law else [0.0 if scale.deviation else 1.0]
 
 
 def _colors() -> str:

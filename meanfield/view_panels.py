@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.plot_diagnostics import DEGREE_COLORS, DEGREES, NEARLY_UNIFORM
-from meanfield.plot_story import BLUE, GREEN, PURPLE, VERMILION, Floats, Story
+from meanfield.plot_diagnostics import is_worth
+from meanfield.plot_free_radius import quantiles
+from meanfield.plot_power import DEGREE_COLORS, DEGREES, NEARLY_UNIFORM
+from meanfield.plot_scale import COLOR_MAP
+from meanfield.plot_story import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, Floats, Story
 
+SNAPSHOTS = 300  # of the radii at most
+PARTS = {0.05: SKY, 0.5: BLUE, 0.95: ORANGE}  # of the tokens, and the colours of their radii
 DECADES = 20  # of a logarithmic panel at most
 INK = "currentColor"  # follows the page's light or dark scheme, as black cannot
 Panel = dict[str, Any]
@@ -20,7 +25,7 @@ def panels(story: Story) -> list[Panel]:
     if len(story.diagnostics.get("time", ())) < 2:
         return []
     others = [name for name in story.diagnostics if name not in PANELS and name != "time"]
-    known = [PANELS[name](story) for name in PANELS if name in story.diagnostics]
+    known = [PANELS[name](story) for name in PANELS if is_worth(story, name)]
     return known + [_other(story, name) for name in others]
 
 
@@ -56,12 +61,14 @@ def _logarithmic(title: str, curves: list[Panel], **options: Any) -> Panel:
 def _energy(story: Story) -> Panel:
     from meanfield.diagnostics import LARGEST_BETA
 
-    unit = " in units of e^|β|" if abs(story.beta) > LARGEST_BETA else ""
+    relative = story.manifold == "axisymmetric"  # diagnostics_axisymmetric records it so
+    unit = " in units of e^|β|" if relative or abs(story.beta) > LARGEST_BETA else ""
     return _linear(f"energy E{unit}", [_curve(story.diagnostics["energy"], VERMILION)])
 
 
 def _entropy(story: Story) -> Panel:
-    return _linear("entropy H = ∫ρ log ρ", [_curve(story.diagnostics["entropy"], BLUE)])
+    integrand = "ρ log ρ/ρ̄" if story.manifold == "axisymmetric" else "ρ log ρ"
+    return _linear(f"entropy H = ∫{integrand}", [_curve(story.diagnostics["entropy"], BLUE)])
 
 
 def _clusters(story: Story) -> Panel:
@@ -109,6 +116,38 @@ def _growth(start: float, rate: float, degree: int, time: Floats, high: float) -
     return _curve(within, INK, f"e^(2λt), l = {degree}, λ = {rate:.3g}") | {"dashed": True}
 
 
+def _size(name: str, title: str) -> Callable[[Story], Panel]:
+    """A positive number, on a log axis."""
+    return lambda story: _logarithmic(title, [_curve(story.diagnostics[name], BLUE)])
+
+
+def _escaped(story: Story) -> Panel:
+    ends = ("left", "right") if story.manifold == "line" else ("innermost", "outermost")
+    found = zip(story.diagnostics["escaped"].T, (SKY, VERMILION), ends, strict=True)
+    curves = [_curve(values, color, end) for values, color, end in found]
+    return _logarithmic("mass at the ends of the mesh", curves)
+
+
+def _label_centroid(story: Story) -> Panel:
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    lengths = np.linalg.norm(story.diagnostics["label_centroid"], axis=2)
+    shown = np.unique(np.linspace(0, lengths.shape[1] - 1, DEGREES).astype(int))
+    colors = colormaps[COLOR_MAP](np.linspace(0.1, 0.9, len(shown)))
+    curves = [_curve(lengths[:, k], to_hex(color), f"label {k + 1}") for k, color in zip(shown, colors, strict=True)]
+    return _linear("centroid of each label", curves, low=0)
+
+
+def radii(story: Story) -> Panel:
+    """Of a run with a free radius: within which radius which part of the tokens are, at up to SNAPSHOTS times."""
+    shown = np.unique(np.linspace(0, len(story.times) - 1, SNAPSHOTS).round().astype(int))
+    found = quantiles(story, shown, np.array(list(PARTS))).T
+    curves = [_curve(values, color, f"{part:.0%}") for values, (part, color) in zip(found, PARTS.items(), strict=True)]
+    times = rounded(story.times[shown])
+    return _logarithmic("radius within which tokens are", [curve | {"times": times} for curve in curves])
+
+
 def _other(story: Story, name: str) -> Panel:
     """A diagnostic that this page knows nothing of: a curve for each component, the first eight."""
     values = story.diagnostics[name].reshape(len(story.diagnostics["time"]), -1)[:, :DEGREES]
@@ -122,8 +161,12 @@ PANELS: dict[str, Callable[[Story], Panel]] = {
     "energy": _energy,
     "entropy": _entropy,
     "clusters": _clusters,
+    "radius": _size("radius", "radius R = √∫|x|²ρ"),
+    "variance": _size("variance", "variance ∫|x − x̄|²ρ"),
+    "label_centroid": _label_centroid,
     "centroid": _centroid,
     "power": _power,
     "speed": _speed,
     "mass": _mass,
+    "escaped": _escaped,
 }

@@ -13,6 +13,7 @@ from meanfield.plot_story import Floats, Story
 from meanfield.view_panels import rounded
 
 Marks = list[list[float]]
+PEAKS = f"Rings and arrows mark peaks above {PEAK} ρ̄, numbers their mass."
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,10 @@ class Stage:
     help: tuple[str, ...] = ()
 
 
-def _circle_axis(story: Story) -> dict[str, Any]:
-    turn = 2 * np.pi
-    ticks = [[turn * n / 4, label] for n, label in enumerate(("0", "π/2", "π", "3π/2", "2π"))]
-    edges = np.linspace(0, turn, int(story.ring_cells[0]) + 1)
-    return {"edges": rounded(edges), "label": "angle φ (rad)", "ticks": ticks}
+def _axis(story: Story) -> dict[str, Any]:
+    assert story.coordinate is not None
+    shown = story.coordinate
+    return {"edges": rounded(shown.edges), "label": shown.label, "ticks": [list(tick) for tick in shown.ticks]}
 
 
 def _sphere_marks(story: Story, ratio: Floats) -> Marks:
@@ -59,8 +59,15 @@ def _circle_marks(story: Story, ratio: Floats) -> Marks:
     return sorted(found, key=lambda peak: -peak[1])
 
 
+def _no_marks(story: Story, ratio: Floats) -> Marks:
+    """Where there is no uniform density there is nothing that a peak has to rise above."""
+    return []
+
+
 STAGES = {
-    "circle": Stage("ring", np.uint16, _circle_axis, _circle_marks),
+    "circle": Stage("ring", np.uint16, _axis, _circle_marks, (PEAKS,)),
+    "axisymmetric": Stage("profile", np.uint16, _axis, _no_marks),
+    "line": Stage("profile", np.uint16, _axis, _no_marks),
     "sphere": Stage(
         "globe",
         np.uint8,
@@ -69,6 +76,7 @@ STAGES = {
         (
             "Drag the globe or turn it with the arrow keys; a double click turns it back.",
             "A click on the map turns the globe there.",
+            PEAKS,
         ),
     ),
 }

@@ -74,8 +74,12 @@ class Run:
 
     @cached_property
     def ring_edges(self) -> Floats:
-        """(rings + 1,) polar angle between rings of latitude; empty on the circle."""
+        """(rings + 1,) polar angle between rings of latitude; empty but on the sphere."""
         return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
+
+    def variable(self, name: str) -> Floats:
+        """What the file keeps of its mesh by this name, see :class:`solvers.layout.Variable`. FileError if nothing."""
+        return self._read(name)
 
     def _read(self, name: str, index: int | None = None) -> Floats:
         with _open(self.path) as file:

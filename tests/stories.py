@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
+from meanfield.plot_law import trimmed
 from meanfield.plot_story import Story
-from solvers.mesh import Mesh
+from solvers.mesh import Mesh, circle, sphere
 
 MASSES = np.array([0.5, 0.3, 0.2])
 BLOBS = {
@@ -63,3 +65,70 @@ def crowd(mesh: Mesh) -> np.ndarray:
 
 def without(told: Story, *names: str) -> Story:
     return replace(told, diagnostics={k: v for k, v in told.diagnostics.items() if k not in names})
+
+
+def law(manifold: str, times: np.ndarray, **changes: object) -> Story:
+    """A run in one dimension other than the circle, or with a free radius: made up as ``story`` does."""
+    told = MANIFOLDS[manifold](times)
+    recorded = {name: values for name, values in told.diagnostics.items() if name != "power"}
+    progress = np.arange(len(times)) / max(len(times) - 1, 1)
+    if manifold != "axisymmetric":
+        for name in ("entropy", "energy", "speed"):
+            del recorded[name]
+        recorded |= {"radius": 0.3 * 1e4**progress, "variance": 0.1 * 1e8**progress}
+        recorded["escaped"] = np.stack([1e-9 * progress, 1e-3 * progress], axis=1)
+    recorded["centroid"] = np.outer(progress, [0.6])
+    return replace(told, growth=None, diagnostics=recorded, **changes)
+
+
+def _axisymmetric(times: np.ndarray) -> Story:
+    """From the uniform law to the pole, in 64 dimensions."""
+    from solvers.mesh_interval import edges_of, polar
+    from solvers.polar import uniform_law
+
+    mesh = polar(96, 64)
+    theta, uniform = mesh.centers[:, 0], uniform_law(mesh, 64)
+
+    def density(k: int) -> np.ndarray:
+        place = np.pi / 2 * (1 - k / max(len(times) - 1, 1))
+        blob = np.exp(-50 * (theta - place) ** 2)
+        return blob / (mesh.volumes @ blob) if k else uniform
+
+    told = replace(story(mesh, times), density=density, edges=edges_of(mesh), uniform=uniform, dimension=64)
+    return trimmed(told)
+
+
+def _line(times: np.ndarray) -> Story:
+    """A Gaussian that spreads over four decades."""
+    from meanfield.line import initial_gaussian
+    from solvers.mesh_interval import edges_of, line
+
+    mesh = line(300, 1e5, 0.3)
+    widths = 0.3 * 1e4 ** (np.arange(len(times)) / max(len(times) - 1, 1))
+    told = replace(
+        story(mesh, times), density=lambda k: initial_gaussian(mesh, 0.0, widths[k] ** 2), edges=edges_of(mesh)
+    )
+    return trimmed(told)
+
+
+def _free_radius(directions: Mesh) -> Callable[[np.ndarray], Story]:
+    def made(times: np.ndarray) -> Story:
+        """The three blobs, at radii that grow by two decades."""
+        edges, told = np.geomspace(0.01, 1000, 61), story(directions, times)
+        middle = np.log(edges[1:] * edges[:-1]) / 2
+
+        def density(k: int) -> np.ndarray:
+            radial = np.exp(-2 * (middle - np.log(0.5 * 100 ** (k / max(len(times) - 1, 1)))) ** 2)
+            return np.outer(radial / (np.diff(np.log(edges)) @ radial), told.density(k)).ravel()
+
+        return replace(told, manifold=f"free_radius_{directions.manifold}", edges=edges, density=density)
+
+    return made
+
+
+MANIFOLDS = {
+    "axisymmetric": _axisymmetric,
+    "line": _line,
+    "free_radius_circle": _free_radius(circle(48)),
+    "free_radius_sphere": _free_radius(sphere(12)),
+}

@@ -99,7 +99,7 @@ def test_startup_figures(monkeypatch):
 def test_writing_figures():
     writing = load("writing")
     before = writing.RunFile.write_snapshot
-    share, size = (figure.value for figure in writing.writing(rings=8, snapshots=4, end=0.5))
+    share, size = (figure.value for figure in writing.writing(rings=16, snapshots=4, end=2.0))
     assert 0 < share < 100
     assert 1e-3 < size < 1e3
     assert writing.RunFile.write_snapshot is before

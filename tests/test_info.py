@@ -88,7 +88,7 @@ def test_finished(path):
             "title     Two clusters",
             "state     finished",
             "domain    circle, resolution 16, 16 cells",
-            "physics   β = 9, softmax, noise 0.25, from perturbed",
+            "physics   β = 9, softmax attention, noise 0.25, from perturbed",
             "time      2 of 5, in 12.5 s",
             "stored    3 snapshots, 3 samples of the diagnostics",
             "density   2.5 to 4 in the last snapshot, 3 clusters, mass drifted by at most 2.0e-13",
@@ -158,6 +158,17 @@ def test_settings_and_end_are_those_of_the_last_segment(path):
     assert "time      2 of 8" in text
     assert "resumed   once; attention.beta=4 time.end=8 from t = 2\n" in text
     assert len(text.splitlines()) == 11
+
+
+def test_layer_is_told_in_words_where_its_case_can_be_read(path):
+    heads = CASE.replace("beta = 9.0", "beta = 9.0\nheads = [{}, {}]").replace("noise = 0.25", 'layer_norm = "cod"')
+    for case, words in [
+        (heads, "β = 9, softmax attention, 2 heads, CoD layer norm, from perturbed"),
+        (heads.replace("heads", "minds"), "β = 9, softmax, from perturbed"),  # of a later version
+    ]:
+        with RunFile.create(path, MESH, attributes={"case": case}, overwrite=True) as file:
+            file.close()
+        assert f"physics   {words}\n" in format_text(describe(path))
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from needs import need
 from PIL import Image
+from stories import LINEAR, LOG, MANIFOLDS, law
 
 from meanfield.cli import main
 from meanfield.movie import movie
-from meanfield.movie_frames import HEIGHT, MAP_LEFT, MAP_TOP, MAP_WIDTH, MARGIN, WIDTH, Frames, palette, shades
+from meanfield.movie_frames import Frames
+from meanfield.movie_page import HEIGHT, WIDTH, label_density, palette, shades
+from meanfield.movie_pictures import MAP_LEFT, MAP_TOP, MAP_WIDTH, MARGIN
+from meanfield.plot_scale import Scale
 from meanfield.plot_sphere import pixel_cells
 from meanfield.plot_story import VOLUMES, Story
 from meanfield.plots import STYLE, load
@@ -152,12 +156,62 @@ def test_every_run_has_frames_whose_ink_stays_on_the_page(tmp_path: Path, manifo
         "ripple": replace(story, density=lambda k: (1 + 2.5e-4 * np.cos(np.arange(cells))) / VOLUMES[manifold]),
     }[kind]
     for page in drawn_pages(story, [0, len(story.times) - 1]):
-        ink = page.min(axis=-1) < 200
-        assert ink.mean() > 0.02
-        assert not ink[:3].any(), "cut at the top"
-        assert not ink[-3:].any(), "cut at the bottom"
-        assert not ink[:, :3].any(), "cut on the left"
-        assert not ink[:, -3:].any(), "cut on the right"
+        stays_on(page)
+
+
+@pytest.mark.parametrize("manifold", MANIFOLDS)
+def test_every_manifold_moves_in_its_picture_and_keeps_its_page(manifold: str) -> None:
+    for times in (LINEAR, LOG, np.zeros(1)):
+        first, last = drawn_pages(law(manifold, times), [0, len(times) - 1])
+        for page in (first, last):
+            stays_on(page)
+        picture = slice(MAP_TOP, MAP_TOP + 350), slice(0, WIDTH)
+        if len(times) > 1:
+            assert np.mean(first[picture] != last[picture]) > 0.01
+            assert np.array_equal(first[:60], last[:60]), "the heading moved"
+    short, long = (
+        law(manifold, LINEAR, title="short"),
+        law(manifold, LINEAR, title="A title longer than the page is wide " * 9),
+    )
+    tops = [
+        np.flatnonzero((drawn_pages(told, [0])[0][:MAP_TOP].min(axis=-1) < 200).any(axis=1)) for told in (short, long)
+    ]
+    for rows in tops:
+        assert np.diff(rows).max() < 25, "a wide gap between heading and clock"
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("energy", 2.723987 + 1e-9 * LINEAR), ("energy", 1e6 * LINEAR), ("clusters", LINEAR // 3)]
+)
+def test_the_time_line_is_named_and_has_few_plain_ticks(name: str, values: np.ndarray) -> None:
+    with matplotlib.rc_context(STYLE | {"figure.constrained_layout.use": False}):
+        figure = Figure()
+        Frames(replace(law("axisymmetric", LINEAR), diagnostics={"time": LINEAR, name: values}), figure)
+    line = next(ax for ax in figure.axes if name in ax.get_title(loc="left"))
+    texts = [text.get_text() for text in line.get_yticklabels()]
+    assert 2 <= len(texts) <= 5
+    assert max(map(len, texts)) <= 4, f"ticks with an offset or too many digits: {texts}"
+    assert line.lines[0].get_drawstyle() == ("steps-post" if name == "clusters" else "default")
+    assert ("gain" in line.get_title(loc="left")) == (np.ptp(values) < 1)
+
+
+@pytest.mark.parametrize(("high", "tick", "text"), [(500.0, 100.0, "100"), (3e6, 1e6, "$10^{6}$")])
+def test_ticks_of_densities_are_plain_numbers_or_powers(high: float, tick: float, text: str) -> None:
+    ax = Figure().subplots()
+    ax.set_yscale("log")
+    label_density(ax, Scale(0.01, high, deviation=False), "density")
+    assert ax.yaxis.get_major_formatter()(tick, 0) == text
+    assert (ax.get_title(), ax.get_ylabel()) == ("density", "")
+
+
+def stays_on(page: np.ndarray) -> None:
+    """Nothing is cut by the page's edges."""
+    ink = page.min(axis=-1) < 200
+    assert ink.mean() > 0.01
+    assert not ink[:3].any(), "cut at the top"
+    assert not ink[-3:].any(), "cut at the bottom"
+    assert not ink[:, :3].any(), "cut on the left"
+    assert not ink[:, -3:].any(), "cut on the right"
 
 
 def test_killed_and_running_files_are_filmed(tmp_path: Path) -> None:

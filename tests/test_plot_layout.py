@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
-from stories import LINEAR, LOG, crowd, story, without
+from stories import LINEAR, LOG, MANIFOLDS, crowd, law, story, without
 
 from meanfield.plot_story import Story
 from meanfield.plots import DPI, STYLE, WIDTH, compose
@@ -64,6 +64,10 @@ def poles(mesh: Mesh) -> np.ndarray:
 
 ALONE = ("entropy", "energy", "speed", "clusters", "power")
 MASS = {"mass": np.ones(41) + 1e-15 * np.arange(41), "centroid": np.outer(np.arange(41) / 41, [0.6, 0.8])}
+FACTS = (
+    "unnormalized rescaled attention, general Q, K, V, causal mask · pre layer norm · gate γ = 0.5 · gelu feed-forward"
+)
+LABELS = {"label_centroid": np.linspace(0, 1, 41 * 9 * 2).reshape(41, 9, 2)}
 STORIES: dict[str, Callable[[], Story]] = {
     "sphere": lambda: story(sphere(24), LINEAR),
     "sphere, log time": lambda: story(sphere(24), LOG, state="running at t = 10 of 2000"),
@@ -90,6 +94,17 @@ STORIES: dict[str, Callable[[], Story]] = {
     "sphere, entropy alone": lambda: without(story(sphere(24), LINEAR), *ALONE[1:]),
     "circle, energy alone": lambda: without(barely(circle(64), 1.0), *ALONE[:1], *ALONE[2:]),
     "circle, mass and centroid": lambda: story(circle(64), LINEAR, diagnostics={"time": LINEAR, **MASS}),
+}
+
+for manifold in MANIFOLDS:
+    STORIES |= {
+        manifold: lambda manifold=manifold: law(manifold, LINEAR),
+        f"{manifold}, log time": lambda manifold=manifold: law(manifold, LOG, state="running at t = 10 of 2000"),
+        f"{manifold}, one snapshot": lambda manifold=manifold: law(manifold, np.zeros(1), state="failed at t = 0 of 1"),
+        f"{manifold}, full heading": lambda manifold=manifold: law(manifold, LINEAR, attention=FACTS, title="W" * 300),
+    }
+STORIES |= {
+    "circle, labels": lambda: story(circle(64), LINEAR, diagnostics={"time": LINEAR, **LABELS}),
 }
 
 

@@ -10,16 +10,20 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from stories import BLOBS, LINEAR, MASSES, blobs, story, without
+from stories import BLOBS, LINEAR, MANIFOLDS, MASSES, blobs, law, story, without
 
 from meanfield import diagnostics, plot_diagnostics
+from meanfield.case import parse
+from meanfield.layer_words import layer_in_words
 from meanfield.plot_axes import label_decades, label_linear
-from meanfield.plot_circle import merged, time_edges
 from meanfield.plot_diagnostics import panels
+from meanfield.plot_free_radius import directions_of, draw_plane, quantiles, radii_of
+from meanfield.plot_profiles import merged, time_edges
+from meanfield.plot_scale import Scale
 from meanfield.plot_sphere import cell_angles, draw_peaks, hammer, hammer_inverse, peaks, pixel_cells, sphere_cells
-from meanfield.plot_story import Scale, Story, snapshots_chosen
-from meanfield.plot_words import cluster_history, heading, page_heading
-from meanfield.plots import compose, draw, plot
+from meanfield.plot_story import Story, snapshots_chosen
+from meanfield.plot_words import cluster_history, facts, heading, page_heading
+from meanfield.plots import _growth, compose, draw, plot
 from solvers.mesh import Mesh, circle, sphere
 from solvers.output import Column, FileError, RunFile
 
@@ -153,18 +157,18 @@ def test_the_heading_tells_when_clusters_were_lost(counts: list[int], history: s
 def test_a_long_title_is_cut_after_two_lines() -> None:
     words, word = "a title of words " * 20, "https://example.org/" + "x" * 300
     for title, end in [(words, " title of …"), (word, "xxx …")]:
-        first, second, _ = heading(story(circle(16), LINEAR, title=title)).splitlines()
+        first, second, _ = heading(story(circle(16), LINEAR, title=title))
         assert len(first) <= 84
         assert len(second) <= 84
         assert second.endswith(end)
-    assert heading(story(circle(16), LINEAR, title="$5 and $6")).startswith(r"\$5 and \$6"), "no formula was meant"
+    assert heading(story(circle(16), LINEAR, title="$5 and $6"))[0] == r"\$5 and \$6", "no formula was meant"
 
 
 def test_only_a_state_that_has_no_room_takes_a_line_of_its_own() -> None:
     short = story(circle(16), LINEAR, state="killed at t = 2 of 5")
     long = replace(short, attention="unnormalized rescaled attention, V = -1 I", state="interrupted at t = 2 of 5e+04")
     assert page_heading(short)[1].endswith("κ = 0 · killed at t = 2 of 5")
-    assert page_heading(long)[1:3] == [heading(long).splitlines()[1].rsplit(" · ", 1)[0], long.state]
+    assert page_heading(long)[1:3] == [" · ".join(facts(long)[:-1]), long.state]
 
 
 def test_the_first_four_panels_that_were_recorded_are_drawn() -> None:
@@ -230,6 +234,9 @@ def test_merged_cells_keep_the_mass() -> None:
     assert len(small) == 600  # the finest division of 3000 into at most 720
     assert small.mean() == pytest.approx(values.mean(), rel=1e-14)
     np.testing.assert_array_equal(merged(values[:500], 720), values[:500])
+    sizes = np.linspace(1, 3, 3000)
+    coarse = sizes.reshape(600, 5).sum(axis=1)
+    assert merged(values, 720, sizes) @ coarse == pytest.approx(values @ sizes, rel=1e-14)
 
 
 def test_columns_stand_around_their_time() -> None:
@@ -289,10 +296,11 @@ def test_story_of_a_run_file(tmp_path: Path) -> None:
 
     power = Column("power", (("degree", 9),), "1", "power")
     told = load(run_file(tmp_path / "run.h5", columns=(power,)))
-    assert heading(told) == (
-        "A run in a file\nsphere, 16 rings · unnormalized rescaled attention, V = -1 I · β = 4 · κ = 0.01 · "
-        "interrupted at t = 2 of 5"
-    )
+    assert heading(told) == [
+        "A run in a file",
+        "sphere, 16 rings · unnormalized rescaled attention, V = -1 I · β = 4 · κ = 0.01",
+        "interrupted at t = 2 of 5",
+    ]
     np.testing.assert_array_equal(told.density(1), blobs(sphere(16), 20, 0.5))
     np.testing.assert_array_equal(told.diagnostics["time"], [0, 1, 2])
     assert told.growth is not None
@@ -316,3 +324,87 @@ def test_bad_input_is_refused_in_one_line(tmp_path: Path) -> None:
             plot(file, tmp_path / figure)
         assert "\n" not in str(caught.value)
         assert not (tmp_path / figure).is_file()
+
+
+@pytest.mark.parametrize("manifold", MANIFOLDS)
+def test_laws_keep_their_mass_on_the_cells_that_are_shown(manifold: str) -> None:
+    told = law(manifold, LINEAR)
+    shown = radii_of(told) if told.has_radius else told
+    assert shown.edges is not None
+    assert shown.coordinate is not None
+    sizes = np.diff(np.log(shown.edges)) if told.has_radius else np.diff(shown.edges)
+    for k in (0, 20, 40):
+        # What is left out is a thousandth of the peak in each cell, or less.
+        assert shown.density(k) @ sizes == pytest.approx(1.0, abs=2e-3)
+    assert len(sizes) < {"line": 300, "axisymmetric": 96}.get(manifold, 60), "nothing is left out"
+
+
+@pytest.mark.parametrize("manifold", ["free_radius_circle", "free_radius_sphere"])
+def test_directions_are_the_marginal(manifold: str) -> None:
+    told = law(manifold, LINEAR)
+    mesh = circle(48) if manifold == "free_radius_circle" else sphere(12)
+    np.testing.assert_allclose(directions_of(told).density(30), story(mesh, LINEAR).density(30), rtol=1e-12)  # rounding
+    median = quantiles(told, [0, 40], np.array([0.5]))[:, 0]
+    # The law of log r is symmetric about these; a cell is a fifth of a unit of log r wide.
+    assert np.log(median) == pytest.approx(np.log([0.5, 50.0]), abs=0.01)
+
+
+def test_the_plane_has_its_tokens_where_they_are() -> None:
+    told = law("free_radius_circle", LINEAR)
+    ax = Figure().subplots()
+    values = draw_plane(ax, told, 40).get_array()
+    corner = np.unravel_index(np.argmax(values), values.shape)
+    angle = 2 * np.pi * (corner[1] + 0.5) / 48
+    assert np.cos(angle) > 0.99, "the heaviest blob is at angle 0"
+    # Per area the peak is where e^{−2(s − log 50)²} e^{−2s} is highest, s = log 50 − ½; cells are 0.19 wide.
+    middle = np.sqrt(told.edges[corner[0]] * told.edges[corner[0] + 1])
+    assert np.log(middle) == pytest.approx(np.log(50) - 0.5, abs=0.1)
+    assert ax.get_xlim()[1] > 50
+
+
+def test_coordinates_are_bent_where_they_reach_far() -> None:
+    line = law("line", LINEAR).coordinate
+    assert [text for _, text in line.ticks] == ["−10⁴", "−100", "0", "100", "10⁴"]
+    assert np.ptp(np.diff(line.edges[80:])) < 0.01, "cells of the mesh are equal beyond its core"
+    near = law("line", LINEAR[:1]).coordinate
+    assert [text for _, text in near.ticks] == ["−1", "−0.5", "0", "0.5", "1"]
+    radius = radii_of(law("free_radius_circle", LINEAR)).coordinate
+    assert {"0.1", "1", "10", "100"} <= {text for _, text in radius.ticks}
+    assert radius.edges[0] < np.log(0.1) < np.log(100) < radius.edges[-1]
+    polar = law("axisymmetric", LINEAR).coordinate
+    assert [text for _, text in polar.ticks] == ["0", "π/4", "π/2"]
+
+
+def test_what_escaped_is_shown_where_it_did() -> None:
+    told = without(law("line", LINEAR), "mass")
+    assert panels(told) == ["radius", "variance", "escaped", "clusters"]
+    held = replace(told, diagnostics=told.diagnostics | {"escaped": np.full((41, 2), 1e-30)})
+    assert panels(held) == ["radius", "variance", "clusters", "centroid"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([], ["softmax attention"]),
+        (["attention.mask=causal", "attention.kernel=gaussian"], ["softmax attention, gaussian kernel, causal mask"]),
+        (["attention.heads=[{}, {}]"], ["softmax attention, 2 heads"]),
+        (["attention.value=[[0,1],[-1,0]]"], ["softmax attention, general V"]),
+        (["attention.kernel=windowed", "attention.window=0.5"], ["softmax attention, window 0.5 rad"]),
+        (["stabilizers.layer_norm=ngpt", "feed_forward={width=4}"], ["softmax attention", "nGPT", "relu feed-forward"]),
+        (['reaction={kind="logistic",rate=2}'], ["softmax attention", "logistic reaction, rate 2"]),
+        (
+            ["domain.manifold=free_radius_circle", "stabilizers.layer_norm=none", "stabilizers.gate=0.5"],
+            ["softmax attention", "no layer norm", "gate γ = 0.5"],
+        ),
+        (
+            ["domain.manifold=free_radius_circle", "stabilizers.layer_norm=mix", "stabilizers.switch=2"],
+            ["softmax attention", "mix layer norm, switch at t = 2"],
+        ),
+    ],
+)
+def test_layers_in_words(changes: list[str], words: list[str]) -> None:
+    text = CASE.replace("sphere", "circle").replace(CASE.splitlines()[2], "attention.beta = 4")
+    text = text.replace("stabilizers.noise = 0.01\n", "")
+    assert layer_in_words(parse(text, changes)) == words
+    growth = _growth(parse(text, changes), 5)
+    assert (growth is None) == (bool(changes)), "linear theory is for the plain layer"

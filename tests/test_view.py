@@ -13,14 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib import colormaps
+from stories import law
 
 from meanfield.cli import main
+from meanfield.plot_free_radius import directions_of
+from meanfield.plot_scale import Scale
 from meanfield.plot_sphere import cell_angles
-from meanfield.plot_story import VOLUMES, Scale, Story
+from meanfield.plot_story import VOLUMES, Story
 from meanfield.plots import load
 from meanfield.view import view
 from meanfield.view_data import describe, encode, levels, thinned
-from meanfield.view_panels import panels
+from meanfield.view_panels import panels, radii
 from solvers.mesh import Mesh, circle, sphere
 from solvers.output import Column, FileError, RunFile
 
@@ -83,6 +86,56 @@ def run_file(
         path.with_suffix(".copy.h5").write_bytes(path.read_bytes())  # as a kill leaves it
         file.close(stop_reason=stop)
     return path
+
+
+RUNS = {
+    "axisymmetric": ["domain.dimension=64", "domain.resolution=48"],
+    "line": ["domain.resolution=64", "domain.outermost=30", "initial.kind=gaussian", "stabilizers.layer_norm=none"],
+    "free_radius_circle": ["domain.radii=12", "stabilizers.layer_norm=pre"],
+    "free_radius_sphere": ["domain.resolution=6", "domain.radii=8", "stabilizers.layer_norm=peri"],
+}
+
+
+def real_run(path: Path, manifold: str) -> Path:
+    """A small run of the program itself on a manifold whose files say more of their mesh."""
+    case = path.with_suffix(".toml")
+    case.write_text(CASE.format(title='"Small"', manifold=manifold, resolution=16).replace("4\n", "1\n"))
+    start = [] if manifold == "line" else ['initial={kind="perturbed",amplitude=0.5,degrees=2}']
+    settings = [*start, *RUNS[manifold], "time.end=0.1", f"output.snapshots={SNAPSHOTS - 1}", "output.samples=8"]
+    assert main(["run", str(case), "--quiet", "-o", str(path), "--set", *settings]) == 0
+    return path
+
+
+@pytest.mark.parametrize("manifold", RUNS)
+def test_real_runs_of_every_manifold_come_back_from_the_page(tmp_path: Path, manifold: str) -> None:
+    run = real_run(tmp_path / "run.h5", manifold)
+    description, found = held(view(run, tmp_path / "run.html"))
+    told = load(run)
+    shown = directions_of(told) if told.has_radius else told
+    assert found.shape == (SNAPSHOTS, len(shown.density(0)))
+    scale, count = description["scale"], 256 ** description["bytes"]
+    edges = description["axis"]["edges"] if description["axis"] else None
+    assert edges is None or (len(edges) == found.shape[1] + 1 and np.all(np.diff(edges) > 0))
+    for k in (0, SNAPSHOTS - 1):
+        part = (found[k] + 0.5) / count
+        low, high = scale["low"], scale["high"]
+        decoded = 1 + low + part * (high - low) if scale["deviation"] else low * (high / low) ** part
+        step = (high - low) if scale["deviation"] else np.log(high / low)
+        off = decoded - shown.ratio(k) if scale["deviation"] else np.log(decoded / shown.ratio(k).clip(low))
+        assert np.abs(off).max() <= 0.5001 * step / count  # half a level, and rounding
+    titles = [panel["title"] for panel in description["panels"]]
+    assert ("radius within which tokens are" in titles) == told.has_radius
+    assert (description["uniform"] is None) == (manifold == "line")
+
+
+def test_radii_of_the_panel_hold_their_part_of_the_mass() -> None:
+    panel = radii(law("free_radius_circle", np.linspace(0, 10, 41)))
+    assert [curve["label"] for curve in panel["curves"]] == ["5%", "50%", "95%"]
+    for curve, normal in zip(panel["curves"], (-1.645, 0, 1.645), strict=True):
+        assert len(curve["times"]) == len(curve["values"]) == 41
+        # log r is normal with variance ¼ about log 0.5 and log 50, in cells 0.19 wide.
+        expected = np.log([0.5, 50.0]) + 0.5 * normal
+        assert np.log([curve["values"][0], curve["values"][-1]]) == pytest.approx(expected, abs=0.03)
 
 
 def held(page: Path) -> tuple[dict, np.ndarray]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from browser import ARROW_LEFT, ARROW_RIGHT, END, HOME, SPACE, Browser, chromium
 from matplotlib import colormaps
-from test_view import SNAPSHOTS, run_file
+from test_view import RUNS, SNAPSHOTS, real_run, run_file
 
 from meanfield.plot_sphere import HALF_WIDTH, cell_angles, hammer_inverse, pixel_cells
 from meanfield.plot_story import Story
@@ -20,6 +20,7 @@ from meanfield.view import view
 
 LAST = SNAPSHOTS - 1
 MANIFOLDS = ("sphere", "circle")
+ALL = (*MANIFOLDS, *RUNS)
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +33,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Story]]:
     """For each manifold its page, and the run that it shows."""
     folder, made = tmp_path_factory.mktemp("pages"), {}
-    for manifold in MANIFOLDS:
-        run = run_file(folder / f"{manifold}.h5", manifold)
+    for manifold in ALL:
+        run = (run_file if manifold in MANIFOLDS else real_run)(folder / f"{manifold}.h5", manifold)
         made[manifold] = view(run, run.with_suffix(".html")), load(run)
     return made
 
@@ -63,7 +64,7 @@ def globe_agreement(browser: Browser, story: Story, k: int) -> float:
     return float(np.all(shown == expected_colors(story, k)[front], axis=1).mean())
 
 
-@pytest.mark.parametrize("manifold", MANIFOLDS)
+@pytest.mark.parametrize("manifold", ALL)
 def test_page_asks_for_nothing_and_complains_of_nothing(browser: Browser, pages, manifold: str) -> None:
     browser.open(pages[manifold][0])
     browser.find("#slider").send_keys(END)
@@ -173,6 +174,29 @@ def test_profile_is_as_high_as_the_density(browser: Browser, pages) -> None:
     assert fit[0] < -5
 
 
+@pytest.mark.parametrize("manifold", ["axisymmetric", "line"])
+def test_profile_and_history_stand_where_their_cells_are(browser: Browser, pages, manifold: str) -> None:
+    """Cells of these manifolds are not equal: places on the axis count, not numbers of cells."""
+    page, story = pages[manifold]
+    browser.open(page, height=1600)
+    browser.find("#slider").send_keys(END)
+    browser.wait_for_snapshot(LAST)
+    edges, density = story.coordinate.edges, story.density(LAST)
+    place = (edges - edges[0]) / (edges[-1] - edges[0])
+    path = browser.find("#profile .profile").get_attribute("d")
+    across = np.array([float(x) for x in re.findall(r"H([\d.]+)", path)])
+    assert np.ptp(across - place[1:] * (across[-1] - 48)) < 0.2  # from 48 on; to the tenth of a pixel
+    peaks = np.array([story.density(k).max() for k in range(SNAPSHOTS)])
+    low, high = peaks.min() / 1e3, peaks.max()
+    colors = colormaps["viridis"](np.log(density.clip(low) / low) / np.log(high / low), bytes=True)[:, :3]
+    left, top, width, height = browser.box("#history")
+    rows, middle = (edges[1:] - edges[:-1]) * height / (edges[-1] - edges[0]), (place[1:] + place[:-1]) / 2
+    wide = rows > 2  # narrower cells share a row
+    assert wide.sum() > 10
+    shown = browser.pixels()[(top + height * (1 - middle[wide])).astype(int), int(left + width - 4)]
+    assert np.all(np.abs(shown.astype(int) - colors[wide]) <= 1, axis=1).mean() > 0.9
+
+
 def test_slider_moves_with_the_mouse(browser: Browser, pages) -> None:
     browser.open(pages["sphere"][0])
     first = browser.pixels()
@@ -226,14 +250,14 @@ def test_press_in_a_panel_goes_to_its_time(browser: Browser, pages, manifold: st
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [800, 390])
-@pytest.mark.parametrize("manifold", MANIFOLDS)
+@pytest.mark.parametrize("manifold", ALL)
 def test_text_has_room(browser: Browser, pages, manifold: str, width: int, dark: bool) -> None:
     browser.open(pages[manifold][0], width=width, dark=dark)
     browser.find("#slider").send_keys(END)
     browser.wait_for_snapshot(LAST)
     assert browser.run("return document.documentElement.scrollWidth") <= width
     boxes = browser.run(TEXT_BOXES)
-    assert len(boxes) > 50
+    assert len(boxes) > 40
     for i, (text, left, top, right, bottom, fixed) in enumerate(boxes):
         assert left >= 0, f"{text} is cut on the left"
         assert right <= width, f"{text} is cut on the right"

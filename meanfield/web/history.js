@@ -42,10 +42,19 @@ class History {
   /** Colours of snapshot k from top to bottom: of the densest cell in each row, for a cluster may be but one cell wide. */
   column(k, rows) {
     const { run } = this, levels = run.levels(k), shift = 8 * (run.bytes - 1);
-    return Array.from({ length: rows }, (_, row) => {
-      const first = Math.floor(((rows - 1 - row) * run.cells) / rows), end = Math.ceil(((rows - row) * run.cells) / rows);
-      return run.colors.pixels[Math.max(...levels.subarray(first, end)) >> shift];
+    return this.cellsOf(rows).map(([first, end]) => run.colors.pixels[Math.max(...levels.subarray(first, end)) >> shift]);
+  }
+
+  /** The cells [first, end) that lie in each of so many rows, from top to bottom. */
+  cellsOf(rows) {
+    if (this.ranges?.length === rows) return this.ranges;
+    const { edges } = this.run.axis, low = edges[0], span = edges.at(-1) - low, cells = edges.length - 1;
+    this.ranges = Array.from({ length: rows }, (_, row) => {
+      const from = low + ((rows - 1 - row) / rows) * span, to = low + ((rows - row) / rows) * span, near = 1e-9 * span;
+      const first = Math.min(cells - 1, Math.max(0, lastUpTo(edges, from + near)));
+      return [first, Math.min(cells, Math.max(first, lastUpTo(edges, to - near)) + 1)];
     });
+    return this.ranges;
   }
 
   show(k) {

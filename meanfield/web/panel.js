@@ -58,15 +58,18 @@ class Panel {
     const x = area.x(Math.min(Math.max(time, run.timeScale.low), run.timeScale.high));
     this.cursor.setAttribute("x1", x);
     this.cursor.setAttribute("x2", x);
-    const sample = lastUpTo(run.sampleTimes, time + 1e-9 * Math.abs(time));
+    const valueAt = ({ times, values }) => {
+      const sample = lastUpTo(times ?? run.sampleTimes, time + 1e-9 * Math.abs(time));
+      return sample >= 0 ? values[sample] : null;
+    };
     this.dots.forEach((dot, i) => {
-      const value = dot && sample >= 0 ? spec.curves[i].values[sample] : null;
+      const value = dot ? valueAt(spec.curves[i]) : null;
       if (!dot) return;
       const shown = value !== null && value >= spec.low && value <= spec.high;
       dot.setAttribute("visibility", shown ? "visible" : "hidden");
       if (shown) dot.setAttribute("cx", x), dot.setAttribute("cy", area.y(value));
     });
-    const alone = spec.curves.length === 1 && sample >= 0 ? spec.curves[0].values[sample] : null;
+    const alone = spec.curves.length === 1 ? valueAt(spec.curves[0]) : null;
     this.now.textContent = alone === null ? "" : formatNumber(alone, 4);
   }
 }

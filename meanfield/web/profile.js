@@ -12,28 +12,32 @@ class Profile {
     const x = { scale: makeScale(axis.edges[0], axis.edges.at(-1)), label: axis.label, ticks: axis.ticks };
     const y = { scale: makeScale(scale.low, scale.high, !scale.deviation), label: `profile ${scale.symbol}` };
     const area = drawFrame(this.svg, this.svg.clientWidth, 230, x, y);
-    const uniform = area.y(scale.deviation ? 0 : 1);
-    element(area.group, "line", { class: "reference", x1: area.left, x2: area.right, y1: uniform, y2: uniform });
+    const { uniform } = this.run;
+    const across = uniform?.length === 1 ? [area.left, area.right] : axis.edges.map((edge) => area.x(edge));
+    if (uniform) element(area.group, "path", { class: "reference", d: stairs(across, uniform.map((value) => area.y(value))) });
     this.line = element(area.group, "path", { class: "profile" });
     this.marks = element(this.svg, "g");
     this.area = area;
-    this.across = axis.edges.map((edge) => area.x(edge).toFixed(1));
+    this.across = axis.edges.map((edge) => area.x(edge));
   }
 
   show(k, levels, marks) {
     const { area, across, run } = this, most = 256 ** run.bytes;
-    let path = "M" + across[0] + " ";
-    levels.forEach((level, cell) => {
+    const heights = Array.from(levels, (level) => {
       // Where the scale is cut, its lowest level is all that is emptier: the line leaves the picture there.
-      const y = level === 0 && run.scale.cut ? area.bottom + 9 : area.bottom - ((level + 0.5) / most) * (area.bottom - area.top);
-      path += (cell ? "V" : "") + y.toFixed(1) + "H" + across[cell + 1];
+      return level === 0 && run.scale.cut ? area.bottom + 9 : area.bottom - ((level + 0.5) / most) * (area.bottom - area.top);
     });
-    this.line.setAttribute("d", path);
+    this.line.setAttribute("d", stairs(across, heights));
     this.marks.replaceChildren();
     for (const [x] of marks) {
       element(this.marks, "path", { class: "mark", fill: "var(--cursor)", d: `M${area.x(x)} ${area.top - 1}l4 -7h-8z` });
     }
   }
+}
+
+/** SVG path of one height y for each cell between the places x. */
+function stairs(x, y) {
+  return `M${x[0].toFixed(1)} ` + y.map((height, i) => `${i ? "V" : ""}${height.toFixed(1)}H${x[i + 1].toFixed(1)}`).join("");
 }
 
 /** The circle itself, coloured, with bars outward as high as the logarithm of the density. */
