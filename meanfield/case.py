@@ -148,10 +148,12 @@ def _with_times(case: Case) -> Case:
     time = case.time
     if time.method == "layers":
         step = 1.0 if time.step is None else time.step
-        layers = time.layers if time.layers is not None else max(round(time.end / step), 1) if time.end else None
-        if layers is None:
+        if time.layers is None:
             raise CaseError("time.layers: missing; expected an integer >= 1")
-        time = msgspec.structs.replace(time, step=step, layers=layers, end=layers * step)
+        duration = step if case.stabilizers.residual else 1.0
+        time = msgspec.structs.replace(time, step=step, end=time.layers * duration)
+    elif time.step is None and case.attention.file is not None:
+        time = msgspec.structs.replace(time, step=1.0)
     return msgspec.structs.replace(case, time=time)
 
 

@@ -63,7 +63,8 @@ def _matrices(attention: Attention, domain: Domain) -> Iterator[Problem]:
             if not isinstance(matrix, RandomMatrix | None):
                 yield from matrix_problem(f"{place}.{name}", matrix, domain.d)
             if domain.manifold in ("axisymmetric", "line") and scale_of(matrix) is None:
-                yield f"{place}.{name}", matrix, f"a multiple of the identity on the {domain.manifold}"
+                shown = matrix.ensemble if isinstance(matrix, RandomMatrix) else matrix
+                yield f"{place}.{name}", shown, f"a multiple of the identity on the {domain.manifold}"
     if len(attention.all_heads) > 1 and domain.manifold not in _ROUND:
         yield "attention.heads", len(attention.all_heads), f"one head on the {domain.manifold}"
 
@@ -171,8 +172,8 @@ def _layers(case: Case) -> Iterator[Problem]:
     stabilizers, manifold = case.stabilizers, case.domain.manifold
     if manifold not in (*_ROUND, "line"):
         yield "time.method", "layers", f"ssprk3 or ssprk2 on the {manifold}"
-    if stabilizers.layer_norm not in ("post", "none"):
-        yield "stabilizers.layer_norm", stabilizers.layer_norm, '"post" (on the line "none") in layers'
+    if stabilizers.gate and not stabilizers.residual:
+        yield "stabilizers.gate", stabilizers.gate, "0 without a residual, which it would act on"
     if stabilizers.noise or case.reaction is not None or case.attention.mask != "none":
         key, value = next(
             (key, value)

@@ -184,7 +184,8 @@ Initial = Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | T
 class Time(Section, frozen=True):
     """Depth, as continuous time from 0 to ``end``, or in layers.
 
-    ``method`` layers: x ← N(αx + step·(A + F)), ``layers`` times, α = 0 without residual; ``end`` is then layers·step.
+    ``method`` layers: x ← N(αx + step·(A + F)), ``layers`` times; α = 1 and a layer takes ``step`` of time with the
+    residual, α = 0 and 1 without; ``end`` follows.
     ``step`` is also the time that one set of matrices of attention.file lasts. A good ``cfl`` is 0.5.
     """
 

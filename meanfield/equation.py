@@ -42,6 +42,13 @@ class Velocity:
         """X (cells, d), tangent, of a density (cells)."""
         return self.of_output(time, self.attention.output(density))
 
+    def output(self, density: Floats) -> Floats:
+        """A + F (cells, d) of a density (cells), P_x of them where attention is tangent: what one layer adds."""
+        output = self.attention.output(density)
+        if self._local is not None:
+            output += self._local
+        return output
+
     def of_output(self, time: float, output: Floats) -> Floats:
         """X (cells, d) where A is ``output`` (cells, d), which is used up."""
         if self._local is not None:

@@ -64,8 +64,9 @@ class LineAttention:
         masses[masses <= self.least_mass * masses.sum()] = 0.0
         places = _seen_at(self.mesh, masses, self.beta)
         log_scale, normalizer, numerator = exponential_sums(self.beta * points, places[:, None], masses)
-        size = 1.0 / normalizer if self.normalization == "softmax" else np.exp(log_scale)
-        return np.asarray(self.value * size[:, None] * numerator)
+        if self.normalization == "softmax":
+            return np.asarray(self.value * (numerator / normalizer[:, None]))
+        return np.asarray(self.value * np.exp(log_scale)[:, None] * numerator)
 
 
 _RESOLVED = 2.5, 4.0  # rms width of a lump in cells, and of what is resolved; transport widens a moving lump to about 2

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from meanfield.diagnostics_table import Diagnostics
+from meanfield.layers import LayerMap, run_layers
 from solvers.evolution import STEPPERS, Equation, Observer, Schedule, State, evolve
 from solvers.layout import Variable
 from solvers.mesh import Floats, Mesh
 
 AfterStep = Callable[[State], bool]
+Prepare = Callable[[State], Any]
 
 
 class Advance(Protocol):
@@ -39,7 +41,7 @@ class Problem:
     mesh: Mesh
     initial: Callable[[], Floats]
     advance: Advance
-    prepare: Callable[[State], Any]
+    prepare: Prepare
     diagnostics: Callable[[Sequence[str], int | None], Diagnostics]
     density: Callable[[Floats], Floats] = field(default=lambda values: values)
     whole: bool = True
@@ -51,6 +53,15 @@ def advance_by(equation: Equation, method: str) -> Advance:
 
     def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
         return evolve(state, equation, STEPPERS[method], until, observers, cfl, after_step)
+
+    return advance
+
+
+def advance_in_layers(layer: LayerMap) -> Advance:
+    """Advance by the push-forward of one layer after another."""
+
+    def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
+        return run_layers(state, layer, until, observers, after_step)
 
     return advance
 

@@ -41,6 +41,12 @@ def heads_by_layer(case: Case) -> list[list[Head]]:
     ]
 
 
+def layer_duration(case: Case) -> float:
+    """Time that one set of matrices, or one layer, lasts."""
+    in_layers = case.time.method == "layers"
+    return 1.0 if in_layers and not case.stabilizers.residual else case.time.step or 1.0
+
+
 def _from_file(path: str, d: int) -> list[list[Head]]:
     """Heads of equal weight, 1 over their number."""
     try:

@@ -13,10 +13,11 @@ from meanfield.diagnostics_table import Diagnostics
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.heads import Head
 from meanfield.layer_norm import LayerNorm
-from meanfield.problem import Problem, advance_in_turn
+from meanfield.layers import LayerMap
+from meanfield.problem import Advance, Prepare, Problem, advance_in_layers, advance_in_turn
 from meanfield.setup_initial import initial_by_label, initial_density
-from meanfield.setup_model import feed_forward_of, heads_by_layer, reaction_of
-from solvers.evolution import Equation, Every, Listed
+from meanfield.setup_model import feed_forward_of, heads_by_layer, layer_duration, reaction_of
+from solvers.evolution import Equation, Every, Listed, Schedule
 from solvers.mesh import Floats, Mesh, circle, sphere
 
 
@@ -25,10 +26,38 @@ def set_up_round(case: Case) -> Problem:
     mesh = _MESHES[case.domain.manifold](case.domain.resolution)
     heads = heads_by_layer(case)
     labels = case.domain.labels or 1
+    duration = layer_duration(case)
 
     @lru_cache(maxsize=1)
     def velocity(layer: int) -> Velocity:
         return _velocity(case, mesh, heads[min(layer, len(heads) - 1)])
+
+    def law_at(time: float) -> Velocity:
+        return velocity(0 if len(heads) == 1 else int(time / duration + 1e-9))  # at its end a layer is over
+
+    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        return diagnostics_round(names, mesh, law_at, degrees, labels)
+
+    if case.time.method == "layers":
+        advance, prepare = _in_layers(case, mesh, law_at)
+    else:
+        turns = Every(duration) if len(heads) > 1 else Listed((0.0,))
+        advance, prepare = _flowing(case, mesh, velocity, turns, labels)
+    return Problem(
+        mesh=mesh,
+        initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
+        advance=advance,
+        prepare=prepare,
+        diagnostics=diagnostics,
+        density=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
+        whole=labels == 1,
+    )
+
+
+def _flowing(
+    case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], turns: Schedule, labels: int
+) -> tuple[Advance, Prepare]:
+    """The continuous flow, with the velocity of one set of matrices after another."""
 
     @lru_cache(maxsize=1)
     def equation(layer: int) -> Equation:
@@ -37,23 +66,22 @@ def set_up_round(case: Case) -> Problem:
             return causal_equation(mesh, velocity(layer), labels, noise)
         return mean_field_equation(mesh, velocity(layer), noise, reaction_of(case, mesh))
 
-    def law_at(time: float) -> Velocity:
-        return velocity(0 if len(heads) == 1 else int(time / duration))
-
-    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        return diagnostics_round(names, mesh, law_at, degrees, labels)
-
-    duration = case.time.step or 1.0
-    method = case.time.method
-    return Problem(
-        mesh=mesh,
-        initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
-        advance=advance_in_turn(equation, Every(duration) if len(heads) > 1 else Listed((0.0,)), method),
-        prepare=lambda state: equation(0).prepare(state.time, state.values),
-        diagnostics=diagnostics,
-        density=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
-        whole=labels == 1,
+    return (
+        advance_in_turn(equation, turns, case.time.method),
+        lambda state: equation(0).prepare(state.time, state.values),
     )
+
+
+def _in_layers(case: Case, mesh: Mesh, law_at: Callable[[float], Velocity]) -> tuple[Advance, Prepare]:
+    """The push-forward by one layer after another."""
+    layer = LayerMap(
+        mesh,
+        lambda time, density: law_at(time).output(density),
+        law_at(0.0).norm,
+        case.time.step or 1.0,
+        case.stabilizers.residual,
+    )
+    return advance_in_layers(layer), lambda state: layer(state.time, state.values)
 
 
 def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
@@ -76,7 +104,7 @@ def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
             kernel=attention.kernel,
             window=attention.window,
             rescaled=attention.rescaled,
-            full=norm.sees_size,
+            full=norm.sees_size or case.time.method == "layers",
         ),
         norm,
         None if network is None else local,

@@ -5,37 +5,33 @@ from importlib import resources
 import exact
 import numpy as np
 import pytest
+import test_cases_layer
+import test_cases_layer_norms
+import test_cases_unbounded
 from scipy import special
 from scipy.integrate import solve_ivp
+from shipped_runs import crossing, finished
 
-from meanfield.case import load, shipped
+from meanfield.case import shipped
 from meanfield.clusters import find_clusters
-from meanfield.run import DONE, run
 from meanfield.setup import set_up
-from solvers.output import Run, read
+from solvers.output import Run
 
-SLOW = {"metastable_sphere", "metastable_circle", "merging_pair_sphere"}
-
-
-@pytest.fixture(scope="module", params=[pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in shipped()])
-def finished(request, tmp_path_factory):
-    """(name, case, run file) of each shipped case, as it is shipped."""
-    case = load(request.param)
-    path = tmp_path_factory.mktemp(request.param) / "run.h5"
-    assert run(case, path, quiet=True) == DONE
-    return request.param, case, read(path)
+SLOW = ["merging_pair_sphere", "metastable_circle", "metastable_sphere"]
 
 
-def test_promise(finished):
-    name, case, file = finished
-    assert file.times[-1] == case.time.end
-    assert np.abs(file.diagnostics["mass"] - 1).max() < 1e-12
-    assert all(file.density(k).min() >= 0 for k in range(file.snapshots))
-    PROMISES[name](case, file)
+@pytest.mark.parametrize("name", [
+    "flow_beta0_circle", "flow_beta0_sphere", "growth_circle", "growth_sphere", "merging_pair_circle", "noise_above",
+    "noise_below", "uniform", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
+])  # fmt: skip
+def test_promise(name, tmp_path):
+    PROMISES[name](*finished(name, tmp_path))
 
 
 def test_every_case_says_what_it_promises():
-    assert PROMISES.keys() == shipped().keys()
+    themes = (PROMISES, test_cases_layer.PROMISES, test_cases_layer_norms.PROMISES, test_cases_unbounded.PROMISES)
+    promised = [name for theme in themes for name in theme]
+    assert sorted(promised) == list(shipped())
     for name, title in shipped().items():
         comment = (resources.files("meanfield.cases") / f"{name}.toml").read_text("utf-8").split("title =")[0]
         assert all(line.startswith("#") for line in comment.splitlines())
@@ -44,15 +40,7 @@ def test_every_case_says_what_it_promises():
 
 
 def test_uniform_stays_on_the_circle_too(tmp_path):
-    case = load("uniform", ["domain.manifold=circle", "domain.resolution=256"])
-    assert run(case, tmp_path / "run.h5", quiet=True) == DONE
-    uniform(case, read(tmp_path / "run.h5"))
-
-
-def crossing(times, values, level):
-    """First time at which increasing values pass a level, by linear interpolation."""
-    k = int(np.flatnonzero(values >= level)[0])
-    return float(np.interp(level, values[k - 1 : k + 1], times[k - 1 : k + 1]))
+    uniform(*finished("uniform", tmp_path, "domain.manifold=circle", "domain.resolution=256"))
 
 
 def merging_pair(case, file):
