@@ -39,6 +39,7 @@ class Story:
     dimension     d of S^{d−1}, where the manifold does not say it
     edges         (cells + 1,) where the cells end: polar angles, points of the line, radii; None where they are equal.
                   With a free radius (radii + 1,), and cells are (radii, directions) flattened
+    expansion     c of radii that grow as e^{ct}; edges are those at time 0
     uniform       (cells,) the law of uniform tokens, where it is drawn for comparison
     core          of the line, within which its axis is linear; 0 where it is linear throughout
     """

@@ -27,12 +27,18 @@ if TYPE_CHECKING:
     )
     from solvers.harmonics import harmonic_transform
     from solvers.mesh import Mesh, circle, sphere
+    from solvers.mesh_interval import interval
+    from solvers.mesh_stack import stack
     from solvers.output import Column, FileError, RunFile, read
+    from solvers.pairwise import exponential_sums
     from solvers.terms import Advection, Diffusion
     from solvers.zonal import zonal_operator
 
 _HOME = {
     "solvers.mesh": ("Mesh", "circle", "sphere"),
+    "solvers.mesh_interval": ("interval",),
+    "solvers.mesh_stack": ("stack",),
+    "solvers.pairwise": ("exponential_sums",),
     "solvers.harmonics": ("harmonic_transform",),
     "solvers.zonal": ("zonal_operator",),
     "solvers.deposit": ("deposit_points",),
@@ -64,10 +70,13 @@ __all__ = [
     "circle",
     "deposit_points",
     "evolve",
+    "exponential_sums",
     "harmonic_transform",
+    "interval",
     "limit_positivity",
     "read",
     "sphere",
+    "stack",
     "zonal_operator",
 ]
 
