@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from solvers.mesh_stack import stack
     from solvers.output import Column, FileError, RunFile, read
     from solvers.pairwise import exponential_sums
+    from solvers.push_forward import PushForward, push_forward
     from solvers.terms import Advection, Diffusion
     from solvers.zonal import zonal_operator
 
@@ -39,6 +40,7 @@ _HOME = {
     "solvers.mesh_interval": ("interval",),
     "solvers.mesh_stack": ("stack",),
     "solvers.pairwise": ("exponential_sums",),
+    "solvers.push_forward": ("PushForward", "push_forward"),
     "solvers.harmonics": ("harmonic_transform",),
     "solvers.zonal": ("zonal_operator",),
     "solvers.deposit": ("deposit_points",),
@@ -64,6 +66,7 @@ __all__ = [
     "Mesh",
     "NonFinite",
     "Observer",
+    "PushForward",
     "RunFile",
     "State",
     "Stepper",
@@ -74,6 +77,7 @@ __all__ = [
     "harmonic_transform",
     "interval",
     "limit_positivity",
+    "push_forward",
     "read",
     "sphere",
     "stack",

@@ -21,6 +21,7 @@ PHYSICS = [
     "clusters",
     "diagnostics",
     "heads",
+    "layers",
     "causal",
     "reactions",
     "particles",

@@ -18,13 +18,8 @@ from solvers.backends.cpu.diffusion import (
 from solvers.backends.cpu.launching import WORKERS, launch
 from solvers.backends.cpu.locating import locate_on_sphere
 from solvers.backends.cpu.pairwise import PAIR_BYTES, PAIR_ROWS, PAIR_SOURCES, exponential_sums
-from solvers.backends.cpu.push_forward import (
-    fill_corners,
-    look_at_density,
-    look_at_images,
-    remap_on_curve,
-    remap_on_sphere,
-)
+from solvers.backends.cpu.push_forward import fill_corners, look_at_density, look_at_images
+from solvers.backends.cpu.remapping import remap_on_curve, remap_on_sphere
 from solvers.backends.cpu.rings import (
     fold_rings,
     gradient_to_vectors,

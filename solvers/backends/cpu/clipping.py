@@ -1,0 +1,127 @@
+"""Flat triangles cut up by the cells of a sphere's rings.
+
+Rings are told apart by polar angle, cells of a ring by the planes of the meridians between them, at the poles too.
+Polygons are kept in coordinates (s, t) of the triangle a + s (b − a) + t (c − a), in which functions that are linear on
+it are linear as well: masses come out as shares of the triangle, also where its image is a line or a point.
+"""
+
+import numpy as np
+
+from solvers.backends.cpu.launching import kernel
+
+
+@kernel
+def _cut(polygon, count, at_a, at_b, at_c, below, above):
+    """Split a convex polygon by the sign of a linear function with these values at the corners; returns both counts."""
+    low, high = 0, 0
+    s_before, t_before = polygon[count - 1, 0], polygon[count - 1, 1]
+    before = at_a + s_before * (at_b - at_a) + t_before * (at_c - at_a)
+    for k in range(count):
+        s, t = polygon[k, 0], polygon[k, 1]
+        value = at_a + s * (at_b - at_a) + t * (at_c - at_a)
+        if (value > 0.0) != (before > 0.0):
+            part = before / (before - value)
+            s_cut, t_cut = s_before + part * (s - s_before), t_before + part * (t - t_before)
+            below[low, 0], below[low, 1] = s_cut, t_cut
+            above[high, 0], above[high, 1] = s_cut, t_cut
+            low, high = low + 1, high + 1
+        if value > 0.0:
+            above[high, 0], above[high, 1] = s, t
+            high += 1
+        else:
+            below[low, 0], below[low, 1] = s, t
+            low += 1
+        s_before, t_before, before = s, t, value
+    return low, high
+
+
+@kernel
+def _mass(polygon, count, masses):
+    """∫ over a polygon of the linear function whose mean over the triangle is the mean of ``masses`` at its corners."""
+    total = 0.0
+    s0, t0 = polygon[0, 0], polygon[0, 1]
+    for k in range(1, count - 1):
+        s1, t1, s2, t2 = polygon[k, 0], polygon[k, 1], polygon[k + 1, 0], polygon[k + 1, 1]
+        share = max((s1 - s0) * (t2 - t0) - (s2 - s0) * (t1 - t0), 0.0)
+        s, t = (s0 + s1 + s2) / 3.0, (t0 + t1 + t2) / 3.0
+        total += share * max(masses[0] + s * (masses[1] - masses[0]) + t * (masses[2] - masses[0]), 0.0)
+    return total
+
+
+@kernel
+def _along(normal, a, b, c):
+    return (
+        normal[0] * a[0] + normal[1] * a[1],
+        normal[0] * b[0] + normal[1] * b[1],
+        normal[0] * c[0] + normal[1] * c[1],
+    )
+
+
+@kernel
+def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, kept, one, other, landed):
+    """Cut a polygon within a ring by meridians: from the cell at its middle eastwards and westwards, while any is left.
+
+    Each cut is by a whole plane, of which only one half is the meridian: what is cut off spans at most half a turn, and
+    what the other half cuts off wrongly is reached all the same. After half a turn only lines without area are left.
+    """
+    s, t = 0.0, 0.0
+    for k in range(count):
+        s, t = s + row[k, 0] / count, t + row[k, 1] / count
+    x = a[0] + s * (b[0] - a[0]) + t * (c[0] - a[0])
+    y = a[1] + s * (b[1] - a[1]) + t * (c[1] - a[1])
+    middle = int(np.floor(np.arctan2(y, x) * cells / (2.0 * np.pi))) % cells
+    at_a, at_b, at_c = _along(normals[start + middle], a, b, c)
+    inside, east = _cut(row, count, at_a, at_b, at_c, kept, one)
+    cell = middle
+    for _ in range(cells // 2 + 1):
+        if east < 3:
+            break
+        cell = (cell + 1) % cells
+        at_a, at_b, at_c = _along(normals[start + cell], a, b, c)
+        here, east = _cut(one, east, at_a, at_b, at_c, row, other)
+        landed[start + cell] += _mass(row, here, masses)
+        one, other = other, one
+    cell = (middle - 1) % cells
+    at_a, at_b, at_c = _along(normals[start + cell], a, b, c)
+    inside, west = _cut(kept, inside, -at_a, -at_b, -at_c, row, one)
+    landed[start + middle] += _mass(row, inside, masses)
+    for _ in range(cells // 2 + 1):
+        if west < 3:
+            break
+        before = (cell - 1) % cells
+        at_a, at_b, at_c = _along(normals[start + before], a, b, c)
+        here, west = _cut(one, west, -at_a, -at_b, -at_c, row, other)
+        landed[start + cell] += _mass(row, here, masses)
+        one, other, cell = other, one, before
+
+
+@kernel
+def spread_over_rows(a, b, c, masses, normals, ring_start, ring_cells, edges, polygons, landed):
+    """Add to ``landed`` (cells) the shares of the triangle with corners (x, y, z, polar angle), from north to south.
+
+    The polar angle, not z, is taken to be linear: both bend circles of latitude to second order, but the angle is exact
+    along meridians and on the sides of unmoved cells, so that small displacements move the right mass over an edge.
+    """
+    rings = len(ring_cells)
+    north, south = min(a[3], b[3], c[3]), max(a[3], b[3], c[3])
+    ring = min(max(int(north * rings / np.pi), 0), rings - 1)
+    while ring > 0 and north < edges[ring]:
+        ring -= 1
+    while ring < rings - 1 and north >= edges[ring + 1]:
+        ring += 1
+    rest, next_rest, row, kept, one, other = (
+        polygons[0], polygons[1], polygons[2], polygons[3], polygons[4], polygons[5]
+    )  # fmt: skip
+    rest[0, 0], rest[0, 1], rest[1, 0], rest[1, 1], rest[2, 0], rest[2, 1] = 0.0, 0.0, 1.0, 0.0, 0.0, 1.0
+    count = 3
+    while count > 2:
+        edge = edges[ring + 1]
+        if ring == rings - 1 or south <= edge:
+            in_row, left = count, 0
+            row, rest = rest, row
+        else:
+            in_row, left = _cut(rest, count, a[3] - edge, b[3] - edge, c[3] - edge, row, next_rest)
+        if in_row > 2:
+            start, cells = ring_start[ring], ring_cells[ring]
+            _spread_in_ring(row, in_row, a, b, c, masses, normals, start, cells, kept, one, other, landed)
+        rest, next_rest, count, ring = next_rest, rest, left, ring + 1

@@ -1,0 +1,46 @@
+"""Where points lie among the centers of a sphere's cells."""
+
+import numpy as np
+
+from solvers.backends.cpu.launching import inline, kernel, share
+
+ROUNDING = 1e-15  # of x · (a × b) for unit vectors: a point on an edge must not be sent to and fro across it
+
+
+@inline
+def _volume(x, y, z, a, b):
+    """x · (a × b)."""
+    return x * (a[1] * b[2] - a[2] * b[1]) + y * (a[2] * b[0] - a[0] * b[2]) + z * (a[0] * b[1] - a[1] * b[0])
+
+
+@inline
+def _cell_near(x, y, z, ring_cells, ring_start):
+    rings = len(ring_cells)
+    ring = min(int(np.arccos(min(max(z, -1.0), 1.0)) * rings / np.pi), rings - 1)
+    count = ring_cells[ring]
+    return ring_start[ring] + int(np.floor(np.arctan2(y, x) * count / (2.0 * np.pi))) % count
+
+
+@kernel
+def locate_on_sphere(worker, workers, points, centers, ring_cells, ring_start, triangles, across, home, cells, weights):
+    """Cells and weights (n, 3) of the triangle of cell centers around each unit vector, Σ w x_cell parallel to it.
+
+    From a triangle at the cell that holds the point, walk across the edge that separates it most from the point: in a
+    Delaunay triangulation that comes to an end.
+    """
+    first, last = share(worker, workers, len(points))
+    for i in range(first, last):
+        x, y, z = points[i, 0], points[i, 1], points[i, 2]
+        t = home[_cell_near(x, y, z, ring_cells, ring_start)]
+        for _ in range(len(triangles)):
+            a, b, c = triangles[t, 0], triangles[t, 1], triangles[t, 2]
+            u = _volume(x, y, z, centers[b], centers[c])
+            v = _volume(x, y, z, centers[c], centers[a])
+            w = _volume(x, y, z, centers[a], centers[b])
+            if min(u, v, w) >= -ROUNDING:
+                break
+            t = across[t, 0 if u <= v and u <= w else (1 if v <= w else 2)]
+        u, v, w = max(u, 0.0), max(v, 0.0), max(w, 0.0)
+        total = u + v + w
+        cells[i, 0], cells[i, 1], cells[i, 2] = a, b, c
+        weights[i, 0], weights[i, 1], weights[i, 2] = u / total, v / total, w / total

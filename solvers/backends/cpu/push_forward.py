@@ -1,0 +1,92 @@
+"""The push-forward of a density by a map: how resolved it is, what the map does to cells, what their pieces hold."""
+
+import numpy as np
+
+from solvers.backends.cpu.launching import inline, kernel, share
+from solvers.backends.cpu.transport import misfit_of, smoothness_of
+
+
+@kernel
+def look_at_density(
+    worker, workers, centers, cell_start, cell_sides, neighbors, coefficients, density, low, high, slope, smooth
+):
+    """Least-squares gradient (cells, d) of the density, and how resolved it is (cells)."""
+    first, last = share(worker, workers, len(density))
+    d = centers.shape[1]
+    for i in range(first, last):
+        start, end = cell_start[i], cell_start[i + 1]
+        slope[i] = 0.0
+        for k in range(start, end):
+            rise = density[neighbors[cell_sides[k] ^ 1]] - density[i]
+            for c in range(d):
+                slope[i, c] += coefficients[k, c] * rise
+        worst = 0.0
+        for k in range(start, end):
+            j = neighbors[cell_sides[k] ^ 1]
+            predicted = density[i]
+            for c in range(d):
+                predicted += slope[i, c] * (centers[j, c] - centers[i, c])
+            worst = max(worst, misfit_of(density[i], density[j], predicted))
+        smooth[i] = smoothness_of(worst, low, high)
+
+
+@inline
+def _distance(points, p, q):
+    square = 0.0
+    for c in range(points.shape[1]):
+        square += (points[q, c] - points[p, c]) ** 2
+    return np.sqrt(square)
+
+
+@inline
+def _size(points, corner):
+    """Length of a segment or area of a triangle."""
+    a, b = corner[0], corner[1]
+    if len(corner) == 2:
+        return _distance(points, a, b)
+    c = corner[2]
+    px, py, pz = points[b, 0] - points[a, 0], points[b, 1] - points[a, 1], points[b, 2] - points[a, 2]
+    qx, qy, qz = points[c, 0] - points[a, 0], points[c, 1] - points[a, 1], points[c, 2] - points[a, 2]
+    x, y, z = py * qz - pz * qy, pz * qx - px * qz, px * qy - py * qx
+    return 0.5 * np.sqrt(x * x + y * y + z * z)
+
+
+@kernel
+def look_at_images(worker, workers, points, images, corners, start, largest, smallest):
+    """Largest and smallest factor by which the map stretches each cell: that of an edge, and that of the area by it."""
+    first, last = share(worker, workers, len(largest))
+    ends = corners.shape[1]
+    for i in range(first, last):
+        most, before, after = 0.0, 0.0, 0.0
+        for k in range(start[i], start[i + 1]):
+            before += _size(points, corners[k])
+            after += _size(images, corners[k])
+            for a in range(ends):
+                for b in range(a):
+                    p, q = corners[k, a], corners[k, b]
+                    most = max(most, _distance(images, p, q) / _distance(points, p, q))
+        largest[i] = most
+        smallest[i] = after / before / most ** (ends - 2) if most > 0.0 else 0.0
+
+
+@kernel
+def fill_corners(worker, workers, points, centroids, corners, start, volumes, density, slope, masses):
+    """Piece's volume times ρ at each of its corners, (pieces, dimension + 1), by linear reconstruction in the cell.
+
+    ρ + g·(x − centroid), with g shortened such that no corner is negative; the mean over the corners is a piece's mass.
+    """
+    first, last = share(worker, workers, len(density))
+    d, ends = points.shape[1], corners.shape[1]
+    for i in range(first, last):
+        lowest = 0.0
+        for k in range(start[i], start[i + 1]):
+            for e in range(ends):
+                rise = 0.0
+                for c in range(d):
+                    rise += slope[i, c] * (points[corners[k, e], c] - centroids[i, c])
+                masses[k, e] = rise
+                lowest = min(lowest, rise)
+        part = -density[i] / lowest if density[i] + lowest < 0.0 else 1.0
+        for k in range(start[i], start[i + 1]):
+            for e in range(ends):
+                masses[k, e] = volumes[k] * max(density[i] + part * masses[k, e], 0.0)

@@ -1,0 +1,117 @@
+"""Where the images of pieces of cells land on a mesh."""
+
+import numpy as np
+
+from solvers.backends.cpu.clipping import spread_over_rows
+from solvers.backends.cpu.launching import inline, kernel, share
+
+
+@kernel
+def remap_on_curve(worker, workers, places, corners, masses, edges, period, landed):
+    """Add to ``landed`` (blocks, cells) what of each segment falls into each cell between increasing edges.
+
+    places   coordinate of the image of each point
+    period   of the coordinate; 0 on an interval, where the outer cells take what is beyond the walls
+    """
+    blocks, cells = landed.shape
+    first, last = share(worker, workers, blocks)
+    for block in range(first, last):
+        begin, end = share(block, blocks, len(corners))
+        for k in range(begin, end):
+            a, b = places[corners[k, 0]], places[corners[k, 1]]
+            from_a, from_b = masses[k, 0], masses[k, 1]
+            if period > 0.0:
+                b -= period * np.rint((b - a) / period)
+            if b < a:
+                a, b, from_a, from_b = b, a, from_b, from_a
+            turn = period * np.floor((a - edges[0]) / period) if period > 0.0 else 0.0
+            a, b = a - turn, b - turn
+            cell = min(max(np.searchsorted(edges, a, side="right") - 1, 0), cells - 1)
+            offset, done = 0.0, 0.0
+            while done < 1.0:
+                wall = np.inf if period == 0.0 and cell == cells - 1 else edges[cell + 1] + offset
+                part = 1.0 if not b > wall else min(max((wall - a) / (b - a), done), 1.0)
+                middle = 0.5 * (done + part)
+                landed[block, cell] += (part - done) * (from_a + middle * (from_b - from_a))
+                done = part
+                cell += 1
+                if cell == cells:
+                    cell, offset = 0, offset + period
+
+
+@kernel
+def remap_on_sphere(worker, workers, images, corners, masses, bulges, normals, ring_start, ring_cells, edges, landed):
+    """Add to ``landed`` (blocks, cells) what of each flat triangle falls into each cell of the rings.
+
+    normals   (faces, 3) of which the first ``cells`` are the eastward normals of the cells' eastern edges
+    images    (points, 4) of x, y, z, polar angle
+    edges     (rings + 1,) polar angle of the circles between rings
+    """
+    blocks = len(landed)
+    first, last = share(worker, workers, blocks)
+    polygons, triangle = np.empty((6, 16, 2)), np.empty((3, 4))
+    held = np.empty(3)
+    for block in range(first, last):
+        begin, end = share(block, blocks, len(corners))
+        for k in range(begin, end):
+            if masses[k, 0] + masses[k, 1] + masses[k, 2] == 0.0:
+                continue
+            a, b, c = images[corners[k, 0]], images[corners[k, 1]], images[corners[k, 2]]
+            parts = _parts_of(a, b, c, len(ring_cells))
+            if parts == 1:
+                spread_over_rows(
+                    a, b, c, masses[k], normals, ring_start, ring_cells, edges, polygons, landed[block]
+                )  # fmt: skip
+                continue
+            for i in range(parts):
+                for j in range(2 * i + 1):
+                    _fill_part(a, b, c, masses[k], bulges[k], parts, i, j, triangle, held)
+                    spread_over_rows(
+                        triangle[0], triangle[1], triangle[2], held, normals, ring_start, ring_cells, edges, polygons,
+                        landed[block],
+                    )  # fmt: skip
+
+
+@inline
+def _parts_of(a, b, c, rings):
+    """How many parts to cut the edges of a triangle in, 1, 2 or 4: no longer than √(sin θ) of a few cell heights.
+
+    Along an edge the polar angle is off from a linear one by up to |edge|²/8 cot θ, next to the poles a whole cell.
+    """
+    edge = max(_square(a, b), _square(b, c), _square(c, a))
+    height = max(abs(a[2]), abs(b[2]), abs(c[2]))
+    sine = np.sqrt(max(1.0 - height * height, 0.0))
+    wanted = np.sqrt(rings * edge / max(sine, 1.0 / rings))
+    return 1 if wanted <= 1.0 else (2 if wanted <= 2.0 else 4)
+
+
+@inline
+def _square(p, q):
+    return (q[0] - p[0]) ** 2 + (q[1] - p[1]) ** 2 + (q[2] - p[2]) ** 2
+
+
+@inline
+def _fill_part(a, b, c, masses, bulge, parts, i, j, triangle, held):
+    """Corners on the sphere and corner masses of part j of the layer i away from a; odd j point towards a.
+
+    The side from b to c is curved by ``bulge`` of the way to a, as it was before the map: so the identity leaves every
+    part in its cell.
+    """
+    for k in range(3):
+        out, across = i + (k > 0), j // 2 + (k == 2)
+        if j % 2 == 1:
+            out, across = i + (k == 2), j // 2 + (k > 0)
+        t = across / parts
+        s = out / parts - t
+        bend = 0.0
+        if across > 0 and across < out:
+            bend = bulge[4 * across // out - 1] * out / parts
+        square = 0.0
+        for x in range(3):
+            flat = a[x] + s * (b[x] - a[x]) + t * (c[x] - a[x])
+            triangle[k, x] = flat + bend * (a[x] - flat)
+            square += triangle[k, x] ** 2
+        held[k] = (masses[0] + s * (masses[1] - masses[0]) + t * (masses[2] - masses[0])) / (parts * parts)
+        for x in range(3):
+            triangle[k, x] /= np.sqrt(square)
+        triangle[k, 3] = np.arctan2(np.hypot(triangle[k, 0], triangle[k, 1]), triangle[k, 2])
