@@ -135,4 +135,5 @@ def _plane(story: Story, k: int) -> tuple[Floats, Floats, Floats]:
     inner, outer = story.edges[:-1], story.edges[1:]
     per_area = _by_radius(story, k) * (_widths(story) / ((outer**2 - inner**2) / 2))[:, None]
     angle = np.linspace(0, 2 * np.pi, per_area.shape[1] + 1)
-    return story.edges * np.exp(story.expansion * story.times[k]), angle, (per_area / per_area.max()).clip(PLANE_DECADES)
+    radius = story.edges * np.exp(story.expansion * story.times[k])
+    return radius, angle, (per_area / per_area.max()).clip(PLANE_DECADES)
