@@ -18,7 +18,7 @@ def apply(data: dict[str, Any], overrides: Sequence[str]) -> None:
     """Set each ``KEY=VALUE`` in ``data``; VALUE is TOML, or bare words for a string.
 
     What an override contradicts gives way: any of output.snapshots, every and times drops the file's choice
-    among them, and another initial.kind starts that section anew.
+    among them, output.spacing=linear its output.first, and another initial.kind starts that section anew.
     Raises CaseError for anything but a dotted key, ``=`` and a value.
     """
     pairs = [_split(override) for override in overrides]
@@ -46,6 +46,8 @@ def _make_room(data: dict[str, Any], new: dict[str, Any]) -> None:
     if isinstance(output, dict) and any(f"output.{name}" in new for name in _SNAPSHOTS):
         for name in _SNAPSHOTS:
             output.pop(name, None)
+    if isinstance(output, dict) and new.get("output.spacing") == "linear":
+        output.pop("first", None)
     if isinstance(initial, dict) and new.get("initial.kind", initial.get("kind")) != initial.get("kind"):
         data["initial"] = {}
 

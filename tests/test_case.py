@@ -298,6 +298,12 @@ def test_override_of_the_kind_starts_the_initial_density_anew() -> None:
     assert parse(text, ["initial.kind=perturbed"]).initial == cases.Perturbed(amplitude=1.0, seed=3)
 
 
+def test_linear_spacing_drops_the_first_time_of_the_file() -> None:
+    text = CIRCLE + '[output]\nspacing = "log"\nfirst = 1.0\n'
+    assert parse(text).output.first == 1.0
+    assert parse(text, ["output.spacing=linear"]).output.first is None
+
+
 def test_last_override_wins() -> None:
     assert parse(CIRCLE, ["attention.beta=5", "attention.beta=6"]).attention.beta == 6.0
 
