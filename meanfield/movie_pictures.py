@@ -9,9 +9,10 @@ import numpy as np
 
 from meanfield.movie_page import HEIGHT, LINES, WIDTH, Moving, draw_scale, label_density, place, shades
 from meanfield.plot_free_radius import directions_of, radii_of
+from meanfield.plot_peaks import PEAK
 from meanfield.plot_profiles import columns, coordinate, set_heights, space_time
 from meanfield.plot_scale import Scale, scale_of
-from meanfield.plot_sphere import HALF_HEIGHT, HALF_WIDTH, PEAK, draw_graticule, draw_peaks, pixel_cells
+from meanfield.plot_sphere import HALF_HEIGHT, HALF_WIDTH, draw_graticule, draw_peaks, pixel_cells
 from meanfield.plot_story import Story
 
 if TYPE_CHECKING:

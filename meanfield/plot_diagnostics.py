@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.plot_axes import draw_change, label_linear, positive, say, set_decades, set_time
+from meanfield.plot_axes import Floats, draw_change, label_linear, positive, say, set_decades, set_time
 from meanfield.plot_power import ROUNDING, draw_power
 from meanfield.plot_scale import COLOR_MAP
 from meanfield.plot_story import (
@@ -147,18 +147,27 @@ def _draw_escaped(ax: Axes, story: Story) -> None:
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
+def label_angles(story: Story) -> Floats:
+    """(samples, labels) angle between each label's mean token and the first label's, 0 where either has none."""
+    centroid = story.diagnostics["label_centroid"]
+    length = np.linalg.norm(centroid, axis=2)
+    cosine = np.einsum("sld,sd->sl", centroid, centroid[:, 0])
+    size = length * length[:, :1]
+    return np.arccos(np.clip(np.divide(cosine, size, out=np.ones_like(size), where=size > 0), -1, 1))
+
+
 def _draw_label_centroid(ax: Axes, story: Story) -> None:
-    """Length of each label's mean token: 1 where all of its tokens are in one place."""
+    """How far each label's mean token is from the first label's."""
     from matplotlib import colormaps
 
-    lengths = np.linalg.norm(story.diagnostics["label_centroid"], axis=2)
-    labels = lengths.shape[1]
+    angles = label_angles(story)
+    labels = angles.shape[1]
     named = np.unique(np.linspace(0, labels - 1, LABELS).astype(int))
     for k, color in enumerate(colormaps[COLOR_MAP](np.linspace(0, 0.9, labels))):
         name = f"label {k + 1}" if k in named else None
-        ax.plot(story.diagnostics["time"], lengths[:, k], color=color, lw=1.4, label=name)
-    ax.set_title("centroid of each label")
-    label_linear(ax.yaxis, r"$|\int x\,\rho_s| / \int\rho_s$", float(lengths.max()))
+        ax.plot(story.diagnostics["time"], angles[:, k], color=color, lw=1.4, label=name)
+    ax.set_title("mean token of each label")
+    label_linear(ax.yaxis, "angle from label 1 (rad)", float(angles.max()))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, labelspacing=0.2)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.plot_peaks import PEAK, peaks_of
 from meanfield.plot_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
 from meanfield.plot_story import SNAPSHOTS, Floats, Integers, Story, format_time, snapshots_chosen
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 HALF_WIDTH, HALF_HEIGHT = 2 * np.sqrt(2), np.sqrt(2)
-PEAK = 10  # times the uniform density: what counts as a peak worth a mark
 LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), (0.5, 0.32)  # a cluster's mass, and its middle from the peak, in map units
 LEAST_MASS = 0.005  # below it 0.00 would be written
 
@@ -124,26 +124,12 @@ def cell_angles(ring_cells: Integers) -> tuple[Floats, Floats, Floats]:
 
 
 def peaks(story: Story, ratio: Floats) -> tuple[Floats, Floats, Floats]:
-    """Local maxima of a density above 10ρ̄, heaviest first: (peaks,) polar angle, azimuth, mass.
-
-    A peak is the highest cell within the attention's length 1/√β (at most ½, at least two cells), and its
-    mass is what lies within that distance.
-    """
+    """Peaks of a density, heaviest first, as plot_peaks has them: (peaks,) polar angle, azimuth, mass."""
     theta, phi, area = cell_angles(story.ring_cells)
     center = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=1)
-    reach = max(1 / np.sqrt(max(story.beta, 4.0)), 2 * np.pi / len(story.ring_cells))
-    mass = ratio * area / (4 * np.pi)
-    found: list[tuple[float, float, float]] = []
-    left = np.flatnonzero(ratio > PEAK)
-    while len(left):
-        top = left[np.argmax(ratio[left])]
-        near = center @ center[top] >= np.cos(reach)
-        if ratio[top] >= ratio[near].max():
-            found.append((theta[top], phi[top], float(mass[near].sum())))
-        left = left[~near[left]]
-    found.sort(key=lambda peak: -peak[2])
-    polar, azimuth, masses = np.array(found).reshape(-1, 3).T
-    return polar, azimuth, masses
+    width = 2 * np.pi / len(story.ring_cells)  # two cells
+    cells, masses = peaks_of(center, ratio, ratio * area / (4 * np.pi), story.beta, width)
+    return theta[cells], phi[cells], masses
 
 
 def draw_peaks(ax: Axes, story: Story, ratio: Floats) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,17 +16,22 @@ PACKAGES = ("meanfield", "numpy", "scipy", "numba", "h5py")
 
 def provenance(case: Case, command: str) -> dict[str, str | int]:
     """Attributes of a run file that tell what made it."""
-    versions = [f"{name} {version(name)}" for name in PACKAGES]
     return {
         "title": case.title,
         "case": to_toml(case),
-        "versions": ", ".join([f"python {platform.python_version()}", *versions]),
+        "versions": _versions(),
         "git_commit": _git_commit(),
         "command": command,
         "seed": getattr(case.initial, "seed", -1),
         "device": "cpu",
         "start": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+@cache
+def _versions() -> str:
+    """Of Python and of what computes, found once: they do not change while it runs."""
+    return ", ".join([f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)])
 
 
 def _git_commit() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.plot_diagnostics import is_worth
+from meanfield.plot_diagnostics import is_worth, label_angles
 from meanfield.plot_free_radius import quantiles
 from meanfield.plot_power import DEGREE_COLORS, DEGREES, NEARLY_UNIFORM
 from meanfield.plot_scale import COLOR_MAP
@@ -132,11 +132,11 @@ def _label_centroid(story: Story) -> Panel:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    lengths = np.linalg.norm(story.diagnostics["label_centroid"], axis=2)
-    shown = np.unique(np.linspace(0, lengths.shape[1] - 1, DEGREES).astype(int))
+    angles = label_angles(story)
+    shown = np.unique(np.linspace(0, angles.shape[1] - 1, DEGREES).astype(int))
     colors = colormaps[COLOR_MAP](np.linspace(0.1, 0.9, len(shown)))
-    curves = [_curve(lengths[:, k], to_hex(color), f"label {k + 1}") for k, color in zip(shown, colors, strict=True)]
-    return _linear("centroid of each label", curves, low=0)
+    curves = [_curve(angles[:, k], to_hex(color), f"label {k + 1}") for k, color in zip(shown, colors, strict=True)]
+    return _linear("mean token of each label: angle from label 1 (rad)", curves, low=0)
 
 
 def radii(story: Story) -> Panel:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.plot_sphere import PEAK, peaks
+from meanfield.plot_peaks import PEAK, peaks_of
+from meanfield.plot_sphere import peaks
 from meanfield.plot_story import Floats, Story
 from meanfield.view_panels import rounded
 
@@ -45,18 +46,12 @@ def _sphere_marks(story: Story, ratio: Floats) -> Marks:
 
 
 def _circle_marks(story: Story, ratio: Floats) -> Marks:
-    """Peaks as plot_sphere.peaks has them: above 10ρ̄, the highest within the attention's length 1/√β."""
+    """Peaks as on the sphere, see :func:`meanfield.plot_peaks.peaks_of`."""
     count = len(ratio)
     angle = 2 * np.pi * (np.arange(count) + 0.5) / count
-    reach = max(1 / np.sqrt(max(story.beta, 4.0)), 4 * np.pi / count)
-    left, found = np.flatnonzero(ratio > PEAK), []
-    while len(left):
-        top = left[np.argmax(ratio[left])]
-        near = np.cos(angle - angle[top]) >= np.cos(reach)
-        if ratio[top] >= ratio[near].max():
-            found.append([float(angle[top].round(5)), float(ratio[near].sum().round(5)) / count])
-        left = left[~near[left]]
-    return sorted(found, key=lambda peak: -peak[1])
+    centers = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    cells, masses = peaks_of(centers, ratio, ratio / count, story.beta, 4 * np.pi / count)
+    return np.stack([angle[cells], masses], axis=1).round(5).tolist()
 
 
 def _no_marks(story: Story, ratio: Floats) -> Marks:
