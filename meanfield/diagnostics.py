@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from meanfield.causal import CausalVelocity
 from meanfield.clusters import find_clusters
 from meanfield.diagnostics_table import Diagnostics, Table
 from meanfield.equation import Velocity
@@ -63,7 +64,11 @@ def energy(sample: Sample) -> float:
 
 
 def speed(sample: Sample) -> float:
-    """Root mean square speed of the tokens, √∫|X|²ρ."""
+    """Root mean square speed of the tokens, √∫|X|²ρ, each label's by what it sees."""
+    labels = len(sample.by_label)
+    if labels > 1:
+        square = (CausalVelocity(sample.law, labels)(sample.time, sample.by_label) ** 2).sum(axis=1)
+        return float(np.sqrt((sample.by_label * sample.mesh.volumes).reshape(-1) @ square))
     square = (sample.normalizer_and_velocity[1] ** 2).sum(axis=1)
     return float(np.sqrt(sample.masses @ square))
 

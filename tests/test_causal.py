@@ -6,6 +6,7 @@ from scipy.integrate import solve_ivp
 
 from meanfield.attention import Attention
 from meanfield.causal import CausalVelocity, causal_equation
+from meanfield.diagnostics import diagnostics_round
 from meanfield.equation import Velocity
 from meanfield.initial import initial_perturbed, initial_points
 from solvers.evolution import STEPPERS, State, evolve
@@ -66,3 +67,14 @@ def test_first_label_is_frozen_and_the_rest_come_to_it(build):
     means = (state.values.reshape(labels, -1) * mesh.volumes * labels) @ mesh.centers
     directions = means / np.linalg.norm(means, axis=1)[:, None]
     assert np.linalg.norm(directions - expected, axis=1).max() <= 0.01  # of a path of about 1 radian
+
+
+def test_speed_is_that_of_labels_as_they_see():
+    """Two labels, one token each: the first rests, the second moves as by particles; without a mask both would move."""
+    mesh, places = circle(512), [turned(0.3, 2), turned(1.3, 2)]
+    density = np.concatenate([initial_points(mesh, [place]) for place in places]) / 2
+    velocity = Velocity(Attention(mesh, 1.0))
+    found = diagnostics_round(("speed", "label_centroid"), mesh, velocity, labels=2)(0.0, density)
+    weight = np.exp(np.cos(1.0)) / (np.exp(np.cos(1.0)) + np.e)
+    assert found["speed"] == pytest.approx(weight * np.sin(1.0) / np.sqrt(2), rel=1e-3)  # points lie between cells
+    np.testing.assert_allclose(found["label_centroid"], places, atol=1e-4)
