@@ -10,6 +10,7 @@ from meanfield.heads import Head, HeadSums, head_sums
 from meanfield.sinkhorn import doubly_stochastic
 from solvers.mesh import Floats, Mesh
 
+MOST_LOG_KERNEL = 700.0  # e^709 is the largest double
 NORMALIZATIONS = ("softmax", "unnormalized", "sinkhorn")
 
 
@@ -58,6 +59,11 @@ class Attention:
         self._sums: list[HeadSums] = [head_sums(mesh, beta, head, kernel, window, full) for head in heads]
         self.tangent = not full
         self.log_bound = max(sums.log_bound for sums in self._sums)
+        if normalization == "unnormalized" and not rescaled and self.log_bound > MOST_LOG_KERNEL:
+            raise ValueError(
+                f"attention.beta = {beta}: expected a kernel up to e^{MOST_LOG_KERNEL:g}; with these matrices "
+                f"it reaches e^{self.log_bound:.4g} (attention.rescaled = true avoids it)"
+            )
         rates = np.sum([np.abs(self._rates(head, sums)) for head, sums in zip(heads, self._sums, strict=True)], axis=0)
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 

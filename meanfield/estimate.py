@@ -13,14 +13,12 @@ def estimate(case: Case) -> str:
     """The resolved case, then its cost as comments: the whole is a case file again."""
     cells, width = cells_and_width(case)
     snapshots = _snapshots(case)
-    # Each step moves a token by at most cfl·width; noise is implicit and adds none.
-    steps = case.time.end * case.attention.speed_bound / (case.time.cfl * width)
     lines = [
         f"cells         {cells}",
         f"cell width    {width:.4g} (mean)",
         f"memory        about {_bytes(_BYTES_PER_CELL * cells)}",
         f"file          at most about {_bytes(8 * cells * snapshots)} for {snapshots} snapshots",
-        f"time steps    at most about {steps:.2g}",
+        f"time steps    {_steps(case, width)}",
     ]
     return to_toml(case) + "\n" + "\n".join(f"# {line}" for line in lines)
 
@@ -41,6 +39,16 @@ def cells_and_width(case: Case) -> tuple[int, float]:
     cells = int(_ring_cells(domain.resolution).sum())
     width = math.sqrt(4 * math.pi / cells)
     return cells * (domain.radii or domain.labels or 1), width
+
+
+def _steps(case: Case, width: float) -> str:
+    """How many: layers are counted; each step moves a token by at most cfl·width, noise is implicit and adds none."""
+    if case.time.method == "layers":
+        return f"{case.time.layers} layers"
+    bounded = case.domain.manifold in ("circle", "sphere", "axisymmetric") and case.attention.is_scalar
+    if not bounded or case.feed_forward is not None or case.stabilizers.layer_norm == "ngpt":
+        return "as many as the fastest tokens ask for"
+    return f"at most about {case.time.end * case.attention.speed_bound / (case.time.cfl * width):.2g}"
 
 
 def _snapshots(case: Case) -> int:

@@ -185,3 +185,12 @@ def test_skew_v_turns_a_smooth_density_to_second_order(build):
         exact = initial_moebius(mesh, expm(value) @ axis, 0.5)
         errors.append(np.abs(state.values - exact) @ mesh.volumes)
     assert np.log2(errors[0] / errors[1]) >= 1.8, errors
+
+
+def test_a_kernel_beyond_all_numbers_is_refused():
+    heads = [Head(query=3.0 * np.diag([1.0, 2.0, 3.0]))]
+    with pytest.raises(ValueError, match=r"attention.beta = 100.0: .* it reaches e\^900 "):
+        Attention(SPHERE, 100.0, "unnormalized", heads=heads)
+    assert np.isfinite(Attention(SPHERE, 100.0, "unnormalized", heads=heads, rescaled=True).output(
+        initial_perturbed(SPHERE, 0.5, 6)
+    )).all()  # fmt: skip
