@@ -1,6 +1,6 @@
 """The command ``meanfield``: reads arguments, calls one function, returns an exit status.
 
-0 done; 2 bad input (one line on stderr); 3 the state became non-finite; 130 interrupted.
+0 done; 2 bad input (one line on stderr); 3 the state became non-finite or exploded; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BAD_INPUT = 2
 _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
 _EPILOG = """\
 CASE is the path of a case file or the name of a shipped case (`meanfield cases` lists them).
-Exit status: 0 done, 2 bad input, 3 non-finite state, 130 interrupted (`meanfield resume` goes on).
+Exit status: 0 done, 2 bad input, 3 non-finite or exploding state, 130 interrupted (`meanfield resume` goes on).
 
 first steps:
   meanfield cases

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 SEPARATOR = " · "
 LINE, FACTS_LINE, TITLE_LINES = 84, 96, 2  # characters in a line of the title and of facts, and lines of a title
 STEPS_TOLD = 5  # of the number of clusters, in one line
-STATES = {"failed": "non-finite"}  # in words that say more than the file's
 
 
 def heading(story: Story) -> list[str]:
@@ -82,7 +81,9 @@ def state_in_words(run: Run, case: Case) -> str:
         return ""
     if reason == "running" and run.writer is None:
         reason = "killed"
-    return f"{STATES.get(reason, reason)} at t = {format_time(run.times[-1])} of {format_time(case.time.end)}"
+    if reason == "failed":
+        reason = "exploded" if "exploding" in str(run.attributes["message"]) else "non-finite"
+    return f"{reason} at t = {format_time(run.times[-1])} of {format_time(case.time.end)}"
 
 
 def cluster_history(story: Story) -> str:

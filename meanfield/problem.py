@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.layers import LayerMap, run_layers
-from solvers.evolution import STEPPERS, Equation, Observer, Schedule, State, evolve
+from solvers.evolution import STEPPERS, Equation, Exploding, Observer, Schedule, State, evolve
 from solvers.layout import Variable
 from solvers.mesh import Floats, Mesh
 
+MOST_ESCAPED = 1e-3  # of the mass: moments of what is left would be off by as much
 AfterStep = Callable[[State], bool]
 Prepare = Callable[[State], Any]
 
@@ -55,6 +56,28 @@ def advance_by(equation: Equation, method: str) -> Advance:
         return evolve(state, equation, STEPPERS[method], until, observers, cfl, after_step)
 
     return advance
+
+
+def within_mesh(advance: Advance, escaped: Callable[[State], float], end: str) -> Advance:
+    """Advance, but stop where more than MOST_ESCAPED of the mass is in the last cells of the mesh.
+
+    escaped   state → that mass
+    end       where these cells are, for the message
+    Raises Exploding then, since what comes there can go no farther, and the rest would follow it.
+    """
+
+    def go(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
+        def look(state: State) -> bool:
+            if (mass := escaped(state)) > MOST_ESCAPED:
+                raise Exploding(
+                    f"at time {state.time:.6g}, step {state.steps}: {mass:.2g} of the mass has come to {end}, where "
+                    "the mesh ends; domain.outermost can be larger"
+                )
+            return after_step(state)
+
+        return advance(state, until, observers, cfl, look)
+
+    return go
 
 
 def advance_in_layers(layer: LayerMap) -> Advance:

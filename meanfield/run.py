@@ -130,7 +130,7 @@ def _go(
             progress.finish(state)
             save()
     except NonFinite as error:
-        message = f"stopped on a non-finite state: {error}"
+        message = f"stopped on {error.what}: {error}"
         file.close(stop_reason="failed", message=message, wall_time=elapsed())
         print(f"meanfield: {message}; {file.path} is good up to its last snapshot", file=sys.stderr)
         return NON_FINITE

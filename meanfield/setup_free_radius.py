@@ -17,10 +17,10 @@ from meanfield.free_radius_attention import ShellAttention, output_at_directions
 from meanfield.free_radius_initial import initial_at_radius, initial_gaussian
 from meanfield.heads import matrix_of
 from meanfield.layer_norm import LayerNorm
-from meanfield.problem import Problem, advance_in_turn
+from meanfield.problem import Problem, advance_in_turn, within_mesh
 from meanfield.setup_initial import initial_density
 from meanfield.setup_model import feed_forward_of, heads_by_layer
-from solvers.evolution import Equation, Listed
+from solvers.evolution import Equation, Listed, State
 from solvers.layout import Variable
 from solvers.mesh import Floats, Mesh, circle, sphere
 from solvers.mesh_interval import edges_of
@@ -44,6 +44,9 @@ def set_up_free_radius(case: Case) -> Problem:
 
     switch = (1.0 if stabilizers.switch is None else stabilizers.switch) if stabilizers.layer_norm == "mix" else np.inf
 
+    def at_end(state: State) -> float:
+        return float(state.values.reshape(space.shape)[-1] @ space.volumes[-1])
+
     def look(time: float, values: Floats) -> Unbounded:
         density = values.reshape(space.shape)
         points = space.centers(time).reshape(-1, domain.d)
@@ -57,7 +60,11 @@ def set_up_free_radius(case: Case) -> Problem:
     return Problem(
         mesh=_cells(space, domain.manifold),
         initial=lambda: _initial(case, space).reshape(-1),
-        advance=advance_in_turn(equation, Listed((0.0, switch)), case.time.method),
+        advance=within_mesh(
+            advance_in_turn(equation, Listed((0.0, switch)), case.time.method),
+            at_end,
+            f"radius {domain.outermost:g}" + (f"·exp({domain.expansion:g} t)" if domain.expansion else ""),
+        ),
         prepare=lambda state: equation(0).prepare(state.time, state.values),
         diagnostics=diagnostics,
         variables=(

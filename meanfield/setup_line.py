@@ -14,8 +14,9 @@ from meanfield.diagnostics_unbounded import DIAGNOSTICS, Unbounded
 from meanfield.layer_norm import LayerNorm
 from meanfield.layers import LayerMap
 from meanfield.line import LEAST_MASS, LineAttention, initial_gaussian, initial_interval, line_equation
-from meanfield.problem import Advance, Problem, advance_by, advance_in_layers
+from meanfield.problem import Advance, Problem, advance_by, advance_in_layers, within_mesh
 from solvers.deposit_interval import deposit_on_interval
+from solvers.evolution import State
 from solvers.layout import Variable
 from solvers.mesh import Floats, Mesh
 from solvers.mesh_interval import edges_of, line
@@ -39,6 +40,9 @@ def set_up_line(case: Case) -> Problem:
     equation = line_equation(mesh, velocity, case.stabilizers.noise)
     advance: Advance = _in_layers(case, velocity) if method == "layers" else advance_by(equation, method)
 
+    def at_ends(state: State) -> float:
+        return float(state.values[0] * mesh.volumes[0] + state.values[-1] * mesh.volumes[-1])
+
     def look(time: float, density: Floats) -> Unbounded:
         masses = density * mesh.volumes
         return Unbounded(mesh.centers, masses, (float(masses[0]), float(masses[-1])))
@@ -49,7 +53,7 @@ def set_up_line(case: Case) -> Problem:
     return Problem(
         mesh=mesh,
         initial=lambda: _INITIAL[type(case.initial)](mesh, case.initial),
-        advance=advance,
+        advance=within_mesh(advance, at_ends, f"|x| = {domain.outermost:g}"),
         prepare=lambda state: equation.prepare(state.time, state.values),
         diagnostics=diagnostics,
         variables=(Variable("cell_edge", ("edge",), edges_of(mesh), "1", "coordinate between cells"),),

@@ -17,6 +17,14 @@ from solvers.terms import StiffTerm, Term
 class NonFinite(ArithmeticError):
     """The state has become NaN or infinite, or its time step has shrunk to nothing."""
 
+    what = "a non-finite state"
+
+
+class Exploding(NonFinite):
+    """The state has outgrown its mesh."""
+
+    what = "an exploding state"
+
 
 @dataclass
 class State:

@@ -19,8 +19,8 @@ BASES = {  # domain, usual layer norm, d
     "sphere": ("resolution = 6", "post", 3),
     "axisymmetric": ("resolution = 16\ndimension = 5", "post", 5),
     "line": ("resolution = 32\noutermost = 10.0", "none", 1),
-    "free_radius_circle": ("resolution = 8\nradii = 6\ninnermost = 0.2\noutermost = 5.0", "pre", 2),
-    "free_radius_sphere": ("resolution = 4\nradii = 6\ninnermost = 0.2\noutermost = 5.0", "pre", 3),
+    "free_radius_circle": ("resolution = 8\nradii = 16\ninnermost = 0.2\noutermost = 5.0", "pre", 2),
+    "free_radius_sphere": ("resolution = 4\nradii = 16\ninnermost = 0.2\noutermost = 5.0", "pre", 3),
 }
 START = {"line": 'kind = "gaussian"\nvariance = 0.5'}
 ON_SPHERES = ("norm: post", "norm: ngpt", "norm: cod")

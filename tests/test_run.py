@@ -17,6 +17,7 @@ import pytest
 from meanfield.case import CaseError, parse, to_toml
 from meanfield.equation import Velocity
 from meanfield.info import describe
+from meanfield.plot_words import state_in_words
 from meanfield.run import DONE, INTERRUPTED, NON_FINITE, resume, run
 from meanfield.segments import read_segments
 from solvers.checkpoint import Checkpoints
@@ -438,3 +439,40 @@ def test_wall_time_adds_up_over_a_resumed_run(tmp_path, interrupt_after):
     interrupt_after(10**9)
     resume(path, quiet=True)
     assert read(path).attributes["wall_time"] > first
+
+
+EXPLODING = """
+[domain]
+manifold = "line"
+resolution = 128
+outermost = 8.0
+core = 4.0
+[attention]
+beta = 1.0
+[stabilizers]
+layer_norm = "none"
+[initial]
+kind = "gaussian"
+variance = 0.4
+[time]
+end = 20.0
+[output]
+samples = 40
+"""
+
+
+@pytest.mark.parametrize("manifold", ["line", "free_radius_circle"])
+def test_what_outgrows_its_mesh_is_stopped_and_said(tmp_path, capsys, manifold):
+    """A Gaussian with βs₀ = 0.4 blows up at 1.25: status 3 once a thousandth of it is at the end of the mesh."""
+    path = tmp_path / "run.h5"
+    changes = [] if manifold == "line" else ["domain.resolution=16", "domain.radii=24", "domain.core=1.0"]
+    assert run(parse(EXPLODING, [f"domain.manifold={manifold}", *changes]), path, quiet=True) == NON_FINITE
+    said = capsys.readouterr().err
+    assert re.search(r"stopped on an exploding state: at time [\d.]+, step \d+: 0\.\d+ of the mass has come to ", said)
+    assert said.count("\n") == 1
+    file = read(path)
+    assert file.attributes["stop_reason"] == "failed"
+    assert "mesh ends" in file.attributes["message"]
+    assert 0.5 < file.times[-1] < 10
+    assert file.diagnostics["escaped"][-1, -1] <= 1e-3  # what is kept is from before
+    assert "exploded" in state_in_words(file, parse(str(file.attributes["case"])))
