@@ -100,7 +100,10 @@ class Attention(Section, frozen=True):
 
 
 class FeedForward(Section, frozen=True):
-    """F(x) = W σ(Ux + b): ``inner`` U, ``bias`` b and ``outer`` W, or random ones of a ``width`` from a ``seed``."""
+    """F(x) = W σ(Ux + b): ``inner`` U, ``bias`` b and ``outer`` W, or random ones of a ``width`` from a ``seed``.
+
+    W is times ``strength``, given or random.
+    """
 
     activation: Literal["relu", "gelu", "tanh"] = "relu"
     inner: Matrix | None = None

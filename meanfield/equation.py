@@ -44,21 +44,23 @@ class Velocity:
 
     def output(self, density: Floats) -> Floats:
         """A + F (cells, d) of a density (cells), P_x of them where attention is tangent: what one layer adds."""
-        output = self.attention.output(density)
-        if self._local is not None:
-            output += self._local
-        return output
+        return self._with_local(self.attention.output(density))
 
     def of_output(self, time: float, output: Floats) -> Floats:
         """X (cells, d) where A is ``output`` (cells, d), which is used up."""
-        if self._local is not None:
-            output += self._local
+        output = self._with_local(output)
         if self.norm.name == "post":
             if not self.attention.tangent:
                 kernels = self.attention.mesh.kernels
                 kernels.launch(kernels.project_to_tangent, len(output), self.centers, output)
             return output
         return self.norm.turn(time, 1.0, self.centers, output)
+
+    def _with_local(self, output: Floats) -> Floats:
+        """A + F in the place of A."""
+        if self._local is not None:
+            output += self._local
+        return output
 
 
 def mean_field_equation(

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.bessel import log_bessel
-from solvers.mesh import Floats, Mesh
-from solvers.polar import uniform_law
+from solvers.mesh import Floats
 
 
 def gegenbauer(dimension: int, theta: Floats, degree: int) -> Floats:
@@ -43,26 +42,3 @@ def exponential_spectrum(dimension: int, beta: float, degrees: int) -> tuple[flo
     log_first = float(log_bessel(nu, size)[0][0])
     ratios = [float(log_bessel(nu + l, size)[1][0]) for l in range(degrees - 1)]
     return log_first, np.cumprod([1.0, *np.sign(beta) * np.array(ratios)])
-
-
-class PolarHarmonics:
-    """Transform between a law's masses (cells) and its coefficients (degree + 1): p = p̄ Σ_l [l] φ_l."""
-
-    def __init__(self, mesh: Mesh, dimension: int, degree: int) -> None:
-        self.mesh, self.degree = mesh, degree
-        self._values = gegenbauer(dimension, mesh.centers[:, 0], degree)
-        self._uniform = uniform_law(mesh, dimension) * mesh.volumes
-
-    def analysis(self, masses: Floats) -> Floats:
-        """[l] = Σ_j φ_l(θ_j) w_j."""
-        return np.asarray(self._values @ masses)
-
-    def synthesis(self, coefficients: Floats) -> Floats:
-        """(cells) Σ_l [l] φ_l(θ_i): the density with respect to the uniform one."""
-        return np.asarray(coefficients @ self._values)
-
-    def power(self, masses: Floats) -> Floats:
-        """(degree + 1) mean square of the degree-l part of ρ/ρ̄: [l]², the uniform law's own less its sum's error."""
-        coefficients = self.analysis(masses - self._uniform)
-        coefficients[0] += 1.0
-        return np.asarray(coefficients**2)

@@ -6,9 +6,9 @@ import pytest
 from scipy import special
 
 from solvers.bessel import log_bessel
-from solvers.gegenbauer import PolarHarmonics, exponential_spectrum, gegenbauer
+from solvers.gegenbauer import exponential_spectrum, gegenbauer
 from solvers.mesh_interval import edges_of, polar
-from solvers.polar import log_masses, uniform_law
+from solvers.polar import log_masses
 
 DIMENSIONS = [2, 3, 4, 5, 64, 1024, 4096]
 NODES, GAUSS = np.polynomial.legendre.leggauss(1000)
@@ -91,15 +91,3 @@ def test_masses_of_the_uniform_law(dimension):
     assert masses.sum() == pytest.approx(1.0, abs=1e-14)
     assert masses == pytest.approx(masses[::-1], rel=1e-11)
     assert np.isfinite(log_masses(mesh, dimension)).all()
-
-
-@pytest.mark.parametrize("dimension", [2, 3, 64, 4096])
-def test_transform_of_a_law(dimension):
-    """A law p̄(1 + 0.3 φ_1 + 0.05 φ_4) has these coefficients, and their squares as power."""
-    mesh = polar(2048, dimension)
-    harmonics = PolarHarmonics(mesh, dimension, 6)
-    coefficients = np.array([1.0, 0.3, 0.0, 0.0, 0.05, 0.0, 0.0])
-    uniform = uniform_law(mesh, dimension) * mesh.volumes
-    found = harmonics.power(uniform * harmonics.synthesis(coefficients))
-    assert found == pytest.approx(coefficients**2, abs=1e-4)  # sums over cells: (h/σ)² l²/24
-    assert harmonics.power(uniform).tolist() == [1, 0, 0, 0, 0, 0, 0]
