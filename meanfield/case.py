@@ -21,7 +21,9 @@ from meanfield.case_sections import (
     Case,
     Component,
     Domain,
+    Equiangular,
     Gaussian,
+    HandOver,
     Harmonic,
     Initial,
     Interval,
@@ -42,7 +44,9 @@ __all__ = [
     "CaseError",
     "Component",
     "Domain",
+    "Equiangular",
     "Gaussian",
+    "HandOver",
     "Harmonic",
     "Initial",
     "Interval",
@@ -64,6 +68,7 @@ __all__ = [
 
 _SNAPSHOTS = 100
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+_TOLERANCE = 1e-9  # of a step: a merger at the end of a metastable state is then good to about 1e-6
 _FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
 
 
@@ -137,6 +142,8 @@ def _with_domain(case: Case) -> Case:
     """The defaults of the keys that only some manifolds have."""
     domain = case.domain
     defaults = dict(DOMAIN_DEFAULTS.get(domain.manifold, {}))
+    if domain.manifold == "particles" and isinstance(case.initial, Points):
+        defaults |= {"count": len(case.initial.points), "dimension": len(case.initial.points[0])}
     if case.attention.mask == "causal" and domain.manifold in ("circle", "sphere"):
         defaults["labels"] = len(case.initial.points) if isinstance(case.initial, Points) else LABELS
     missing = {key: value for key, value in defaults.items() if getattr(domain, key) is None}
@@ -144,8 +151,13 @@ def _with_domain(case: Case) -> Case:
 
 
 def _with_times(case: Case) -> Case:
-    """Depth in layers: layers of one step, whose number tells the end."""
+    """The method; depth in layers: layers of one step, whose number tells the end."""
     time = case.time
+    if time.method == "auto":
+        adaptive = case.domain.manifold == "particles" and not case.stabilizers.noise
+        time = msgspec.structs.replace(time, method="adaptive" if adaptive else "ssprk3")
+    if time.method == "adaptive" and time.tolerance is None:
+        time = msgspec.structs.replace(time, tolerance=_TOLERANCE)
     if time.method == "layers":
         step = 1.0 if time.step is None else time.step
         if time.layers is None:

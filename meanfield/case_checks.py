@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from meanfield.case_checks_initial import initial_problems
 from meanfield.case_checks_model import Problem, model_problems
+from meanfield.case_checks_particles import hand_over_problems, particle_problems
 from meanfield.case_errors import CaseError, refusal
 from meanfield.case_sections import Case, Domain, Output, Time
 
@@ -19,7 +20,9 @@ _CELLS = {  # least and most resolution; 10⁸ cells take about 40 GB
     "free_radius_sphere": (4, 1000),
 }
 _OWN_KEYS = {  # keys of [domain] that only some manifolds have
-    "dimension": ("axisymmetric",),
+    "dimension": ("axisymmetric", "particles"),
+    "count": ("particles",),
+    "seed": ("particles",),
     "labels": ("circle", "sphere"),
     "radii": ("free_radius_circle", "free_radius_sphere"),
     "innermost": ("free_radius_circle", "free_radius_sphere"),
@@ -43,19 +46,25 @@ def _problems(case: Case) -> Iterator[Problem]:
     yield from _domain(case.domain)
     yield from _time(case.time)
     yield from model_problems(case)
-    yield from initial_problems(case.initial, case.domain)
+    yield from particle_problems(case)
+    yield from hand_over_problems(case)
+    yield from initial_problems(case)
     yield from _snapshots(case.output, case.time.end)
     yield from _output(case.output, case.time.end)
     yield from _diagnostics(case)
 
 
 def _domain(domain: Domain) -> Iterator[Problem]:
-    least, most = _CELLS[domain.manifold]
-    if not least <= domain.resolution <= most:
-        yield "domain.resolution", domain.resolution, f"{least} to {most} on the {domain.manifold}"
+    if domain.manifold == "particles":
+        if domain.resolution is not None:
+            yield "domain.resolution", domain.resolution, "no such key for particles; domain.count is their number"
+    else:
+        least, most = _CELLS[domain.manifold]
+        if domain.resolution is None or not least <= domain.resolution <= most:
+            yield "domain.resolution", domain.resolution, f"{least} to {most} {domain.place}"
     for key, manifolds in _OWN_KEYS.items():
         if getattr(domain, key) is not None and domain.manifold not in manifolds:
-            yield f"domain.{key}", getattr(domain, key), f"no such key on the {domain.manifold}"
+            yield f"domain.{key}", getattr(domain, key), f"no such key {domain.place}"
     if domain.innermost is not None and domain.outermost is not None and domain.innermost >= domain.outermost:
         yield "domain.innermost", domain.innermost, f"less than domain.outermost = {domain.outermost}"
 
@@ -63,6 +72,8 @@ def _domain(domain: Domain) -> Iterator[Problem]:
 def _time(time: Time) -> Iterator[Problem]:
     if time.layers is not None and time.method != "layers":
         yield "time.layers", time.layers, 'no such key without time.method = "layers"'
+    if time.tolerance is not None and time.method != "adaptive":
+        yield "time.tolerance", time.tolerance, 'no such key without time.method = "adaptive"'
 
 
 def _snapshots(output: Output, end: float) -> Iterator[Problem]:

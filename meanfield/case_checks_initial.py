@@ -8,10 +8,11 @@ from typing import Any
 
 from meanfield.case_checks_model import Problem, matrix_problem, tag_of
 from meanfield.case_sections import (
+    Case,
     Domain,
+    Equiangular,
     Gaussian,
     Harmonic,
-    Initial,
     Interval,
     Moebius,
     Perturbed,
@@ -23,18 +24,22 @@ from meanfield.case_sections import (
 )
 
 _MOST_AMPLITUDE = 100.0  # e^{100 g} reaches 10^200 where g is 4.6 standard deviations
+_MOST_DEGREE = 200  # of a field that tokens are drawn from
 _NORMS = (1e-150, 1e150)  # their squares are doubles too
 
 
-def initial_problems(initial: Initial, domain: Domain) -> Iterator[Problem]:
-    """What is wrong with an initial density on a domain."""
+def initial_problems(case: Case) -> Iterator[Problem]:
+    """What is wrong with the initial density of a case."""
+    initial, domain = case.initial, case.domain
     manifolds, problems = _INITIAL[type(initial)]
     kind = tag_of(type(initial))
     if domain.manifold not in manifolds:
         here = [tag_of(found) for found, (places, _) in _INITIAL.items() if domain.manifold in places]
-        yield "initial.kind", kind, f"one of {', '.join(here)} on the {domain.manifold}"
-    if initial.radius is not None and (not domain.has_radius or isinstance(initial, Gaussian)):
-        yield "initial.radius", initial.radius, f"no such key on the {domain.manifold} for initial.kind = {kind}"
+        yield "initial.kind", kind, f"one of {', '.join(here)} {domain.place}"
+    if initial.radius is not None and (not case.tokens_have_radius or isinstance(initial, Gaussian)):
+        yield "initial.radius", initial.radius, f"no such key {domain.place} for initial.kind = {kind}"
+    if isinstance(initial, Gaussian) and domain.manifold == "particles" and not case.tokens_have_radius:
+        yield "initial.kind", kind, f"another with stabilizers.layer_norm = {case.stabilizers.layer_norm}: no radius"
     yield from problems(initial, domain)
 
 
@@ -50,17 +55,23 @@ def _perturbed(initial: Perturbed, domain: Domain) -> Iterator[Problem]:
 
 def _harmonic(initial: Harmonic, domain: Domain) -> Iterator[Problem]:
     yield from _degree("initial.degree", initial.degree, domain)
-    if domain.manifold not in ("sphere", "free_radius_sphere") and initial.order != 0:
-        yield "initial.order", initial.order, f"0 on the {domain.manifold}"
+    if (domain.d != 3 or domain.manifold == "axisymmetric") and initial.order != 0:
+        yield "initial.order", initial.order, f"0 {domain.place}"
     if abs(initial.order) > initial.degree:
         yield "initial.order", initial.order, f"{-initial.degree} to {initial.degree}, the degree"
 
 
 def _degree(key: str, degree: int, domain: Domain) -> Iterator[Problem]:
     """Degrees that cells can tell apart: a half wave spans more than one cell of the circle, or one ring."""
-    most = (domain.resolution - 1) // 2 if domain.manifold.endswith("circle") else domain.resolution - 1
+    if domain.manifold == "particles":
+        if domain.d > 3:
+            yield "initial.kind", key.removeprefix("initial."), "a kind without degrees for particles of dimension > 3"
+        most = _MOST_DEGREE
+    else:
+        most = (domain.across - 1) // 2 if domain.manifold.endswith("circle") else domain.across - 1
     if degree > most:
-        yield key, degree, f"at most {most} with domain.resolution = {domain.resolution}"
+        where = domain.place if domain.resolution is None else f"with domain.resolution = {domain.resolution}"
+        yield key, degree, f"at most {most} {where}"
 
 
 def _von_mises_fisher(initial: VonMisesFisher, domain: Domain) -> Iterator[Problem]:
@@ -84,7 +95,7 @@ def _points(initial: Points, domain: Domain) -> Iterator[Problem]:
 
 def _vector(key: str, vector: Vector, domain: Domain) -> Iterator[Problem]:
     if len(vector) != _coordinates(domain):
-        yield key, vector, f"a vector of {_coordinates(domain)} numbers, for the {domain.manifold}"
+        yield key, vector, f"a vector of {_coordinates(domain)} numbers, {domain.place}"
     if domain.manifold == "axisymmetric" and not -1 <= vector[0] <= 1:
         yield key, vector, "the cosine of its angle with the axis, from -1 to 1"
     if domain.manifold not in ("line", "axisymmetric") and not _NORMS[0] <= math.hypot(*vector) <= _NORMS[1]:
@@ -115,12 +126,20 @@ def _gaussian(initial: Gaussian, domain: Domain) -> Iterator[Problem]:
         yield from matrix_problem("initial.variance", initial.variance, domain.d)
 
 
+def _equiangular(initial: Equiangular, domain: Domain) -> Iterator[Problem]:
+    count = domain.count or 1
+    if count > domain.d:
+        yield "domain.count", count, f"at most domain.dimension = {domain.d} equiangular tokens"
+    if initial.cosine * (count - 1) < -1:
+        yield "initial.cosine", initial.cosine, f"at least -1/(count - 1) = {-1 / (count - 1):.4g} of {count} tokens"
+
+
 def _interval(initial: Interval, domain: Domain) -> Iterator[Problem]:
     if initial.low >= initial.high:
         yield "initial.high", initial.high, f"more than initial.low = {initial.low}"
 
 
-_ROUND = ("circle", "sphere", "free_radius_circle", "free_radius_sphere")
+_ROUND = ("circle", "sphere", "free_radius_circle", "free_radius_sphere", "particles")
 _INITIAL: dict[type, tuple[tuple[str, ...], Callable[[Any, Domain], Iterator[Problem]]]] = {
     Uniform: ((*_ROUND, "axisymmetric"), _uniform),
     Perturbed: ((*_ROUND, "axisymmetric"), _perturbed),
@@ -129,6 +148,7 @@ _INITIAL: dict[type, tuple[tuple[str, ...], Callable[[Any, Domain], Iterator[Pro
     Moebius: ((*_ROUND, "axisymmetric"), _moebius),
     Points: ((*_ROUND, "axisymmetric", "line"), _points),
     Tokens: (_ROUND, _tokens),
-    Gaussian: (("line", "free_radius_circle", "free_radius_sphere"), _gaussian),
+    Gaussian: (("line", "free_radius_circle", "free_radius_sphere", "particles"), _gaussian),
+    Equiangular: (("particles",), _equiangular),
     Interval: (("line",), _interval),
 }

@@ -13,11 +13,13 @@ Problem = tuple[str, object, str]
 _MOST_BETA = 1e5
 _MOST_LOG_KERNEL = 700.0  # e^709 is the largest double
 _ROUND = ("circle", "sphere")
+_GENERAL = (*_ROUND, "particles")  # any matrices, kernels and normalizations
 _LAYER_NORMS = {
     "circle": ("post", "ngpt", "cod"),
     "sphere": ("post", "ngpt", "cod"),
     "axisymmetric": ("post", "ngpt", "cod"),
     "line": ("none",),
+    "particles": ("post", "pre", "peri", "mix", "ngpt", "cod", "none"),
     "free_radius_circle": ("pre", "peri", "mix", "none"),
     "free_radius_sphere": ("pre", "peri", "mix", "none"),
 }
@@ -54,8 +56,8 @@ def _matrices(attention: Attention, domain: Domain) -> Iterator[Problem]:
         yield f"attention.{own[0]}", getattr(attention, own[0]), "no such key beside attention.heads"
     if attention.file is not None and (own or attention.heads is not None):
         yield "attention.file", attention.file, f"no such key beside attention.{own[0] if own else 'heads'}"
-    if attention.file is not None and domain.manifold not in _ROUND:
-        yield "attention.file", attention.file, "no such key but on the circle and the sphere"
+    if attention.file is not None and domain.manifold not in _GENERAL:
+        yield "attention.file", attention.file, "no such key but on the circle, on the sphere and for particles"
     for index, head in enumerate(attention.all_heads):
         place = "attention" if attention.heads is None else f"attention.heads[{index}]"
         for name in ("query", "key", "value"):
@@ -64,22 +66,22 @@ def _matrices(attention: Attention, domain: Domain) -> Iterator[Problem]:
                 yield from matrix_problem(f"{place}.{name}", matrix, domain.d)
             if domain.manifold in ("axisymmetric", "line") and scale_of(matrix) is None:
                 shown = matrix.ensemble if isinstance(matrix, RandomMatrix) else matrix
-                yield f"{place}.{name}", shown, f"a multiple of the identity on the {domain.manifold}"
-    if len(attention.all_heads) > 1 and domain.manifold not in _ROUND:
-        yield "attention.heads", len(attention.all_heads), f"one head on the {domain.manifold}"
+                yield f"{place}.{name}", shown, f"a multiple of the identity {domain.place}"
+    if len(attention.all_heads) > 1 and domain.manifold not in _GENERAL:
+        yield "attention.heads", len(attention.all_heads), f"one head {domain.place}"
 
 
 def _kernel(attention: Attention, domain: Domain) -> Iterator[Problem]:
-    if attention.kernel != "exponential" and domain.manifold not in _ROUND:
-        yield "attention.kernel", attention.kernel, f'"exponential" on the {domain.manifold}'
+    if attention.kernel != "exponential" and domain.manifold not in _GENERAL:
+        yield "attention.kernel", attention.kernel, f'"exponential" {domain.place}'
     if (attention.kernel == "windowed") != (attention.window is not None):
         yield "attention.window", attention.window, 'an angle with attention.kernel = "windowed", else no such key'
     scalar = all(scale_of(head.query) is not None and scale_of(head.key) is not None for head in attention.all_heads)
     if attention.kernel == "windowed" and not (scalar and attention.file is None):
         yield "attention.kernel", "windowed", "query and key that are multiples of the identity"
     if attention.normalization == "sinkhorn":
-        if domain.manifold not in _ROUND:
-            yield "attention.normalization", "sinkhorn", f'"softmax" or "unnormalized" on the {domain.manifold}'
+        if domain.manifold not in _GENERAL:
+            yield "attention.normalization", "sinkhorn", f'"softmax" or "unnormalized" {domain.place}'
         if not (scalar and attention.file is None):
             yield "attention.normalization", "sinkhorn", "query and key that are multiples of the identity"
 
@@ -101,13 +103,13 @@ def _causal(case: Case) -> Iterator[Problem]:
         yield "domain.labels", case.domain.labels, 'no such key without attention.mask = "causal"'
     if not causal:
         return
-    if case.domain.manifold not in _ROUND:
-        yield "attention.mask", "causal", f'"none" on the {case.domain.manifold}'
+    if case.domain.manifold not in _GENERAL:
+        yield "attention.mask", "causal", f'"none" {case.domain.place}'
     if case.attention.normalization == "sinkhorn":
         yield "attention.mask", "causal", '"none" with sinkhorn, which needs both sides of the kernel'
     if case.reaction is not None:
         yield "attention.mask", "causal", '"none" with a reaction: labels keep their mass'
-    if isinstance(case.initial, Points):
+    if isinstance(case.initial, Points) and case.domain.manifold != "particles":
         if len(case.initial.points) % (case.domain.labels or 1):
             yield "domain.labels", case.domain.labels, f"a divisor of the number of points, {len(case.initial.points)}"
         if case.initial.masses is not None:
@@ -116,7 +118,7 @@ def _causal(case: Case) -> Iterator[Problem]:
 
 def _feed_forward(network: FeedForward, domain: Domain) -> Iterator[Problem]:
     if domain.manifold in ("axisymmetric", "line"):
-        yield "feed_forward.activation", network.activation, f"no feed_forward on the {domain.manifold}"
+        yield "feed_forward.activation", network.activation, f"no feed_forward {domain.place}"
     given = (network.inner, network.bias, network.outer)
     if network.width is None and any(matrix is None for matrix in given):
         yield "feed_forward.width", None, "a width, for random weights, or inner, bias and outer"
@@ -138,7 +140,7 @@ def _reaction(case: Case) -> Iterator[Problem]:
         return
     kind = tag_of(type(reaction))
     if domain.manifold not in _ROUND:
-        yield "reaction.kind", kind, f"no reaction on the {domain.manifold}"
+        yield "reaction.kind", kind, f"no reaction {domain.place}"
     if isinstance(reaction, Replicator):
         if reaction.vector is reaction.matrix is None:
             yield "reaction.vector", None, f"{domain.d} numbers, or reaction.matrix: what fitness is"
@@ -149,19 +151,19 @@ def _reaction(case: Case) -> Iterator[Problem]:
 
 
 def _stabilizers(case: Case) -> Iterator[Problem]:
-    stabilizers, manifold = case.stabilizers, case.domain.manifold
+    stabilizers, manifold, place = case.stabilizers, case.domain.manifold, case.domain.place
     possible = _LAYER_NORMS[manifold]
     if stabilizers.layer_norm not in possible:
         hint = "" if case.domain.has_radius or manifold == "line" else (
-            "; the others let the radius go: domain.manifold = free_radius_circle, free_radius_sphere or line"
+            "; the others let the radius go: domain.manifold = free_radius_circle or _sphere, line or particles"
         )  # fmt: skip
-        yield "stabilizers.layer_norm", stabilizers.layer_norm, f"{_any(possible)} on the {manifold}{hint}"
-    if stabilizers.gate and not (case.domain.has_radius or manifold == "line"):
-        yield "stabilizers.gate", stabilizers.gate, f"0 on the {manifold}: layer norm takes away what points along x"
+        yield "stabilizers.layer_norm", stabilizers.layer_norm, f"{_any(possible)} {place}{hint}"
+    if stabilizers.gate and not (case.tokens_have_radius or manifold == "line"):
+        yield "stabilizers.gate", stabilizers.gate, f"0 {place}: layer norm takes away what points along x"
     if stabilizers.noise and case.domain.has_radius:
-        yield "stabilizers.noise", stabilizers.noise, f"0 on the {manifold}"
-    if stabilizers.scale != 1 and manifold not in _ROUND:
-        yield "stabilizers.scale", stabilizers.scale, f"1 on the {manifold}"
+        yield "stabilizers.noise", stabilizers.noise, f"0 {place}"
+    if stabilizers.scale != 1 and (manifold not in _GENERAL or case.tokens_have_radius):
+        yield "stabilizers.scale", stabilizers.scale, f"1 {place}"
     if stabilizers.switch is not None and stabilizers.layer_norm != "mix":
         yield "stabilizers.switch", stabilizers.switch, 'no such key without stabilizers.layer_norm = "mix"'
     if not stabilizers.residual and case.time.method != "layers":
@@ -170,11 +172,12 @@ def _stabilizers(case: Case) -> Iterator[Problem]:
 
 def _layers(case: Case) -> Iterator[Problem]:
     stabilizers, manifold = case.stabilizers, case.domain.manifold
-    if manifold not in (*_ROUND, "line"):
+    if manifold not in (*_GENERAL, "line"):
         yield "time.method", "layers", f"ssprk3 or ssprk2 on the {manifold}"
     if stabilizers.gate and not stabilizers.residual:
         yield "stabilizers.gate", stabilizers.gate, "0 without a residual, which it would act on"
-    if stabilizers.noise or case.reaction is not None or case.attention.mask != "none":
+    causal = case.attention.mask != "none" and manifold != "particles"
+    if stabilizers.noise or case.reaction is not None or causal:
         key, value = next(
             (key, value)
             for key, value in (

@@ -21,7 +21,7 @@ from meanfield.case_attention import (
 
 Diagnostic = Literal[
     "mass", "entropy", "energy", "speed", "centroid", "clusters", "power", "label_centroid", "variance", "radius",
-    "escaped",
+    "escaped", "cluster_mass", "cluster_center", "pairs", "pairs_close", "entropy_rate",
 ]  # fmt: skip
 _ON_SPHERES: tuple[Diagnostic, ...] = ("mass", "entropy", "energy", "speed", "centroid", "clusters", "power")
 DIAGNOSTICS: dict[str, tuple[Diagnostic, ...]] = {  # what can be measured on a manifold
@@ -31,22 +31,33 @@ DIAGNOSTICS: dict[str, tuple[Diagnostic, ...]] = {  # what can be measured on a 
     "line": ("mass", "centroid", "variance", "radius", "escaped"),
     "free_radius_circle": ("mass", "centroid", "variance", "radius", "escaped", "clusters"),
     "free_radius_sphere": ("mass", "centroid", "variance", "radius", "escaped", "clusters"),
-}
+    "particles": (
+        "mass", "energy", "speed", "centroid", "variance", "radius", "clusters", "cluster_mass", "cluster_center",
+        "pairs", "pairs_close",
+    ),
+}  # fmt: skip
+Manifold = Literal[
+    "circle", "sphere", "axisymmetric", "line", "free_radius_circle", "free_radius_sphere", "particles"
+]  # fmt: skip
 
 
 class Domain(Section, frozen=True):
     """The space of tokens and its mesh.
 
     ``resolution``: cells of the circle, of the line and of the polar angle; rings of the sphere from pole to pole.
-    ``dimension``: d of S^{d−1}, axisymmetric only. ``labels``: of a causal mask. A parsed case has all that it needs.
+    ``dimension``: d of S^{d−1}, for axisymmetric and particles. ``labels``: of a causal mask. A parsed case has all
+    that it needs. Particles: ``count`` tokens in R^d, drawn from the initial density by ``seed`` (points and tokens of
+    a file are as many as they are).
     Free radius: ``radii`` cells from ``innermost`` to ``outermost``, equal within ``core`` and logarithmic beyond; all
     of them grow as e^{``expansion``·t}. Where tokens grow over decades let it be ‖V‖ − gate, which nothing outruns.
     Line: from −``outermost`` to ``outermost``, equal cells within ``core`` and logarithmic ones beyond.
     """
 
-    manifold: Literal["circle", "sphere", "axisymmetric", "line", "free_radius_circle", "free_radius_sphere"]
-    resolution: Annotated[int, Meta(ge=4)]
+    manifold: Manifold
+    resolution: Annotated[int, Meta(ge=4)] | None = None
     dimension: Annotated[int, Meta(ge=2, le=4096)] | None = None
+    count: Count | None = None
+    seed: Seed | None = None
     labels: Count | None = None
     radii: Annotated[int, Meta(ge=4)] | None = None
     innermost: Positive | None = None
@@ -59,6 +70,17 @@ class Domain(Section, frozen=True):
         """The d of the ambient R^d."""
         fixed = {"circle": 2, "sphere": 3, "line": 1, "free_radius_circle": 2, "free_radius_sphere": 3}
         return fixed.get(self.manifold) or self.dimension or 3
+
+    @property
+    def place(self) -> str:
+        """Where tokens are, as a message says it."""
+        return "for particles" if self.manifold == "particles" else f"on the {self.manifold}"
+
+    @property
+    def across(self) -> int:
+        """``resolution`` of a manifold that has cells."""
+        assert self.resolution is not None  # a parsed case has it
+        return self.resolution
 
     @property
     def has_radius(self) -> bool:
@@ -75,6 +97,7 @@ _FREE_RADIUS: dict[str, float] = {
 }
 DOMAIN_DEFAULTS: dict[str, dict[str, float]] = {  # good for densities about as wide as 1
     "axisymmetric": {"dimension": 3},
+    "particles": {"dimension": 3, "seed": 0},
     "line": {"outermost": 20.0, "core": 5.0},
     "free_radius_circle": _FREE_RADIUS,
     "free_radius_sphere": _FREE_RADIUS,
@@ -171,6 +194,12 @@ class Gaussian(Start, frozen=True, kw_only=True, tag_field="kind", tag="gaussian
     variance: Positive | Matrix = 1.0
 
 
+class Equiangular(Start, frozen=True, kw_only=True, tag_field="kind", tag="equiangular"):
+    """Tokens any two of which have the same ``cosine``, at most as many as dimensions; particles only."""
+
+    cosine: Annotated[float, Meta(ge=-1, lt=1)] = 0.0
+
+
 class Interval(Start, frozen=True, kw_only=True, tag_field="kind", tag="interval"):
     """The uniform density on [low, high] of the line."""
 
@@ -178,22 +207,38 @@ class Interval(Start, frozen=True, kw_only=True, tag_field="kind", tag="interval
     high: float
 
 
-Initial = Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Gaussian | Interval
+Initial = (
+    Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Gaussian | Equiangular | Interval
+)  # fmt: skip
 
 
 class Time(Section, frozen=True):
     """Depth, as continuous time from 0 to ``end``, or in layers.
 
-    ``method`` layers: x ← N(αx + step·(A + F)), ``layers`` times; α = 1 and a layer takes ``step`` of time with the
-    residual, α = 0 and 1 without; ``end`` follows.
+    ``method`` ssprk3 for densities and adaptive for particles unless it is given; adaptive keeps the error of a step
+    below ``tolerance``. layers: x ← N(αx + step·(A + F)), ``layers`` times; α = 1 and a layer takes ``step`` of time
+    with the residual, α = 0 and 1 without; ``end`` follows.
     ``step`` is also the time that one set of matrices of attention.file lasts. A good ``cfl`` is 0.5.
     """
 
     end: Positive = 0.0  # not given; a parsed case has it
-    method: Literal["ssprk3", "ssprk2", "layers"] = "ssprk3"
+    method: Literal["auto", "ssprk3", "ssprk2", "adaptive", "layers"] = "auto"  # a parsed case has another
+    tolerance: Annotated[float, Meta(ge=1e-13, le=1e-2)] | None = None
     cfl: Annotated[float, Meta(gt=0, le=1)] = 0.5
     layers: Count | None = None
     step: Positive | None = None
+
+
+class HandOver(Section, frozen=True):
+    """When a density that has collapsed goes on as atoms, its clusters as point masses: exactly, to any time.
+
+    ``spread``: once tokens lie within that many cell widths (root mean square) of their cluster's center, for every
+    cluster. ``again`` (model time, at most as long as the run has taken by then): after it the density, carried on
+    meanwhile, is handed over a second time, and the difference is the estimate of the error.
+    """
+
+    spread: Positive = 1.0
+    again: Positive = 10.0
 
 
 class Output(Section, frozen=True):
@@ -225,10 +270,20 @@ class Case(Section, frozen=True):
     feed_forward: FeedForward | None = None
     reaction: Reaction | None = None
     stabilizers: Stabilizers = Stabilizers()
+    hand_over: HandOver | None = None
     output: Output = Output()
+
+    @property
+    def tokens_have_radius(self) -> bool:
+        """Whether tokens have a radius beside their direction."""
+        free = self.stabilizers.layer_norm in ("pre", "peri", "mix", "none")
+        return self.domain.has_radius or (self.domain.manifold == "particles" and free)
 
     @property
     def possible_diagnostics(self) -> tuple[Diagnostic, ...]:
         """What can be measured of this case."""
-        labels: tuple[Diagnostic, ...] = ("label_centroid",) if self.attention.mask == "causal" else ()
-        return DIAGNOSTICS[self.domain.manifold] + labels
+        manifold = self.domain.manifold
+        by_label = self.attention.mask == "causal" and manifold != "particles"
+        labels: tuple[Diagnostic, ...] = ("label_centroid",) if by_label else ()
+        without = () if manifold != "particles" or self.tokens_have_radius else ("variance", "radius")
+        return tuple(name for name in DIAGNOSTICS[manifold] if name not in without) + labels

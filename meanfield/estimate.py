@@ -31,12 +31,12 @@ def cells_and_width(case: Case) -> tuple[int, float]:
     domain = case.domain
     if domain.manifold in ("circle", "axisymmetric", "line"):
         length = {"circle": 2 * math.pi, "axisymmetric": math.pi}.get(domain.manifold, 2 * (domain.core or 1.0))
-        return domain.resolution, length / domain.resolution
+        return domain.across, length / domain.across
     if domain.manifold == "free_radius_circle":
-        return domain.resolution * (domain.radii or 1), 2 * math.pi / domain.resolution
+        return domain.across * (domain.radii or 1), 2 * math.pi / domain.across
     from solvers.mesh import _ring_cells
 
-    cells = int(_ring_cells(domain.resolution).sum())
+    cells = int(_ring_cells(domain.across).sum())
     width = math.sqrt(4 * math.pi / cells)
     return cells * (domain.radii or domain.labels or 1), width
 

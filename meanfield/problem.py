@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.layers import LayerMap, run_layers
 from solvers.evolution import STEPPERS, Equation, Exploding, Observer, Schedule, State, evolve
-from solvers.layout import Variable
-from solvers.mesh import Floats, Mesh
+from solvers.layout import Space, Variable
+from solvers.mesh import Floats
 
 MOST_ESCAPED = 1e-3  # of the mass: moments of what is left would be off by as much
 AfterStep = Callable[[State], bool]
@@ -29,24 +29,26 @@ class Advance(Protocol):
 class Problem:
     """What a run needs to know, whatever the manifold.
 
-    mesh         the cells of a snapshot, as the file describes them
+    space        the cells or the tokens of a snapshot, as the file describes them
     initial      () → values of the state at time 0; CaseError for a density that cannot be
     advance      moves a state
     prepare      evaluates the equation once, which compiles its kernels
     diagnostics  names, last degree of the power or None → what is measured along the run
-    density      values → density (cells) of a snapshot
-    whole        whether a snapshot's density is the whole state
+    snapshot     values → density (cells), or positions (n, d), of a snapshot
+    whole        whether a snapshot is the whole state
     variables    what the file keeps of the mesh beside its cells
+    marks        numbers that the run finds out on its way, by the name of the file's attribute; NaN until then
     """
 
-    mesh: Mesh
+    space: Space
     initial: Callable[[], Floats]
     advance: Advance
     prepare: Prepare
     diagnostics: Callable[[Sequence[str], int | None], Diagnostics]
-    density: Callable[[Floats], Floats] = field(default=lambda values: values)
+    snapshot: Callable[[Floats], Floats] = field(default=lambda values: values)
     whole: bool = True
     variables: tuple[Variable, ...] = ()
+    marks: dict[str, float] = field(default_factory=dict)
 
 
 def advance_by(equation: Equation, method: str) -> Advance:

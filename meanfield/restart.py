@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 
@@ -48,14 +49,14 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
     checkpoint = Checkpoints(run.path).read()
     if checkpoint is not None:
         arrays, scalars = checkpoint
-        state = State(float(scalars["time"]), arrays["density"], int(scalars["steps"]))
+        state = State(float(scalars["time"]), arrays["values"], int(scalars["steps"]), float(scalars["dt"]) or math.nan)
         rows = int(scalars["snapshots"]), int(scalars["samples"])
         return _start(run, case, state, rows, float(scalars["wall_time"]))
     if run.snapshots == 0 or not problem.whole:
         return replace(new_start(case, problem), note="no checkpoint yet: computed again from the initial density")
     time = float(run.times[-1])
     rows = run.snapshots, int(np.searchsorted(run.sample_times, time, side="right"))
-    start = _start(run, case, State(time, run.density(-1)), rows, float(run.attributes["wall_time"]))
+    start = _start(run, case, State(time, run.snapshot(-1)), rows, float(run.attributes["wall_time"]))
     return replace(start, note=f"no checkpoint: going on from the last snapshot, t = {time:g}")
 
 

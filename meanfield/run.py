@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time as clock
@@ -34,9 +35,9 @@ def run(case: Case, path: str | Path, *, overwrite: bool = False, quiet: bool = 
     problem = set_up(case)
     start = new_start(case, problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
-    attributes = provenance(case, command)
+    attributes = provenance(case, command) | problem.marks
     with RunFile.create(
-        path, problem.mesh, diagnostics.columns, attributes, problem.variables, overwrite=overwrite
+        path, problem.space, diagnostics.columns, attributes, problem.variables, overwrite=overwrite
     ) as file:
         return _go(case, problem, start, diagnostics, file, case.time.end, quiet)
 
@@ -61,6 +62,7 @@ def resume(
         raise FileError(f"{path}: has no case to go on with; it was not written by `meanfield run`")
     case = next_case(segments, changes)
     problem = set_up(case)
+    problem.marks.update({name: before.attributes[name] for name in problem.marks if name in before.attributes})
     start = last_start(before, case, problem)
     segment = next_segment(segments, case, changes, start.state.time, until, command)
     if segment.from_time >= segment.until:
@@ -90,16 +92,17 @@ def _go(
     def save() -> None:
         file.sync()
         checkpoints.write(
-            {"density": state.values},
+            {"values": state.values},
             {
                 "time": state.time,
                 "steps": state.steps,
+                "dt": state.dt if math.isfinite(state.dt) else 0.0,
                 "snapshots": file.snapshots,
                 "samples": file.samples,
                 "wall_time": elapsed(),
             },
         )
-        file.update(wall_time=elapsed())
+        file.update(wall_time=elapsed(), **problem.marks)
 
     def sample(state: State) -> None:
         values = diagnostics(state.time, state.values)
@@ -116,7 +119,7 @@ def _go(
         return bool(stop)
 
     def keep(state: State) -> None:
-        file.write_snapshot(state.time, problem.density(state.values))
+        file.write_snapshot(state.time, problem.snapshot(state.values))
 
     observers = (
         Observer(keep, snapshot_schedule(case), start.snapshots_seen),

@@ -23,7 +23,7 @@ from solvers.mesh_interval import edges_of, polar
 def set_up_axisymmetric(case: Case) -> Problem:
     """The problem of a case with an axis. Raises ValueError for a domain that cannot be."""
     dimension, attention, stabilizers = case.domain.d, case.attention, case.stabilizers
-    mesh = polar(case.domain.resolution, dimension)
+    mesh = polar(case.domain.across, dimension)
     law = AxisymmetricAttention(
         mesh,
         dimension,
@@ -41,7 +41,7 @@ def set_up_axisymmetric(case: Case) -> Problem:
         return Diagnostics(names, DIAGNOSTICS, {"d": 1}, lambda time, density: Polar(velocity, time, density))
 
     return Problem(
-        mesh=mesh,
+        space=mesh,
         initial=lambda: _INITIAL[type(case.initial)](mesh, dimension, case.initial),
         advance=advance_by(equation, case.time.method),
         prepare=lambda state: equation.prepare(state.time, state.values),

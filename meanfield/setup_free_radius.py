@@ -34,7 +34,7 @@ def set_up_free_radius(case: Case) -> Problem:
     assert domain.outermost is not None
     assert domain.core is not None
     radial = radial_mesh(domain.innermost, domain.outermost, domain.radii, domain.core)
-    space = FreeRadius(_DIRECTIONS[domain.manifold](domain.resolution), radial, domain.expansion or 0.0)
+    space = FreeRadius(_DIRECTIONS[domain.manifold](domain.across), radial, domain.expansion or 0.0)
 
     @lru_cache(maxsize=1)
     def equation(k: int) -> Equation:
@@ -58,7 +58,7 @@ def set_up_free_radius(case: Case) -> Problem:
         return Diagnostics(names, DIAGNOSTICS, {"d": domain.d, "end": 2}, look)
 
     return Problem(
-        mesh=_cells(space, domain.manifold),
+        space=_cells(space, domain.manifold),
         initial=lambda: _initial(case, space).reshape(-1),
         advance=within_mesh(
             advance_in_turn(equation, Listed((0.0, switch)), case.time.method),

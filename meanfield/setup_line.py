@@ -27,7 +27,7 @@ def set_up_line(case: Case) -> Problem:
     domain, attention = case.domain, case.attention
     assert domain.outermost is not None  # a parsed case has both
     assert domain.core is not None
-    mesh = line(domain.resolution, domain.outermost, domain.core)
+    mesh = line(domain.across, domain.outermost, domain.core)
     method = case.time.method
     velocity = LineAttention(
         mesh,
@@ -51,7 +51,7 @@ def set_up_line(case: Case) -> Problem:
         return Diagnostics(names, DIAGNOSTICS, {"d": 1, "end": 2}, look)
 
     return Problem(
-        mesh=mesh,
+        space=mesh,
         initial=lambda: _INITIAL[type(case.initial)](mesh, case.initial),
         advance=within_mesh(advance, at_ends, f"|x| = {domain.outermost:g}"),
         prepare=lambda state: equation.prepare(state.time, state.values),

@@ -23,7 +23,7 @@ from solvers.mesh import Floats, Mesh, circle, sphere
 
 def set_up_round(case: Case) -> Problem:
     """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
-    mesh = _MESHES[case.domain.manifold](case.domain.resolution)
+    mesh = _MESHES[case.domain.manifold](case.domain.across)
     heads = heads_by_layer(case)
     labels = case.domain.labels or 1
     duration = layer_duration(case)
@@ -44,12 +44,12 @@ def set_up_round(case: Case) -> Problem:
         turns = Every(duration) if len(heads) > 1 else Listed((0.0,))
         advance, prepare = _flowing(case, mesh, velocity, turns, labels)
     return Problem(
-        mesh=mesh,
+        space=mesh,
         initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
         advance=advance,
         prepare=prepare,
         diagnostics=diagnostics,
-        density=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
+        snapshot=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
         whole=labels == 1,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .mesh import Mesh
-from .reading import SCHEMA_VERSION
+from .reading import SCHEMA_VERSION, SNAPSHOT
 
 if TYPE_CHECKING:
     import h5py
@@ -54,30 +54,26 @@ class Variable:
     long_name: str = ""
 
 
-def lay_out(file: h5py.File, mesh: Mesh, columns: Sequence[Column], variables: Sequence[Variable] = ()) -> None:
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """What a file of particles keeps instead of a mesh: the weights (n,) of n tokens, and the d of their positions."""
+
+    weights: NDArray[np.float64]
+    dimension: int
+    manifold: str = "particles"
+
+
+Space = Mesh | Tokens
+
+
+def lay_out(file: h5py.File, space: Space, columns: Sequence[Column], variables: Sequence[Variable] = ()) -> None:
     """Create every dataset of the file, those over time empty. ValueError for contradictory columns."""
-    per_size, meaning = _MEASURES.get(mesh.manifold, ("1", "density of tokens with respect to cell_area"))
     _dataset(file, "time", ("time",), np.empty(0), "1", "model time")
     scales = {"time": _scale(file["time"], "time")}
-    for name, length in (("cell", mesh.cells), ("d", mesh.centers.shape[1]), ("ring", len(mesh.ring_cells))):
-        scales[name] = _dimension(file, name, length)
-    if len(mesh.ring_edges):
-        _dataset(file, "ring_edge", ("ring_edge",), mesh.ring_edges, "rad", "polar angle between rings of latitude")
-        scales["ring_edge"] = _scale(file["ring_edge"], "ring_edge")
-    density = file.create_dataset(
-        "density",
-        shape=(0, mesh.cells),
-        maxshape=(None, mesh.cells),
-        chunks=(1, mesh.cells),
-        dtype=np.float64,
-        shuffle=True,
-        compression="gzip",
-        compression_opts=1,  # 4 to 9 save nothing more on densities
-    )
-    _describe(density, ("time", "cell"), "1" if per_size == "1" else f"{per_size}-1", meaning)
-    _dataset(file, "cell_center", ("cell", "d"), mesh.centers, "1", "centroid of each cell, on the manifold")
-    _dataset(file, "cell_area", ("cell",), mesh.volumes, per_size, "length, area or measure of each cell")
-    _dataset(file, "ring_cells", ("ring",), mesh.ring_cells, "1", "cells in each ring, from north to south")
+    if isinstance(space, Tokens):
+        _lay_out_tokens(file, space, scales)
+    else:
+        _lay_out_cells(file, space, scales)
     for variable in variables:
         for dim, length in zip(variable.dims, variable.values.shape, strict=True):
             if dim not in scales:
@@ -85,6 +81,42 @@ def lay_out(file: h5py.File, mesh: Mesh, columns: Sequence[Column], variables: S
         _dataset(file, variable.name, variable.dims, variable.values, variable.units, variable.long_name)
     _attach(file, scales)
     _lay_out_diagnostics(file.create_group("diagnostics"), columns)
+
+
+def _lay_out_tokens(file: h5py.File, tokens: Tokens, scales: dict[str, h5py.Dataset]) -> None:
+    count, d = len(tokens.weights), tokens.dimension
+    scales |= {"token": _dimension(file, "token", count), "d": _dimension(file, "d", d)}
+    position = _snapshots(file, SNAPSHOT[tokens.manifold], (count, d))
+    _describe(position, ("time", "token", "d"), "1", "position of each token, radius times direction")
+    _dataset(file, "weight", ("token",), tokens.weights, "1", "mass of each token")
+
+
+def _lay_out_cells(file: h5py.File, mesh: Mesh, scales: dict[str, h5py.Dataset]) -> None:
+    per_size, meaning = _MEASURES.get(mesh.manifold, ("1", "density of tokens with respect to cell_area"))
+    for name, length in (("cell", mesh.cells), ("d", mesh.centers.shape[1]), ("ring", len(mesh.ring_cells))):
+        scales[name] = _dimension(file, name, length)
+    if len(mesh.ring_edges):
+        _dataset(file, "ring_edge", ("ring_edge",), mesh.ring_edges, "rad", "polar angle between rings of latitude")
+        scales["ring_edge"] = _scale(file["ring_edge"], "ring_edge")
+    density = _snapshots(file, "density", (mesh.cells,))
+    _describe(density, ("time", "cell"), "1" if per_size == "1" else f"{per_size}-1", meaning)
+    _dataset(file, "cell_center", ("cell", "d"), mesh.centers, "1", "centroid of each cell, on the manifold")
+    _dataset(file, "cell_area", ("cell",), mesh.volumes, per_size, "length, area or measure of each cell")
+    _dataset(file, "ring_cells", ("ring",), mesh.ring_cells, "1", "cells in each ring, from north to south")
+
+
+def _snapshots(file: h5py.File, name: str, shape: tuple[int, ...]) -> h5py.Dataset:
+    """An empty dataset that grows by one chunk, compressed, for each snapshot."""
+    return file.create_dataset(
+        name,
+        shape=(0, *shape),
+        maxshape=(None, *shape),
+        chunks=(1, *shape),
+        dtype=np.float64,
+        shuffle=True,
+        compression="gzip",
+        compression_opts=1,  # 4 to 9 save nothing more on densities
+    )
 
 
 _MEASURES = {  # units of a cell's size, and what the density is
@@ -173,17 +205,24 @@ def _attach(group: h5py.Group, scales: Mapping[str, h5py.Dataset]) -> None:
             dimension.attach_scale(scales[dimension.label])
 
 
-def root_attributes(mesh: Mesh, attributes: Mapping[str, Attribute]) -> dict[str, Any]:
+def root_attributes(space: Space, attributes: Mapping[str, Attribute]) -> dict[str, Any]:
     """``attributes`` and those that every file has."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "manifold": mesh.manifold,
-        "resolution": len(mesh.ring_cells) if mesh.dimension == 2 else mesh.cells,
+        "manifold": space.manifold,
+        "resolution": _resolution(space),
         "stop_reason": "running",
         "message": "",
         "wall_time": 0.0,
         **attributes,
     }
+
+
+def _resolution(space: Space) -> int:
+    """Tokens, rings of a sphere, or cells."""
+    if isinstance(space, Tokens):
+        return len(space.weights)
+    return len(space.ring_cells) if space.dimension == 2 else space.cells
 
 
 def check_attributes(attributes: Mapping[str, Attribute]) -> None:

@@ -20,16 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .checkpoint import Checkpoints
-from .layout import STOP_REASONS, Attribute, Column, Variable, check_attributes, overwrite_attributes
-from .mesh import Mesh
-from .reading import Run, read, read_times
+from .layout import STOP_REASONS, Attribute, Column, Space, Tokens, Variable, check_attributes, overwrite_attributes
+from .reading import SNAPSHOT, Run, read, read_times
 from .repair import FileError, Lock, reason, repair
 from .writing import discard, disk_errors, image, open_shared, replace_attributes, replacement
 
 if TYPE_CHECKING:
     import h5py
 
-__all__ = ["STOP_REASONS", "Attribute", "Column", "FileError", "Run", "RunFile", "read"]
+__all__ = ["STOP_REASONS", "Attribute", "Column", "FileError", "Run", "RunFile", "Tokens", "read"]
 
 FLUSH_EVERY = 1.0  # seconds that samples wait in memory at most, so that one a step costs next to nothing
 
@@ -58,7 +57,7 @@ class RunFile:
     def create(
         cls,
         path: str | Path,
-        mesh: Mesh,
+        space: Space,
         columns: Sequence[Column] = (),
         attributes: Mapping[str, Attribute] | None = None,
         variables: Sequence[Variable] = (),
@@ -67,7 +66,7 @@ class RunFile:
     ) -> Self:
         """Start a new file, with ``attributes`` beside stop_reason, message and wall_time, which all have.
 
-        ``variables`` are kept beside those of the mesh's cells.
+        ``space`` is the mesh that densities live on, or the tokens of particles; ``variables`` are kept beside it.
 
         An existing file is replaced, and its checkpoints removed, only once the new one is laid out in
         full. Raises FileError if the file exists and ``overwrite`` is false, if another process is writing
@@ -75,7 +74,7 @@ class RunFile:
         """
         path = Path(path)
         check_attributes(attributes or {})
-        start = image(columns, mesh, attributes or {}, variables)
+        start = image(columns, space, attributes or {}, variables)
         lock = Lock(path)
         try:
             if path.exists() and not (overwrite and path.is_file()):
@@ -127,20 +126,20 @@ class RunFile:
             lock.release()
             raise
 
-    def write_snapshot(self, t: float, density: ArrayLike) -> None:
-        """Write the density, (cells,) with respect to surface area, at time ``t``, and what waited.
+    def write_snapshot(self, t: float, values: ArrayLike) -> None:
+        """Write a density, (cells,) with respect to surface area, or positions (n, d) at ``t``, and what waited.
 
         Raises ValueError for another shape, or a time that is not finite: that would mean "no snapshot".
         """
         handle = self._handle
-        row = np.asarray(density, dtype=np.float64)
-        if row.shape != self._density.shape[1:]:
-            raise ValueError(f"density: shape {row.shape}, expected {self._density.shape[1:]}")
+        row = np.asarray(values, dtype=np.float64)
+        if row.shape != self._snapshot.shape[1:]:
+            raise ValueError(f"snapshot: shape {row.shape}, expected {self._snapshot.shape[1:]}")
         _check_time(t)
         self.flush()
         with self._writing():
-            _append(self._density, self.snapshots, row[None])
-            handle.flush()  # the density reaches the file before the time that commits it
+            _append(self._snapshot, self.snapshots, row[None])
+            handle.flush()  # the snapshot reaches the file before the time that commits it
             _append(self._time, self.snapshots, np.array([t]))
             handle.flush()
             self.snapshots += 1
@@ -242,7 +241,7 @@ class RunFile:
     def _adopt(self, file: h5py.File) -> None:
         """Take over a file that is in SWMR mode."""
         self._file = file
-        self._time, self._density = file["time"], file["density"]
+        self._time, self._snapshot = file["time"], file[SNAPSHOT.get(str(file.attrs["manifold"]), "density")]
         self._sample_time = file["diagnostics/time"]
         group = file["diagnostics"]
         self._columns = {name: group[name] for name in group.attrs["columns"]}
@@ -265,7 +264,7 @@ class RunFile:
     def _cut(self, snapshots: int, samples: int) -> None:
         """Drop later snapshots and samples, times first: those without a time do not exist."""
         for times, others, count in (
-            (self._time, [self._density], snapshots),
+            (self._time, [self._snapshot], snapshots),
             (self._sample_time, list(self._columns.values()), samples),
         ):
             for dataset in (times, *others):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import h5py
 
 SCHEMA_VERSION = 1
+SNAPSHOT = {"particles": "position"}  # what a file calls its snapshots; those of a mesh are densities
 
 Floats = NDArray[np.float64]
 
@@ -34,8 +35,8 @@ class Run:
     sample_times  (samples,) of the diagnostics
     diagnostics   for each column (samples, ...)
     manifold      name of the manifold
-    resolution    rings on the sphere, cells elsewhere
-    ring_cells    (rings,) cells in each ring
+    resolution    rings on the sphere, tokens of particles, cells elsewhere
+    ring_cells    (rings,) cells in each ring; empty for particles
     writer        "process 123 on name" while somebody is writing the file, else None
     """
 
@@ -55,12 +56,27 @@ class Run:
 
     @property
     def cells(self) -> int:
-        return len(self.cell_areas)
+        return 0 if self.manifold == "particles" else len(self.cell_areas)
+
+    def snapshot(self, k: int) -> Floats:
+        """Density (cells,) or positions (n, d) of snapshot k, read now; from the end if k < 0. IndexError if none."""
+        index = range(self.snapshots)[k]
+        return self._read(SNAPSHOT.get(self.manifold, "density"), index)
 
     def density(self, k: int) -> Floats:
-        """(cells,) of snapshot k, read now; from the end if k < 0. Raises IndexError if there is none."""
-        index = range(self.snapshots)[k]
-        return self._read("density", index)
+        """(cells,) of snapshot k, as ``snapshot``. Raises FileError where the file holds particles."""
+        self._expect(self.manifold != "particles", "holds particles: expected a file with a density")
+        return self.snapshot(k)
+
+    def positions(self, k: int) -> Floats:
+        """(n, d) of the tokens in snapshot k, x = rθ, as ``snapshot``. Raises FileError where there is a density."""
+        self._expect(self.manifold == "particles", "holds a density: expected a file with particles")
+        return self.snapshot(k)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """(n,) masses of the tokens of a file with particles."""
+        return self._read("weight")
 
     @cached_property
     def cell_centers(self) -> Floats:
@@ -80,6 +96,10 @@ class Run:
     def variable(self, name: str) -> Floats:
         """What the file keeps of its mesh by this name, see :class:`solvers.layout.Variable`. FileError if nothing."""
         return self._read(name)
+
+    def _expect(self, condition: bool, otherwise: str) -> None:
+        if not condition:
+            raise FileError(f"{self.path}: {otherwise}")
 
     def _read(self, name: str, index: int | None = None) -> Floats:
         with _open(self.path) as file:
@@ -107,7 +127,7 @@ def read(path: str | Path) -> Run:
             diagnostics={name: group[name][: len(sample_times)] for name in group.attrs["columns"]},
             manifold=attributes["manifold"],
             resolution=attributes["resolution"],
-            ring_cells=file["ring_cells"][:],
+            ring_cells=file["ring_cells"][:] if "ring_cells" in file else np.empty(0, np.int32),
             writer=writer if attributes["stop_reason"] == "running" else None,
         )
 

@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .layout import Attribute, Column, Variable, create_attributes, lay_out, root_attributes
-from .mesh import Mesh
+from .layout import Attribute, Column, Space, Variable, create_attributes, lay_out, root_attributes
 from .repair import FileError, reason
 
 if TYPE_CHECKING:
@@ -29,14 +28,14 @@ def open_shared(path: Path) -> h5py.File:
 
 
 def image(
-    columns: Sequence[Column], mesh: Mesh, attributes: Mapping[str, Attribute], variables: Sequence[Variable] = ()
+    columns: Sequence[Column], space: Space, attributes: Mapping[str, Attribute], variables: Sequence[Variable] = ()
 ) -> bytes:
     """The bytes of a new run file, laid out in memory so that no failing disk meets HDF5 meanwhile."""
     import h5py
 
     with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
-        lay_out(file, mesh, columns, variables)
-        create_attributes(file, root_attributes(mesh, attributes))
+        lay_out(file, space, columns, variables)
+        create_attributes(file, root_attributes(space, attributes))
         file.flush()
         return file.id.get_file_image()
 

@@ -46,7 +46,7 @@ def test_each_layer_turns_by_its_own_matrix_for_its_own_time(tmp_path, name):
     angles = []
 
     def look(state):
-        center = (state.values * problem.mesh.volumes) @ problem.mesh.centers
+        center = (state.values * problem.space.volumes) @ problem.space.centers
         angles.append(np.arctan2(center[1], center[0]))
 
     class Halves:
@@ -63,7 +63,7 @@ def test_the_last_layer_lasts(tmp_path):
     problem = set_up(parse(CASE.format(path=path)))
     state = State(0.0, problem.initial())
     problem.advance(state, 1.5, [], 0.5, lambda state: False)
-    center = (state.values * problem.mesh.volumes) @ problem.mesh.centers
+    center = (state.values * problem.space.volumes) @ problem.space.centers
     np.testing.assert_allclose(center / np.linalg.norm(center), expm(1.5 * TURN)[:, 0], atol=0.015)
 
 

@@ -195,7 +195,7 @@ def test_half_written_snapshot_does_not_exist(path):
     code = """
 file = RunFile.create(sys.argv[1], MESH, COLUMNS)
 write(file, 0, 3)
-file._density.resize(4, axis=0); file._density[3] = 7.0
+file._snapshot.resize(4, axis=0); file._snapshot[3] = 7.0
 file._time.resize(4, axis=0)
 file._columns["mass"].resize(7, axis=0)
 file._handle.flush()

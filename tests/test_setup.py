@@ -44,7 +44,7 @@ def test_tokens_are_equal_point_masses_in_their_directions(tmp_path):
     with h5py.File(tmp_path / "tokens.h5", "w") as file:
         file["layer/3"] = embeddings()
     for problem in (tokens_from(tmp_path / "tokens.npy"), tokens_from(tmp_path / "tokens.h5", "layer/3")):
-        assert np.array_equal(problem.initial(), initial_points(problem.mesh, embeddings().tolist()))
+        assert np.array_equal(problem.initial(), initial_points(problem.space, embeddings().tolist()))
 
 
 @pytest.mark.parametrize(

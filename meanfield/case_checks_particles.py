@@ -1,0 +1,49 @@
+"""What particles must satisfy, and a density that is to be handed over to atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from meanfield.case_checks_model import Problem
+from meanfield.case_sections import Case, Points, Tokens
+
+_MOST_NUMBERS = 10**9  # coordinates of all tokens together: 8 GB a state, of which a method keeps several
+
+
+def particle_problems(case: Case) -> Iterator[Problem]:
+    """What is wrong with the particles of a case, and what only particles may have."""
+    domain, time = case.domain, case.time
+    if domain.manifold != "particles":
+        if time.method == "adaptive":
+            yield "time.method", "adaptive", f"ssprk3, ssprk2 or layers {domain.place}"
+        return
+    if domain.count is None and not isinstance(case.initial, Tokens):
+        yield "domain.count", None, "how many tokens, an integer >= 1"
+    if isinstance(case.initial, Points) and domain.count != len(case.initial.points):
+        yield "domain.count", domain.count, f"{len(case.initial.points)}, the number of initial.points, or no such key"
+    if isinstance(case.initial, Tokens) and domain.count is not None:
+        yield "domain.count", domain.count, "no such key: a file has as many tokens as it has"
+    if (domain.count or 0) * domain.d > _MOST_NUMBERS:
+        yield "domain.count", domain.count, f"at most {_MOST_NUMBERS // domain.d} with domain.dimension = {domain.d}"
+    if case.stabilizers.noise and time.method not in ("ssprk3", "ssprk2"):
+        yield "time.method", time.method, "ssprk3 or ssprk2 with stabilizers.noise"
+
+
+def hand_over_problems(case: Case) -> Iterator[Problem]:
+    """A density becomes atoms where atoms obey the same law: nothing may spread or weigh them anew."""
+    if case.hand_over is None:
+        return
+    against = {
+        "domain.manifold": (case.domain.manifold, ("circle", "sphere")),
+        "attention.mask": (case.attention.mask, ("none",)),
+        "attention.normalization": (case.attention.normalization, ("softmax", "unnormalized")),
+        "attention.kernel": (case.attention.kernel, ("exponential",)),
+        "attention.file": (case.attention.file, (None,)),
+        "stabilizers.noise": (case.stabilizers.noise, (0.0,)),
+        "reaction.kind": (case.reaction, (None,)),
+        "time.method": (case.time.method, ("ssprk3", "ssprk2")),
+    }
+    for key, (value, possible) in against.items():
+        if value not in possible:
+            told = " or ".join("nothing" if choice is None else str(choice) for choice in possible)
+            yield key, value, f"{told} with a section [hand_over]"
