@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import math
 import os
 import re
 import shlex
@@ -15,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
-from meanfield import __version__, cli_commands
+from meanfield import __version__, cli_commands, cli_options
 
 _BAD_INPUT = 2
 _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
@@ -122,90 +121,6 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     return parser, commands
 
 
-def _case(parser: _Parser) -> None:
-    parser.add_argument("case", metavar="CASE", help="a case file, or the name of a shipped case")
-    _overrides(parser, "CASE")
-
-
-def _file_of_run(parser: _Parser) -> None:
-    _file(parser)
-    _overrides(parser, "FILE.h5")
-
-
-def _overrides(parser: _Parser, after: str) -> None:
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        dest="overrides",
-        help=f"override keys of the case, for example attention.beta=4; stands after {after} (default: none)",
-    )
-
-
-def _file(parser: _Parser) -> None:
-    parser.add_argument("file", metavar="FILE.h5", help="a file that `meanfield run` has written")
-
-
-def _quiet(parser: _Parser) -> None:
-    parser.add_argument("--quiet", action="store_true", help="no progress (default: a bar, or lines in a log)")
-
-
-def _run_options(parser: _Parser) -> None:
-    parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the case's name with .h5, here")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing FILE.h5 (default: refuse)")
-    parser.add_argument("--device", choices=("cpu",), default="cpu", help="where to compute (default: cpu)")
-
-
-def _until(parser: _Parser) -> None:
-    parser.add_argument("--until", metavar="TIME", type=_time, help="where to stop (default: the case's end)")
-
-
-def _time(text: str) -> float:
-    try:
-        time = float(text)
-    except ValueError:
-        time = math.nan
-    if not 0 < time < math.inf:
-        raise argparse.ArgumentTypeError(f"{text}: expected a number > 0")
-    return time
-
-
-def _json(parser: _Parser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON (default: text)")
-
-
-def _figure(parser: _Parser) -> None:
-    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="default: FILE with .png")
-
-
-def _movie(parser: _Parser) -> None:
-    parser.add_argument("-o", "--output", metavar="FILE.gif|.mp4", help="default: FILE with .gif; .mp4 needs ffmpeg")
-    parser.add_argument("--fps", type=_fps, default=12, help="snapshots a second, at most 50 (default: 12)")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing movie (default: refuse)")
-
-
-def _page(parser: _Parser) -> None:
-    parser.add_argument("-o", "--output", metavar="FILE.html", help="default: FILE with .html")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing page (default: refuse)")
-
-
-def _fps(text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= 50):
-        raise argparse.ArgumentTypeError(f"{text}: expected a whole number from 1 to 50")
-    return int(text)
-
-
-_FORMATS = ("vtkhdf", "netcdf", "csv")  # meanfield.export's, named here so that help loads nothing
-
-
-def _export_options(parser: _Parser) -> None:
-    parser.add_argument("--to", metavar="|".join(_FORMATS), choices=_FORMATS, required=True, help="the format")
-    parser.add_argument("-o", "--output", metavar="PATH", help="default: FILE with .vtkhdf, .nc or .csv")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing PATH (default: refuse)")
-
-
 _Add = Callable[[_Parser], None]
 _Command = tuple[Callable[[argparse.Namespace], int], str, str, tuple[_Add, ...]]
 _SET = "[--set KEY=VALUE ...]"
@@ -214,49 +129,49 @@ _COMMANDS: dict[str, _Command] = {
         cli_commands.run,
         "solve a case and write an HDF5 file",
         f"CASE [-o FILE.h5] {_SET} [--overwrite] [--quiet] [--device cpu]",
-        (_case, _run_options, _quiet),
+        (cli_options.case_file, cli_options.run_options, cli_options.quiet),
     ),
     "resume": (
         cli_commands.resume,
         "go on from the last checkpoint of a run",
         f"FILE.h5 [--until TIME] {_SET} [--quiet]",
-        (_file_of_run, _until, _quiet),
+        (cli_options.run_to_resume, cli_options.until, cli_options.quiet),
     ),
     "info": (
         cli_commands.info,
         "describe a running, killed or finished run",
         "FILE.h5 [--json]",
-        (_file, _json),
+        (cli_options.run_file, cli_options.as_json),
     ),
     "plot": (
         cli_commands.plot,
         "draw snapshots and diagnostics over time",
         "FILE.h5 [-o FIGURE.png]",
-        (_file, _figure),
+        (cli_options.run_file, cli_options.figure_output),
     ),
     "movie": (
         cli_commands.movie,
         "film a run, a frame for each snapshot",
         "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
-        (_file, _movie, _quiet),
+        (cli_options.run_file, cli_options.movie_options, cli_options.quiet),
     ),
     "view": (
         cli_commands.view,
         "write a page for the browser: turn the sphere, move through time",
         "FILE.h5 [-o FILE.html] [--overwrite]",
-        (_file, _page),
+        (cli_options.run_file, cli_options.page_output),
     ),
     "export": (
         cli_commands.export,
         "write densities for ParaView or on a regular grid, or diagnostics as a table",
-        f"FILE.h5 --to {'|'.join(_FORMATS)} [-o PATH] [--overwrite]",
-        (_file, _export_options),
+        f"FILE.h5 --to {'|'.join(cli_options.FORMATS)} [-o PATH] [--overwrite]",
+        (cli_options.run_file, cli_options.export_options),
     ),
     "check": (
         cli_commands.check,
         "validate a case; print it resolved, with cells, memory and steps",
         f"CASE {_SET}",
-        (_case,),
+        (cli_options.case_file,),
     ),
     "cases": (cli_commands.cases, "list the shipped cases", "", ()),
     "schema": (cli_commands.schema, "print the JSON Schema of a case file, for editors", "", ()),
@@ -264,6 +179,6 @@ _COMMANDS: dict[str, _Command] = {
         cli_commands.stability,
         "growth rate of each mode about the uniform density, and the critical noise",
         f"CASE {_SET}",
-        (_case,),
+        (cli_options.case_file,),
     ),
 }

@@ -36,13 +36,17 @@ def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
 
 def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
     """Embeddings as equal point masses; their directions count."""
+    return initial.initial_points(mesh, embeddings_of(kind, mesh.centers.shape[1]))  # type: ignore[arg-type]
+
+
+def embeddings_of(kind: sections.Tokens, d: int) -> Floats:
+    """(n, d) embeddings of a file. Raises ValueError or OSError for one that has none."""
     embeddings = _embeddings(Path(kind.file), kind.dataset)
-    d = mesh.centers.shape[1]
     if embeddings.ndim != 2 or embeddings.shape[1] != d or not len(embeddings):
         raise ValueError(f"initial.file = {kind.file}: expected an array (n, {d}), got {embeddings.shape}")
     if not (np.isfinite(embeddings).all() and np.linalg.norm(embeddings, axis=1).min() > 0):
         raise ValueError(f"initial.file = {kind.file}: expected finite vectors that are not zero")
-    return initial.initial_points(mesh, embeddings)  # type: ignore[arg-type]
+    return embeddings
 
 
 def _embeddings(path: Path, dataset: str) -> Floats:
