@@ -9,11 +9,14 @@ from functools import cached_property
 import numpy as np
 
 from meanfield.causal import CausalVelocity
-from meanfield.clusters import find_clusters
-from meanfield.diagnostics_table import Diagnostics, Table
+from meanfield.clusters import Clusters, find_clusters
+from meanfield.diagnostics_table import LENGTHS, Diagnostics, Table, heaviest
 from meanfield.equation import Velocity
+from meanfield.heads import multiple
+from meanfield.pairs import close_pairs, pairs_of_density
 from solvers.harmonics import Harmonics, harmonic_transform
 from solvers.mesh import Floats, Mesh
+from solvers.zonal import exponential_degree, exponential_gradient_multipliers
 
 LARGEST_BETA = 700.0  # beyond it e^β is out of range and the energy is stored in units of e^β
 
@@ -40,6 +43,14 @@ class Sample:
     def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
         normalizer, output = self.law.attention.normalizer_and_output(self.density)
         return normalizer, self.law.of_output(self.time, output)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        return find_clusters(self.mesh, self.density)
+
+    @cached_property
+    def pairs(self) -> Floats:
+        return pairs_of_density(self.mesh, self.masses)
 
 
 def mass(sample: Sample) -> float:
@@ -80,7 +91,50 @@ def centroid(sample: Sample) -> Floats:
 
 def clusters(sample: Sample) -> float:
     """Number of clusters by persistence."""
-    return float(find_clusters(sample.mesh, sample.density).count)
+    return float(sample.clusters.count)
+
+
+def cluster_mass(sample: Sample) -> Floats:
+    """(32) masses of the clusters, heaviest first; NaN where there are fewer."""
+    return heaviest(sample.clusters.masses)
+
+
+def cluster_center(sample: Sample) -> Floats:
+    """(32, d) centers of the clusters, unit vectors, in the order of their masses."""
+    return heaviest(sample.clusters.centers)
+
+
+def pairs(sample: Sample) -> Floats:
+    """(64) P(z in bin), z = ⟨x, y⟩ of two tokens drawn at random; bins of meanfield.pairs."""
+    return sample.pairs
+
+
+def pairs_close(sample: Sample) -> float:
+    """P(⟨x, y⟩ ≥ 1 − 1e-3) of two tokens drawn at random."""
+    return close_pairs(sample.pairs)
+
+
+def entropy_rate(sample: Sample) -> float:
+    """dH/dt = −∫ρ div X by attention with Q = K = V = I, without the part of noise, −κ∫|∇ρ|²/ρ.
+
+    With Γ = (1/β) ∫e^{β⟨x,y⟩}ρ(y) dy: softmax −∫ρ ΔΓ/Z + β∫ρ|X|², unnormalized −∫ρ ΔΓ = Σ_l (l(l+d−2) c_l/β) ‖ρ_l‖².
+    At clusters d − 1 and (d − 1)e^β, where the entropy of a density in single cells grows no more.
+    """
+    mesh, attention = sample.mesh, sample.law.attention
+    d, beta = mesh.centers.shape[1], attention.beta
+    degree = exponential_degree(d, beta)
+    transform = harmonic_transform(mesh, min(degree, mesh.cells // 2) if mesh.dimension == 1 else degree)
+    coefficients = transform.analysis(sample.masses - mesh.volumes / mesh.volume)
+    l = np.arange(len(coefficients))
+    factor = l * (l + d - 2) * exponential_gradient_multipliers(d, beta, len(l))  # of −ΔΓ e^{−|β|}
+    spread = transform.synthesis(coefficients * (factor if mesh.dimension == 1 else factor[:, None]))
+    if attention.normalization == "unnormalized":
+        return float(sample.masses @ spread) * float(np.exp(0.0 if attention.rescaled else attention.log_bound))
+    normalizer, velocity = sample.normalizer_and_velocity
+    held = sample.masses > 0
+    seen = np.maximum(normalizer, sample.masses)[held]  # Z is no less than a cell's own part, but for rounding
+    rate = spread[held] / seen + beta * (velocity[held] ** 2).sum(axis=1)
+    return float(sample.masses[held] @ rate)
 
 
 def power(sample: Sample) -> Floats:
@@ -110,9 +164,14 @@ def diagnostics_round(
     law       the velocity, or for each time the one that holds then
     degrees   the last degree of the power; by default some beyond those that grow fastest
     labels    of a causal mask: densities are then (labels·cells)
+
+    Raises ValueError for an entropy_rate of attention other than with Q = K = V = I and layer norm post. That the
+    kernel is e^{β⟨x,y⟩}, and that there is no feed-forward network, is the caller's word.
     """
     law_at = (lambda time: law) if isinstance(law, Velocity) else law
     attention = law_at(0.0).attention
+    if "entropy_rate" in names and not _has_entropy_rate(law_at(0.0), labels):
+        raise ValueError("output.diagnostics: entropy_rate is for one head with Q = K = V = I and layer norm post")
     most = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells can tell apart
     last = min(max(16, attention.rate_degree + 4), most) if degrees is None else degrees
     transform = harmonic_transform(mesh, last)
@@ -125,7 +184,16 @@ def diagnostics_round(
     table = dict(DIAGNOSTICS)
     if attention.log_bound > LARGEST_BETA:
         table["energy"] = (energy, "", "interaction energy, in units of e^beta")
-    return Diagnostics(names, table, {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels}, look)
+    return Diagnostics(names, table, {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, **LENGTHS}, look)
+
+
+def _has_entropy_rate(law: Velocity, labels: int) -> bool:
+    """Whether X = ∇Γ/Z or ∇Γ, as far as the law tells."""
+    attention = law.attention
+    head = attention.heads[0]
+    ones = all(multiple(matrix) == 1.0 for matrix in (head.query, head.key, head.value)) and head.weight == 1.0
+    plain = attention.normalization != "sinkhorn" and law.norm.name == "post" and labels == 1
+    return plain and ones and len(attention.heads) == 1
 
 
 DIAGNOSTICS: Table = {
@@ -135,6 +203,11 @@ DIAGNOSTICS: Table = {
     "speed": (speed, "", "root mean square speed of the tokens"),
     "centroid": (centroid, "d", "mean token"),
     "clusters": (clusters, "", "number of clusters by persistence"),
+    "cluster_mass": (cluster_mass, "cluster", "mass of each cluster, heaviest first"),
+    "cluster_center": (cluster_center, "cluster d", "center of each cluster"),
+    "pairs": (pairs, "pair_bin", "probability of each bin of <x,y> for two tokens at random"),
+    "pairs_close": (pairs_close, "", "probability of <x,y> >= 0.999 for two tokens at random"),
+    "entropy_rate": (entropy_rate, "", "rate of the entropy by attention"),
     "label_centroid": (label_centroid, "label d", "mean token of each label"),
     "power": (power, "degree", "mean square of the degree-l part of rho over its mean"),
 }

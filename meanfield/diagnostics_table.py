@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from meanfield.pairs import BINS
 from solvers.mesh import Floats
 from solvers.output import Column
 
 Table = dict[str, tuple[Callable[[Any], float | Floats], str, str]]
+MOST_CLUSTERS = 32  # whose masses and centers are kept
+LENGTHS = {"cluster": MOST_CLUSTERS, "pair_bin": BINS}  # of dimensions that are the same for every run
 
 
 class Diagnostics:
@@ -41,3 +46,10 @@ class Diagnostics:
     def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
         sample = self.look(time, values)
         return {name: self.table[name][0](sample) for name in self.names}
+
+
+def heaviest(values: Floats) -> Floats:
+    """Values of clusters (k, ...), heaviest first, as (MOST_CLUSTERS, ...): the last ones left out, or NaN for none."""
+    kept = np.full((MOST_CLUSTERS, *values.shape[1:]), np.nan)
+    kept[: len(values)] = values[:MOST_CLUSTERS]
+    return kept

@@ -52,6 +52,35 @@ def critical_noise(dimension: int, beta: float, normalization: str = "softmax", 
     return max(float((rates / (l * (l + dimension - 2))).max()), 0.0)
 
 
+def transition_coefficient(dimension: int, beta: float, normalization: str = "softmax") -> float:
+    """C of 1 = κ#/κ + C a², which stationary densities ρ̄(1 + a⟨x,e⟩ + …) satisfy near the critical noise κ#.
+
+        softmax       C = (p − 1)/p² · [r(p − 1)(d − 1)/(1 − r) − (d + p)]/(d(d + 2)) ,   p = I_ν/I_{ν+1}
+        unnormalized  C = [r(d − 1)/(1 − r) − 1]/(d(d + 2)) ,   r = I_{ν+2}/I_{ν+1}
+
+    Negative: they branch off to smaller noise, a continuous transition. Positive: they branch off backwards, so that
+    there is hysteresis. From ρ ∝ Z^{1/(βκ)} and ρ ∝ e^{Z/(βκ)} expanded to a³, where mode 1 is the first to grow, as
+    it is for all β > 0. Mun and Rosenzweig (2606.05140) have the zero of the second, and the first on the circle; for
+    other d the first is our own. β > 0.
+    """
+    from solvers.gegenbauer import exponential_spectrum
+
+    d = dimension
+    ratios = exponential_spectrum(d, beta, 3)[1]
+    r = float(ratios[2] / ratios[1])
+    if normalization != "softmax":
+        return (r * (d - 1) / (1 - r) - 1) / (d * (d + 2))
+    p = 1 / float(ratios[1])
+    return (p - 1) / p**2 * (r * (p - 1) * (d - 1) / (1 - r) - (d + p)) / (d * (d + 2))
+
+
+def continuous_up_to(dimension: int) -> float:
+    """β* up to which unnormalized attention has a continuous transition, I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d."""
+    from scipy.optimize import brentq
+
+    return float(brentq(lambda beta: transition_coefficient(dimension, beta, "unnormalized"), 1e-3, 20.0 + dimension))
+
+
 def fastest_degree(dimension: int, beta: float, value: float = 1.0) -> int:
     """Degree of the fastest mode without noise, the same for both normalizations; l(l+d−2) ≈ 2β for large β."""
     l = np.arange(1, most_degrees(beta))

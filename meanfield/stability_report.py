@@ -7,15 +7,26 @@ from numpy.typing import ArrayLike
 
 from meanfield.case import Case, CaseError
 from meanfield.case_errors import refusal
-from meanfield.stability import critical_noise, expected_clusters_from_tokens, growth_rates, most_degrees
+from meanfield.slow_manifold import equally_spaced_rates, lifetimes
+from meanfield.stability import (
+    continuous_up_to,
+    critical_noise,
+    expected_clusters_from_tokens,
+    growth_rates,
+    most_degrees,
+    transition_coefficient,
+)
 from solvers.mesh import Floats
+
+_COLUMNS = "clusters   fastest rate    lifetime     unstable rates"
 
 
 def refusal_of_theory(case: Case) -> CaseError | None:
     """Why linear theory says nothing about a case, None where it does: for kernels e^{β⟨x,y⟩} and layer norm post."""
     attention, manifold = case.attention, case.domain.manifold
-    if manifold not in ("circle", "sphere", "axisymmetric"):
-        return refusal("domain.manifold", manifold, "circle, sphere or axisymmetric, which have a uniform density")
+    if manifold not in ("circle", "sphere", "axisymmetric", "particles"):
+        possible = "circle, sphere, axisymmetric or particles, which have a uniform density"
+        return refusal("domain.manifold", manifold, possible)
     if attention.file is not None or not attention.is_scalar:
         return refusal("attention", "its matrices", "one head of multiples of the identity, for linear theory")
     for key, value, only in (
@@ -63,8 +74,7 @@ def report(case: Case) -> str:
     fastest = int(l[rates.argmax()])
     shown = l[: max(8, fastest + 3)]
     lines = [
-        f"uniform density on the {case.domain.manifold}: beta = {attention.beta:g}, {attention.normalization}, "
-        f"noise = {noise:g}",
+        f"uniform density {_place(case)}: beta = {attention.beta:g}, {attention.normalization}, noise = {noise:g}",
         "",
         "degree   growth rate     e-folding time",
         *(
@@ -85,4 +95,33 @@ def report(case: Case) -> str:
     critical = critical_noise(dimension, beta, attention.normalization, value)
     scale = np.exp(-abs(beta)) if attention.rescaled else 1.0
     lines.append(f"critical noise: {critical * scale:.8g} (below it the uniform density is unstable)")
+    if beta > 0 and value > 0:
+        lines += [_transition(dimension, beta, attention.normalization), ""]
+        lines += _metastable(dimension, beta, attention.normalization, value * scale, fastest)
     return "\n".join(lines)
+
+
+def _place(case: Case) -> str:
+    manifold = case.domain.manifold
+    return f"on the {manifold}" if manifold in ("circle", "sphere") else f"in {case.domain.d} dimensions"
+
+
+def _transition(dimension: int, beta: float, normalization: str) -> str:
+    """How the uniform density gives way as noise falls below the critical one."""
+    if transition_coefficient(dimension, beta, normalization) < 0:
+        kind = "continuous: the order grows as the square root of the distance from it"
+    else:
+        kind = "discontinuous, with hysteresis: clusters persist above the critical noise"
+    limit = f" (continuous up to beta = {continuous_up_to(dimension):.4f})" if normalization == "unnormalized" else ""
+    return f"transition at the critical noise: {kind}{limit}"
+
+
+def _metastable(dimension: int, beta: float, normalization: str, scale: float, fastest: int) -> list[str]:
+    """How long equal clusters, equally spaced on a great circle, last: the rates of their slow motion as atoms."""
+    lines = ["metastable states, equal clusters equally spaced on a great circle, without noise:", "", _COLUMNS]
+    for count in range(2, max(4, fastest + 2)):
+        along, across = equally_spaced_rates(count, beta, normalization)
+        lives = lifetimes(scale * np.concatenate([along, np.tile(across, dimension - 2)]))
+        told = f"{1 / lives[0]:<13.6g}   {lives[0]:<10.4g}   {len(lives)}" if len(lives) else "stable"
+        lines.append(f"{count:8d}   {told}")
+    return lines

@@ -8,8 +8,18 @@ from scipy import special
 
 from meanfield.attention import Attention
 from meanfield.diagnostics import DIAGNOSTICS, diagnostics_round
-from meanfield.equation import Velocity
-from meanfield.initial import initial_harmonic, initial_moebius, initial_points, initial_uniform
+from meanfield.equation import Velocity, mean_field_equation
+from meanfield.heads import Head
+from meanfield.initial import (
+    initial_harmonic,
+    initial_moebius,
+    initial_points,
+    initial_uniform,
+    initial_von_mises_fisher,
+)
+from meanfield.layer_norm import LayerNorm
+from meanfield.pairs import EDGES
+from solvers.evolution import STEPPERS, Listed, Observer, State, evolve
 from solvers.mesh import circle, sphere
 
 mesh_circle, mesh_sphere = cache(circle), cache(sphere)
@@ -55,6 +65,8 @@ def test_uniform(build, beta):
     assert np.abs(values["centroid"]).max() < 1e-14
     assert values["clusters"] == 0
     assert values["power"][0] == pytest.approx(1.0, abs=1e-12)
+    assert values["entropy_rate"] == pytest.approx(0.0, abs=1e-13)
+    assert np.isnan(values["cluster_mass"]).all()
 
 
 @BUILDERS
@@ -106,6 +118,106 @@ def test_two_atoms(build, normalization):
     assert values["speed"] == pytest.approx(speed, rel=10 * KERNEL_SUM[mesh.manifold])
     np.testing.assert_allclose(values["centroid"], masses @ points, atol=1e-14)
     assert values["clusters"] == 2
+
+
+@BUILDERS
+@pytest.mark.parametrize("beta", [0.0, 3.0, 40.0])
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+def test_entropy_rate_of_one_atom(build, beta, normalization):
+    """−∫ρ div X = d − 1 with softmax and (d − 1) e^β without, however narrow the density."""
+    mesh = build()
+    d = mesh.centers.shape[1]
+    values = measure(mesh, initial_points(mesh, mesh.centers[[cell_points(mesh, 2)[1]]]), beta, normalization)
+    exact = (d - 1) * (1 if normalization == "softmax" else np.exp(beta))
+    # the law counts the cell's mass at its center, and the deposit is within 1e-16 of it
+    assert values["entropy_rate"] == pytest.approx(exact, rel=10 * beta * KERNEL_SUM[mesh.manifold] + 1e-10)
+
+
+def entropy_steps(mesh, normalization):
+    """dH/dt by a difference over a run, and by the diagnostic, at a time when the density is smooth but not slight."""
+    beta, time, step = 3.0, 0.3 if normalization == "softmax" else 0.06, 2e-4
+    law, d = Velocity(Attention(mesh, beta, normalization)), mesh.centers.shape[1]
+    diagnostics, seen = diagnostics_round(("entropy", "entropy_rate"), mesh, law), []
+    density = initial_von_mises_fisher(mesh, [np.eye(d)[0], np.ones(d)], [2.0, 3.0], [0.6, 0.4])
+    observer = Observer(lambda s: seen.append(diagnostics(s.time, s.values)), Listed((time - step, time, time + step)))
+    evolve(State(0.0, density), mean_field_equation(mesh, law), STEPPERS["ssprk3"], time + step, (observer,))
+    before, here, after = seen[-3:]
+    return (after["entropy"] - before["entropy"]) / (2 * step), here["entropy_rate"]
+
+
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+def test_entropy_rate_is_how_the_entropy_grows(normalization):
+    """On the circle the two differ by the order of the scheme, 2."""
+    errors = []
+    for cells in (48, 96, 192):
+        difference, rate = entropy_steps(mesh_circle(cells), normalization)
+        errors.append(abs(difference / rate - 1))
+    rates = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert rates.min() > 1.7, f"errors {errors}, rates {rates}"
+    assert errors[-1] < 1e-3
+
+
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+def test_entropy_rate_is_how_the_entropy_grows_on_the_sphere(normalization):
+    """Rings leave 1 % at 24 and less at 48; the rate is positive, as tokens gather."""
+    errors = []
+    for rings in (24, 48):
+        difference, rate = entropy_steps(mesh_sphere(rings), normalization)
+        assert rate > 0.1
+        errors.append(abs(difference / rate - 1))
+    assert errors[0] < 0.01
+    assert errors[1] < 0.7 * errors[0]
+
+
+def test_entropy_rate_unnormalized_is_a_sum_over_degrees():
+    """Σ_l (l(l+d−2) c_l/β) ‖ρ_l‖² with Funk–Hecke's c_l = 2π I_l(β) / 2π on the circle, by the recorded power."""
+    beta, mesh = 2.5, mesh_circle(128)
+    values = measure(mesh, initial_moebius(mesh, np.array([0.6, 0.8]), 0.9), beta, "unnormalized")
+    l = np.arange(len(values["power"]))
+    square = values["power"] / (2 * np.pi)  # ‖ρ_l‖²: the mean square over ρ̄² times ρ̄² 2π
+    by_degree = l**2 * 2 * np.pi * special.iv(l, beta) / beta * square
+    assert by_degree[-1] < 1e-12  # the power's last degree is beyond what counts
+    assert values["entropy_rate"] == pytest.approx(by_degree.sum(), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda mesh: Velocity(Attention(mesh, 3.0, heads=[Head(value=-1.0)])),
+        lambda mesh: Velocity(Attention(mesh, 3.0, heads=[Head(weight=0.5), Head(weight=0.5)])),
+        lambda mesh: Velocity(Attention(mesh, 3.0, "sinkhorn")),
+        lambda mesh: Velocity(Attention(mesh, 3.0, full=True), LayerNorm("ngpt")),
+    ],
+    ids=["repulsion", "heads", "sinkhorn", "nGPT"],
+)
+def test_entropy_rate_is_refused_where_its_formula_does_not_hold(law):
+    mesh = mesh_circle(32)
+    with pytest.raises(ValueError, match="entropy_rate"):
+        diagnostics_round(("entropy_rate",), mesh, law(mesh))
+    diagnostics_round(("entropy",), mesh, law(mesh))
+
+
+@BUILDERS
+def test_masses_and_centers_of_clusters(build):
+    mesh = build()
+    points, masses = mesh.centers[cell_points(mesh, 3)], np.array([0.2, 0.5, 0.3])
+    values = measure(mesh, initial_points(mesh, points, masses), 9.0)
+    np.testing.assert_allclose(values["cluster_mass"][:3], [0.5, 0.3, 0.2], atol=1e-13)
+    np.testing.assert_allclose(values["cluster_center"][:3], points[[1, 2, 0]], atol=1e-12)
+    assert np.isnan(values["cluster_mass"][3:]).all()
+    assert np.isnan(values["cluster_center"][3:]).all()
+
+
+@BUILDERS
+def test_pairs_of_clusters(build):
+    """Σ m² of the pairs have met, and 2 m_i m_j lie at the angle between i and j, blurred by two cells at most."""
+    mesh = build()
+    points, masses = mesh.centers[cell_points(mesh, 2)], np.array([0.6, 0.4])
+    values = measure(mesh, initial_points(mesh, points, masses), 9.0)
+    assert values["pairs_close"] == pytest.approx(0.52, rel=0.02)  # a cell of this circle is as wide as 1 − z = 1e-3
+    assert values["pairs"][:-5].sum() == pytest.approx(0.48, abs=1e-12)
+    there = np.searchsorted(EDGES, points[0] @ points[1]) - 1
+    assert values["pairs"][max(there - 1, 0) : there + 2].sum() == pytest.approx(0.48, abs=1e-12)
 
 
 @BUILDERS

@@ -3,9 +3,18 @@
 import exact
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, special
 
-from meanfield.stability import critical_noise, expected_clusters_from_tokens, fastest_degree, growth_rates
+from meanfield.case import load
+from meanfield.stability import (
+    continuous_up_to,
+    critical_noise,
+    expected_clusters_from_tokens,
+    fastest_degree,
+    growth_rates,
+    transition_coefficient,
+)
+from meanfield.stability_report import report
 
 DEGREES = np.arange(1, 9)
 
@@ -91,3 +100,67 @@ def test_expected_clusters_from_tokens():
         expected = np.sqrt((bend**2).sum() / (slope**2).sum())
         assert expected_clusters_from_tokens(beta) == pytest.approx(expected, rel=1e-12)
     assert expected_clusters_from_tokens(1000.0) == pytest.approx(np.sqrt(1500), rel=1e-3)  # O(1/β)
+
+
+@pytest.mark.parametrize(("dimension", "beta"), [(2, 2.4469), (3, 1.8162)])
+def test_unnormalized_transition_changes_its_type_where_the_paper_says(dimension, beta):
+    """β* of Mun and Rosenzweig, to the digits of ORACLES; continuous below and discontinuous above."""
+    assert continuous_up_to(dimension) == pytest.approx(beta, abs=5e-5)
+    assert transition_coefficient(dimension, beta - 0.1, "unnormalized") < 0
+    assert transition_coefficient(dimension, beta + 0.1, "unnormalized") > 0
+
+
+def _stationary(dimension, beta, normalization, amplitude):
+    """Noise at which ρ ∝ Z^p or e^{qZ} has ∫⟨x,e⟩ρ/∫⟨x,e⟩² = a: the self-consistent law of z by Gauss quadrature.
+
+    The fixed-point map brings all modes but the first together; κ then follows from keeping the first at a.
+    """
+    z, weights = special.roots_jacobi(80, (dimension - 3) / 2, (dimension - 3) / 2)
+    weights /= weights.sum()
+    sines = np.sqrt(1 - z**2)
+    kernel = np.exp(beta * np.outer(z, z)) * special.hyp0f1(
+        (dimension - 1) / 2, (beta * np.outer(sines, sines) / 2) ** 2
+    )
+    law = 1 + amplitude * z
+    for _ in range(200):
+        potential = kernel @ (weights * law)
+        log = np.log(potential) if normalization == "softmax" else potential
+
+        def first_mode(strength, log=log):
+            law = np.exp(strength * (log - log.max()))
+            return law / (weights @ law)
+
+        strength = optimize.brentq(
+            lambda s: dimension * (weights * z) @ first_mode(s) - amplitude, 1e-6, 1e6, xtol=1e-14
+        )
+        law = first_mode(strength)
+    return 1 / (beta * strength)  # the strength is p = 1/(βκ)
+
+
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+@pytest.mark.parametrize(("dimension", "beta"), [(2, 1.0), (2, 4.0), (3, 1.0), (3, 4.0), (8, 2.0)])
+def test_stationary_densities_branch_off_as_the_coefficient_says(dimension, beta, normalization):
+    """1 = κ#/κ + C a² + O(a⁴): two amplitudes give C, and the difference is of the size of the next term."""
+    critical = critical_noise(dimension, beta, normalization)
+    found = [(1 - critical / _stationary(dimension, beta, normalization, a)) / a**2 for a in (0.02, 0.04)]
+    extrapolated = (4 * found[0] - found[1]) / 3
+    # rounding of κ, 1e-13, over a² = 4e-4, and the a⁴ that is left
+    assert extrapolated == pytest.approx(transition_coefficient(dimension, beta, normalization), rel=2e-4, abs=1e-7)
+
+
+def test_softmax_on_the_circle_as_in_oracles():
+    """C₃ = (p(p−1)/16)[r(p−1)/(1−r) − (p+2)] with a₁² = (κ#/κ − 1)/(8|C₃|r₁³): the same C, for ρ̄(1 + 2a₁ cos θ)."""
+    i0, i1, i2 = special.iv([0, 1, 2], 4.0)
+    p, r, first = i0 / i1, i2 / i1, i1 / i0
+    third = p * (p - 1) / 16 * (r * (p - 1) / (1 - r) - (p + 2))
+    assert transition_coefficient(2, 4.0) == pytest.approx(8 * third * first**3 / 4, rel=1e-12)
+
+
+def test_report_tells_transition_and_metastable_states():
+    text = report(load("metastable_circle"))
+    assert "transition at the critical noise: continuous" in text
+    three = next(line.split() for line in text.splitlines() if line.startswith("       3   "))
+    assert float(three[1]) * float(three[2]) == pytest.approx(1, rel=1e-3)  # rate and lifetime
+    hysteresis = report(load("noise_below", ["attention.normalization='unnormalized'", "attention.beta=4"]))
+    assert "discontinuous" in hysteresis
+    assert "continuous up to beta = 2.4469" in hysteresis

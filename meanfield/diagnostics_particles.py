@@ -1,0 +1,160 @@
+"""What is measured of tokens as particles, one small function each, in the table at the foot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from meanfield import diagnostics_unbounded as unbounded
+from meanfield.clusters import Clusters
+from meanfield.clusters_tokens import SCALE, find_clusters_of_tokens
+from meanfield.diagnostics_table import LENGTHS, Diagnostics, Table, heaviest
+from meanfield.heads import matrix_of
+from meanfield.pairs import close_pairs, pairs_of_points
+from meanfield.particles import ParticleLaw
+from solvers.mesh import Floats
+
+LARGEST_BETA = 700.0  # as in meanfield.diagnostics: beyond it the energy is stored in units of e^β
+
+
+@dataclass(frozen=True)
+class Particles:
+    """Tokens at points (n, d), x = rθ, with masses (n,) at a time, and the law that moves them.
+
+    What several diagnostics want to know is found at most once.
+    """
+
+    law: ParticleLaw
+    time: float
+    points: Floats
+    masses: Floats
+
+    @cached_property
+    def radii(self) -> Floats:
+        return np.asarray(np.linalg.norm(self.points, axis=1))
+
+    @cached_property
+    def directions(self) -> Floats:
+        """θ (n, d), in the tokens' number format; a token at the origin has none, and is 0."""
+        return self.points / np.where(self.radii > 0, self.radii, 1.0)[:, None]
+
+    @cached_property
+    def seen(self) -> Floats:
+        """y (n, d), where tokens see each other: θ, or x without layer norm."""
+        return self.points if self.law.sees_positions else self.directions
+
+    @cached_property
+    def normalizer_and_output(self) -> tuple[Floats, Floats]:
+        return self.law.normalizer_and_output(self.seen)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """At the scale 1/√β‖QᵀK‖ of attention, or SCALE if this is smaller."""
+        return find_clusters_of_tokens(self.directions, self.masses, min(SCALE, steepness(self.law) ** -0.5))
+
+    @cached_property
+    def pairs(self) -> Floats:
+        return pairs_of_points(self.directions, self.masses)
+
+
+def energy(sample: Particles) -> float:
+    """E = (1/2β) Σ_h w_h Σ_ij m_i m_j e^{β⟨Q_h y_i, K_h y_j⟩}, over j ≤ i under a causal mask.
+
+    y = θ, or x without layer norm. At β = 0 its limit less the constant, ½|Σ m_i y_i|². In units of e^{β‖QᵀK‖} where
+    this is beyond e^700.
+    """
+    law = sample.law
+    if law.beta == 0:
+        return 0.5 * float(((sample.masses @ sample.seen) ** 2).sum())
+    scaled = float(sample.masses @ sample.normalizer_and_output[0]) / (2 * law.beta)
+    return scaled * float(np.exp(law.log_bound)) if law.log_bound <= LARGEST_BETA else scaled
+
+
+def speed(sample: Particles) -> float:
+    """Root mean square of |ẋ|, √Σ m_i (r²|θ̇|² + ṙ²)."""
+    law, directions, output = sample.law, sample.directions, sample.normalizer_and_output[1]
+    if law.feed_forward is not None:
+        output = output + law.feed_forward(sample.seen)
+    turn = law.norm.turn(sample.time, sample.radii, directions, output)
+    growth = law.norm.growth(sample.time, directions, output) - law.gate * sample.radii
+    return float(np.sqrt(sample.masses @ (sample.radii**2 * (turn**2).sum(axis=1) + growth**2)))
+
+
+def clusters(sample: Particles) -> float:
+    """Number of clusters of directions by persistence."""
+    return float(sample.clusters.count)
+
+
+def cluster_mass(sample: Particles) -> Floats:
+    """(32) masses of the clusters, heaviest first; NaN where there are fewer."""
+    return heaviest(sample.clusters.masses)
+
+
+def cluster_center(sample: Particles) -> Floats:
+    """(32, d) centers of the clusters, unit vectors, in the order of their masses."""
+    return heaviest(sample.clusters.centers)
+
+
+def pairs(sample: Particles) -> Floats:
+    """(64) P(z in bin), z = ⟨θ_i, θ_j⟩ of two different tokens, P(i, j) ∝ m_i m_j; bins of meanfield.pairs."""
+    return sample.pairs
+
+
+def pairs_close(sample: Particles) -> float:
+    """P(⟨θ_i, θ_j⟩ ≥ 1 − 1e-3) of two different tokens."""
+    return close_pairs(sample.pairs)
+
+
+@lru_cache(maxsize=4)
+def steepness(law: ParticleLaw) -> float:
+    """The largest |β|‖QᵀK‖ of a law's heads, of identities where R^d is any; at least 1, for a length 1/√ of it."""
+    norms = [_norm(head.query, head.key) for head in law.heads]
+    return max(1.0, abs(law.beta) * max(norms))
+
+
+def _norm(query: Floats | float, key: Floats | float) -> float:
+    """‖QᵀK‖ of matrices (d, d), or numbers that multiply the identity."""
+    dimension = max([len(matrix) for matrix in (query, key) if isinstance(matrix, np.ndarray)], default=1)
+    return float(np.linalg.norm(matrix_of(query, dimension).T @ matrix_of(key, dimension), 2))
+
+
+def diagnostics_particles(
+    names: Sequence[str], law: ParticleLaw | Callable[[float], ParticleLaw], masses: Floats, dimension: int
+) -> Diagnostics:
+    """The diagnostics of a run of particles.
+
+    names       from the table DIAGNOSTICS
+    law         of the tokens, or for each time the one that holds then; with the same masses
+    masses      (n,) of sum 1
+    dimension   d of the tokens' R^d
+
+    What is looked at is positions (n, d), x = rθ.
+    """
+    law_at = (lambda time: law) if isinstance(law, ParticleLaw) else law
+    first = law_at(0.0)
+
+    def look(time: float, positions: Floats) -> Particles:
+        return Particles(law_at(time), time, positions, masses)
+
+    table = dict(DIAGNOSTICS)
+    if first.log_bound > LARGEST_BETA:
+        table["energy"] = (energy, "", "interaction energy, in units of e^beta")
+    return Diagnostics(names, table, {"d": dimension, **LENGTHS}, look)
+
+
+DIAGNOSTICS: Table = {
+    "mass": unbounded.DIAGNOSTICS["mass"],
+    "energy": (energy, "", "interaction energy"),
+    "speed": (speed, "", "root mean square speed of the tokens"),
+    "centroid": unbounded.DIAGNOSTICS["centroid"],
+    "variance": unbounded.DIAGNOSTICS["variance"],
+    "radius": unbounded.DIAGNOSTICS["radius"],
+    "clusters": (clusters, "", "number of clusters of directions by persistence"),
+    "cluster_mass": (cluster_mass, "cluster", "mass of each cluster, heaviest first"),
+    "cluster_center": (cluster_center, "cluster d", "center of each cluster"),
+    "pairs": (pairs, "pair_bin", "probability of each bin of <x,y> for two different tokens"),
+    "pairs_close": (pairs_close, "", "probability of <x,y> >= 0.999 for two different tokens"),
+}

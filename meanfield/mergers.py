@@ -1,0 +1,171 @@
+"""Which clusters merged, when, and what each merger did to the energy: the tree of a run.
+
+    2β e^{−β} E → Σ_j m_j²          far apart clusters of masses m_j: a staircase
+    i and j merge                   it goes up by 2 m_i m_j
+
+Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), for Q = K = V = I and β > 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.tracks import Track, Tracks, tracks_of
+from solvers.mesh import Floats
+
+if TYPE_CHECKING:
+    from solvers.output import Run
+
+LASTING = 3  # samples that a cluster is there at least; what is shorter is no cluster that merges
+PLATEAU = 3  # samples of the energy between two mergers, for a step to be measured
+STAIR = 0.2  # relative distance from Σ m² within which a plateau counts as a stair
+MOST_EXPONENT = 700.0  # beyond it energies are recorded in units of e^β
+
+
+@dataclass(frozen=True)
+class Merger:
+    """Track ``source`` went into track ``into`` at ``time``, the first sample without it.
+
+    masses        of both, ``into`` first: medians since a cluster last appeared or merged, for near each other the
+                  two divide their mass less well
+    before, after clusters
+    energy_step   2 m_i m_j, by which 2β e^{−β} E goes up
+    """
+
+    time: float
+    into: int
+    source: int
+    masses: tuple[float, float]
+    before: int
+    after: int
+    energy_step: float
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """There were ``count`` clusters from sample to sample, from the time ``start`` to ``stop``, both included."""
+
+    count: int
+    start: float
+    stop: float
+
+
+def merger_tree(tracks: Tracks) -> list[Merger]:
+    """All mergers of clusters that lasted, in the order of time."""
+    mergers, changes = [], [one.first for one in tracks.tracks] + [one.last + 1 for one in tracks.tracks]
+    for number, one in enumerate(tracks.tracks):
+        if one.into is None or len(one.masses) < LASTING:
+            continue
+        since = max(sample for sample in changes if sample <= one.last)
+        masses = _mass(tracks.tracks[one.into], since, one.last), _mass(one, since, one.last)
+        before, after = (int(tracks.counts[sample]) for sample in (one.last, one.last + 1))
+        time = float(tracks.times[one.last + 1])
+        mergers.append(Merger(time, one.into, number, masses, before, after, 2 * masses[0] * masses[1]))
+    return sorted(mergers, key=lambda merger: (merger.time, -merger.masses[1]))
+
+
+def lifetimes(tracks: Tracks) -> list[Lifetime]:
+    """How long each number of clusters lasted, from the first sample to the last."""
+    changes = np.flatnonzero(np.diff(tracks.counts)) + 1
+    bounds = [0, *changes.tolist(), len(tracks.times)] if len(tracks.times) else [0]
+    return [
+        Lifetime(int(tracks.counts[first]), float(tracks.times[first]), float(tracks.times[end - 1]))
+        for first, end in pairwise(bounds)
+    ]
+
+
+def staircase(run: Run) -> tuple[Floats, Floats] | None:
+    """Times (samples,) and 2β e^{−β} E (samples,) of a run; None unless Q = K = V = I, β > 0, and E was recorded."""
+    from meanfield.case import parse
+
+    case = parse(run.attributes["case"])
+    attention = case.attention
+    beta = attention.beta_effective * case.stabilizers.scale**2
+    plain = attention.is_scalar and attention.value_scale == 1 and attention.kernel == "exponential"
+    if not plain or beta <= 0 or "energy" not in run.diagnostics or len(run.sample_times) == 0:
+        return None
+    unit = 1.0 if beta > MOST_EXPONENT else float(np.exp(-beta))
+    return run.sample_times, 2 * beta * unit * run.diagnostics["energy"]
+
+
+def measured_steps(tracks: Tracks, mergers: list[Merger], times: Floats, values: Floats) -> list[float | None]:
+    """By how much 2β e^{−β} E, ``values`` (samples,) at ``times``, went up at each merger.
+
+    From where it is flattest since a cluster last appeared or merged to where it is flattest until the next merger.
+    None for mergers at once, and where one of the two plateaus is too short, or far from Σ m² and so no stair.
+    """
+    steps: list[float | None] = []
+    changes = sorted([tracks.start(number) for number in range(len(tracks.tracks))] + [one.time for one in mergers])
+    ends = sorted({tracks.stop(one.source) for one in mergers} | set(tracks.times[-1:].tolist()))
+    for merger in mergers:
+        before = tracks.stop(merger.source)
+        start = max(time for time in changes if time <= before)
+        stop = min(time for time in ends if time >= merger.time)
+        low = _plateau(tracks, times, values, start, before)
+        high = _plateau(tracks, times, values, merger.time, stop)
+        alone = sum(other.time == merger.time for other in mergers) == 1
+        steps.append(high - low if alone and low is not None and high is not None else None)
+    return steps
+
+
+def report(run: Run) -> dict[str, Any]:
+    """Mergers, lifetimes and clusters at the end of a run, as plain values.
+
+    ``mergers``: each merger's fields and ``energy_step_measured``, None where it cannot be told. Raises ValueError for
+    a run without clusters to follow: see meanfield.tracks.tracks_of.
+    """
+    tracks = tracks_of(run)
+    mergers, stairs = merger_tree(tracks), staircase(run)
+    measured = [None] * len(mergers) if stairs is None else measured_steps(tracks, mergers, *stairs)
+    return {
+        "mergers": [
+            {**asdict(merger), "energy_step_measured": step} for merger, step in zip(mergers, measured, strict=True)
+        ],
+        "lifetimes": [asdict(lifetime) for lifetime in lifetimes(tracks)],
+        "clusters": int(tracks.counts[-1]) if len(tracks.times) else None,
+        "masses": sorted((float(one.masses[-1]) for one in _alive(tracks)), reverse=True),
+    }
+
+
+def format_report(facts: dict[str, Any]) -> str:
+    """``report``'s facts as two tables for people: the mergers, and how long each number of clusters lasted."""
+    lines = [f"{'time':>10}  {'clusters':>8}  {'masses':>15}  {'2 m m':>8}  {'step of 2 beta e^-beta E':>24}"]
+    for one in facts["mergers"]:
+        step = one["energy_step_measured"]
+        measured = "-" if step is None else f"{step:.4f} ({100 * (step / one['energy_step'] - 1):+.1f} %)"
+        masses = f"{one['masses'][0]:.4f} + {one['masses'][1]:.4f}"
+        counts = f"{one['before']} → {one['after']}"
+        lines.append(f"{one['time']:10.4g}  {counts:>8}  {masses:>15}  {one['energy_step']:8.4f}  {measured:>24}")
+    if not facts["mergers"]:
+        lines = ["no mergers"]
+    lines += ["", f"{'clusters':>8}  {'from':>10}  {'to':>10}"]
+    lines += [f"{one['count']:8d}  {one['start']:10.4g}  {one['stop']:10.4g}" for one in facts["lifetimes"]]
+    if facts["masses"]:
+        lines += ["", "masses at the end: " + ", ".join(f"{mass:.4f}" for mass in facts["masses"])]
+    return "\n".join(lines)
+
+
+def _mass(one: Track, first: int, last: int) -> float:
+    """Median mass of a track from the sample ``first`` to ``last``."""
+    return float(np.median(one.masses[first - one.first : last + 1 - one.first]))
+
+
+def _alive(tracks: Tracks) -> list[Track]:
+    """The tracks that are there in the last sample."""
+    return [one for one in tracks.tracks if one.last == len(tracks.times) - 1]
+
+
+def _plateau(tracks: Tracks, times: Floats, values: Floats, start: float, stop: float) -> float | None:
+    """The value where it changes least from sample to sample within [start, stop], if that is a stair."""
+    inside = np.flatnonzero((times >= start) & (times <= stop))
+    if len(inside) < PLATEAU:
+        return None
+    change = np.abs(values[inside[2:]] - values[inside[:-2]])
+    level = float(values[inside[1:-1]][change.argmin()])
+    here = int(np.searchsorted(tracks.times, start))
+    squares = sum(float(one.masses[here - one.first]) ** 2 for one in tracks.tracks if one.first <= here <= one.last)
+    return level if abs(level - squares) < STAIR * squares else None
