@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from meanfield.initial_fields import harmonic_coefficients, perturbed_coefficients
 from solvers.deposit import deposit_points
 from solvers.harmonics import harmonic_transform
 from solvers.mesh import Floats, Mesh
@@ -21,16 +22,7 @@ def initial_perturbed(mesh: Mesh, amplitude: float, degrees: int = 12, seed: int
 
     The field depends on the seed alone, not on the resolution.
     """
-    random = np.random.default_rng(seed)
-    if mesh.manifold == "circle":
-        draws = random.standard_normal((degrees, 2)) * np.sqrt(np.pi / (2 * degrees))
-        coefficients = np.concatenate([[0.0], draws[:, 0] - 1j * draws[:, 1]])
-    else:
-        coefficients = np.zeros((degrees + 1, degrees + 1), dtype=complex)
-        for degree in range(1, degrees + 1):
-            draws = random.standard_normal(2 * degree + 1) * np.sqrt(4 * np.pi / ((2 * degree + 1) * degrees))
-            coefficients[degree, 0] = draws[0]
-            coefficients[degree, 1 : degree + 1] = (draws[1::2] - 1j * draws[2::2]) / np.sqrt(2)
+    coefficients = perturbed_coefficients(mesh.centers.shape[1], degrees, seed)
     return _normalized(mesh, np.exp(amplitude * harmonic_transform(mesh, degrees).synthesis(coefficients)))
 
 
@@ -40,13 +32,7 @@ def initial_harmonic(mesh: Mesh, degree: int, order: int, amplitude: float) -> F
     order −degree … degree: cos(order·φ) for order ≥ 0, sin(|order|·φ) below; the circle knows order 0 only.
     Raises ValueError where the density would be negative.
     """
-    if mesh.manifold == "circle":
-        coefficients = np.zeros(degree + 1, dtype=complex)
-        coefficients[degree] = np.sqrt(np.pi)
-    else:
-        coefficients = np.zeros((degree + 1, degree + 1), dtype=complex)
-        size = np.sqrt(4 * np.pi) if order == 0 else np.sqrt(2 * np.pi)
-        coefficients[degree, abs(order)] = size if order >= 0 else -1j * size
+    coefficients = harmonic_coefficients(mesh.centers.shape[1], degree, order)
     harmonic = harmonic_transform(mesh, degree).synthesis(coefficients)
     lowest = 1.0 + (amplitude * harmonic).min()
     if lowest < 0:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -95,9 +96,18 @@ def _size(vectors: Floats) -> Floats:
     return np.asarray(np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None])
 
 
+class Layer(Protocol):
+    """One layer: ``layer(time, values)`` are the values of the state after it, ``duration`` is the time it takes."""
+
+    @property
+    def duration(self) -> float: ...
+
+    def __call__(self, time: float, values: Floats, /) -> Floats: ...
+
+
 def run_layers(
     state: State,
-    layer: LayerMap,
+    layer: Layer,
     until: float,
     observers: Sequence[Observer] = (),
     after_step: Callable[[State], bool] = lambda state: False,
@@ -117,7 +127,7 @@ def run_layers(
         except FloatingPointError as error:
             raise NonFinite(f"at time {state.time:.6g}, layer {state.steps}: {error}") from error
         if not np.isfinite(values).all():
-            raise NonFinite(f"at time {state.time:.6g}, layer {state.steps}: the density is not finite")
+            raise NonFinite(f"at time {state.time:.6g}, layer {state.steps}: the state is not finite")
         state.values[...] = values
         end = (round(state.time / layer.duration) + 1) * layer.duration
         due = min([until, *(observer.due() for observer in observers)], key=lambda time: abs(time - end))

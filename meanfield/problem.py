@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from meanfield.diagnostics_table import Diagnostics
-from meanfield.layers import LayerMap, run_layers
+from meanfield.layers import Layer, run_layers
 from solvers.evolution import STEPPERS, Equation, Exploding, Observer, Schedule, State, evolve
 from solvers.layout import Space, Variable
 from solvers.mesh import Floats
@@ -82,8 +82,8 @@ def within_mesh(advance: Advance, escaped: Callable[[State], float], end: str) -
     return go
 
 
-def advance_in_layers(layer: LayerMap) -> Advance:
-    """Advance by the push-forward of one layer after another."""
+def advance_in_layers(layer: Layer) -> Advance:
+    """Advance by one layer after another."""
 
     def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
         return run_layers(state, layer, until, observers, after_step)

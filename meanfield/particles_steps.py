@@ -1,0 +1,126 @@
+"""Tokens as particles, step by step: how a run moves positions x = rθ, (n, d), through depth.
+
+    ẋ = r θ̇ + ṙ θ ,   without layer norm ẋ = A + F − γx         θ̇, ṙ, A, F, γ: meanfield/particles.py
+
+Where the layer norm keeps the radius, r = 1 after every step. The law may change at given times, which no step crosses.
+A state goes on bit for bit from its time, values, steps and dt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from meanfield.brownian import Brownian
+from meanfield.particles import ParticleLaw, layer_map
+from meanfield.particles_motion import Motion, to_unit_length
+from meanfield.problem import Advance, AfterStep, advance_in_layers
+from solvers.adaptive import evolve_adaptively
+from solvers.evolution import STEPPERS, Equation, Listed, Observer, Schedule, State, Stepper, evolve
+from solvers.mesh import Floats
+
+LawOfTurn = Callable[[int], ParticleLaw]
+Piece = Callable[[ParticleLaw, State, float, Sequence[Observer], float, AfterStep], State]
+ONE_TURN = Listed((0.0,))
+
+
+def advance_adaptive(law: LawOfTurn, turns: Schedule = ONE_TURN, tolerance: float = 1e-9) -> Advance:
+    """Advance with the error of each step below ``tolerance``: :func:`solvers.adaptive.evolve_adaptively`.
+
+    law     k → the law from time turns.due(k) to turns.due(k + 1)
+    Raises NonFinite, or Exploding at a blow-up, when it advances.
+    """
+
+    def piece(
+        law: ParticleLaw, state: State, until: float, observers: Sequence[Observer], cfl: float, look: AfterStep
+    ) -> State:
+        motion, limit = Motion(law), None if law.norm.carries_radius else to_unit_length
+        return evolve_adaptively(state, motion.rate_at, until, observers, tolerance, look, limit)
+
+    return _in_turn(piece, law, turns)
+
+
+def advance_explicit(
+    law: LawOfTurn, method: str, turns: Schedule = ONE_TURN, noise: float = 0.0, seed: int = 0
+) -> Advance:
+    """Advance by a method of ``solvers.evolution.STEPPERS``, and after each step by Brownian motion of ``noise`` κ.
+
+    law     k → the law from time turns.due(k) to turns.due(k + 1)
+    seed    of the noise; the same for the same number of the step
+    The noise is of first order in the length of a step. At cfl ½ ssprk3 errs by at most (½)³/24 = 0.5 % of the fastest
+    rate; a good cfl where growth matters is 0.1. Raises NonFinite when it advances.
+    """
+
+    def piece(
+        law: ParticleLaw, state: State, until: float, observers: Sequence[Observer], cfl: float, look: AfterStep
+    ) -> State:
+        brownian = Brownian(noise, seed, curved=not law.sees_positions) if noise else None
+        stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, law, brownian)
+        return evolve(state, Equation((Motion(law, noise),)), stepper, until, observers, cfl, look)
+
+    return _in_turn(piece, law, turns)
+
+
+def advance_layers(law: LawOfTurn, step: float, residual: bool = True) -> Advance:
+    """Advance by one :func:`meanfield.particles.layer_map` after another, layer k by the law k."""
+    return advance_in_layers(TokenLayers(law, step, residual))
+
+
+@dataclass(frozen=True)
+class _TokenStepper(Stepper):
+    """A stepper, then noise, then back to the sphere. ẋ grows with |x| there: within a step no length matters."""
+
+    law: ParticleLaw
+    brownian: Brownian | None
+
+    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, Floats]) -> None:
+        super().step(equation, state, dt, work)
+        if self.brownian is not None:
+            self.brownian.step(dt, state.steps, state.values)
+        if not self.law.norm.carries_radius:
+            to_unit_length(state.values)
+
+
+class TokenLayers:
+    """Layers of tokens as :func:`meanfield.layers.run_layers` takes them: ``layer(time, positions)`` → (n, d)."""
+
+    def __init__(self, law: LawOfTurn, step: float, residual: bool = True) -> None:
+        self.duration = step if residual else 1.0
+        self._law, self._step, self._residual = law, step, residual
+
+    def __call__(self, time: float, positions: Floats) -> Floats:
+        law = self._law(round(time / self.duration))
+        return layer_map(law, positions, self._step, residual=self._residual, time=time)
+
+
+def _in_turn(piece: Piece, law: LawOfTurn, turns: Schedule) -> Advance:
+    """Advance piece by piece, from turn to turn; the switch of the layer norm ``mix`` is a turn too."""
+
+    def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
+        stopped = False
+
+        def look(state: State) -> bool:
+            nonlocal stopped
+            stopped = after_step(state)
+            return stopped
+
+        k = 0
+        while state.time < until and not stopped:
+            while turns.due(k + 1) <= state.time:
+                k += 1
+            now, switch = _in_force(law(k), state.time)
+            piece(now, state, min(until, turns.due(k + 1), switch), observers, cfl, look)
+        return state
+
+    return advance
+
+
+def _in_force(law: ParticleLaw, time: float) -> tuple[ParticleLaw, float]:
+    """The law from ``time`` on, and when its layer norm switches next."""
+    if law.norm.name != "mix":
+        return law, np.inf
+    switched = time >= law.norm.switch
+    norm = replace(law.norm, switch=0.0 if switched else np.inf)  # one scheme to the last stage of a step
+    return replace(law, norm=norm), np.inf if switched else law.norm.switch
