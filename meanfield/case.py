@@ -20,6 +20,7 @@ from meanfield.case_sections import (
     Attention,
     Case,
     Component,
+    Diagnostic,
     Domain,
     Equiangular,
     Gaussian,
@@ -132,10 +133,15 @@ def _resolve(case: Case) -> Case:
     if output.snapshots is output.every is output.times is None:
         output = msgspec.structs.replace(output, snapshots=_SNAPSHOTS)
     if output.diagnostics is None:
-        output = msgspec.structs.replace(output, diagnostics=case.possible_diagnostics)
+        output = msgspec.structs.replace(output, diagnostics=_default_diagnostics(case))
     if output.first is None and output.spacing == "log":
         output = msgspec.structs.replace(output, first=_FIRST * case.time.end)
     return msgspec.structs.replace(case, output=output)
+
+
+def _default_diagnostics(case: Case) -> tuple[Diagnostic, ...]:
+    """All that there are, but what only some studies want."""
+    return tuple(name for name in case.possible_diagnostics if name != "entropy_rate")
 
 
 def _with_domain(case: Case) -> Case:

@@ -17,13 +17,17 @@ from meanfield.case_attention import (
     Section,
     Seed,
     Vector,
+    scale_of,
 )
 
 Diagnostic = Literal[
     "mass", "entropy", "energy", "speed", "centroid", "clusters", "power", "label_centroid", "variance", "radius",
     "escaped", "cluster_mass", "cluster_center", "pairs", "pairs_close", "entropy_rate",
 ]  # fmt: skip
-_ON_SPHERES: tuple[Diagnostic, ...] = ("mass", "entropy", "energy", "speed", "centroid", "clusters", "power")
+_ON_SPHERES: tuple[Diagnostic, ...] = (
+    "mass", "entropy", "energy", "speed", "centroid", "clusters", "power", "cluster_mass", "cluster_center", "pairs",
+    "pairs_close",
+)  # fmt: skip
 DIAGNOSTICS: dict[str, tuple[Diagnostic, ...]] = {  # what can be measured on a manifold
     "circle": _ON_SPHERES,
     "sphere": _ON_SPHERES,
@@ -233,7 +237,7 @@ class HandOver(Section, frozen=True):
     """When a density that has collapsed goes on as atoms, its clusters as point masses: exactly, to any time.
 
     ``spread``: once tokens lie within that many cell widths (root mean square) of their cluster's center, for every
-    cluster. ``again`` (model time, at most as long as the run has taken by then): after it the density, carried on
+    cluster. ``again`` (times in which the fastest token could move by a radian): after it the density, carried on
     meanwhile, is handed over a second time, and the difference is the estimate of the error.
     """
 
@@ -286,4 +290,16 @@ class Case(Section, frozen=True):
         by_label = self.attention.mask == "causal" and manifold != "particles"
         labels: tuple[Diagnostic, ...] = ("label_centroid",) if by_label else ()
         without = () if manifold != "particles" or self.tokens_have_radius else ("variance", "radius")
-        return tuple(name for name in DIAGNOSTICS[manifold] if name not in without) + labels
+        identities = self._is_gradient_flow and manifold in ("circle", "sphere")
+        rate: tuple[Diagnostic, ...] = ("entropy_rate",) if identities else ()
+        return tuple(name for name in DIAGNOSTICS[manifold] if name not in without) + labels + rate
+
+    @property
+    def _is_gradient_flow(self) -> bool:
+        """Whether tokens move by Q = K = V = I alone, from which the entropy's rate follows."""
+        attention = self.attention
+        ones = attention.is_scalar and all(
+            scale_of(getattr(attention.all_heads[0], name)) == 1.0 for name in ("query", "key", "value")
+        )
+        plain = attention.kernel == "exponential" and attention.normalization != "sinkhorn" and attention.mask == "none"
+        return ones and plain and self.stabilizers.layer_norm == "post" and self.feed_forward is None

@@ -6,21 +6,39 @@ import math
 
 from meanfield.case import Case, to_toml
 
+_STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}  # that each method keeps of particles
 _BYTES_PER_CELL = 400  # of memory: the budget of a run, fields and mesh together
 
 
 def estimate(case: Case) -> str:
     """The resolved case, then its cost as comments: the whole is a case file again."""
+    lines = _of_tokens(case) if case.domain.manifold == "particles" else _of_cells(case)
+    return to_toml(case) + "\n" + "\n".join(f"# {line}" for line in lines)
+
+
+def _of_cells(case: Case) -> list[str]:
     cells, width = cells_and_width(case)
     snapshots = _snapshots(case)
-    lines = [
+    return [
         f"cells         {cells}",
         f"cell width    {width:.4g} (mean)",
         f"memory        about {_bytes(_BYTES_PER_CELL * cells)}",
         f"file          at most about {_bytes(8 * cells * snapshots)} for {snapshots} snapshots",
         f"time steps    {_steps(case, width)}",
     ]
-    return to_toml(case) + "\n" + "\n".join(f"# {line}" for line in lines)
+
+
+def _of_tokens(case: Case) -> list[str]:
+    if case.domain.count is None:
+        return ["tokens        as many as the file has"]
+    numbers, snapshots = case.domain.count * case.domain.d, _snapshots(case)
+    steps = f"{case.time.layers} layers" if case.time.method == "layers" else "as many as the fastest tokens ask for"
+    return [
+        f"tokens        {case.domain.count} in {case.domain.d} dimensions",
+        f"memory        about {_bytes(8 * _STATES[case.time.method] * numbers)}",
+        f"file          at most about {_bytes(8 * numbers * snapshots)} for {snapshots} snapshots",
+        f"time steps    {steps}",
+    ]
 
 
 def cells_and_width(case: Case) -> tuple[int, float]:

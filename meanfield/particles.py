@@ -4,7 +4,8 @@
     A_i = Σ_h w_h V_h Σ_j m_j y_j e^{β⟨Q_h y_i, K_h y_j⟩} / Z_hi ,   F_i = F(y_i)
 
 y = θ, but y = x without layer norm. softmax: Z_hi = Σ_j m_j e^{β⟨Q_h y_i, K_h y_j⟩}; unnormalized: Z = 1; under a
-causal mask j ≤ i. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), whose tokens have masses 1/n.
+causal mask j ≤ i. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), whose tokens have masses 1/n. The other
+kernels and normalizations are those of :class:`meanfield.attention.Attention`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from meanfield.heads import Head, matrix_of
+from meanfield.attention import MOST_LOG_KERNEL, NORMALIZATIONS
+from meanfield.heads import Head, multiple
 from meanfield.layer_norm import LAYER_NORMS, LayerNorm
+from meanfield.particle_pairs import Sums
+from meanfield.particle_sinkhorn import doubly_stochastic
+from meanfield.particle_sums import log_bound, token_sums
 from solvers.mesh import Floats
-from solvers.pairwise import exponential_sums
+
+KERNELS = ("exponential", "gaussian", "windowed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,16 +31,21 @@ class ParticleLaw:
     """How n tokens in R^d move, d ≥ 1.
 
     beta            inverse temperature β
-    normalization   "softmax" or "unnormalized"
+    normalization   "softmax", "unnormalized" or "sinkhorn"
     heads           matrices and weights; one head of identities by default
     masses          (n,) m ≥ 0; None for 1/n each
     norm            the layer norm
     feed_forward    F, from (n, d) to (n, d); None for none
     gate            γ; only where tokens have a radius
     causal          whether token i sees tokens j ≤ i only
+    kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``
+    window          angle (radians) at which the windowed kernel has fallen to half
+    rescaled        unnormalized attention with k·e^{−log_bound} of each head: the same flow by another clock
 
-    Times are depth, directions θ (n, d) unit vectors, radii r (n,). Raises ValueError for another normalization, and
-    for a gate where layer norm keeps the radius.
+    Times are depth, directions θ (n, d) unit vectors, radii r (n,). Tokens on the circle and sphere attend to each
+    other by a transform where they are many; else pairs are summed, in the number format of the tokens. Raises
+    ValueError for another normalization or kernel, for a gate where layer norm keeps the radius, and for what makes no
+    sense together; ArithmeticError where the iteration of sinkhorn does not converge.
     """
 
     beta: float
@@ -45,12 +56,33 @@ class ParticleLaw:
     feed_forward: Callable[[Floats], Floats] | None = None
     gate: float = 0.0
     causal: bool = False
+    kernel: str = "exponential"
+    window: float | None = None
+    rescaled: bool = False
 
     def __post_init__(self) -> None:
-        if self.normalization not in ("softmax", "unnormalized"):
-            raise ValueError(f"normalization = {self.normalization!r}: expected 'softmax' or 'unnormalized'")
+        if self.normalization not in NORMALIZATIONS:
+            raise ValueError(f"normalization = {self.normalization!r}: expected one of {', '.join(NORMALIZATIONS)}")
+        if self.kernel not in KERNELS:
+            raise ValueError(f"kernel = {self.kernel!r}: expected one of {', '.join(KERNELS)}")
+        if (self.kernel == "windowed") != (self.window is not None):
+            raise ValueError(f"window = {self.window}: expected an angle with kernel = 'windowed', else None")
+        self._check_symmetry()
+        if self.normalization == "unnormalized" and not self.rescaled and self.log_bound > MOST_LOG_KERNEL:
+            raise ValueError(f"kernel up to e^{self.log_bound:.4g}: expected e^{MOST_LOG_KERNEL:g}, or rescaled")
         if self.gate and not self.norm.carries_radius:
             raise ValueError(f"gate = {self.gate}: expected 0 where layer_norm = {self.norm.name!r} keeps the radius")
+
+    def _check_symmetry(self) -> None:
+        """Windowed and sinkhorn attention are made for unit vectors, and for Q and K that are numbers."""
+        zonal = all(multiple(matrix) is not None for head in self.heads for matrix in (head.query, head.key))
+        for chosen, name in ((self.kernel, "windowed"), (self.normalization, "sinkhorn")):
+            if chosen == name and not zonal:
+                raise ValueError(f"{name} attention: expected query and key that are multiples of the identity")
+            if chosen == name and self.sees_positions:
+                raise ValueError(f"{name} attention: expected a layer norm, got {self.norm.name!r}")
+        if self.normalization == "sinkhorn" and self.causal:
+            raise ValueError("sinkhorn attention: expected no causal mask, for it needs both sides of the kernel")
 
     @property
     def sees_positions(self) -> bool:
@@ -61,13 +93,26 @@ class ParticleLaw:
         """A + F of all tokens, (n, d); ``time`` is not used."""
         return self.output_at(radii[:, None] * directions if self.sees_positions else directions)
 
+    @property
+    def log_bound(self) -> float:
+        """Logarithm of the largest kernel between unit vectors."""
+        return max((log_bound(self.beta, head, self.kernel == "gaussian") for head in self.heads), default=0.0)
+
     def output_at(self, points: Floats) -> Floats:
         """A + F of all tokens, (n, d), where they see each other at ``points`` y (n, d)."""
-        masses = np.full(len(points), 1.0 / len(points)) if self.masses is None else self.masses
         output = np.zeros_like(points) if self.feed_forward is None else self.feed_forward(points)
         for head in self.heads:
-            output = output + self._attend(head, points, masses)
+            output = output + self._attend(head, points)[2]
         return output
+
+    def normalizer_and_output(self, points: Floats) -> tuple[Floats, Floats]:
+        """Σ_h w_h Σ_j m_j k_h(y_i, y_j) · e^{−log_bound}, (n,), and A, (n, d), at ``points`` y (n, d); F left out."""
+        total, output = np.zeros(len(points), points.dtype), np.zeros_like(points)
+        for head in self.heads:
+            log_scale, normalizer, part = self._attend(head, points)
+            total += head.weight * normalizer * np.exp(log_scale - self.log_bound)
+            output += part
+        return total, output
 
     def rates(self, time: float, directions: Floats, radii: Floats) -> tuple[Floats, Floats]:
         """θ̇ (n, d), tangent, and ṙ (n,)."""
@@ -75,13 +120,26 @@ class ParticleLaw:
         turn = self.norm.turn(time, radii, directions, output)
         return turn, self.norm.growth(time, directions, output) - self.gate * radii
 
-    def _attend(self, head: Head, points: Floats, masses: Floats) -> Floats:
-        """w V Σ_j m_j y_j e^{⟨b_i, y_j⟩} / Z_i with b = β Kᵀ Q y, (n, d)."""
-        query, key = (matrix_of(matrix, points.shape[1]) for matrix in (head.query, head.key))
-        towards = self.beta * points @ (query.T @ key)
-        log_scale, normalizer, sums = exponential_sums(towards, points, masses, causal=self.causal)
-        size = 1.0 / normalizer if self.normalization == "softmax" else np.exp(log_scale)
-        return head.values(sums, head.weight * size)
+    def _sums(self, head: Head, points: Floats) -> Sums:
+        """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
+        masses = np.full(len(points), 1.0 / len(points), points.dtype) if self.masses is None else self.masses
+        sums = token_sums(points, self.beta, head, self.kernel, self.window, self.causal)
+        return doubly_stochastic(sums, masses) if self.normalization == "sinkhorn" else sums.apply(masses)
+
+    def _clock(self, head: Head) -> float:
+        """Logarithm of what unnormalized sums are divided by."""
+        return log_bound(self.beta, head, self.kernel == "gaussian") if self.rescaled else 0.0
+
+    def _attend(self, head: Head, points: Floats) -> Sums:
+        """s, Z e^{−s}, (n,) each, and w V Σ_j m_j y_j k(y_i, y_j) / Z_i, (n, d), of one head."""
+        log_scale, normalizer, output = self._sums(head, points)
+        size = head.weight * np.ones_like(normalizer)
+        if self.normalization == "softmax":
+            size = head.weight / normalizer
+        elif self.normalization == "unnormalized":
+            size = head.weight * np.exp(log_scale - self._clock(head))
+        values = head.values(output.astype(points.dtype, copy=False), size.astype(points.dtype, copy=False))
+        return log_scale, normalizer, values
 
 
 def layer_map(law: ParticleLaw, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0) -> Floats:

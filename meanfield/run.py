@@ -96,7 +96,7 @@ def _go(
             {
                 "time": state.time,
                 "steps": state.steps,
-                "dt": state.dt if math.isfinite(state.dt) else 0.0,
+                "dt": float(state.dt) if math.isfinite(state.dt) else 0.0,
                 "snapshots": file.snapshots,
                 "samples": file.samples,
                 "wall_time": elapsed(),

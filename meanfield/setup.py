@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from meanfield.case import Case, CaseError
+from meanfield.pairs import EDGES
 from meanfield.problem import Problem
 from meanfield.setup_axisymmetric import set_up_axisymmetric
 from meanfield.setup_free_radius import set_up_free_radius
+from meanfield.setup_hand_over import with_hand_over
 from meanfield.setup_line import set_up_line
+from meanfield.setup_particles import set_up_particles
 from meanfield.setup_round import set_up_round
 from solvers.evolution import Every, Listed, Logarithmic, Schedule
+from solvers.layout import Variable
 
 
 def set_up(case: Case) -> Problem:
     """Everything that a case names. Raises CaseError for what only shows now, such as a file that is not there."""
     try:
-        return _PROBLEMS[case.domain.manifold](case)
+        problem = _PROBLEMS[case.domain.manifold](case)
+        if "pairs" in (case.output.diagnostics or ()):
+            problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
+        return problem if case.hand_over is None else with_hand_over(case, problem, sample_schedule(case))
     except (ValueError, OSError) as error:
         if isinstance(error, CaseError):
             raise
         raise CaseError(str(error)) from None
+
+
+PAIR_EDGE = Variable("pair_edge", ("pair_bin_edge",), EDGES, "1", "edges of the bins of <x, y> in diagnostics/pairs")
 
 
 def snapshot_schedule(case: Case) -> Schedule:
@@ -51,6 +62,7 @@ _PROBLEMS: dict[str, Callable[[Case], Problem]] = {
     "sphere": set_up_round,
     "axisymmetric": set_up_axisymmetric,
     "line": set_up_line,
+    "particles": set_up_particles,
     "free_radius_circle": set_up_free_radius,
     "free_radius_sphere": set_up_free_radius,
 }

@@ -6,8 +6,9 @@ The kernel is not zonal, but smooth: with b(x) = Bᵀx only harmonics of ρ up t
 on a small grid stand for all cells; and Z, N times e^{−s(x)}, s = √(|b|² + c²) ≈ |b| smooth, have a few degrees more,
 so that a grid of T = 1.5 L tells them at all cells. Between the two grids the sum is dense: N log N + L⁴ in all.
 
-What that loses is made good by sums over the cells that hold mass: cells where b nearly vanishes, about which
-e^{−s} is not smooth enough, and cells that attend to nothing near them, whose Z is lost to rounding beside the largest.
+What that loses is made good by sums over the cells that hold mass, or patches of them: cells where b nearly vanishes,
+about which e^{−s} is not smooth enough, and cells that attend to nothing near them, whose Z is lost to rounding beside
+the largest. Tokens anywhere on the circle or sphere may take the place of cells.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import numpy as np
 from scipy import fft
 
 from solvers.gauss_grid import GaussGrid
-from solvers.harmonics import CircleHarmonics, SphereHarmonics
+from solvers.harmonics import Complexes, Harmonics, SphereHarmonics, harmonic_transform
+from solvers.harmonics_points import PointHarmonics
 from solvers.mesh import Floats, Mesh
 from solvers.pairwise import exponential_sums
+from solvers.patches import gathered_sums
 from solvers.zonal import exponential_degree
 
 _OVERSAMPLING = 1.5  # T/L
@@ -31,21 +34,26 @@ _LEAST_DENSITY = 1e-12  # of the mean; what holds less is not worth an exact sum
 
 
 class Bilinear:
-    """Z and N of a density on a circle or sphere for the kernel e^{⟨x,By⟩}.
+    """Z and N of a density on a circle or sphere, or of tokens there, for the kernel e^{⟨x,By⟩}.
 
-    mesh     a circle or sphere
+    mesh     a circle or sphere; or tokens (n, d), unit vectors, d = 2 or 3, that take the place of cells
     matrix   B (d, d), for attention β QᵀK
+
+    Tokens matter whatever their mass, cells only where mass is.
     """
 
-    def __init__(self, mesh: Mesh, matrix: Floats) -> None:
-        self.mesh, self.matrix = mesh, np.asarray(matrix, dtype=float)
-        self._towards = mesh.centers @ self.matrix  # b(x) of each cell
+    def __init__(self, mesh: Mesh | Floats, matrix: Floats) -> None:
+        self.matrix = np.asarray(matrix, dtype=float)
+        self._centers = mesh if isinstance(mesh, np.ndarray) else mesh.centers
+        self._shares = None if isinstance(mesh, np.ndarray) else mesh.volumes / mesh.volume
+        self._towards = self._centers @ self.matrix  # b(x) of each cell
         self._length = np.linalg.norm(self._towards, axis=1)
-        largest = float(np.linalg.norm(self.matrix, 2))
-        self._sources = _SOURCES[mesh.manifold](mesh, exponential_degree(mesh.centers.shape[1], largest) + 1)
-        self._targets = _Targets(mesh, self.matrix, self._sources.degree) if mesh.manifold == "sphere" else None
-        if self._targets is not None and self._targets.grid.cells >= mesh.cells:
-            self._targets = None
+        d = self._centers.shape[1]
+        degree = exponential_degree(d, float(np.linalg.norm(self.matrix, 2))) + 1
+        self._sources = _SOURCES[d](mesh, degree, len(self._centers))
+        self._targets = None
+        if d == 3 and _Targets.count(degree) < len(self._centers):
+            self._targets = _Targets(mesh, self._length, self.matrix, degree)
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats, Floats]:
         """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,)."""
@@ -53,7 +61,7 @@ class Bilinear:
         few = len(held) <= self._sources.nodes
         if few and self._targets is None:
             return self._exact(slice(None), held, masses)
-        points, weights = (self.mesh.centers[held], masses[held]) if few else self._sources.stand_in(masses)
+        points, weights = (self._centers[held], masses[held]) if few else self._sources.stand_in(masses)
         if self._targets is None:
             sums = exponential_sums(self._towards, points, weights, log_scale=self._length)
         else:
@@ -68,14 +76,15 @@ class Bilinear:
         return sums
 
     def _exact(self, cells: Any, held: Any, masses: Floats) -> tuple[Floats, Floats, Floats]:
-        return exponential_sums(self._towards[cells], self.mesh.centers[held], masses[held])
+        return gathered_sums(self._towards[cells], self._centers[held], masses[held])
 
     def _is_lost(self, normalizer: Floats, masses: Floats) -> np.ndarray:
-        """(cells,) where mass is and Z is too small for the digits that it has."""
+        """(cells,) where Z is wanted and too small for the digits that it has."""
         of_largest, of_mass = _LEAST_NORMALIZER
         total = float(masses.sum())
         least = max(of_largest * float(normalizer.max()), of_mass * total)
-        return (normalizer < least) & (masses > _LEAST_DENSITY * total / self.mesh.volume * self.mesh.volumes)
+        lost = normalizer < least
+        return lost if self._shares is None else lost & (masses > _LEAST_DENSITY * total * self._shares)
 
 
 def _redo(cells: Any, sums: tuple[Floats, ...], better: tuple[Floats, ...]) -> None:
@@ -84,39 +93,58 @@ def _redo(cells: Any, sums: tuple[Floats, ...], better: tuple[Floats, ...]) -> N
         whole[cells] = part
 
 
-class _Targets:
-    """Z e^{−s} and N e^{−s} on a Gauss grid, carried to the cells of a sphere by harmonics."""
+def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
+    return PointHarmonics(mesh, degree) if isinstance(mesh, np.ndarray) else harmonic_transform(mesh, degree)
 
-    def __init__(self, mesh: Mesh, matrix: Floats, degree: int) -> None:
+
+class _Targets:
+    """Z e^{−s} and N e^{−s} on a Gauss grid, carried to the cells of a sphere by harmonics.
+
+    ``lengths`` (cells) are |b(x)|.
+    """
+
+    def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int) -> None:
         most = int(np.ceil(_OVERSAMPLING * degree))
         smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / most
         self.grid = GaussGrid(most)
         self._towards = self.grid.centers @ matrix
         self._scale = np.sqrt((self._towards**2).sum(axis=1) + smoothing**2)
-        length = np.linalg.norm(mesh.centers @ matrix, axis=1)
-        self._cell_scale = np.hypot(length, smoothing)
-        self.near = np.flatnonzero(self._cell_scale - length > _MOST_LOSS)
-        self._on_grid, self._on_cells = SphereHarmonics(self.grid, most), SphereHarmonics(mesh, most)
+        self._cell_scale = np.hypot(lengths, smoothing)
+        self.near = np.flatnonzero(self._cell_scale - lengths > _MOST_LOSS)
+        self._on_grid, self._on_cells = SphereHarmonics(self.grid, most), _transform(mesh, most)
+
+    @staticmethod
+    def count(degree: int) -> int:
+        """Nodes of the grid for a degree of the sources."""
+        most = int(np.ceil(_OVERSAMPLING * degree))
+        return 2 * (most + 1) ** 2
 
     def sums(self, points: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
         _, normalizer, vectors = exponential_sums(self._towards, points, weights, log_scale=self._scale)
         values = np.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
         sets = np.stack([self._on_grid.analysis(np.ascontiguousarray(column)) for column in values.T])
-        result = np.empty((4, len(self._cell_scale)))
-        ones = np.ones(len(self._on_cells.sine))
-        for here, parts in self._on_cells.blocks(sets, [(False, ones)] * 4):
-            result[:, here] = parts
+        result = _on_cells(self._on_cells, sets, len(self._cell_scale))
         return self._cell_scale.copy(), result[0], np.ascontiguousarray(result[1:].T)
+
+
+def _on_cells(transform: Harmonics | PointHarmonics, sets: Complexes, cells: int) -> Floats:
+    """(sets, cells) functions on the sphere from their coefficients."""
+    if not isinstance(transform, SphereHarmonics):
+        return transform.synthesis(sets)
+    result = np.empty((len(sets), cells))
+    for here, parts in transform.blocks(sets, [(False, np.ones(len(transform.sine)))] * len(sets)):
+        result[:, here] = parts
+    return result
 
 
 class _CircleSources:
     """Masses on 2 (degree + 1) equispaced points of a circle, with the same Fourier coefficients up to the degree."""
 
-    def __init__(self, mesh: Mesh, degree: int) -> None:
+    def __init__(self, mesh: Mesh | Floats, degree: int, cells: int) -> None:
         self.degree, self.nodes = degree, 2 * (degree + 1)
         angle = 2 * np.pi / self.nodes * np.arange(self.nodes)
         self.points: Floats = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        self._transform = CircleHarmonics(mesh, degree) if self.nodes < mesh.cells else None
+        self._transform = _transform(mesh, degree) if self.nodes < cells else None
 
     def stand_in(self, masses: Floats) -> tuple[Floats, Floats]:
         """(nodes, 2) points and (nodes,) masses, of any sign, that attract as ``masses`` (cells) do."""
@@ -128,15 +156,15 @@ class _CircleSources:
 class _SphereSources:
     """Masses on a Gauss grid with the same harmonics up to a degree."""
 
-    def __init__(self, mesh: Mesh, degree: int) -> None:
+    def __init__(self, mesh: Mesh | Floats, degree: int, cells: int) -> None:
         self.degree = degree
         self.grid = GaussGrid(degree)
         self.nodes = self.grid.cells
-        self._on_cells, self._on_grid = SphereHarmonics(mesh, degree), SphereHarmonics(self.grid, degree)
+        self._on_cells, self._on_grid = _transform(mesh, degree), SphereHarmonics(self.grid, degree)
 
     def stand_in(self, masses: Floats) -> tuple[Floats, Floats]:
         """As above, (nodes, 3) and (nodes,)."""
         return self.grid.centers, self.grid.volumes * self._on_grid.synthesis(self._on_cells.analysis(masses))
 
 
-_SOURCES: dict[str, type[_CircleSources] | type[_SphereSources]] = {"circle": _CircleSources, "sphere": _SphereSources}
+_SOURCES: dict[int, type[_CircleSources] | type[_SphereSources]] = {2: _CircleSources, 3: _SphereSources}

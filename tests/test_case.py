@@ -45,7 +45,10 @@ def test_defaults() -> None:
     assert (case.time.method, case.time.cfl) == ("ssprk3", 0.5)
     assert (case.output.snapshots, case.output.every, case.output.times) == (100, None, None)
     assert (case.output.spacing, case.output.first, case.output.samples) == ("linear", None, 400)
-    assert case.output.diagnostics == ("mass", "entropy", "energy", "speed", "centroid", "clusters", "power")
+    assert case.output.diagnostics == (
+        "mass", "entropy", "energy", "speed", "centroid", "clusters", "power", "cluster_mass", "cluster_center",
+        "pairs", "pairs_close",
+    )  # fmt: skip
     assert case.output.checkpoint == 60.0
 
 

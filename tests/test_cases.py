@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import test_cases_layer
 import test_cases_layer_norms
+import test_cases_metastable
 import test_cases_unbounded
 from scipy import special
 from scipy.integrate import solve_ivp
@@ -29,8 +30,8 @@ def test_promise(name, tmp_path):
 
 
 def test_every_case_says_what_it_promises():
-    themes = (PROMISES, test_cases_layer.PROMISES, test_cases_layer_norms.PROMISES, test_cases_unbounded.PROMISES)
-    promised = [name for theme in themes for name in theme]
+    others = (test_cases_layer, test_cases_layer_norms, test_cases_metastable, test_cases_unbounded)
+    promised = [*PROMISES, *(name for theme in others for name in theme.PROMISES)]
     assert sorted(promised) == list(shipped())
     for name, title in shipped().items():
         comment = (resources.files("meanfield.cases") / f"{name}.toml").read_text("utf-8").split("title =")[0]

@@ -1,0 +1,250 @@
+"""Atoms through time, to any time: slow drift over e^{cβ}, and mergers that take no longer than O(1) at its end.
+
+    dx/ds = (u + t − t₀) ẋ / (1 + g) ,   dℓ/ds = 1/(1 + g) ,   t = t₀ + u(e^ℓ − 1)
+    g = (u + t − t₀) Γ ,   Γ the rate at which speeds grow
+
+by Radau's stiff method of order 5. The clock s counts the e-folds of the time since t₀ and those of the speeds: a rest
+is short, to whatever time, and so is the run into a merger, whose speed grows by e^β per radian; and no step is long
+for what leaves an unstable place from far below the tolerance. u is the time in which the fastest atom moves by a
+radian. Two atoms that touch become one, and t₀ moves on. The last stretch to a given time has g = 0, so that it ends
+there. What is faster than the rounding of t leaves t where it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from meanfield.atoms import AtomLaw, Atoms
+from solvers.mesh import Floats
+
+TOUCH = 1e-6  # radians; far above the tolerance, and 2βe^{−β}E is off by β times its square
+TOLERANCE = 1e-9  # error of a step: far below TOUCH, and merging times, about β times as sensitive, are right to 1e-7
+LONGEST = 0.5  # step in s: an e-fold is right to 2e-6 in it, whatever the tolerance
+FINEST = 1e-9  # of s: smaller steps would feel the rounding of s
+MOST_LOG = 1e250  # largest (t − t₀)/u, far from overflow
+MOST_NUMBERS = 1_000_000  # in one evaluation of many states
+NEAR = 1e-2  # of the angle 1/(1 + β): the difference by which Γ is found
+
+
+@dataclass(frozen=True, eq=False)
+class Merger:
+    """Two atoms of ``masses`` that became one at ``position`` (d,) when they touched, at ``time``."""
+
+    time: float
+    masses: tuple[float, float]
+    position: Floats
+
+
+def atoms_flow(
+    law: AtomLaw, atoms: Atoms, times: Sequence[float], *, tolerance: float = TOLERANCE
+) -> Iterator[tuple[float, Atoms, tuple[Merger, ...]]]:
+    """(time, atoms, mergers since the time before) at each of the increasing ``times`` but the first, the start."""
+    for start, end in pairwise(times):
+        atoms, mergers = advance(law, atoms, start, end, tolerance=tolerance)
+        yield end, atoms, mergers
+
+
+def advance(
+    law: AtomLaw, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
+) -> tuple[Atoms, tuple[Merger, ...]]:
+    """Atoms at ``until`` from those at ``time``, and the mergers between, in order.
+
+    tolerance   error of a step, absolute, in radians
+    touch       angle (radians) at which two atoms become one: at the mean of both by their masses, on the sphere
+
+    The result depends on the arguments alone. Raises ValueError for an infinite ``until``, ArithmeticError where no
+    step is small enough.
+    """
+    if not math.isfinite(until):
+        raise ValueError(f"until = {until}: expected a finite time")
+    atoms, mergers = _merge(atoms, [(time, i, j) for i, j in _touching(atoms.positions, touch)])
+    while time < until:
+        atoms, time, met = _stretch(law, atoms, time, until, tolerance, touch)
+        atoms, merged = _merge(atoms, met)
+        mergers += merged
+    return atoms, tuple(mergers)
+
+
+def until_merger(
+    law: AtomLaw, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
+) -> tuple[Atoms, float, tuple[Merger, ...]]:
+    """As :func:`advance`, but only to the end of the first step with mergers: atoms, the time there, the mergers."""
+    while time < until:
+        atoms, time, met = _stretch(law, atoms, time, until, tolerance, touch)
+        if met:
+            atoms, merged = _merge(atoms, met)
+            return atoms, time, tuple(merged)
+    return atoms, until, ()
+
+
+def next_merger(
+    law: AtomLaw, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
+) -> Merger | None:
+    """The first merger after ``time``, None if there is none before ``until``; the rest as for :func:`advance`."""
+    while time < until:
+        atoms, time, met = _stretch(law, atoms, time, until, tolerance, touch)
+        if met:
+            return _merge(atoms, met)[1][0]
+    return None
+
+
+Meeting = tuple[float, int, int]
+
+
+def _stretch(
+    law: AtomLaw, atoms: Atoms, time: float, until: float, tolerance: float, touch: float, straight: bool = False
+) -> tuple[Atoms, float, list[Meeting]]:
+    """Atoms and time at ``until``, or after the step in which some met, all came to rest, or s has to start anew; and
+    who met.
+    """
+    clock = _clock(law, atoms, time, until, straight)
+    if clock is None:
+        return atoms, until, []
+    solver = clock.solver(atoms, tolerance)
+    while solver.status == "running":
+        before = solver.y
+        message = solver.step()
+        if solver.status == "failed":
+            raise ArithmeticError(f"atoms stopped at time {clock.time(before[-1]):g}: {message}")
+        if solver.y[-1] > clock.end and not clock.straight:
+            return _stretch(law, clock.atoms(before), clock.time(before[-1]), until, tolerance, touch, straight=True)
+        met = _touching(clock.atoms(solver.y).positions, touch)
+        if met or solver.step_size < FINEST * solver.t or not np.any(solver.f[:-1]):
+            break
+    now = until if solver.status == "finished" else clock.time(solver.y[-1])
+    return clock.atoms(solver.y), now, [(_meeting_time(clock, solver, i, j, touch), i, j) for i, j in met]
+
+
+@dataclass(frozen=True, eq=False)
+class _Clock:
+    """States (k·d + 1) of vectors along the atoms, whose lengths are without effect and stay, and ℓ; and their rates.
+
+    ``straight`` is for g = 0. ``quiet`` tells that until ``until`` no atom moves by more than a rounding.
+    """
+
+    law: AtomLaw
+    masses: Floats
+    start: float
+    until: float
+    unit: float
+    straight: bool
+    quiet: bool
+
+    @property
+    def end(self) -> float:
+        """ℓ at ``until``."""
+        return math.log1p((self.until - self.start) / self.unit)
+
+    def time(self, log: float) -> float:
+        return min(self.start + self.unit * math.expm1(log), self.until)
+
+    def atoms(self, state: Floats) -> Atoms:
+        positions = state[:-1].reshape(len(self.masses), -1)
+        return Atoms(positions / np.linalg.norm(positions, axis=1, keepdims=True), self.masses)
+
+    def solver(self, atoms: Atoms, tolerance: float) -> Any:
+        """Radau's method from ``atoms`` at ``start``."""
+        from scipy.integrate import Radau
+
+        return Radau(
+            self.rate,
+            0.0,
+            np.append(atoms.positions, 0.0),
+            self.end if self.straight else np.inf,
+            max_step=np.inf if self.straight else LONGEST,
+            rtol=tolerance,
+            atol=tolerance,
+            first_step=self.end if self.quiet and self.straight else None,
+            vectorized=True,
+        )
+
+    def rate(self, s: float, states: Floats) -> Floats:
+        """dx/ds and dℓ/ds of ``states`` (k·d + 1, states)."""
+        at_once = max(1, MOST_NUMBERS // (len(self.masses) * len(states)))
+        parts = [self._rate(states[:, c : c + at_once]) for c in range(0, states.shape[1], at_once)]
+        return np.concatenate(parts, axis=1)
+
+    def _rate(self, states: Floats) -> Floats:
+        vectors = states[:-1].T.reshape(states.shape[1], len(self.masses), -1)
+        lengths = np.linalg.norm(vectors, axis=2, keepdims=True)
+        passed = self.unit * np.exp(np.clip(states[-1], 0.0, self.end + 1))  # trial states may be anywhere
+        times = self.start - self.unit + passed
+        velocities = self.law.velocities(times[:, None], vectors / lengths, self.masses)
+        ways = (lengths * velocities).reshape(states.shape[1], -1).T * passed
+        stretch: Floats | float = 1.0
+        if not self.straight:
+            stretch = 1 + passed * _liveliness(self.law, times[:, None], vectors / lengths, velocities, self.masses)
+        return np.vstack([ways, np.ones(states.shape[1])]) / stretch
+
+
+def _clock(law: AtomLaw, atoms: Atoms, time: float, until: float, straight: bool) -> _Clock | None:
+    """The clock of a stretch, None where all rest."""
+    velocities = law.velocities(time, atoms.positions, atoms.masses)
+    speed = float(np.linalg.norm(velocities, axis=1).max())
+    if speed == 0.0:
+        return None
+    span = until - time
+    unit = max(1 / speed, span / MOST_LOG) if speed * span > 1 else span
+    lively = span * float(_liveliness(law, time, atoms.positions, velocities, atoms.masses))
+    quiet = speed * span < np.finfo(float).eps
+    return _Clock(law, atoms.masses, time, until, min(unit, law.period(time)), straight or lively < LONGEST, quiet)
+
+
+def _liveliness(law: AtomLaw, time: Floats | float, positions: Floats, velocities: Floats, masses: Floats) -> Floats:
+    """Γ (...), at least (1 + β)/2 times the largest speed and about the largest e_i · ∂ẋ_i, all atoms moved along
+    e_i = ẋ_i/|ẋ_i|.
+
+    A rate q counts by (q + √(q² + (1 + β)²|ẋ_i|²))/2, and the largest by the sum of fourth powers, which are smooth.
+    """
+    per_way = 1 + abs(law.particles.beta)
+    speeds = np.linalg.norm(velocities, axis=-1)
+    along = velocities / np.where(speeds > 0, speeds, 1.0)[..., None]
+    moved = law.velocities(time, positions + NEAR / per_way * along, masses)
+    growth = ((moved - velocities) * along).sum(axis=-1) * (per_way / NEAR)
+    rates = (growth + np.hypot(growth, per_way * speeds)) / 2
+    most = np.maximum(rates.max(axis=-1), np.finfo(float).tiny)
+    return np.asarray(most * ((rates / most[..., None]) ** 4).sum(axis=-1) ** 0.25)
+
+
+def _touching(positions: Floats, touch: float) -> list[tuple[int, int]]:
+    """Pairs i < j closer than ``touch``."""
+    distances = np.linalg.norm(positions[:, None] - positions, axis=2)
+    return [(int(i), int(j)) for i, j in np.argwhere(distances < touch) if i < j]
+
+
+def _meeting_time(clock: _Clock, solver: Any, i: int, j: int, touch: float) -> float:
+    """When two atoms that touch after the solver's last step began to."""
+    from scipy.optimize import brentq
+
+    within = solver.dense_output()
+
+    def distance(s: float) -> float:
+        positions = clock.atoms(within(s)).positions
+        return float(np.linalg.norm(positions[i] - positions[j]) - touch)
+
+    if distance(solver.t_old) <= 0 or distance(solver.t) >= 0:
+        return clock.time(solver.y[-1])
+    return clock.time(within(brentq(distance, solver.t_old, solver.t, xtol=1e-15, rtol=1e-14))[-1])
+
+
+def _merge(atoms: Atoms, meetings: list[Meeting]) -> tuple[Atoms, list[Merger]]:
+    """Make one atom of those that met; the mass and the direction of the first moment stay."""
+    positions, masses, mergers = atoms.positions.copy(), atoms.masses.copy(), []
+    place = list(range(atoms.count))
+    for time, i, j in sorted(meetings):
+        a, b = sorted((place[i], place[j]))
+        if a == b:  # through a third
+            continue
+        total = masses[a] * positions[a] + masses[b] * positions[b]
+        positions[a] = total / np.linalg.norm(total)
+        mergers.append(Merger(time, (float(masses[a]), float(masses[b])), positions[a].copy()))
+        masses[a] += masses[b]
+        place = [a if p == b else p for p in place]
+    kept = sorted(set(place))
+    return Atoms(positions[kept], masses[kept]) if mergers else atoms, mergers

@@ -1,0 +1,98 @@
+"""Sums of one head's kernel over all pairs of tokens: of any length, in any dimension, masked or not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meanfield.heads import Head, matrix_of
+from solvers.mesh import Floats, Integers
+from solvers.pairwise import exponential_sums
+from solvers.patches import gathered_sums
+
+Sums = tuple[Floats, Floats, Floats]
+
+_CHUNK = 1 << 21  # pairs at once, where no tiles are at hand
+
+
+class PairSums:
+    """k = e^{β⟨Qx,Ky⟩}, or e^{−β|Qx−Ky|²/2}, for tokens (n, d).
+
+    All is computed in the format of ``points``, float32 or float64.
+    """
+
+    def __init__(self, points: Floats, beta: float, head: Head, gaussian: bool = False, causal: bool = False) -> None:
+        d, number = points.shape[1], points.dtype
+        query, key = (matrix_of(matrix, d) for matrix in (head.query, head.key))
+        self.rounding = 500 * float(np.finfo(number).eps)
+        self._points, self._causal = points, causal
+        self._matrix = (beta * query.T @ key).astype(number)
+        self._here = fall(points, beta, query) if gaussian else np.zeros(len(points), number)
+        self._there = fall(points, beta, key) if gaussian else None
+
+    def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        number = self._points.dtype
+        logs = sum_of(log_weights, self._there)
+        log_scale, normalizer, sums = exponential_sums(
+            self._points @ self._matrix, self._points, masses.astype(number, copy=False),
+            log_weights=None if logs is None else logs.astype(number, copy=False), causal=self._causal,
+        )  # fmt: skip
+        return log_scale + self._here, normalizer, sums
+
+    def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        """The same at some of the tokens, unit vectors in R² or R³ without a mask."""
+        highest, weights = weighted(masses, sum_of(log_weights, self._there))
+        log_scale, normalizer, sums = gathered_sums(self._points[targets] @ self._matrix, self._points, weights)
+        return log_scale + highest + self._here[targets], normalizer, sums
+
+
+class WindowedPairSums:
+    """k = e^{β⟨x,y⟩} within a window, for unit vectors (n, d); e^{|β|} and the largest weight make the scale."""
+
+    def __init__(self, points: Floats, beta: float, window: float, causal: bool = False) -> None:
+        self.rounding = 500 * float(np.finfo(points.dtype).eps)
+        self._points, self._beta, self._window, self._causal = points, beta, window, causal
+
+    def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        return self.at(np.arange(len(masses), dtype=np.int32), masses, log_weights)
+
+    def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        """The same at some of the tokens."""
+        highest, weights = weighted(masses, log_weights)
+        moments = np.column_stack([weights, weights[:, None] * self._points])
+        sums = np.empty((len(targets), moments.shape[1]), self._points.dtype)
+        step = max(_CHUNK // len(self._points), 1)
+        for start in range(0, len(targets), step):
+            some = targets[start : start + step]
+            kernel = windowed(self._points[some] @ self._points.T, self._beta, self._window)
+            if self._causal:
+                kernel[some[:, None] < np.arange(len(self._points))] = 0.0
+            sums[start : start + step] = kernel @ moments
+        return np.full(len(targets), abs(self._beta) + highest, sums.dtype), sums[:, 0], sums[:, 1:]
+
+
+def windowed(cosines: Floats, beta: float, window: float) -> Floats:
+    """e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z: smooth, half of it at z = cos w."""
+    from scipy.special import erfc
+
+    edge = float(np.cos(window))
+    return np.asarray(np.exp(beta * cosines - abs(beta)) * erfc((edge - cosines) * (4 / (1 - edge))) / 2)
+
+
+def fall(points: Floats, beta: float, matrix: Floats) -> Floats:
+    """−β|Mx|²/2 of each token, (n,)."""
+    return np.asarray(-beta / 2 * ((points @ matrix.T.astype(points.dtype)) ** 2).sum(axis=1), points.dtype)
+
+
+def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:
+    """The sum of two log weights (n,), either or both of which may be absent."""
+    if first is None or second is None:
+        return second if first is None else first
+    return np.asarray(first + second)
+
+
+def weighted(masses: Floats, log_weights: Floats | None) -> tuple[float, Floats]:
+    """The largest of the log weights (n,), and the masses (n,) times all of e^{log_weights} but this."""
+    if log_weights is None:
+        return 0.0, masses
+    highest = float(log_weights.max())
+    return highest, np.asarray(masses * np.exp(log_weights - highest))

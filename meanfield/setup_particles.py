@@ -1,0 +1,79 @@
+"""Problems of tokens as particles: the same law from the same case, for n tokens in any dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from meanfield.case import Case
+from meanfield.diagnostics_particles import diagnostics_particles
+from meanfield.diagnostics_table import Diagnostics
+from meanfield.heads import Head
+from meanfield.layer_norm import LayerNorm
+from meanfield.particles import ParticleLaw
+from meanfield.particles_steps import LawOfTurn, advance_adaptive, advance_explicit, advance_layers
+from meanfield.problem import Advance, Problem
+from meanfield.setup_model import feed_forward_of, heads_by_layer, layer_duration
+from meanfield.setup_tokens import draw_tokens
+from solvers.evolution import Every, Listed, Schedule
+from solvers.layout import Tokens
+from solvers.mesh import Floats
+
+
+def set_up_particles(case: Case) -> Problem:
+    """The problem of a case with particles. Raises ValueError or OSError for a file that cannot be used."""
+    heads, duration, domain = heads_by_layer(case), layer_duration(case), case.domain
+    positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed or 0)
+
+    @lru_cache(maxsize=1)
+    def law(layer: int) -> ParticleLaw:
+        return particle_law(case, heads[min(layer, len(heads) - 1)], masses)
+
+    def law_at(time: float) -> ParticleLaw:
+        return law(int(time / duration + 1e-9) if len(heads) > 1 else 0)  # at its end a layer is over
+
+    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        return diagnostics_particles(names, law_at, masses, domain.d)
+
+    return Problem(
+        space=Tokens(masses, domain.d),
+        initial=lambda: positions.copy(),
+        advance=_advance(case, law, Every(duration) if len(heads) > 1 else Listed((0.0,))),
+        prepare=lambda state: law_at(state.time).output_at(state.values),
+        diagnostics=diagnostics,
+    )
+
+
+def _advance(case: Case, law: LawOfTurn, turns: Schedule) -> Advance:
+    time, stabilizers = case.time, case.stabilizers
+    if time.method == "layers":
+        return advance_layers(law, time.step or 1.0, stabilizers.residual)
+    if time.method == "adaptive":
+        assert time.tolerance is not None  # a parsed case has it
+        return advance_adaptive(law, turns, time.tolerance)
+    return advance_explicit(law, time.method, turns, stabilizers.noise, case.domain.seed or 0)
+
+
+def particle_law(case: Case, heads: Sequence[Head], masses: Floats | None = None) -> ParticleLaw:
+    """The law of a case's tokens with the given heads; a sphere of radius g is the unit one with β g²."""
+    attention, stabilizers = case.attention, case.stabilizers
+    network, size = feed_forward_of(case), stabilizers.scale
+
+    def local(points: Floats) -> Floats:
+        assert network is not None
+        return network(size * points) / size
+
+    switch = 1.0 if stabilizers.switch is None else stabilizers.switch
+    return ParticleLaw(
+        attention.beta_effective * size**2,
+        attention.normalization,
+        tuple(heads),
+        masses,
+        LayerNorm(stabilizers.layer_norm, stabilizers.alpha, switch),
+        None if network is None else local,
+        stabilizers.gate,
+        attention.mask == "causal",
+        kernel=attention.kernel,
+        window=attention.window,
+        rescaled=attention.rescaled,
+    )
