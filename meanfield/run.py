@@ -94,7 +94,7 @@ def _go(
         checkpoints.write(
             {"values": state.values},
             {
-                "time": state.time,
+                "time": float(state.time),
                 "steps": state.steps,
                 "dt": float(state.dt) if math.isfinite(state.dt) else 0.0,
                 "snapshots": file.snapshots,
