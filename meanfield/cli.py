@@ -149,6 +149,24 @@ _COMMANDS: dict[str, _Command] = {
         "FILE.h5 [-o FIGURE.png]",
         (cli_options.run_file, cli_options.figure_output),
     ),
+    "mergers": (
+        cli_commands.mergers,
+        "tell which clusters merged, when, and how long each number of them lasted",
+        "FILE.h5 [-o FIGURE.png] [--json]",
+        (cli_options.run_file, cli_options.figure_if_named, cli_options.as_json),
+    ),
+    "compare": (
+        cli_commands.compare,
+        "distances (L1, Wasserstein) between two runs, or a density and particles",
+        "A.h5 [B.h5] [-o FIGURE.png] [--json]",
+        (cli_options.run_file, cli_options.other_run, cli_options.figure_if_named, cli_options.as_json),
+    ),
+    "sweep": (
+        cli_commands.sweep,
+        "run a case over values of its keys, on this machine or a Dask cluster",
+        "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--retry] [--overwrite] [--quiet]",
+        (cli_options.sweep_options, cli_options.quiet),
+    ),
     "movie": (
         cli_commands.movie,
         "film a run, a frame for each snapshot",

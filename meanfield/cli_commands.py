@@ -6,6 +6,7 @@ Imports stand in the functions, so that a command loads what it needs and help l
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,13 +40,16 @@ def info(options: argparse.Namespace) -> int:
     from meanfield.cli_files import require_readable
 
     require_readable(options.file)
+    from meanfield.sweep_results import describe_sweep, is_sweep
+
+    if is_sweep(options.file):
+        print(describe_sweep(options.file))
+        return 0
     from meanfield.info import describe, format_text
 
     facts = describe(options.file)
     if options.json:
-        import json
-
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        _print_json(facts)
     else:
         print(format_text(facts))
     return 0
@@ -57,9 +61,13 @@ def plot(options: argparse.Namespace) -> int:
     from meanfield.cli_files import require_readable
 
     require_readable(options.file)
-    from meanfield.plots import plot as draw
+    from meanfield.sweep_results import is_sweep
 
     figure = Path(options.file).with_suffix(".png") if options.output is None else Path(options.output)
+    if is_sweep(options.file):
+        from meanfield.plot_sweep import plot_sweep as draw
+    else:
+        from meanfield.plots import plot as draw
     draw(options.file, figure)
     print(figure)
     return 0
@@ -101,6 +109,65 @@ def export(options: argparse.Namespace) -> int:
     return 0
 
 
+def mergers(options: argparse.Namespace) -> int:
+    from meanfield.cli_files import require_readable
+
+    require_readable(options.file)
+    from meanfield.mergers import format_report, report
+    from solvers.output import FileError, read
+
+    try:
+        facts = report(read(options.file))
+    except ValueError as error:  # a run whose clusters cannot be told
+        raise FileError(f"{options.file}: {error}") from None
+    if options.json:
+        _print_json(facts)
+    else:
+        print(format_report(facts))
+    if options.output is not None:
+        from meanfield.plot_mergers import plot_mergers
+
+        print(plot_mergers(options.file, options.output))
+    return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    from meanfield.cli_files import require_readable
+
+    files = [options.file] if options.other is None else [options.file, options.other]
+    for file in files:
+        require_readable(file)
+    from meanfield.compare import as_dict
+    from meanfield.compare import compare as measure
+    from meanfield.compare_text import format_text
+
+    comparison = measure(*files)
+    if options.json:
+        _print_json(as_dict(comparison))
+    else:
+        print(format_text(comparison))
+    if options.output is not None:
+        from meanfield.plot_compare import plot_compare
+
+        print(plot_compare(comparison, options.output))
+    return 0
+
+
+def sweep(options: argparse.Namespace) -> int:
+    from meanfield.sweep import sweep as solve_all
+
+    return solve_all(
+        options.sweep,
+        options.output,
+        jobs=options.jobs,
+        dask=options.dask,
+        overwrite=options.overwrite,
+        retry=options.retry,
+        quiet=options.quiet,
+        command=options.command,
+    )
+
+
 def check(options: argparse.Namespace) -> int:
     from meanfield.case import load
     from meanfield.estimate import estimate
@@ -136,3 +203,18 @@ def stability(options: argparse.Namespace) -> int:
 
     print(report(case))
     return 0
+
+
+def _print_json(facts: dict[str, Any]) -> None:
+    """As JSON; a NaN, which JSON does not know, as null."""
+    import json
+
+    print(json.dumps(_without_nan(facts), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and value != value else value

@@ -88,3 +88,26 @@ def export_options(parser: ArgumentParser) -> None:
     parser.add_argument("--to", metavar="|".join(FORMATS), choices=FORMATS, required=True, help="the format")
     parser.add_argument("-o", "--output", metavar="PATH", help="default: FILE with .vtkhdf, .nc or .csv")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing PATH (default: refuse)")
+
+
+def figure_if_named(parser: ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="draw it too (default: no figure)")
+
+
+def other_run(parser: ArgumentParser) -> None:
+    parser.add_argument("other", metavar="B.h5", nargs="?", help="another run (default: A's snapshots with each other)")
+
+
+def sweep_options(parser: ArgumentParser) -> None:
+    parser.add_argument("sweep", metavar="SWEEP", help="a sweep file, or the name of a shipped sweep")
+    parser.add_argument("-o", "--output", metavar="INDEX.h5", help="default: the sweep's name with .h5, here")
+    parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes on this machine (default: one a core)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="host:port of a Dask scheduler whose workers do the work")
+    parser.add_argument("--retry", action="store_true", help="solve points that have failed once more (default: keep)")
+    parser.add_argument("--overwrite", action="store_true", help="start anew (default: go on with INDEX.h5)")
+
+
+def _jobs(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 1024):
+        raise ArgumentTypeError(f"{text}: expected a whole number from 1 to 1024")
+    return int(text)
