@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import accuracy, cost, layer, machine, memory, pairs, startup, table, writing
+from benchmarks import accuracy, cost, layer, machine, memory, pairs, startup, table, tokens, writing
 from benchmarks.measure import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "scaling": cost.scaling,
     "general": layer.general,
     "pairs": pairs.pairs,
+    "tokens": tokens.tokens,
     "memory": memory.memory,
     "startup": startup.startup,
     "writing": writing.writing,

@@ -141,7 +141,8 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | 
     steepness = beta * query * key
     if kernel == "windowed":
         assert window is not None
-        multipliers = _windowed(d, steepness, window, _most_degrees(mesh))
+        edge = window
+        multipliers = kernel_multipliers(d, lambda z: windowed(z, steepness, edge), _most_degrees(mesh))
         return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), abs(steepness), full)
     degrees = exponential_degree(d, steepness) + 1
     multipliers = exponential_multipliers(d, steepness, degrees)
@@ -150,13 +151,12 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | 
     return ZonalSums(mesh, multipliers, gradient, abs(steepness) - fall, full)
 
 
-def _windowed(dimension: int, beta: float, window: float, degrees: int) -> Floats:
-    """Multipliers of e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4: smooth, half of it at z = cos w."""
+def windowed(cosines: Floats, beta: float, window: float) -> Floats:
+    """e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z: smooth, half of it at z = cos w."""
     from scipy.special import erfc
 
-    edge = np.cos(window)
-    width = (1 - edge) / 4
-    return kernel_multipliers(dimension, lambda z: np.exp(beta * z - abs(beta)) * erfc((edge - z) / width) / 2, degrees)
+    edge = float(np.cos(window))
+    return np.asarray(np.exp(beta * cosines - abs(beta)) * erfc((edge - cosines) * (4 / (1 - edge))) / 2)
 
 
 def _most_degrees(mesh: Mesh) -> int:

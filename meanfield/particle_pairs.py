@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from meanfield.heads import Head, matrix_of
+from meanfield.heads import Head, matrix_of, windowed
 from solvers.mesh import Floats, Integers
 from solvers.pairwise import exponential_sums
 from solvers.patches import gathered_sums
@@ -68,14 +68,6 @@ class WindowedPairSums:
                 kernel[some[:, None] < np.arange(len(self._points))] = 0.0
             sums[start : start + step] = kernel @ moments
         return np.full(len(targets), abs(self._beta) + highest, sums.dtype), sums[:, 0], sums[:, 1:]
-
-
-def windowed(cosines: Floats, beta: float, window: float) -> Floats:
-    """e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z: smooth, half of it at z = cos w."""
-    from scipy.special import erfc
-
-    edge = float(np.cos(window))
-    return np.asarray(np.exp(beta * cosines - abs(beta)) * erfc((edge - cosines) * (4 / (1 - edge))) / 2)
 
 
 def fall(points: Floats, beta: float, matrix: Floats) -> Floats:

@@ -9,15 +9,14 @@ summed again, over all others or over patches that stand for them: N_i/Z_i is ri
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Protocol
 
 import numpy as np
 from scipy import fft
 
-from meanfield.heads import Head, matrix_of, multiple
-from meanfield.particle_pairs import PairSums, Sums, WindowedPairSums, fall, sum_of, weighted, windowed
+from meanfield.heads import Head, matrix_of, multiple, windowed
+from meanfield.particle_pairs import PairSums, Sums, WindowedPairSums, fall, sum_of, weighted
 from solvers.bilinear import Bilinear
 from solvers.harmonics_points import MANIFOLDS, PointHarmonics
 from solvers.mesh import Floats
@@ -26,6 +25,7 @@ from solvers.zonal import (
     exponential_gradient_multipliers,
     exponential_multipliers,
     gradient_multipliers,
+    kernel_multipliers,
     radial_multipliers,
     zonal_operator,
 )
@@ -186,20 +186,4 @@ def windowed_multipliers(dimension: int, beta: float, window: float) -> Floats |
     degrees = int(np.flatnonzero(np.abs(waves) > 1e-15 * np.abs(waves).max())[-1]) + 2
     if degrees > _MOST_DEGREES:
         return None
-    if dimension == 2:
-        return np.asarray(waves[:degrees] * (2 * np.pi / nodes))
-    return _legendre_multipliers(lambda cosines: windowed(cosines, beta, window), degrees)
-
-
-def _legendre_multipliers(kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
-    """(degrees) 2π ∫ K(cos θ) P_l(cos θ) sin θ dθ by Gauss's rule in short pieces: right to rounding."""
-    nodes, weights = np.polynomial.legendre.leggauss(20)
-    pieces = degrees // 4 + 8
-    angle = ((np.arange(pieces)[:, None] + (nodes + 1) / 2) * (np.pi / pieces)).ravel()
-    cosine = np.cos(angle)
-    density = np.tile(weights, pieces) * (np.pi**2 / pieces) * kernel(cosine) * np.sin(angle)
-    before, now, multipliers = np.zeros_like(cosine), np.ones_like(cosine), np.empty(degrees)
-    for l in range(degrees):
-        multipliers[l] = density @ now
-        before, now = now, ((2 * l + 1) * cosine * now - l * before) / (l + 1)
-    return multipliers
+    return kernel_multipliers(dimension, lambda cosines: windowed(cosines, beta, window), degrees)

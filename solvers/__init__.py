@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         limit_positivity,
     )
     from solvers.harmonics import harmonic_transform
+    from solvers.harmonics_points import PointHarmonics
     from solvers.mesh import Mesh, circle, sphere
     from solvers.mesh_interval import interval
     from solvers.mesh_stack import stack
@@ -42,6 +43,7 @@ _HOME = {
     "solvers.pairwise": ("exponential_sums",),
     "solvers.push_forward": ("PushForward", "push_forward"),
     "solvers.harmonics": ("harmonic_transform",),
+    "solvers.harmonics_points": ("PointHarmonics",),
     "solvers.zonal": ("zonal_operator",),
     "solvers.deposit": ("deposit_points",),
     "solvers.terms": ("Advection", "Diffusion"),
@@ -66,6 +68,7 @@ __all__ = [
     "Mesh",
     "NonFinite",
     "Observer",
+    "PointHarmonics",
     "PushForward",
     "RunFile",
     "State",

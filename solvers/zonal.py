@@ -66,13 +66,26 @@ def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degre
         nodes = 4 * degrees
         values = fft.rfft(kernel(np.cos(2 * np.pi / nodes * np.arange(nodes)))).real * (2 * np.pi / nodes)
     elif dimension == 3:
-        z, weights = special.roots_legendre(2 * degrees)
-        values = 2 * np.pi * (special.eval_legendre(np.arange(degrees)[:, None], z) @ (weights * kernel(z)))
+        values = _legendre_multipliers(kernel, degrees)
     else:
         raise ValueError(f"dimension = {dimension}: expected 2 or 3")
     values = values[:degrees]
     kept = np.flatnonzero(np.abs(values) > 1e-16 * np.abs(values).max())
     return np.asarray(values[: int(kept[-1]) + 2])
+
+
+def _legendre_multipliers(kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
+    """(degrees) 2π ∫ K(cos θ) P_l(cos θ) sin θ dθ by Gauss's rule in short pieces: right to rounding."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    pieces = degrees // 4 + 8
+    angle = ((np.arange(pieces)[:, None] + (nodes + 1) / 2) * (np.pi / pieces)).ravel()
+    cosine = np.cos(angle)
+    density = np.tile(weights, pieces) * (np.pi**2 / pieces) * kernel(cosine) * np.sin(angle)
+    before, now, multipliers = np.zeros_like(cosine), np.ones_like(cosine), np.empty(degrees)
+    for l in range(degrees):
+        multipliers[l] = density @ now
+        before, now = now, ((2 * l + 1) * cosine * now - l * before) / (l + 1)
+    return multipliers
 
 
 def gradient_multipliers(dimension: int, multipliers: Floats) -> Floats:

@@ -200,3 +200,11 @@ def test_pair_figures():
     assert value_of(figures, "rates of 60 particles, d = 3") > 0
     beside_torch = value_of(figures, "torch")
     assert (beside_torch is None) == (pairs.find_spec("torch") is None)
+
+
+def test_token_figures():
+    figures = load("tokens").tokens(5000, 50)
+    errors = [figure.value for figure in figures if "less direct" in figure.name]
+    assert len(errors) == 4
+    assert max(errors) < 1e-10  # of the transforms' tolerance
+    by_name(figures)

@@ -28,6 +28,8 @@ PHYSICS = [
     "particles_flow",
     "particles_initial",
     "particles_field",
+    "particle_sums",
+    "particle_pairs",
     "particles_motion",
     "particles_steps",
     "initial_fields",

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 from scipy import integrate, linalg
 
+from meanfield.attention import Attention
 from meanfield.feed_forward import feed_forward_random
 from meanfield.heads import Head
+from meanfield.initial import initial_perturbed
 from meanfield.layer_norm import LAYER_NORMS, LayerNorm
+from meanfield.particle_pairs import windowed
 from meanfield.particles import ParticleLaw, layer_map
 from meanfield.particles_flow import flow
 from meanfield.particles_initial import tokens_equiangular, tokens_uniform
+from solvers.mesh import circle, sphere
 
 COUNT, BETA = 8, 2.0  # of the table of layer norms
 
@@ -196,9 +200,123 @@ def test_gate_is_refused_where_the_radius_is_kept():
         ParticleLaw(BETA, gate=0.3)
 
 
-def test_unknown_normalization_is_refused():
-    with pytest.raises(ValueError, match="normalization = 'sofmax': expected 'softmax' or 'unnormalized'"):
-        ParticleLaw(BETA, "sofmax")
+TWO_HEADS = (Head(1.0, 0.8, np.diag([1.0, -0.5]), 0.7), Head(-0.5, 1.0, 1.0, -0.4))
+ANY = np.random.default_rng(2).standard_normal((6, 3, 3)) / np.sqrt(3)
+ANY_HEADS = (Head(*ANY[:3], weight=0.7), Head(*ANY[3:], weight=-0.4))
+
+
+@pytest.mark.parametrize("mesh", [circle(300), circle(2000)], ids=["pairs", "transform"])
+@pytest.mark.parametrize(("heads", "options"), [
+    ((Head(),), {}),
+    (TWO_HEADS, {}),
+    ((Head(),), {"normalization": "unnormalized"}),
+    (TWO_HEADS, {"normalization": "unnormalized", "rescaled": True}),
+    ((Head(2.0, 1.0),), {"kernel": "gaussian"}),
+    (TWO_HEADS, {"kernel": "gaussian", "normalization": "unnormalized", "rescaled": True}),
+    (TWO_HEADS[:1], {"kernel": "windowed", "window": 1.2}),
+    ((Head(),), {"normalization": "sinkhorn"}),
+    (TWO_HEADS, {"normalization": "sinkhorn", "kernel": "gaussian"}),
+    ((Head(),), {"normalization": "sinkhorn", "kernel": "windowed", "window": 1.5}),
+])  # fmt: skip
+def test_tokens_at_the_cells_of_a_circle_attend_as_the_density_does(mesh, heads, options):
+    """There the cells integrate the uniform part, which the density adds in closed form, to rounding."""
+    assert_same_attention(mesh, heads, heads, options)
+
+
+@pytest.mark.parametrize("mesh", [sphere(16), sphere(40)], ids=["pairs", "transform"])
+@pytest.mark.parametrize("options", [
+    {}, {"kernel": "gaussian"}, {"normalization": "unnormalized"}, {"normalization": "unnormalized", "rescaled": True},
+])  # fmt: skip
+def test_tokens_at_the_cells_of_a_sphere_attend_as_the_density_does(mesh, options):
+    """The density adds no closed form where Q and K are matrices; a rotation twice is none."""
+    assert_same_attention(mesh, ANY_HEADS, ANY_HEADS, options)
+    rotation, value = np.linalg.qr(ANY[0])[0], np.diag([1.0, -0.5, 2.0])
+    assert_same_attention(mesh, (Head(rotation, rotation, value),), (Head(1.0, 1.0, value),), options)
+
+
+def assert_same_attention(mesh, heads, heads_of_tokens, options):
+    density = initial_perturbed(mesh, 0.5, 4, seed=1)
+    attention = Attention(mesh, 4.0, heads=heads, full=True, **options)
+    normalizer, output = attention.normalizer_and_output(density)
+    law = ParticleLaw(4.0, heads=heads_of_tokens, masses=density * mesh.volumes, **options)
+    assert law.log_bound == pytest.approx(attention.log_bound, rel=1e-14, abs=1e-14)
+    found, outputs = law.normalizer_and_output(mesh.centers)
+    # transforms are right to 1e-10 where they are scaled until they fit, better elsewhere
+    assert np.abs(outputs - output).max() < 1e-10 * np.abs(output).max()
+    assert np.abs(found - normalizer).max() < 1e-10 * np.abs(normalizer).max()
+    assert np.array_equal(law.output(0.0, mesh.centers, np.ones(mesh.cells)), outputs)
+
+
+@pytest.mark.parametrize("kernel", ["exponential", "gaussian", "windowed"])
+@pytest.mark.parametrize(("d", "count"), [(2, 40), (5, 40), (3, 1500)])
+def test_sinkhorn_is_doubly_stochastic(d, count, kernel):
+    """A = Σ_j P_ij m_j y_j, P the kernel scaled until its marginals are 1."""
+    points, masses = tokens_uniform(count, d, seed=3), np.linspace(1.0, 2.0, count)
+    masses /= masses.sum()
+    law = ParticleLaw(3.0, "sinkhorn", masses=masses, kernel=kernel, window=1.5 if kernel == "windowed" else None)
+    cosines = points @ points.T
+    matrix = windowed(cosines, 3.0, 1.5) if kernel == "windowed" else np.exp(3.0 * cosines)
+    scaling = np.ones(count)
+    for _ in range(100):
+        scaling = np.sqrt(scaling / (matrix @ (scaling * masses)))
+    plan = scaling[:, None] * matrix * scaling
+    assert np.abs(plan @ masses - 1).max() < 1e-13
+    assert np.abs(law.output_at(points) - plan @ (masses[:, None] * points)).max() < (1e-9 if count > 1000 else 1e-12)
+
+
+def test_sinkhorn_that_is_not_reached_is_reported(monkeypatch):
+    monkeypatch.setattr("meanfield.particle_sinkhorn._ROUNDS", 3)
+    with pytest.raises(ArithmeticError, match="sinkhorn attention: marginals are off by"):
+        ParticleLaw(3.0, "sinkhorn").output_at(tokens_uniform(10, 3))
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"normalization": "unnormalized"}, {"normalization": "sinkhorn"}, {"kernel": "gaussian"},
+    {"kernel": "windowed", "window": 2.0}, {"causal": True}, {"heads": ANY_HEADS},
+], ids=str)  # fmt: skip
+def test_single_precision(options):
+    points = tokens_uniform(300, 3, seed=3)
+    expected = ParticleLaw(2.0, **options).output_at(points)
+    found = ParticleLaw(2.0, **options).output_at(points.astype(np.float32))
+    assert found.dtype == np.float32
+    error = np.abs(found - expected).max() / np.abs(expected).max()
+    assert 1e-9 < error < 1e-5  # 100 units in the last place; less than one were no single precision
+
+
+def test_windowed_attention_in_five_dimensions():
+    points, masses = tokens_uniform(30, 5, seed=3), np.linspace(1, 2, 30) / 45
+    law = ParticleLaw(2.0, heads=(Head(1.5, 1.0, -1.0),), masses=masses, kernel="windowed", window=1.0)
+    kernel = windowed(points @ points.T, 3.0, 1.0) * masses
+    expected = -kernel @ points / kernel.sum(axis=1)[:, None]
+    assert np.abs(law.output_at(points) - expected).max() < 1e-14
+
+
+def test_massless_tokens_are_moved_and_move_none():
+    """Among many and among few: tracers."""
+    for count in (400, 3000):
+        points, masses = tokens_uniform(count, 3, seed=3), np.ones(count)
+        masses[::2] = 0.0
+        output = ParticleLaw(4.0, masses=masses / masses.sum()).output_at(points)
+        alone = ParticleLaw(4.0).output_at(points[1::2])
+        assert np.abs(output[1::2] - alone).max() < 1e-12
+        kernel = np.exp(4.0 * points[::2] @ points[1::2].T)
+        assert np.abs(output[::2] - kernel @ points[1::2] / kernel.sum(axis=1)[:, None]).max() < 1e-12
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"normalization": "sofmax"}, "normalization = 'sofmax': expected one of softmax, unnormalized, sinkhorn"),
+    ({"kernel": "gausian"}, "kernel = 'gausian': expected one of exponential, gaussian, windowed"),
+    ({"kernel": "windowed"}, "window = None: expected an angle with kernel = 'windowed'"),
+    ({"window": 1.0}, r"window = 1\.0: expected an angle with kernel = 'windowed', else None"),
+    ({"kernel": "windowed", "window": 1.0, "heads": ANY_HEADS}, "windowed attention: expected query and key that are"),
+    ({"normalization": "sinkhorn", "heads": ANY_HEADS}, "sinkhorn attention: expected query and key that are"),
+    ({"normalization": "sinkhorn", "norm": LayerNorm("none")}, "sinkhorn attention: expected a layer norm, got 'none'"),
+    ({"normalization": "sinkhorn", "causal": True}, "sinkhorn attention: expected no causal mask"),
+    ({"normalization": "unnormalized", "beta": 800.0}, r"kernel up to e\^800: expected e\^700, or rescaled"),
+])  # fmt: skip
+def test_impossible_laws_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        ParticleLaw(**{"beta": BETA, **options})
 
 
 def test_two_tokens_on_the_line():

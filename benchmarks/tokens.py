@@ -1,0 +1,52 @@
+"""Attention among many tokens on the circle and the sphere: time, error and growth beside sums over all pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.measure import Figure, shortest
+from meanfield.particles import ParticleLaw
+from meanfield.particles_initial import tokens_uniform
+from solvers.mesh import Floats
+from solvers.pairwise import exponential_sums
+
+BETA = 10.0
+COUNT, SAMPLED = 1_000_000, 1000
+REPEATS = 3
+
+
+def tokens(count: int = COUNT, sampled: int = SAMPLED) -> list[Figure]:
+    """Time of A among ``count`` tokens, its error at ``sampled`` of them, and what all pairs would take."""
+    figures = []
+    for d, place in ((2, "circle"), (3, "sphere")):
+        for name, points in (("uniform", tokens_uniform(count, d)), ("clustered", _clustered(count, d))):
+            figures += _figures(f"A among {count} tokens on the {place}, {name}, β = {BETA:g}", points, sampled)
+    return figures
+
+
+def _figures(name: str, points: Floats, sampled: int) -> list[Figure]:
+    law, count = ParticleLaw(BETA), len(points)
+    few = points[:: max(count // sampled, 1)]
+    masses = np.full(count, 1 / count)
+
+    def direct() -> Floats:
+        _, normalizer, sums = exponential_sums(BETA * few, points, masses)
+        return sums / normalizer[:, None]
+
+    seconds = shortest(lambda: law.output_at(points), REPEATS)
+    pairs = shortest(direct, 1) * count / len(few)
+    error = np.linalg.norm(law.output_at(points)[:: max(count // sampled, 1)] - direct(), axis=1).max()
+    return [
+        Figure(name, seconds, "s", most=2.0 if count <= COUNT else None),
+        Figure(f"{name}: less direct sums at {len(few)} tokens", float(error), "1", most=1e-9),
+        Figure(f"{name}: direct sums over it", pairs / seconds, "×"),
+    ]
+
+
+def _clustered(count: int, d: int) -> Floats:
+    """Three clusters of radius 0.05, and a hundredth of the tokens anywhere."""
+    random = np.random.default_rng(1)
+    centers = tokens_uniform(3, d, seed=2)[random.integers(3, size=count)]
+    points = centers + 0.05 * random.standard_normal((count, d))
+    points[::100] = random.standard_normal((len(points[::100]), d))
+    return np.asarray(points / np.linalg.norm(points, axis=1)[:, None])
