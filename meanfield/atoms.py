@@ -51,13 +51,10 @@ class Atoms:
 class AtomLaw:
     """The law of ``particles`` for atoms that stay on the unit sphere; its masses and gate do not count.
 
-    rescaled   unnormalized attention with e^{β⟨Qx,Ky⟩ − ‖βQᵀK‖}: the same flow by another clock, for any β
-
     Raises ValueError for a causal mask, and for a layer norm with which tokens have a radius.
     """
 
     particles: ParticleLaw
-    rescaled: bool = False
 
     def __post_init__(self) -> None:
         if self.particles.causal:
@@ -111,7 +108,7 @@ class AtomLaw:
         if law.normalization == "softmax":
             weights = masses * np.exp(exponents - exponents.max(axis=-1, keepdims=True))
             return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-        bound = _size(scale, rest) if self.rescaled else 0.0
+        bound = _size(scale, rest) if law.rescaled else 0.0
         return np.asarray(masses * np.exp(exponents + (own - bound)))
 
 
@@ -121,7 +118,7 @@ def _pairs(positions: Floats) -> tuple[Floats, Floats]:
     apart = there - here
     sign = np.where((here * there).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
     near = there - sign * here  # P_i x_j = P_i (x_j ∓ x_i), whichever is short
-    return apart, near + sign * ((near**2).sum(axis=-1, keepdims=True) / 2) * here
+    return apart, near - (here * near).sum(axis=-1, keepdims=True) * here
 
 
 def _project(positions: Floats, vectors: Floats) -> Floats:

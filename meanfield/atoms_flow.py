@@ -1,13 +1,13 @@
 """Atoms through time, to any time: slow drift over e^{cβ}, and mergers that take no longer than O(1) at its end.
 
     dx/ds = (u + t − t₀) ẋ / (1 + g) ,   dℓ/ds = 1/(1 + g) ,   t = t₀ + u(e^ℓ − 1)
-    g = (u + t − t₀) Γ ,   Γ the rate at which speeds grow
+    g = (1 + β)(u + t − t₀)|ẋ|
 
-by Radau's stiff method of order 5. The clock s counts the e-folds of the time since t₀ and those of the speeds: a rest
-is short, to whatever time, and so is the run into a merger, whose speed grows by e^β per radian; and no step is long
-for what leaves an unstable place from far below the tolerance. u is the time in which the fastest atom moves by a
-radian. Two atoms that touch become one, and t₀ moves on. The last stretch to a given time has g = 0, so that it ends
-there. What is faster than the rounding of t leaves t where it is.
+by Radau's stiff method of order 5. The clock s counts both the e-folds of the time since t₀ and the way of the atoms:
+a rest is short, to whatever time, and so is the run into a merger, whose speed grows by e^β per radian. No step is
+long for what grows from far below the tolerance, which the method would damp. u is the time in which the fastest atom
+moves by a radian. Two atoms that touch become one, and t₀ moves on. The last stretch to a given time has g = 0, so
+that it ends there. What is faster than the rounding of t leaves t where it is.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from solvers.mesh import Floats
 
 TOUCH = 1e-6  # radians; far above the tolerance, and 2βe^{−β}E is off by β times its square
 TOLERANCE = 1e-9  # error of a step: far below TOUCH, and merging times, about β times as sensitive, are right to 1e-7
-LONGEST = 0.5  # step in s: an e-fold is right to 2e-6 in it, whatever the tolerance
+LONGEST = 0.25  # e-folds of growth in a step: each is right to 1e-7, whatever the tolerance
 FINEST = 1e-9  # of s: smaller steps would feel the rounding of s
 MOST_LOG = 1e250  # largest (t − t₀)/u, far from overflow
 MOST_NUMBERS = 1_000_000  # in one evaluation of many states
-NEAR = 1e-2  # of the angle 1/(1 + β): the difference by which Γ is found
+MOST_STEP = 1e3  # in s
+NEAR = 1e-2  # of the angle 1/(1 + β): the difference by which growth is found
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,17 +84,6 @@ def until_merger(
     return atoms, until, ()
 
 
-def next_merger(
-    law: AtomLaw, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
-) -> Merger | None:
-    """The first merger after ``time``, None if there is none before ``until``; the rest as for :func:`advance`."""
-    while time < until:
-        atoms, time, met = _stretch(law, atoms, time, until, tolerance, touch)
-        if met:
-            return _merge(atoms, met)[1][0]
-    return None
-
-
 Meeting = tuple[float, int, int]
 
 
@@ -109,6 +99,7 @@ def _stretch(
     solver = clock.solver(atoms, tolerance)
     while solver.status == "running":
         before = solver.y
+        solver.max_step = clock.longest(before)
         message = solver.step()
         if solver.status == "failed":
             raise ArithmeticError(f"atoms stopped at time {clock.time(before[-1]):g}: {message}")
@@ -137,6 +128,19 @@ class _Clock:
     quiet: bool
 
     @property
+    def per_way(self) -> float:
+        """g/((u + t − t₀)|ẋ|)."""
+        return 0.0 if self.straight else 1 + abs(self.law.particles.beta)
+
+    def longest(self, state: Floats) -> float:
+        """The step in s in which speeds grow by LONGEST e-folds."""
+        atoms, time = self.atoms(state), self.time(state[-1])
+        passed = self.unit * math.exp(min(max(state[-1], 0.0), self.end))
+        speed = np.linalg.norm(self.law.velocities(time, atoms.positions, atoms.masses))
+        growth = _growth(self.law, time, atoms)
+        return LONGEST * (1 + passed * self.per_way * float(speed)) / max(passed * growth, LONGEST / MOST_STEP)
+
+    @property
     def end(self) -> float:
         """ℓ at ``until``."""
         return math.log1p((self.until - self.start) / self.unit)
@@ -152,17 +156,9 @@ class _Clock:
         """Radau's method from ``atoms`` at ``start``."""
         from scipy.integrate import Radau
 
-        return Radau(
-            self.rate,
-            0.0,
-            np.append(atoms.positions, 0.0),
-            self.end if self.straight else np.inf,
-            max_step=np.inf if self.straight else LONGEST,
-            rtol=tolerance,
-            atol=tolerance,
-            first_step=self.end if self.quiet and self.straight else None,
-            vectorized=True,
-        )
+        start, end = np.append(atoms.positions, 0.0), self.end if self.straight else np.inf
+        first = self.end if self.quiet and self.straight else None
+        return Radau(self.rate, 0.0, start, end, MOST_STEP, tolerance, tolerance, None, None, True, first)
 
     def rate(self, s: float, states: Floats) -> Floats:
         """dx/ds and dℓ/ds of ``states`` (k·d + 1, states)."""
@@ -176,10 +172,8 @@ class _Clock:
         passed = self.unit * np.exp(np.clip(states[-1], 0.0, self.end + 1))  # trial states may be anywhere
         times = self.start - self.unit + passed
         velocities = self.law.velocities(times[:, None], vectors / lengths, self.masses)
+        stretch = 1 + passed * self.per_way * np.sqrt((velocities**2).sum(axis=(1, 2)))
         ways = (lengths * velocities).reshape(states.shape[1], -1).T * passed
-        stretch: Floats | float = 1.0
-        if not self.straight:
-            stretch = 1 + passed * _liveliness(self.law, times[:, None], vectors / lengths, velocities, self.masses)
         return np.vstack([ways, np.ones(states.shape[1])]) / stretch
 
 
@@ -191,25 +185,19 @@ def _clock(law: AtomLaw, atoms: Atoms, time: float, until: float, straight: bool
         return None
     span = until - time
     unit = max(1 / speed, span / MOST_LOG) if speed * span > 1 else span
-    lively = span * float(_liveliness(law, time, atoms.positions, velocities, atoms.masses))
-    quiet = speed * span < np.finfo(float).eps
+    lively = span * (speed * (1 + abs(law.particles.beta)) + _growth(law, time, atoms))
+    quiet = bool(speed * span < np.finfo(float).eps)
     return _Clock(law, atoms.masses, time, until, min(unit, law.period(time)), straight or lively < LONGEST, quiet)
 
 
-def _liveliness(law: AtomLaw, time: Floats | float, positions: Floats, velocities: Floats, masses: Floats) -> Floats:
-    """Γ (...), at least (1 + β)/2 times the largest speed and about the largest e_i · ∂ẋ_i, all atoms moved along
-    e_i = ẋ_i/|ẋ_i|.
-
-    A rate q counts by (q + √(q² + (1 + β)²|ẋ_i|²))/2, and the largest by the sum of fourth powers, which are smooth.
-    """
+def _growth(law: AtomLaw, time: float, atoms: Atoms) -> float:
+    """The largest e_i · ∂ẋ_i > 0, all atoms moved along e_i = ẋ_i/|ẋ_i|: the rate at which speeds grow."""
     per_way = 1 + abs(law.particles.beta)
+    velocities = law.velocities(time, atoms.positions, atoms.masses)
     speeds = np.linalg.norm(velocities, axis=-1)
     along = velocities / np.where(speeds > 0, speeds, 1.0)[..., None]
-    moved = law.velocities(time, positions + NEAR / per_way * along, masses)
-    growth = ((moved - velocities) * along).sum(axis=-1) * (per_way / NEAR)
-    rates = (growth + np.hypot(growth, per_way * speeds)) / 2
-    most = np.maximum(rates.max(axis=-1), np.finfo(float).tiny)
-    return np.asarray(most * ((rates / most[..., None]) ** 4).sum(axis=-1) ** 0.25)
+    moved = law.velocities(time, atoms.positions + NEAR / per_way * along, atoms.masses)
+    return max(0.0, float(((moved - velocities) * along).sum(axis=-1).max() * (per_way / NEAR)))
 
 
 def _touching(positions: Floats, touch: float) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.atoms import AtomLaw, Atoms
-from meanfield.atoms_flow import advance, next_merger
+from meanfield.atoms_flow import advance, until_merger
 from meanfield.clusters import Clusters, find_clusters
 from solvers.mesh import Floats, Mesh
 
@@ -83,8 +83,18 @@ def hand_over_error(
     early, _ = advance(law, atoms_of(find_clusters(mesh, density)), time, later)
     late = atoms_of(find_clusters(mesh, advance_density(density, time, later)))
     angle, mass = difference(early, late)
-    times = [end if (next_ := next_merger(law, atoms, later, end)) is None else next_.time for atoms in (early, late)]
+    fewest = min(early.count, late.count)  # a merger that one has had by then, and the other is about to have, is past
+    times = [_falls_below(fewest, law, atoms, later, end) for atoms in (early, late)]
     return HandOverError(angle, mass, abs(times[0] - times[1]) / (times[1] - time))
+
+
+def _falls_below(count: int, law: AtomLaw, atoms: Atoms, time: float, end: float) -> float:
+    """When there are fewer atoms than ``count``; ``end`` where that is later."""
+    while time < end:
+        atoms, time, mergers = until_merger(law, atoms, time, end)
+        if atoms.count < count:
+            return mergers[-1].time
+    return end
 
 
 def difference(one: Atoms, other: Atoms) -> tuple[float, float]:

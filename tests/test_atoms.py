@@ -1,6 +1,7 @@
 """Atoms against exact laws: drift far below rounding, mergers at exponentially long times, staircases of the energy."""
 
 import time as clock
+from dataclasses import replace
 
 import exact_atoms
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from scipy import integrate
 
 from meanfield.atoms import AtomLaw, Atoms
-from meanfield.atoms_flow import TOUCH, advance, atoms_flow, next_merger
+from meanfield.atoms_flow import TOUCH, advance, atoms_flow, until_merger
 from meanfield.feed_forward import feed_forward_random
 from meanfield.heads import Head
 from meanfield.layer_norm import LayerNorm
@@ -69,22 +70,21 @@ def test_drift_is_right_relative_to_itself(beta, d, normalization):
 
 
 def test_drift_near_the_antipode_is_right_relative_to_itself():
-    """From 1e-7 rad off the antipode, which itself rounds at 1e-16: a relative 1e-9."""
-    positions = np.stack([PAIR[0], [-np.cos(1e-7), np.sin(1e-7)]])
-    found = law(3).velocities(0.0, positions, np.array([0.6, 0.4]))
-    speeds = np.linalg.norm(found, axis=1) / np.sin(1e-7)
-    e = np.exp(-6.0)
-    np.testing.assert_allclose(speeds, [0.4 * e / (0.6 + 0.4 * e), 0.6 * e / (0.4 + 0.6 * e)], rtol=1e-9)
+    """From 1e-10 rad off the antipode, where P_i x_j from x_j − x_i would be right to 1e-6 at best."""
+    positions, masses = on_circle(np.array([0.3, 0.3 + np.pi - 1e-10])), np.array([0.6, 0.4])
+    exact = exact_atoms.velocities(3, positions, masses)
+    found = law(3).velocities(0.0, positions, masses)
+    assert exact_atoms.relative_errors(found, exact).max() < 1e-8
 
 
 def test_rescaled_attention_is_the_same_by_another_clock():
     positions, masses = on_sphere(4, 3), np.full(4, 0.25)
     unnormalized = ParticleLaw(5.0, "unnormalized", (Head(query=2.0, key=np.diag([1.0, 0.5, 0.5])),))
-    rescaled = AtomLaw(unnormalized, rescaled=True).velocities(0.0, positions, masses)
+    rescaled = AtomLaw(replace(unnormalized, rescaled=True)).velocities(0.0, positions, masses)
     np.testing.assert_allclose(
         rescaled * np.exp(10.0), AtomLaw(unnormalized).velocities(0.0, positions, masses), rtol=1e-12
     )
-    huge = AtomLaw(ParticleLaw(1e4, "unnormalized"), rescaled=True)
+    huge = AtomLaw(ParticleLaw(1e4, "unnormalized", rescaled=True))
     near = on_circle(np.array([0.0, 1e-3]))
     speed = np.linalg.norm(huge.velocities(0.0, near, np.array([0.5, 0.5])), axis=1)
     np.testing.assert_allclose(speed, 0.5 * np.sin(1e-3) * np.exp(1e4 * (np.cos(1e-3) - 1)), rtol=1e-8)
@@ -122,6 +122,26 @@ def test_two_equal_atoms_meet_at_the_time_of_the_closed_form(beta):
 @pytest.mark.parametrize("masses", [(0.7, 0.3), (0.99, 0.01)])
 def test_two_unequal_atoms_meet_at_the_time_of_the_quadrature(masses):
     assert_cosine_half_at(9, masses, exact_atoms.pair_time(9, masses))
+
+
+def test_nearly_opposite_atoms_leave_each_other_at_their_rate():
+    """β = 9, from 1e-10 off the antipode, a tenth of the tolerance: cosine ½ within 1e-5 of the closed form's 7e8."""
+    expected = exact_atoms.pair_time_equal(9, exact_atoms.mp.pi - exact_atoms.mp.mpf("1e-10"))
+    atoms = Atoms(np.array([[1.0, 0.0], [-1.0, 1e-10]]), np.array([0.5, 0.5]))
+    stops = [0.0, expected * (1 - 1e-5), expected * (1 + 1e-5)]
+    cosines = [now.positions[0] @ now.positions[-1] for _, now, _ in atoms_flow(law(9), atoms, stops)]
+    assert cosines[0] < 0.5 < cosines[1], f"cosines {cosines}"
+
+
+def test_an_atom_leaves_an_unstable_place_at_its_rate():
+    """V = diag(2, 1): the tangent of the angle to the second axis grows as eᵗ, from 1e-12; no step hops over it."""
+    turning = law(1, heads=(Head(value=np.diag([2.0, 1.0])),))
+    start = Atoms(np.array([[1e-12, 1.0]]), np.array([1.0]))
+    halfway, _ = advance(turning, start, 0.0, -np.log(1e-12))
+    # the Newton iterations end at about 1e-14, which is a relative 1e-2 of the first steps at worst
+    np.testing.assert_allclose(halfway.positions, [[np.sqrt(0.5), np.sqrt(0.5)]], rtol=0, atol=1e-3)
+    end, _ = advance(turning, start, 0.0, 1e6)
+    np.testing.assert_allclose(end.positions, [[1.0, 0.0]], rtol=0, atol=1e-9)
 
 
 def test_the_references_agree():
@@ -163,7 +183,7 @@ def test_the_energy_climbs_its_staircase():
     start = Atoms(THREE, MASSES)
     _, mergers = advance(law(25), start, 0.0, 1e30)
     first, second = (merger.time for merger in mergers)
-    times = [0.0, first / 2, first + 100.0, (first + second) / 2, second + 1e9, 1e30]
+    times = [0.0, first / 2, first * (1 + 1e-6), (first + second) / 2, second * (1 + 1e-6), 1e30]
     stages = [start, *(atoms for _, atoms, _ in atoms_flow(law(25), start, times))]
     steps = [staircase(25, atoms) for atoms in stages]
     square, pair = (MASSES**2).sum(), 2 * np.prod(mergers[0].masses)
@@ -228,13 +248,15 @@ def test_stops_on_the_way_change_little():
     np.testing.assert_allclose([m.time for m in found], [m.time for m in mergers], rtol=1e-7, atol=1e-3)
 
 
-def test_next_merger_is_the_first_of_all():
+def test_until_merger_stops_at_the_first_of_all():
     atoms = Atoms(THREE, MASSES)
     _, mergers = advance(law(5), atoms, 0.0, 5e3)
-    found = next_merger(law(5), atoms, 0.0, 5e3)
-    assert found is not None
-    assert found.time == mergers[0].time
-    assert next_merger(law(5), atoms, 0.0, found.time / 2) is None
+    after, time, found = until_merger(law(5), atoms, 0.0, 5e3)
+    assert [merger.time for merger in found] == [mergers[0].time]
+    assert (after.count, time >= found[0].time) == (2, True)
+    assert time - found[0].time < 1.0  # the end of the step in which it happened
+    before, time, none = until_merger(law(5), atoms, 0.0, found[0].time / 2)
+    assert (before.count, time, none) == (3, found[0].time / 2, ())
 
 
 def test_what_rests_stays_to_any_time():
