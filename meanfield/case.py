@@ -75,7 +75,7 @@ _FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse a
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
     """The case in a file, or the shipped case of that name; otherwise as ``parse``. Raises CaseError."""
-    return _parse(_read(name_or_path), overrides, source=name_or_path)
+    return _parse(read_text(name_or_path), overrides, source=name_or_path)
 
 
 def parse(text: str, overrides: Sequence[str] = ()) -> Case:
@@ -101,7 +101,7 @@ def schema() -> dict[str, Any]:
 
 
 def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
-    data = _toml(text, source)
+    data = read_toml(text, source)
     apply(data, overrides)
     refuse_unrepresentable(data)
     try:
@@ -112,7 +112,8 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
     return case
 
 
-def _toml(text: str, source: str) -> dict[str, Any]:
+def read_toml(text: str, source: str) -> dict[str, Any]:
+    """The content of a TOML text; ``source`` is what a message calls it. Raises CaseError."""
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -175,7 +176,8 @@ def _with_times(case: Case) -> Case:
     return msgspec.structs.replace(case, time=time)
 
 
-def _read(name_or_path: str) -> str:
+def read_text(name_or_path: str) -> str:
+    """The text of a case file, or of the shipped case of that name. Raises CaseError."""
     path = Path(name_or_path)
     try:
         if path.exists() and not path.is_dir():

@@ -142,7 +142,7 @@ def scale_of(matrix: Matrix | RandomMatrix | None) -> float | None:
     """The number that multiplies the identity; None where a matrix is no multiple of it."""
     if matrix is None:
         return 1.0
-    if isinstance(matrix, RandomMatrix) or not matrix or len(matrix[0]) != len(matrix):
+    if isinstance(matrix, RandomMatrix) or not matrix or any(len(row) != len(matrix) for row in matrix):
         return None
     scale, d = matrix[0][0], len(matrix)
     is_multiple = all(matrix[i][j] == (scale if i == j else 0.0) for i in range(d) for j in range(d))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from meanfield.heads import Head, matrix_of, windowed
+from meanfield.heads import Factor, Head, matrix_of, multiple, windowed
 from solvers.mesh import Floats, Integers
 from solvers.pairwise import exponential_sums
 from solvers.patches import gathered_sums
@@ -21,19 +21,23 @@ class PairSums:
     """
 
     def __init__(self, points: Floats, beta: float, head: Head, gaussian: bool = False, causal: bool = False) -> None:
-        d, number = points.shape[1], points.dtype
-        query, key = (matrix_of(matrix, d) for matrix in (head.query, head.key))
+        number = points.dtype
+        query, key = multiple(head.query), multiple(head.key)
         self.rounding = 500 * float(np.finfo(number).eps)
         self._points, self._causal = points, causal
-        self._matrix = (beta * query.T @ key).astype(number)
-        self._here = fall(points, beta, query) if gaussian else np.zeros(len(points), number)
-        self._there = fall(points, beta, key) if gaussian else None
+        if query is not None and key is not None:
+            self._towards = points * number.type(beta * query * key)
+        else:
+            d = points.shape[1]
+            self._towards = points @ (beta * matrix_of(head.query, d).T @ matrix_of(head.key, d)).astype(number)
+        self._here = fall(points, beta, head.query) if gaussian else np.zeros(len(points), number)
+        self._there = fall(points, beta, head.key) if gaussian else None
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
         number = self._points.dtype
         logs = sum_of(log_weights, self._there)
         log_scale, normalizer, sums = exponential_sums(
-            self._points @ self._matrix, self._points, masses.astype(number, copy=False),
+            self._towards, self._points, masses.astype(number, copy=False),
             log_weights=None if logs is None else logs.astype(number, copy=False), causal=self._causal,
         )  # fmt: skip
         return log_scale + self._here, normalizer, sums
@@ -41,7 +45,7 @@ class PairSums:
     def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
         """The same at some of the tokens, unit vectors in R² or R³ without a mask."""
         highest, weights = weighted(masses, sum_of(log_weights, self._there))
-        log_scale, normalizer, sums = gathered_sums(self._points[targets] @ self._matrix, self._points, weights)
+        log_scale, normalizer, sums = gathered_sums(self._towards[targets], self._points, weights)
         return log_scale + highest + self._here[targets], normalizer, sums
 
 
@@ -70,9 +74,12 @@ class WindowedPairSums:
         return np.full(len(targets), abs(self._beta) + highest, sums.dtype), sums[:, 0], sums[:, 1:]
 
 
-def fall(points: Floats, beta: float, matrix: Floats) -> Floats:
-    """−β|Mx|²/2 of each token, (n,)."""
-    return np.asarray(-beta / 2 * ((points @ matrix.T.astype(points.dtype)) ** 2).sum(axis=1), points.dtype)
+def fall(points: Floats, beta: float, factor: Factor) -> Floats:
+    """−β|Mx|²/2 of each token, (n,), for a matrix or a number M."""
+    scale = multiple(factor)
+    if scale is not None:
+        return np.asarray(-beta / 2 * scale**2 * (points**2).sum(axis=1), points.dtype)
+    return np.asarray(-beta / 2 * ((points @ np.asarray(factor).T.astype(points.dtype)) ** 2).sum(axis=1), points.dtype)
 
 
 def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:

@@ -1,0 +1,124 @@
+"""Sweeps: one case with other values of its keys, many runs, one index of all results."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from meanfield.case import Case, to_toml
+from meanfield.cli_files import output_for
+from meanfield.sweep_case import Sweep, load_sweep
+from meanfield.sweep_dask import with_dask
+from meanfield.sweep_index import Index, open_index
+from meanfield.sweep_point import FAILED
+from meanfield.sweep_progress import SweepProgress
+from meanfield.sweep_workers import Solver, cores, with_processes
+from solvers.repair import FileError, Lock
+
+DONE, POINTS_FAILED, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2
+
+
+def sweep(
+    path: str | Path,
+    output: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    dask: str | None = None,
+    overwrite: bool = False,
+    retry: bool = False,
+    quiet: bool = False,
+    command: str = "",
+) -> int:
+    """Solve every point of a sweep that its index does not hold yet; returns the exit status.
+
+    path     of the sweep file, or the name of a shipped sweep
+    output   NAME.h5, by default with the sweep's name, in the current folder
+    jobs     processes on this machine, by default one for each core
+    dask     "host:port" of a Dask scheduler, whose workers solve the points instead
+    retry    solve points that have failed once more
+    Returns 0, 3 where points have failed (the index has their reasons), or 130 where it was interrupted: the same
+    call goes on then, as it does after a kill. Raises CaseError for a sweep that cannot be run, before any point is;
+    FileError for an index that is another sweep's or cannot be written.
+    """
+    plan = load_sweep(path)
+    target = Path(output_for(str(path)) if output is None else output)
+    if not target.parent.is_dir():
+        raise FileError(f"{target}: the folder {target.parent} does not exist")
+    if target.is_dir() or (target.exists() and Path(path).exists() and target.samefile(path)):
+        raise FileError(f"{target}: cannot be the index; -o writes elsewhere")
+    lock = Lock(target)
+    try:
+        index = open_index(target, plan, command, overwrite=overwrite, retry=retry)
+        solver = with_dask(dask) if dask is not None and index.waiting else with_processes(jobs or cores())
+        return _solve(index, solver, quiet)
+    finally:
+        lock.release()
+
+
+def _solve(index: Index, solver: Solver, quiet: bool) -> int:
+    """Solve what waits, keep each result as it comes, and say how it went."""
+    sweep, waiting = index.sweep, index.waiting
+    if not index.closed:
+        index.start()
+    tasks = {number: _task(sweep.points[number].case) for number in waiting}
+    done = len(sweep.points) - len(waiting)
+    try:
+        with (
+            SweepProgress(index.path.stem, len(sweep.points), done, quiet) as progress,
+            _terminate_as_interrupt(),
+            closing(solver(tasks, sweep.keep.files)) as solved,
+        ):
+            for number, result in solved:
+                index.put(number, result)
+                progress.look(failed=result.status == FAILED)
+    except KeyboardInterrupt:
+        index.close("interrupted")
+        kept = f"{len(index.results)} of {len(sweep.points)} points are kept in {index.path}"
+        print(f"interrupted; {kept}; go on with the same command", file=sys.stderr)
+        return INTERRUPTED
+    if not index.closed:
+        index.close("finished")
+    _tell_end(index, sweep, len(waiting), quiet)
+    return POINTS_FAILED if index.failed else DONE
+
+
+def _tell_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
+    """How the sweep ended; always what a second start did not do, and failures."""
+    if index.failed:
+        first = next(number for number, result in sorted(index.results.items()) if result.status == FAILED)
+        point, reason = sweep.points[first], index.results[first].reason
+        print(f"{index.failed} of {len(sweep.points)} points failed; --retry solves them again", file=sys.stderr)
+        print(f"the first, point {first} ({' '.join(point.overrides)}): {reason}", file=sys.stderr)
+    if not solved:
+        print(f"{index.path}: all {len(sweep.points)} points are there already", file=sys.stderr)
+    elif not quiet:
+        print(f"{index.path}: {len(sweep.points)} points; look at it: meanfield plot {index.path}", file=sys.stderr)
+
+
+def _task(case: Case) -> str:
+    """The case as a worker gets it, which may be in another folder: files are named in full."""
+    replace = msgspec.structs.replace
+    if case.attention.file is not None:
+        case = replace(case, attention=replace(case.attention, file=str(Path(case.attention.file).absolute())))
+    if (file := getattr(case.initial, "file", None)) is not None:
+        case = replace(case, initial=replace(case.initial, file=str(Path(file).absolute())))
+    return to_toml(case)
+
+
+@contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """SIGTERM, which a batch system sends, ends the sweep as well as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,173 @@
+"""The index of a sweep: one HDF5 file with the parameters, the state and the results of every point.
+
+    /parameters/KEY (point)         numbers, or text
+    /status, /reason, /exit_status, /wall_time (point)
+    /result/NAME (point, ...)       each column at the end, and the scalars of meanfield.sweep_scalars; NaN where none
+    /points/0007/COLUMN (sample, ...)   the diagnostics of a point over time
+    attributes: sweep (the file as it is), base (the case that is varied), case (that of point 0, resolved), keys, state
+                "running", "finished" or "interrupted", and what made it
+
+A point that is finished is a small file in the folder NAME.points at once; the index is written anew beside the old one
+every now and then, and takes its place. Whenever its writer is killed both are whole.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from meanfield.provenance import provenance
+from meanfield.sweep_case import Sweep
+from meanfield.sweep_layout import image_of_point, lay_out_points, read_point, write_point
+from meanfield.sweep_point import FAILED, Result
+from solvers.repair import FileError
+from solvers.writing import VERSION, disk_errors, replacement
+
+if TYPE_CHECKING:
+    pass
+
+KIND = "sweep"
+_EVERY, _SHARE = 1.0, 0.1  # seconds between writings at least, and share of the time that they may take
+
+
+class Index:
+    """The index of ``sweep`` at ``path``; its caller holds the lock.
+
+    results   of the points that are finished
+    closed    whether all of them are in the file, and none waits
+    """
+
+    def __init__(self, path: Path, sweep: Sweep, command: str, results: dict[int, Result], closed: bool) -> None:
+        self.path, self.sweep, self.command, self.results, self.closed = path, sweep, command, results, closed
+        self._written, self._cost = clock.monotonic(), 0.0
+
+    @property
+    def waiting(self) -> list[int]:
+        """Numbers of the points that are still to be solved."""
+        return [number for number in range(len(self.sweep.points)) if number not in self.results]
+
+    @property
+    def failed(self) -> int:
+        return sum(result.status == FAILED for result in self.results.values())
+
+    def put(self, number: int, result: Result) -> None:
+        """Keep the result of a point. Raises FileError where the disk does not take it."""
+        with disk_errors(self.path, "cannot write the results of a point"):
+            if result.file is not None:
+                _write(runs_folder(self.path) / _name(number), result.file)
+            _write(points_folder(self.path) / _name(number), image_of_point(result, self.sweep.identity))
+        self.results[number] = result
+        if clock.monotonic() - self._written > max(_EVERY, self._cost / _SHARE):
+            self.write("running")
+
+    def start(self) -> None:
+        """Write the index with all that there is, so that the files of single points are not needed any more."""
+        self.write("running")
+        remove_points(self.path)
+
+    def write(self, state: str) -> None:
+        """Write the index anew. Raises FileError where the disk does not take it."""
+        began = clock.monotonic()
+        with disk_errors(self.path, "cannot write the index"):
+            _write(self.path, self._image(state))
+        self._written = clock.monotonic()
+        self._cost = self._written - began
+
+    def close(self, state: str) -> None:
+        """Write the index for the last time, with all that there is."""
+        self.write(state)
+        remove_points(self.path)
+        self.closed = True
+
+    def _image(self, state: str) -> bytes:
+        import h5py
+
+        with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+            file.attrs.update(self._attributes(state))
+            lay_out_points(file, self.sweep, self.results)
+            for number, result in self.results.items():
+                write_point(file.create_group(f"points/{number:04}"), result)
+            file.flush()
+            return file.id.get_file_image()
+
+    def _attributes(self, state: str) -> dict[str, Any]:
+        sweep = self.sweep
+        origin = provenance(sweep.points[0].case, self.command)
+        return {
+            "kind": KIND,
+            "schema_version": 1,
+            "title": sweep.title,
+            "state": state,
+            "sweep": sweep.text,
+            "base": sweep.base,
+            "identity": sweep.identity,
+            "keys": list(sweep.keys),
+            **{name: origin[name] for name in ("case", "versions", "git_commit", "command")},
+        }
+
+
+def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry: bool) -> Index:
+    """The index of a sweep, not written yet: a new one, or with what an earlier start has solved.
+
+    retry   points that have failed wait again
+    Raises FileError where ``path`` is something else and may not be replaced.
+    """
+    if overwrite or not path.exists():
+        return Index(path, sweep, command, {}, closed=False)
+    text, results = _earlier(path, sweep)
+    if retry:
+        results = {number: result for number, result in results.items() if result.status != FAILED}
+    return Index(path, sweep, command, results, text == sweep.text and len(results) == len(sweep.points))
+
+
+def _earlier(path: Path, sweep: Sweep) -> tuple[str, dict[int, Result]]:
+    """The sweep file of a finished index, "" of another; results in it and in single points' files, maybe newer."""
+    import h5py
+
+    elsewhere = "--overwrite replaces it, -o writes elsewhere"
+    if not h5py.is_hdf5(path):
+        raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
+    with h5py.File(path, "r") as file:
+        if file.attrs.get("kind") != KIND:
+            raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
+        if file.attrs["identity"] != sweep.identity:
+            raise FileError(f"{path}: is the index of another sweep, or of other cases; {elsewhere}")
+        text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
+        results = {int(name): read_point(group) for name, group in file.get("points", {}).items()}
+    for name in sorted(points_folder(path).glob("*.h5")):
+        with suppress(OSError, KeyError), h5py.File(name, "r") as file:  # cut short by a power cut: solved again
+            if file.attrs["identity"] == sweep.identity:
+                results[int(name.stem)] = read_point(file)
+    return text, results
+
+
+def points_folder(path: Path) -> Path:
+    """Where the results of single points are until the sweep ends."""
+    return path.with_name(f"{path.stem}.points")
+
+
+def runs_folder(path: Path) -> Path:
+    """Where the run files of the points are kept, if they are."""
+    return path.with_name(f"{path.stem}.runs")
+
+
+def remove_points(path: Path) -> None:
+    """Remove the files of single points."""
+    folder = points_folder(path)
+    for file in (*folder.glob("*.h5"), *folder.glob("*.h5.new")):
+        file.unlink(missing_ok=True)
+    with suppress(OSError):  # not there, or somebody keeps other files in it
+        folder.rmdir()
+
+
+def _name(number: int) -> str:
+    return f"{number:04}.h5"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """All of it or nothing, and the old content until then."""
+    path.parent.mkdir(exist_ok=True)
+    with replacement(path) as new:
+        new.write_bytes(content)

@@ -1,0 +1,1 @@
+"""The shipped sweeps, one TOML file each."""

@@ -1,0 +1,84 @@
+"""What tests of sweeps share: small sweep files, a solver without workers, and sweeps in processes of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time as clock
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from meanfield.sweep_index import points_folder
+from meanfield.sweep_point import solve_point
+from meanfield.sweep_workers import Solver
+
+CASE = """
+[case.domain]
+manifold = "circle"
+resolution = 48
+[case.attention]
+beta = 4.0
+[case.initial]
+kind = "perturbed"
+amplitude = 0.1
+[case.time]
+end = 0.5
+[case.output]
+snapshots = 2
+samples = 5
+"""
+SIX = """
+title = "Six"
+[keys]
+"attention.beta" = [2.0, 4.0, 9.0]
+"initial.seed" = {seeds = 2}
+"""
+SLOW = '[set]\n"time.end" = 10.0\n"time.cfl" = 0.04\n'  # a good part of a second for each point
+
+
+def write(path: Path, *parts: str) -> Path:
+    path.write_text("".join(parts))
+    return path
+
+
+def in_this_process(jobs: int) -> Solver:
+    """A solver without workers, which take seconds to start."""
+    return lambda cases, keep: ((number, solve_point(case, keep)) for number, case in cases.items())
+
+
+def contents(path: Path) -> dict[str, Any]:
+    """Every dataset of an index but the wall times, as bytes or texts."""
+    found: dict[str, Any] = {}
+
+    def visit(name: str, node: Any) -> None:
+        if isinstance(node, h5py.Dataset) and name != "wall_time":
+            found[name] = node[:].tolist() if node.dtype == object else (node.shape, node[:].tobytes())
+
+    with h5py.File(path) as file:
+        file.visititems(visit)
+    return found
+
+
+def statuses(path: Path) -> list[str]:
+    with h5py.File(path) as file:
+        return [status.decode() for status in file["status"][:]]
+
+
+def start(*arguments: object) -> subprocess.Popen[str]:
+    """`meanfield sweep` in a process of its own."""
+    code = "import sys; from meanfield.sweep import sweep; a = sys.argv[1:]; "
+    code += "sys.exit(sweep(a[0], a[1], jobs=int(a[2]), dask=a[3] if len(a) > 3 else None))"
+    return subprocess.Popen(
+        [sys.executable, "-c", f"if __name__ == '__main__':\n    {code}", *map(str, arguments)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_points(path: Path, count: int, process: subprocess.Popen[str]) -> None:
+    """Until the files of ``count`` points are there."""
+    while len(list(points_folder(path).glob("*.h5"))) < count:
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        clock.sleep(0.005)

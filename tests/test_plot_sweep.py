@@ -1,0 +1,163 @@
+"""Figures of sweeps: what is chosen to be drawn, what theory says beside it, and that empty places stay empty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy import integrate
+
+from meanfield.plot_sweep import View, compose, plot_sweep, view_of
+from meanfield.plot_sweep_map import cell_edges
+from meanfield.plot_sweep_theory import CLOSE, fastest_mode, meeting_time
+from meanfield.stability import critical_noise, fastest_degree
+from meanfield.sweep_case import parse_sweep
+from meanfield.sweep_index import open_index
+from meanfield.sweep_point import DONE, FAILED, Result
+from meanfield.sweep_results import SweepResults, describe_sweep, is_sweep, read_sweep
+from solvers.output import FileError
+
+BETA = '"attention.beta" = {from = 10, to = 1000, count = 3, spacing = "log"}\n'
+NOISE = '"stabilizers.noise" = {from = 0.1, to = 0.5, count = 5}\n'
+SEEDS = '"initial.seed" = {seeds = 4}\n'
+TIMES = np.linspace(0.0, 8.0, 5)
+
+
+def index_of(folder: Path, keys: str, more: str = "", case: str = "metastable_circle", but: Any = ()) -> Path:
+    """An index with made-up results: √(2β) clusters and seed more, a centroid of length κ; ``but`` some points."""
+    sweep = parse_sweep(f'title = "Made up"\ncase = "{case}"\n{more}\n[keys]\n{keys}')
+    path = folder / "index.h5"
+    index = open_index(path, sweep, "", overwrite=True, retry=False)
+    for number, point in enumerate(sweep.points):
+        if number not in but:
+            count = np.round(np.sqrt(2 * point.case.attention.beta)) + point.values.get("initial.seed", 0)
+            centroid = np.zeros((len(TIMES), 2))
+            centroid[:, 1] = point.case.stabilizers.noise
+            tables = {"time": TIMES, "clusters": np.full(len(TIMES), count), "centroid": centroid}
+            index.results[number] = Result(DONE, 0, "", 1.0, tables)
+    for number in but:
+        index.results[number] = Result(FAILED, reason="made up too")
+    index.close("finished")
+    return path
+
+
+def composed(found: SweepResults) -> Figure:
+    return compose(found, view_of(found), Figure())
+
+
+@pytest.mark.parametrize(
+    ("keys", "view"),
+    [
+        (BETA + SEEDS, View("attention.beta", "clusters")),
+        (SEEDS + BETA, View("attention.beta", "clusters")),
+        (BETA + NOISE, View("attention.beta", "centroid_length", y="stabilizers.noise")),
+        (NOISE + 'initial = [{kind = "uniform"}, {kind = "harmonic", degree = 1, amplitude = 0.1}]',
+         View("stabilizers.noise", "centroid_length", lines="initial")),
+        (NOISE + "attention.beta = [1, 2]", View("stabilizers.noise", "centroid_length", lines="attention.beta")),
+        (SEEDS, View("initial.seed", "clusters")),
+    ],
+)  # fmt: skip
+def test_what_is_drawn_is_chosen_by_the_keys(keys: str, view: View, tmp_path: Path) -> None:
+    case = "metastable_circle" if "initial =" not in keys else "uniform"
+    found = read_sweep(index_of(tmp_path, keys, case=case))
+    assert view_of(found) == view
+    composed(found)
+
+
+def test_medians_and_quartiles(tmp_path: Path) -> None:
+    """Of n, n + 1, n + 2, n + 3 clusters: n + 1.5 between n + 0.75 and n + 2.25."""
+    ax = composed(read_sweep(index_of(tmp_path, BETA + SEEDS))).axes[0]
+    counts = np.round(np.sqrt(2 * np.array([10, 100, 1000])))
+    assert ax.lines[0].get_xdata() == pytest.approx([10, 100, 1000], rel=1e-14)
+    assert ax.lines[0].get_ydata() == pytest.approx(counts + 1.5, rel=1e-14)
+    band = ax.collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == pytest.approx(counts[0] + 0.75)
+    assert band[:, 1].max() == pytest.approx(counts[2] + 2.25)
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    theory = ax.lines[-1]
+    assert theory.get_ydata() == pytest.approx(np.sqrt(2 * theory.get_xdata()), rel=1e-14)
+
+
+def test_a_map_has_a_cell_for_each_pair_and_none_where_a_point_failed(tmp_path: Path) -> None:
+    keys = '"attention.beta" = [1, 2]\n' + NOISE
+    found = read_sweep(index_of(tmp_path, keys, 'figure.y = "stabilizers.noise"', but=[7]))
+    figure = composed(found)
+    mesh, ax = figure.axes[0].collections[0], figure.axes[0]
+    cells = np.ma.filled(mesh.get_array(), np.nan).reshape(5, 2)
+    assert cells[:, 0] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
+    assert np.isnan(cells[2, 1])
+    assert np.isfinite(np.delete(cells.ravel(), 5)).all()
+    assert (*ax.get_xlim(), *ax.get_ylim()) == pytest.approx((0.5, 2.5, 0.05, 0.55))
+    beta, noise = ax.lines[-1].get_data()
+    assert noise == pytest.approx([critical_noise(2, b) for b in beta])
+
+
+def test_a_map_over_time(tmp_path: Path) -> None:
+    figure = 'figure = {x = "time", y = "attention.beta", value = "clusters"}'
+    found = read_sweep(index_of(tmp_path, BETA, figure))
+    mesh = composed(found).axes[0].collections[0]
+    assert mesh.get_array().reshape(3, 5)[:, 2].tolist() == [4, 14, 45]
+
+
+def test_cell_edges_are_halfway() -> None:
+    assert cell_edges(np.array([1.0, 2.0, 4.0]), log=False).tolist() == [0.5, 1.5, 3.0, 5.0]
+    assert cell_edges(np.array([1.0, 100.0]), log=True) == pytest.approx([0.1, 10, 1000])
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 8])
+def test_the_fastest_mode_is_the_fastest_degree(dimension: int) -> None:
+    """Asymptotically: the degree with the largest growth rate is within one of it for large β."""
+    beta = np.array([50.0, 200.0, 1000.0])
+    l = fastest_mode(dimension, beta)
+    assert l * (l + dimension - 2) == pytest.approx(2 * beta)
+    assert np.abs(l - [fastest_degree(dimension, b) for b in beta]).max() < 1
+
+
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+def test_meeting_times_are_the_ode_s(normalization: str) -> None:
+    """Equiangular tokens: the ODE of ORACLES for the cosine, integrated until 1 − δ."""
+    n, beta = 32, 3.0
+
+    def rate(_: float, g: np.ndarray) -> np.ndarray:
+        e = np.exp(beta * g)
+        weight = 2 / (np.exp(beta) + (n - 1) * e) if normalization == "softmax" else 2 / n
+        return weight * e * (1 - g) * ((n - 1) * g + 1)
+
+    def met(_: float, g: np.ndarray) -> float:
+        return float(g[0] - (1 - CLOSE))
+
+    met.terminal = True  # type: ignore[attr-defined]
+    expected = integrate.solve_ivp(rate, (0, 1e3), [0.0], events=met, rtol=1e-10, atol=1e-12).t[-1]
+    found = meeting_time(np.array([beta]), n, normalization)[0]
+    assert found == pytest.approx(expected, rel=1e-8)  # the tolerance of the steps
+
+
+def test_there_is_nothing_to_draw(tmp_path: Path) -> None:
+    path = index_of(tmp_path, BETA, but=range(3))
+    with pytest.raises(FileError, match="no point is done yet"):
+        plot_sweep(path, tmp_path / "a.png")
+    path = index_of(tmp_path, BETA, 'figure.value = "mass"')
+    with pytest.raises(FileError, match=r"no scalar mass; figure.value can be one of centroid_length, clusters"):
+        plot_sweep(path, tmp_path / "a.png")
+    path = index_of(tmp_path, BETA, 'figure.x = "time"\nfigure.y = "attention.beta"\nfigure.value = "centroid"')
+    with pytest.raises(FileError, match="more than one number"):
+        plot_sweep(path, tmp_path / "a.png")
+
+
+def test_the_figure_is_written(tmp_path: Path) -> None:
+    figure = plot_sweep(index_of(tmp_path, BETA + SEEDS), tmp_path / "a.png")
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_index_is_told_in_words(tmp_path: Path) -> None:
+    path = index_of(tmp_path, BETA + SEEDS, but=[0, 5])
+    text = describe_sweep(path)
+    for line in ("Made up", "finished", "12, 10 done, 2 failed", "2 times: made up too", "meanfield plot"):
+        assert line in text
+    assert is_sweep(path)
+    other = tmp_path / "other.h5"
+    other.write_bytes(b"no HDF5")
+    assert not is_sweep(other)

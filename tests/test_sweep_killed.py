@@ -1,0 +1,122 @@
+"""Sweeps and their workers killed and interrupted: nothing is lost, and nothing is computed twice."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import time as clock
+from pathlib import Path
+
+import h5py
+import pytest
+from sweeping import CASE, SIX, SLOW, contents, in_this_process, start, statuses, wait_for_points, write
+
+from meanfield import sweep_workers
+from meanfield.case import to_toml
+from meanfield.sweep import DONE, INTERRUPTED, sweep
+from meanfield.sweep_case import parse_sweep
+from meanfield.sweep_index import points_folder
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps are solved in this process."""
+    monkeypatch.setattr("meanfield.sweep.with_processes", in_this_process)
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Path:
+    """A sweep file of six points that take long enough to be killed."""
+    return write(tmp_path / "slow.toml", SIX, SLOW, CASE)
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """The processes that solve points for a sweep."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(child) for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
+def test_workers_and_the_sweep_killed(slow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kill -9 of a worker, then of the sweep: its index is whole, and the rest is computed once."""
+    whole, index = tmp_path / "whole.h5", tmp_path / "slow.h5"
+    process = start(slow, index, 2)
+    wait_for_points(index, 1, process)
+    os.kill(workers_of(process)[0], signal.SIGKILL)
+    wait_for_points(index, 3, process)
+    process.kill()
+    process.wait()
+    kept = {file.name: file.read_bytes() for file in points_folder(index).glob("*.h5")}
+    assert 3 <= len(kept) < 6
+    assert len(statuses(index)) == 6
+    assert sweep(slow, index, jobs=2, quiet=True) == DONE
+    monkeypatch.setattr("meanfield.sweep.with_processes", in_this_process)
+    assert sweep(slow, whole, quiet=True) == DONE
+    assert contents(index) == contents(whole)
+    with h5py.File(index) as file:
+        for name, content in kept.items():  # their wall times are those of before: nothing was computed twice
+            point = write_bytes(tmp_path / name, content)
+            with h5py.File(point) as before:
+                assert file["wall_time"][int(point.stem)] == before.attrs["wall_time"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
+def test_workers_do_not_outlive_a_sweep_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their points would take minutes; the folders that they work in are removed."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    file = write(tmp_path / "long.toml", SIX, SLOW.replace("10.0", "1e5"), CASE)
+    process = start(file, tmp_path / "long.h5", 1)
+    while not list(tmp_path.glob("meanfield-*/run.h5")):
+        assert process.poll() is None
+        clock.sleep(0.05)
+    (worker,) = workers_of(process)
+    process.kill()
+    process.wait()
+    wait_for_end(worker)
+    assert not list(tmp_path.glob("meanfield-*"))
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def wait_for_end(process: int) -> None:
+    """Until the process has ended; one that has just been started first imports what it needs."""
+    deadline = clock.monotonic() + 20.0
+    while (status := Path(f"/proc/{process}/status")).exists() and "Z (zombie)" not in status.read_text():
+        assert clock.monotonic() < deadline, "a worker has outlived its sweep"
+        clock.sleep(0.01)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_interrupted_and_gone_on_with(slow: Path, tmp_path: Path) -> None:
+    index = tmp_path / "slow.h5"
+    process = start(slow, index, 2)
+    wait_for_points(index, 1, process)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == INTERRUPTED
+    assert process.stderr is not None
+    assert "go on with the same command" in process.stderr.read()
+    assert 1 <= statuses(index).count("done") < 6
+    assert not points_folder(index).exists()
+    assert sweep(slow, index, quiet=True) == DONE
+    assert statuses(index) == ["done"] * 6
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_point_that_kills_its_worker_twice_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where memory is too small for one point: the others are solved."""
+    case = parse_sweep(SIX + CASE).points[0].case
+    cases = {0: to_toml(case), 1: "die", 2: to_toml(case)}
+    monkeypatch.setattr(sweep_workers, "get_context", lambda _: multiprocessing.get_context("fork"))
+    solve = sweep_workers.solve_point
+    monkeypatch.setattr(sweep_workers, "solve_point", lambda case, keep: die() if case == "die" else solve(case, keep))
+    results = dict(sweep_workers.with_processes(2)(cases, False))
+    assert [results[number].status for number in range(3)] == ["done", "failed", "done"]
+    assert results[1].reason == "its worker died 2 times: signal 9, as when memory runs out"
