@@ -25,10 +25,11 @@ def write_csv(run: Run, path: Path) -> None:
 
 
 def column_names(run: Run) -> list[str]:
-    """Names of the columns: time, mass, …, centroid_x, centroid_y, …, power_0, power_1, …"""
+    """Names of the columns: time, mass, …, centroid_x, centroid_y, …, power_0, power_1, …; beyond R³ centroid_0, …"""
     names = ["time"]
     for name, values in run.diagnostics.items():
         for index in np.ndindex(values.shape[1:]):
-            parts = [AXES[i] if name == "centroid" else str(i) for i in index]
+            named = name == "centroid" and values.shape[1] <= len(AXES)
+            parts = [AXES[i] if named else str(i) for i in index]
             names.append("_".join([name, *parts]))
     return names

@@ -98,6 +98,11 @@ def write_netcdf(run: Run, path: Path) -> None:
     """Write every snapshot to ``path``. Raises FileError if there is none, or no grid for the manifold."""
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
+    if run.manifold == "particles":
+        raise FileError(
+            f"{run.path}: holds particles, which need no grid: it is netCDF-4 itself, and opens in xarray as it is "
+            'with engine="h5netcdf"'
+        )
     if run.manifold not in GRIDS:
         raise FileError(f"{run.path}: manifold {run.manifold!r}; netcdf knows {', '.join(GRIDS)}")
     grid = GRIDS[run.manifold](run.ring_cells)

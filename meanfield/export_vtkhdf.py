@@ -1,7 +1,8 @@
 """The cells as a VTKHDF time series, for ParaView: geometry in a small file, densities left in the run file.
 
-The densities are a virtual dataset onto the run file, found beside the exported one by its relative path: move
-the two together. Without the run file densities are NaN. VTK refuses them while somebody writes the run file.
+Particles likewise, as vertices. Densities or positions are a virtual dataset onto the run file, found beside the
+exported one by its relative path: move the two together. Without the run file densities are NaN, positions 0. VTK
+refuses them while somebody writes the run file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Geometry = tuple[Floats, Indices, Indices, int]  # points (n, 3), corners of all cells, corners per cell, VTK's type
-VTK_LINE, VTK_POLYGON = 3, 7
+VTK_VERTEX, VTK_LINE, VTK_POLYGON = 1, 3, 7
 
 
 def sphere_polygons(ring_cells: NDArray[np.int32]) -> Geometry:
@@ -74,53 +75,86 @@ def write_vtkhdf(run: Run, path: Path) -> None:
 
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
-    if run.manifold not in GEOMETRIES:
+    if run.manifold == "particles" and run.positions(0).shape[1] > 3:
+        d = run.positions(0).shape[1]
+        raise FileError(
+            f"{run.path}: particles in {d} dimensions; vtkhdf knows 2 and 3, and xarray opens the run itself"
+        )
+    if run.manifold not in GEOMETRIES and run.manifold != "particles":
         raise FileError(f"{run.path}: manifold {run.manifold!r}; vtkhdf knows {', '.join(GEOMETRIES)}")
     # In memory first: no failing disk meets HDF5, which would crash at its end.
     with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 0])
         root.attrs["Type"] = np.bytes_("UnstructuredGrid")
-        cells = _write_geometry(root, *GEOMETRIES[run.manifold](run.ring_cells))
-        _write_steps(root.create_group("Steps"), run.times, cells)
-        layout = h5py.VirtualLayout(shape=(run.snapshots * cells,), dtype=np.float64)
         name = os.path.relpath(run.path.resolve(), path.resolve().parent).replace("%", "%%")  # % marks a block's number
-        source = h5py.VirtualSource(name, "density", (run.snapshots, cells), np.float64)
-        for k in range(run.snapshots):
-            layout[k * cells : (k + 1) * cells] = source[k]
-        root.create_group("CellData").create_virtual_dataset("density", layout, fillvalue=np.nan)
+        (_write_tokens if run.manifold == "particles" else _write_cells)(root, run, name)
         file.flush()
         path.write_bytes(file.id.get_file_image())
     if run.writer:
         print(
-            f"meanfield: {run.path}: being written; VTK can open its densities when the run has stopped",
+            f"meanfield: {run.path}: being written; VTK can open it when the run has stopped",
             file=sys.stderr,
         )
 
 
+def _write_cells(root: h5py.Group, run: Run, name: str) -> None:
+    """Cells that stay, and their densities in the file ``name``."""
+    import h5py
+
+    cells = _write_geometry(root, *GEOMETRIES[run.manifold](run.ring_cells))
+    _write_steps(root.create_group("Steps"), run.times, cells, 0)
+    layout = h5py.VirtualLayout(shape=(run.snapshots * cells,), dtype=np.float64)
+    source = h5py.VirtualSource(name, "density", (run.snapshots, cells), np.float64)
+    for k in range(run.snapshots):
+        layout[k * cells : (k + 1) * cells] = source[k]
+    root.create_group("CellData").create_virtual_dataset("density", layout, fillvalue=np.nan)
+
+
+def _write_tokens(root: h5py.Group, run: Run, name: str) -> None:
+    """A vertex for each token, whose positions are in the file ``name``; in the plane z = 0 where they have none."""
+    import h5py
+
+    count, d = run.positions(0).shape
+    index = np.arange(count, dtype=np.int64)
+    layout = h5py.VirtualLayout(shape=(run.snapshots * count, 3), dtype=np.float64)
+    source = h5py.VirtualSource(name, "position", (run.snapshots, count, d), np.float64)
+    for k in range(run.snapshots):
+        layout[k * count : (k + 1) * count, :d] = source[k]
+    root.create_virtual_dataset("Points", layout, fillvalue=0.0)
+    _write_topology(root, count, index, np.ones(count, dtype=np.int64), VTK_VERTEX)
+    _write_steps(root.create_group("Steps"), run.times, 0, count)
+    root.create_group("CellData")["mass"] = run.weights
+
+
 def _write_geometry(root: h5py.Group, points: Floats, corners: Indices, sizes: Indices, kind: int) -> int:
     """Write the one geometry that all steps share; returns the number of cells."""
-    root["NumberOfPoints"] = np.array([len(points)])
+    root["Points"] = points
+    return _write_topology(root, len(points), corners, sizes, kind)
+
+
+def _write_topology(root: h5py.Group, points: int, corners: Indices, sizes: Indices, kind: int) -> int:
+    """Write which of so many points are the corners of each cell; returns the number of cells."""
+    root["NumberOfPoints"] = np.array([points])
     root["NumberOfCells"] = np.array([len(sizes)])
     root["NumberOfConnectivityIds"] = np.array([len(corners)])
-    root["Points"] = points
     root["Connectivity"] = corners
     root["Offsets"] = np.concatenate([[0], np.cumsum(sizes)])
     root["Types"] = np.full(len(sizes), kind, dtype=np.uint8)
     return len(sizes)
 
 
-def _write_steps(steps: h5py.Group, times: Floats, cells: int) -> None:
-    """Times, and where each step's data begin: the geometry always at 0, the density at its own snapshot."""
+def _write_steps(steps: h5py.Group, times: Floats, cells: int, points: int) -> None:
+    """Times, and where each step's data begin: after so many values of the density and points, the rest always at 0."""
     count = len(times)
     steps.attrs["NSteps"] = count
     steps["Values"] = times
     steps["PartOffsets"] = np.zeros(count, dtype=np.int64)
     steps["NumberOfParts"] = np.ones(count, dtype=np.int64)
-    steps["PointOffsets"] = np.zeros(count, dtype=np.int64)
+    steps["PointOffsets"] = points * np.arange(count, dtype=np.int64)
     for name in ("CellOffsets", "ConnectivityIdOffsets"):
         steps[name] = np.zeros((count, 1), dtype=np.int64)
-    steps["CellDataOffsets/density"] = cells * np.arange(count, dtype=np.int64)
+    steps["CellDataOffsets/density" if cells else "CellDataOffsets/mass"] = cells * np.arange(count, dtype=np.int64)
 
 
 GEOMETRIES: dict[str, Callable[[NDArray[np.int32]], Geometry]] = {"circle": circle_lines, "sphere": sphere_polygons}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -10,6 +11,8 @@ from typing import Any
 
 from meanfield.segments import Segment, read_segments
 from solvers.output import Run, read
+
+HAND_OVER = ("hand_over_time", "hand_over_error", "hand_over_angle")  # attributes of a run with a hand-over
 
 
 def describe(path: str | Path) -> dict[str, Any]:
@@ -25,7 +28,8 @@ def describe(path: str | Path) -> dict[str, Any]:
     case = tomllib.loads(text)
     state = _state(run)
     last = run.snapshots - 1
-    density = run.density(last) if last >= 0 else None
+    particles = run.manifold == "particles"
+    density = run.density(last) if last >= 0 and not particles else None
     return {
         "path": str(path),
         "title": case.get("title"),
@@ -37,6 +41,8 @@ def describe(path: str | Path) -> dict[str, Any]:
         "manifold": run.manifold,
         "resolution": case.get("domain", {}).get("resolution", run.resolution),
         "cells": run.cells,
+        "tokens": len(run.weights) if particles else None,
+        "dimension": case.get("domain", {}).get("dimension"),
         "beta": case.get("attention", {}).get("beta"),
         "layer": _layer(text),
         "normalization": case.get("attention", {}).get("normalization"),
@@ -53,6 +59,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         "minimum_density": None if density is None else float(density.min()),
         "maximum_density": None if density is None else float(density.max()),
         "clusters": _last(run, "clusters"),
+        **{name: _finite(attributes.get(name)) for name in HAND_OVER},
         "start": attributes.get("start"),
         "segments": [asdict(segment) for segment in segments],
         "versions": attributes.get("versions"),
@@ -71,15 +78,22 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("file", f"{facts['path']}, {_size(facts['file_size'])}"),
         ("title", facts["title"] or ""),
         ("state", _state_text(facts)),
-        ("domain", f"{facts['manifold']}, resolution {facts['resolution']}, {facts['cells']} cells"),
+        ("domain", _domain(facts)),
         ("physics", _physics(facts)),
         ("time", _time(facts)),
         ("stored", f"{facts['snapshots']} snapshots, {facts['samples']} samples of the diagnostics"),
-        ("density", _density(facts)),
+        ("density" if facts["tokens"] is None else "tokens", _density(facts)),
+        ("atoms", _atoms(facts)),
         ("resumed", _resumed(facts)),
         ("versions", facts["versions"] or ""),
         ("next", facts["next"]),
     ]
+
+
+def _domain(facts: dict[str, Any]) -> str:
+    if facts["tokens"] is not None:
+        return f"{facts['tokens']} particles in {facts['dimension']} dimensions"
+    return f"{facts['manifold']}, resolution {facts['resolution']}, {facts['cells']} cells"
 
 
 def _state(run: Run) -> str:
@@ -145,6 +159,22 @@ def _density(facts: dict[str, Any]) -> str:
     return ", ".join(text for text in texts if text)
 
 
+def _atoms(facts: dict[str, Any]) -> str:
+    """From when on the clusters of a density are atoms, and what that changes."""
+    time, error, angle = (facts[name] for name in HAND_OVER)
+    texts = [
+        "" if time is None else f"clusters are atoms from t = {time:.6g} on",
+        "" if error is None else f"the next merger is known to {error:.1e} of the time to it",
+        "" if angle is None else f"places are to {angle:.1e} rad",
+    ]
+    return ", ".join(text for text in texts if text)
+
+
+def _finite(value: float | None) -> float | None:
+    """None for what is not a number: there is none yet."""
+    return None if value is None or not math.isfinite(value) else value
+
+
 def _resumed(facts: dict[str, Any]) -> str:
     """How often, and the settings that changed on the way."""
     later = facts["segments"][1:]
@@ -176,7 +206,9 @@ def _size(size: int) -> str:
 
 
 def _mass_drift(run: Run) -> float | None:
-    """The largest departure from the first mass, by the diagnostics, else by the last snapshot."""
+    """The largest departure from the first mass, by the diagnostics, else by the last snapshot; tokens keep theirs."""
+    if run.manifold == "particles":
+        return None
     mass = run.diagnostics.get("mass")
     if mass is not None and len(mass):
         return float(abs(mass - mass[0]).max())

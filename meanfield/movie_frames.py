@@ -11,7 +11,7 @@ import numpy as np
 
 from meanfield.movie_page import DPI, HEIGHT, LINES, WIDTH, Moving, place
 from meanfield.movie_pictures import MAP_LEFT, MAP_TOP, PICTURES
-from meanfield.plot_axes import draw_change, positive, set_decades
+from meanfield.plot_axes import draw_change, mark_time, positive, set_decades
 from meanfield.plot_story import Story, format_time
 from meanfield.plot_words import fitting_size, heading
 
@@ -90,7 +90,7 @@ def _freeze(figure: Figure, moving: list[Artist]) -> None:
 def _draw_time_line(figure: Figure, story: Story) -> Moving:
     """A diagnostic over time, else time alone, with the present marked."""
     ax = place(figure, 78, 510, 612, 62)
-    recorded = [name for name in TIME_LINES if name in story.diagnostics and len(story.diagnostics["time"]) > 1]
+    recorded = [name for name in TIME_LINES if _is_finite(story, name) and len(story.diagnostics["time"]) > 1]
     if recorded:
         _draw_recorded(ax, story, recorded[0])
     else:
@@ -102,12 +102,18 @@ def _draw_time_line(figure: Figure, story: Story) -> Moving:
         ax.set_xscale("log")
     if first < last:
         ax.set_xlim(first, last)
+    mark_time(ax, story.hand_over, "atoms")
     marker = ax.axvline(first, color=LINES[1], lw=2, clip_on=False, zorder=3)
 
     def update(k: int) -> None:
         marker.set_xdata([max(story.times[k], first)] * 2)
 
     return update, [marker]
+
+
+def _is_finite(story: Story, name: str) -> bool:
+    """Whether a diagnostic was recorded, and never grew beyond numbers."""
+    return name in story.diagnostics and bool(np.isfinite(story.diagnostics[name]).all())
 
 
 def _draw_recorded(ax: Axes, story: Story, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.plot_axes import label_decades, label_linear
+from meanfield.plot_axes import Floats, label_decades, label_linear
 from meanfield.plot_scale import COLOR_MAP, Scale
 from meanfield.plot_story import BLUE, VERMILION
 
@@ -70,3 +70,26 @@ def label_density(ax: Axes, scale: Scale, title: str) -> None:
     ax.set_title(ax.get_ylabel(), pad=10)
     ax.set_ylabel("")
     ax.tick_params(axis="y", which="both", labelsize=8, pad=2)
+
+
+def both(one: Moving, other: Moving) -> Moving:
+    """Two pictures as one."""
+
+    def update(k: int) -> None:
+        one[0](k)
+        other[0](k)
+
+    return update, [*one[1], *other[1]]
+
+
+def uncovered(ax: Axes, times: Floats, first: float, last: float) -> Moving:
+    """A cover over what comes after ``times[k]``, on a panel whose time goes from ``first`` to ``last``."""
+    cover = ax.axvspan(first, last, color="white")
+    present = ax.axvline(first, color=LINES[1], lw=1.5, zorder=3)
+
+    def update(k: int) -> None:
+        now = float(np.clip(times[k], first, last))
+        cover.set_bounds(now, 0, last - now, 1)
+        present.set_xdata([now, now])
+
+    return update, [cover, present, ax.spines["left"], ax.spines["bottom"]]  # else the cover would lie on these

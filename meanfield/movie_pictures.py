@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.movie_page import HEIGHT, LINES, WIDTH, Moving, draw_scale, label_density, place, shades
+from meanfield.movie_page import HEIGHT, LINES, WIDTH, Moving, both, draw_scale, label_density, place, shades, uncovered
+from meanfield.movie_particles import draw_tokens
 from meanfield.plot_free_radius import directions_of, radii_of
 from meanfield.plot_peaks import PEAK
 from meanfield.plot_profiles import columns, coordinate, set_heights, space_time
@@ -67,7 +68,7 @@ def draw_profile_and_history(figure: Figure, story: Story) -> Moving:
     show, profile = _draw_profile(place(figure, 66, PROFILE_TOP, 290, PROFILE_HEIGHT), story, scale, "profile: ")
     uncover, history = _draw_history(place(figure, 430, PROFILE_TOP, 262, PROFILE_HEIGHT), story, scale)
     draw_scale(figure, scale, 720, PROFILE_TOP, PROFILE_HEIGHT)
-    return _both((show, profile), (uncover, history))
+    return both((show, profile), (uncover, history))
 
 
 def draw_directions_and_radii(figure: Figure, story: Story) -> Moving:
@@ -80,15 +81,7 @@ def draw_directions_and_radii(figure: Figure, story: Story) -> Moving:
         scale = scale_of(directions, range(len(story.times)))
         left = _draw_profile(place(figure, 66, PROFILE_TOP, 300, PROFILE_HEIGHT), directions, scale, "directions: ")
         ax = place(figure, 460, PROFILE_TOP, 300, PROFILE_HEIGHT)
-    return _both(left, _draw_profile(ax, radii, scale_of(radii, range(len(story.times))), ""))
-
-
-def _both(one: Moving, other: Moving) -> Moving:
-    def update(k: int) -> None:
-        one[0](k)
-        other[0](k)
-
-    return update, [*one[1], *other[1]]
+    return both(left, _draw_profile(ax, radii, scale_of(radii, range(len(story.times))), ""))
 
 
 def _draw_profile(ax: Axes, story: Story, scale: Scale, title: str) -> Moving:
@@ -115,16 +108,7 @@ def _draw_history(ax: Axes, story: Story, scale: Scale) -> Moving:
     if story.log_time:
         ax.set_xscale("log")
     ax.set_xlim(ends[0], ends[-1])
-    cover = ax.axvspan(ends[0], ends[-1], color="white")
-    present = ax.axvline(ends[0], color=LINES[1], lw=1.5, zorder=3)
-
-    def update(k: int) -> None:
-        now = float(np.clip(story.times[k], ends[0], ends[-1]))
-        cover.set_bounds(now, 0, ends[-1] - now, 1)
-        present.set_xdata([now, now])
-
-    frame = [ax.spines["left"], ax.spines["bottom"]]  # else the cover would lie on it
-    return update, [cover, present, *frame]
+    return uncovered(ax, story.times, float(ends[0]), float(ends[-1]))
 
 
 PICTURES: dict[str, Callable[[Figure, Story], Moving]] = {
@@ -134,4 +118,5 @@ PICTURES: dict[str, Callable[[Figure, Story], Moving]] = {
     "line": draw_profile_and_history,
     "free_radius_circle": draw_directions_and_radii,
     "free_radius_sphere": draw_directions_and_radii,
+    "particles": lambda figure, story: draw_tokens(figure, story, PICTURES),
 }

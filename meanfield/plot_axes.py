@@ -55,11 +55,14 @@ def set_time(ax: Axes, label: str, limits: tuple[float, float], *, log: bool) ->
 
 def draw_change(ax: Axes, time: Floats, values: Floats, name: str, **line: Any) -> None:
     """A curve over time; what it gained since the start, where that is so little that all ticks would look alike."""
-    change, size = float(np.ptp(values)), float(np.abs(values).max())
+    values = np.where(np.isfinite(values), values, np.nan)
+    change, size = float(np.nanmax(values) - np.nanmin(values)), float(np.nanmax(np.abs(values)))
     if change < SMALL_CHANGE * size:
         # No closer look than at 1e-12 of the quantity: rounding should look flat.
-        values, name, size = values - values[0], f"gain in {name}", max(change, 1e-12 * size)
-        ax.set_ylim(np.array([-0.05, 1.05]) * size + min(values.min(), 0.0))
+        first = values[np.isfinite(values)][0]
+        values, name, size = values - first, f"gain in {name}", max(change, 1e-12 * size)
+        lowest = min(float(np.nanmin(values)), 0.0)
+        ax.set_ylim(lowest - 0.05 * size, lowest + 1.05 * size)
     ax.plot(time, values, lw=1.4, **line)
     label_linear(ax.yaxis, name, size)
 
@@ -71,11 +74,41 @@ def say(ax: Axes, text: str, height: float = 0.5) -> None:
 
 def set_decades(ax: Axes, values: Floats, floor: float = 0.0) -> None:
     """A log axis for what was recorded and a little more, no more than 20 decades down and not below ``floor``."""
-    positive = values[values > 0]
-    high = 3 * float(positive.max())
-    low = max(float(positive.min()) / 3, high * 1e-20, floor)
+    shown = values[(values > 0) & np.isfinite(values)]
+    if not len(shown):
+        ax.set_yticks([])
+        say(ax, "zero at all times")
+        return
+    high = 3 * float(shown.max())
+    low = max(float(shown.min()) / 3, high * 1e-20, floor)
     ax.set(yscale="log", ylim=(low, high))
     label_decades(ax.yaxis, low, high)
+
+
+def mark_time(ax: Axes, time: float, text: str) -> None:
+    """A thin line at a time within the panel, and along it what happens there; nothing where ``time`` is NaN."""
+    from matplotlib.patheffects import withStroke
+
+    low, high = ax.get_xlim()
+    if not low <= time <= high:
+        return
+    halo = [withStroke(linewidth=2.5, foreground="white", alpha=0.8)]  # above curves and colours
+    ax.axvline(time, color="0.25", lw=1.0, ls=(0, (4, 2)), zorder=2.5, path_effects=halo)
+    to_left = ax.transData.transform((time, 0))[0] > ax.transAxes.transform((0.85, 0))[0]
+    ax.annotate(
+        text,
+        (time, 0),
+        (-3 if to_left else 3, 4),
+        xycoords=ax.get_xaxis_transform(),
+        textcoords="offset points",
+        rotation=90,
+        va="bottom",
+        ha="right" if to_left else "left",
+        fontsize=9,
+        color="0.15",
+        path_effects=halo,
+        zorder=5,
+    )
 
 
 def positive(values: Floats) -> Floats:

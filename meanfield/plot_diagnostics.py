@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.plot_axes import Floats, draw_change, label_linear, positive, say, set_decades, set_time
+from meanfield.plot_axes import (
+    Floats,
+    draw_change,
+    label_decades,
+    label_linear,
+    mark_time,
+    positive,
+    say,
+    set_decades,
+    set_time,
+)
 from meanfield.plot_power import ROUNDING, draw_power
 from meanfield.plot_scale import COLOR_MAP
 from meanfield.plot_story import (
     BLACK,
     BLUE,
     GREEN,
+    ORANGE,
     PURPLE,
     SKY,
     SNAPSHOTS,
@@ -30,6 +41,9 @@ LARGEST_BETA = 700.0  # beyond it energies are recorded in units of e^|β|: diag
 MOST = 4  # panels
 NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
 ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
+LARGEST = 1e100  # drawn on a log axis: its ticks go some way beyond
+GROWTH = 1e4  # of an energy, from which a log axis reads better
+ATOMS = "atoms from here"
 LABELS = 6  # of a causal mask, named in a legend
 
 
@@ -42,9 +56,14 @@ def panels(story: Story) -> list[str]:
 
 def is_worth(story: Story, name: str) -> bool:
     """Whether a diagnostic was recorded, and has something to show."""
-    if name == "escaped" and name in story.diagnostics:
-        return bool(story.diagnostics[name].max() > ESCAPED)
-    return name in story.diagnostics
+    values = story.diagnostics.get(name)
+    if values is None or not (np.abs(values) < LARGEST).any():
+        return False
+    if name == "mass" and story.particles is not None:
+        return False  # tokens keep theirs
+    if name == "radius" and story.particles is not None:
+        return not story.particles.has_radius  # then each token's is drawn already
+    return name != "escaped" or bool(values.max() > ESCAPED)
 
 
 def draw_diagnostics(figure: SubFigure, story: Story) -> None:
@@ -57,6 +76,7 @@ def draw_diagnostics(figure: SubFigure, story: Story) -> None:
     for name, ax in axes.items():
         PANELS[name][1](ax, story)
         set_time(ax, "time t  (grey: snapshots above)", story.sample_range, log=story.log_time)
+        mark_time(ax, story.hand_over, ATOMS)
         if name not in rows[-1]:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")
@@ -78,7 +98,12 @@ def _draw_energy(ax: Axes, story: Story) -> None:
         if side is None:
             side = ax.twinx()
             side.spines["right"].set_visible(True)
-        draw_change(side, story.diagnostics["time"], story.diagnostics[name], symbol, color=color, ls=style)
+        values = np.where(np.abs(story.diagnostics[name]) < LARGEST, story.diagnostics[name], np.nan)
+        draw_change(side, story.diagnostics["time"], values, symbol, color=color, ls=style)
+        finite = values[np.isfinite(values)]
+        if name == "energy" and finite.min() > 0 and finite.max() > GROWTH * finite.min():
+            side.set(yscale="log", ylim=(finite.min() / 2, 2 * finite.max()), ylabel=symbol)
+            label_decades(side.yaxis, *side.get_ylim())
         side.yaxis.label.set_color(color)
         side.tick_params(axis="y", labelcolor=color)
     integrand = r"\rho\,\log(\rho/\bar\rho)" if relative else r"\rho\,\log\rho"
@@ -89,7 +114,7 @@ def _draw_energy(ax: Axes, story: Story) -> None:
 def _draw_speed(ax: Axes, story: Story) -> None:
     speed = story.diagnostics["speed"]
     ax.set(ylabel="root mean square |X|", title="speed")
-    if speed.max() ** 2 < ROUNDING:
+    if np.nanmax(speed) ** 2 < ROUNDING and np.isnan(story.hand_over):  # of atoms it is exact, however small
         ax.set_yticks([])
         say(ax, "nothing moves: zero to rounding")
         return
@@ -101,18 +126,24 @@ def _draw_clusters(ax: Axes, story: Story) -> None:
     from matplotlib.ticker import MaxNLocator
 
     clusters = story.diagnostics["clusters"]
-    most = max(float(clusters.max()), 1.0)
+    most = max(float(np.nanmax(clusters)), 1.0)
     ax.step(story.diagnostics["time"], clusters, where="post", color=BLACK, lw=1.4)
     ax.set(ylabel="number", title="clusters", ylim=(-0.05 * most, 1.1 * most))  # zero stays off the axis
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
-    if clusters.max() == 0:
+    if np.nanmax(clusters) == 0:
         say(ax, "none at any time")
+
+
+def _draw_pairs_close(ax: Axes, story: Story) -> None:
+    ax.set(title="pairs of tokens that have met", ylabel=r"share with $\langle\theta,\theta'\rangle>0.999$")
+    ax.plot(story.diagnostics["time"], story.diagnostics["pairs_close"], color=ORANGE, lw=1.4)
+    ax.set_ylim(-0.05, 1.05)
 
 
 def _draw_centroid(ax: Axes, story: Story) -> None:
     length = np.linalg.norm(story.diagnostics["centroid"], axis=1)
     ax.set_title("centroid")
-    if length.max() < NO_LENGTH:
+    if np.nanmax(length) < NO_LENGTH:
         ax.set_yticks([])
         say(ax, "at the origin, to rounding")
         return
@@ -180,6 +211,7 @@ PANELS = {  # the first that were recorded are drawn
     "label_centroid": (("label_centroid",), _draw_label_centroid),
     "escaped": (("escaped",), _draw_escaped),
     "clusters": (("clusters",), _draw_clusters),
+    "pairs_close": (("pairs_close",), _draw_pairs_close),
     "centroid": (("centroid",), _draw_centroid),
     "mass": (("mass",), _draw_mass),
 }

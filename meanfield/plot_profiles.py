@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.plot_axes import say, set_time
+from meanfield.plot_axes import mark_time, say, set_time
 from meanfield.plot_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
 from meanfield.plot_story import SNAPSHOTS, Floats, Story, format_time, snapshots_chosen
 
@@ -44,6 +44,7 @@ def draw_profiles(figure: SubFigure, story: Story) -> None:
     )
     left.set_title("density over time")
     set_time(left, "time t", (times[0], times[-1]), log=story.log_time)
+    mark_time(left, story.hand_over, "atoms from here")
     coordinate(story).draw_on(left.yaxis)
     extend = "min" if not scale.deviation and picture.min() < scale.low else "neither"
     bar = figure.colorbar(image, ax=left, extend=extend)

@@ -26,11 +26,11 @@ LEAST_MASS = 0.005  # below it 0.00 would be written
 
 def sphere_height(story: Story) -> float:
     """Inches that the maps need on a page ten inches wide, their titles and the line below included."""
-    rows, columns = _grid(min(len(story.times), SNAPSHOTS))
+    rows, columns = map_grid(min(len(story.times), SNAPSHOTS))
     return rows * (8.6 / columns / 2 + 0.3) + 0.4
 
 
-def _grid(maps: int) -> tuple[int, int]:
+def map_grid(maps: int) -> tuple[int, int]:
     """Rows and columns for so many maps."""
     columns = 3 if maps > 4 else min(maps, 2)
     return -(-maps // columns), columns
@@ -39,7 +39,7 @@ def _grid(maps: int) -> tuple[int, int]:
 def draw_sphere(figure: SubFigure, story: Story) -> None:
     """Fill ``figure`` with maps of up to six snapshots, on one colour scale."""
     chosen = snapshots_chosen(story, SNAPSHOTS)
-    rows, columns = _grid(len(chosen))
+    rows, columns = map_grid(len(chosen))
     axes = figure.subplots(rows, columns, squeeze=False)
     cell = pixel_cells(story.ring_cells, pixel_columns(story.ring_cells))
     ratios = [story.ratio(k) for k in chosen]
@@ -133,10 +133,14 @@ def peaks(story: Story, ratio: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def draw_peaks(ax: Axes, story: Story, ratio: Floats) -> None:
-    """Ring each peak and write its mass beside it, where a heavier one has not taken the place."""
+    """Ring each peak of a density, with its mass."""
+    draw_rings(ax, *peaks(story, ratio))
+
+
+def draw_rings(ax: Axes, polar: Floats, azimuth: Floats, masses: Floats) -> None:
+    """A ring at each place of the map, and its mass beside it, where a heavier one before has not taken the place."""
     from matplotlib.patheffects import withStroke
 
-    polar, azimuth, masses = peaks(story, ratio)
     xs, ys = hammer(polar, azimuth)
     halo = [withStroke(linewidth=2, foreground="black")]
     # Rings may reach over the map's edge; an empty line without clipping would upset the layout.

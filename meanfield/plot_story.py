@@ -24,24 +24,40 @@ VOLUMES = {"circle": 2 * np.pi, "sphere": 4 * np.pi}  # of what has a uniform de
 
 
 @dataclass(frozen=True, eq=False)
+class Particles:
+    """The tokens of a run of particles.
+
+    positions    positions(k): (n, d) x = rθ of snapshot k
+    weights      (n,) their masses
+    has_radius   whether r is anything but 1
+    """
+
+    positions: Callable[[int], Floats]
+    weights: Floats
+    has_radius: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Story:
     """A run, as far as a figure needs it.
 
     manifold      as in a case, or "radius" for the law of log r of a run with a free radius
-    ring_cells    (rings,) cells of each ring from north to south; in one dimension the one ring
+    ring_cells    (rings,) cells of each ring from north to south; in one dimension the one ring; of particles none
     attention     what is said in the heading about it and the rest of the layer
     times         (snapshots,) increasing
-    density       density(k): (cells,) the cell averages of snapshot k, with respect to length or area
+    density       density(k): (cells,) the cell averages of snapshot k, with respect to length or area; not of particles
     diagnostics   "time" and whatever else was recorded, each with samples along the first axis;
                   "power" is (sample, degree) from degree 0 on
     growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
     state         how the run stands, where it has not simply finished
-    dimension     d of S^{d−1}, where the manifold does not say it
+    dimension     d of the ambient R^d, where the manifold does not say it
     edges         (cells + 1,) where the cells end: polar angles, points of the line, radii; None where they are equal.
                   With a free radius (radii + 1,), and cells are (radii, directions) flattened
     expansion     c of radii that grow as e^{ct}; edges are those at time 0
     uniform       (cells,) the law of uniform tokens, where it is drawn for comparison
     core          of the line, within which its axis is linear; 0 where it is linear throughout
+    particles     the tokens, where they are particles
+    hand_over     time from which the density is atoms deposited on the mesh; NaN where it never is
     """
 
     title: str
@@ -60,6 +76,8 @@ class Story:
     expansion: float = 0.0
     uniform: Floats | None = None
     core: float = 0.0
+    particles: Particles | None = None
+    hand_over: float = np.nan
 
     def ratio(self, k: int) -> Floats:
         """(cells,) density of snapshot k in units of the uniform density; as it is where there is no uniform one."""
@@ -89,8 +107,13 @@ class Story:
         """The recorded number of clusters at the last sample up to t; None where none was recorded."""
         if "clusters" not in self.diagnostics:
             return None
-        sample = np.searchsorted(self.diagnostics["time"], t * (1 + 1e-9), side="right") - 1
-        return int(self.diagnostics["clusters"][sample]) if sample >= 0 else None
+        sample = self.sample_at(t)
+        found = self.diagnostics["clusters"][sample] if sample >= 0 else np.nan
+        return int(found) if np.isfinite(found) else None
+
+    def sample_at(self, t: float) -> int:
+        """Number of the last sample up to t; −1 where there is none."""
+        return int(np.searchsorted(self.diagnostics["time"], t * (1 + 1e-9), side="right")) - 1
 
 
 def snapshots_chosen(story: Story, count: int) -> list[int]:
@@ -104,10 +127,12 @@ def snapshots_chosen(story: Story, count: int) -> list[int]:
     clock = np.log(story.times.clip(story.times[1])) if story.log_time else story.times
     arcs = [_fraction(clock)]
     for name in ("entropy", "energy", "clusters", "radius"):
-        values = story.diagnostics.get(name)
-        if values is not None and len(values) > 1 and np.ptp(values) > ROUNDING * np.abs(values).max():
+        values = story.diagnostics.get(name, np.empty(0))
+        finite = np.isfinite(values)
+        values = values[finite]
+        if len(values) > 1 and np.ptp(values) > ROUNDING * np.abs(values).max():
             values = np.log(values) if name == "radius" and values.min() > 0 else values
-            arcs.append(_fraction(np.interp(story.times, story.diagnostics["time"], values)))
+            arcs.append(_fraction(np.interp(story.times, story.diagnostics["time"][finite], values)))
     changes = sum(arcs[1:], np.zeros(len(clock)))
     arc = arcs[0] / 2 + changes / max(len(arcs) - 1, 1)
     chosen = np.searchsorted(arc, np.linspace(0, arc[-1], count) * (1 - 1e-12))

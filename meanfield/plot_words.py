@@ -30,11 +30,15 @@ def facts(story: Story) -> list[str]:
         story.attention,
         f"β = {story.beta:g}",
         f"κ = {story.noise:g}",
+        *([f"atoms from t = {_time(story.hand_over)}"] if np.isfinite(story.hand_over) else []),
         *([story.state] if story.state else []),
     ]
 
 
 def _size(story: Story) -> str:
+    if story.particles is not None:
+        count = len(story.particles.weights)
+        return f"d = {story.dimension}, {count} token{'' if count == 1 else 's'}"
     cells = f"{len(story.ring_cells)} rings" if story.manifold.endswith("sphere") else f"{story.ring_cells[0]} cells"
     dimension = "" if story.dimension is None else f"d = {story.dimension}, "
     radii = f" × {len(story.edges) - 1} radii" if story.has_radius and story.edges is not None else ""
@@ -92,7 +96,7 @@ def cluster_history(story: Story) -> str:
     As in "7 clusters from t = 7.94, 6 from 27.4, 5 from 53.1"; nothing where there never was one. Without noise each
     fall is a merger. A count that only flickers does not fall: what is told is the most that there are from then on.
     """
-    counts = story.diagnostics.get("clusters", np.zeros(0)).astype(int)
+    counts = np.nan_to_num(story.diagnostics.get("clusters", np.zeros(0))).astype(int)
     if not counts.any():
         return ""
     most = int(np.argmax(counts == counts.max()))

@@ -13,9 +13,10 @@ from meanfield.layer_words import layer_in_words
 from meanfield.plot_diagnostics import draw_diagnostics, panels
 from meanfield.plot_free_radius import draw_free_radius, free_radius_height
 from meanfield.plot_law import trimmed
+from meanfield.plot_particles import draw_particles, particles_height
 from meanfield.plot_profiles import draw_profiles, profiles_height
 from meanfield.plot_sphere import draw_sphere, sphere_height
-from meanfield.plot_story import Floats, Integers, Story
+from meanfield.plot_story import Floats, Integers, Particles, Story
 from meanfield.plot_words import fitting_size, page_heading, state_in_words
 
 if TYPE_CHECKING:
@@ -72,12 +73,18 @@ def load(path: str | Path) -> Story:
         diagnostics={"time": run.sample_times, **run.diagnostics},
         growth=_growth(case, run.diagnostics["power"].shape[1]) if "power" in run.diagnostics else None,
         state=state_in_words(run, case),
-        dimension=case.domain.d if run.manifold == "axisymmetric" else None,
+        dimension=case.domain.d if run.manifold in ("axisymmetric", "particles") else None,
         edges=run.variable(EDGES[run.manifold]) if run.manifold in EDGES else None,
         expansion=case.domain.expansion or 0.0,
         uniform=run.variable("uniform") if run.manifold == "axisymmetric" else None,
+        particles=_particles(run, case) if run.manifold == "particles" else None,
+        hand_over=float(run.attributes.get("hand_over_time", np.nan)),
     )
     return trimmed(story) if EDGES.get(run.manifold) == "cell_edge" else story
+
+
+def _particles(run: Run, case: Case) -> Particles:
+    return Particles(run.positions, run.weights, case.tokens_have_radius)
 
 
 def _ring_cells(run: Run) -> Integers:
@@ -139,6 +146,7 @@ DRAWINGS: dict[str, tuple[Callable[[SubFigure, Story], None], Callable[[Story], 
     "line": (draw_profiles, profiles_height),
     "free_radius_circle": (draw_free_radius, free_radius_height),
     "free_radius_sphere": (draw_free_radius, free_radius_height),
+    "particles": (draw_particles, particles_height),
 }
 EDGES = {  # what a file calls the edges between cells
     "axisymmetric": "cell_edge",

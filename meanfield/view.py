@@ -14,6 +14,7 @@ from meanfield.plot_words import SEPARATOR, facts
 from meanfield.plots import load
 
 if TYPE_CHECKING:
+    from meanfield.plot_story import Story
     from solvers.output import Run
 
 SUFFIXES = (".html", ".htm")
@@ -68,17 +69,24 @@ def _require_target(path: Path, target: Path, overwrite: bool) -> None:
 
 def compose(path: Path, run: Run) -> str:
     """The page of the run file ``path``, of which ``run`` has the resolved case."""
-    from meanfield.plot_free_radius import directions_of
     from meanfield.view_data import describe, thinned
     from meanfield.view_panels import radii
-    from meanfield.view_stages import STAGES
+    from meanfield.view_stages import CLUSTERS, PEAKS, STAGES, clusters_marked
 
     told = load(path)
-    story, notes = thinned(directions_of(told) if told.has_radius else told)
+    story, notes = thinned(_on_mesh(path, told))
+    if told.particles is not None:
+        notes.insert(
+            0, f"{len(told.particles.weights)} tokens are shown as a density, each in the cell that it lies in"
+        )
     for note in notes:
         print(f"meanfield: {path}: {note}", file=sys.stderr)
     description, densities = describe(story)
-    if told.has_radius:
+    stage_help = STAGES[story.manifold].help
+    if told.particles is not None and "cluster_center" in told.diagnostics and "cluster_mass" in told.diagnostics:
+        description["marks"] = [clusters_marked(told, t) for t in story.times]
+        stage_help = (*(text for text in stage_help if text != PEAKS), CLUSTERS)
+    if told.has_radius or (told.particles is not None and told.particles.has_radius):
         description["panels"].insert(0, radii(told))
     parts = {
         "TITLE": html.escape(story.title),
@@ -86,7 +94,7 @@ def compose(path: Path, run: Run) -> str:
         "FACTS": html.escape(SEPARATOR.join(facts(told)).replace(" = ", "\u00a0=\u00a0")),
         "FILE": html.escape(path.name),
         "CASE": html.escape(run.attributes["case"]),
-        "HELP": html.escape(" ".join([*STAGES[story.manifold].help, KEYS, *(f"{note}." for note in notes)])),
+        "HELP": html.escape(" ".join([*stage_help, KEYS, *(f"{note}." for note in notes)])),
         "LAST": str(len(story.times) - 1),
         "STYLE": _source("style.css"),
         "SCRIPT": "\n".join(_source(f"{name}.js") for name in SCRIPTS),
@@ -96,6 +104,21 @@ def compose(path: Path, run: Run) -> str:
     }
     # In one pass, so that what is put in is not searched again.
     return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], _source("page.html"))
+
+
+def _on_mesh(path: Path, told: Story) -> Story:
+    """The story as a density without radius. Raises FileError for tokens on no circle or sphere."""
+    from meanfield.plot_free_radius import directions_of
+    from meanfield.plot_tokens import as_density
+    from solvers.output import FileError
+
+    if told.particles is None:
+        return directions_of(told) if told.has_radius else told
+    if told.dimension not in (2, 3):
+        raise FileError(
+            f"{path}: tokens in {told.dimension} dimensions; a page shows 2 or 3, `meanfield plot` and `movie` any"
+        )
+    return as_density(told)
 
 
 def _source(name: str) -> str:

@@ -12,10 +12,12 @@ from meanfield.plot_free_radius import quantiles
 from meanfield.plot_power import DEGREE_COLORS, DEGREES, NEARLY_UNIFORM
 from meanfield.plot_scale import COLOR_MAP
 from meanfield.plot_story import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, Floats, Story
+from meanfield.plot_tokens import token_quantiles
 
 SNAPSHOTS = 300  # of the radii at most
 PARTS = {0.05: SKY, 0.5: BLUE, 0.95: ORANGE}  # of the tokens, and the colours of their radii
 DECADES = 20  # of a logarithmic panel at most
+ARRAYS = ("time", "pairs", "cluster_center")  # no curves
 INK = "currentColor"  # follows the page's light or dark scheme, as black cannot
 Panel = dict[str, Any]
 
@@ -24,7 +26,7 @@ def panels(story: Story) -> list[Panel]:
     """A panel for each diagnostic that was recorded, known ones first; none for fewer than two samples."""
     if len(story.diagnostics.get("time", ())) < 2:
         return []
-    others = [name for name in story.diagnostics if name not in PANELS and name != "time"]
+    others = [name for name in story.diagnostics if name not in PANELS and name not in ARRAYS]
     known = [PANELS[name](story) for name in PANELS if is_worth(story, name)]
     return known + [_other(story, name) for name in others]
 
@@ -73,9 +75,22 @@ def _entropy(story: Story) -> Panel:
 
 def _clusters(story: Story) -> Panel:
     clusters = story.diagnostics["clusters"]
-    most = int(max(clusters.max(), 1))
+    most = int(max(np.nanmax(clusters), 1))
     ticks = [[n, str(n)] for n in range(0, most + 1, -(-most // 6))]
     return _linear("clusters", [_curve(clusters, INK)], low=0, step=True, ticks=ticks)
+
+
+def _cluster_mass(story: Story) -> Panel:
+    """Of as many of the heaviest clusters as there are colours."""
+    colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
+    masses = [values for values in story.diagnostics["cluster_mass"].T if np.isfinite(values).any()]
+    found = enumerate(zip(masses, colors, strict=False), 1)
+    return _linear("mass of clusters, heaviest first", [_curve(*pair, str(i)) for i, pair in found], low=0)
+
+
+def _pairs_close(story: Story) -> Panel:
+    values = story.diagnostics["pairs_close"]
+    return _linear("pairs that have met: share with ⟨θ, θ′⟩ > 0.999", [_curve(values, ORANGE)], low=0)
 
 
 def _centroid(story: Story) -> Panel:
@@ -142,7 +157,8 @@ def _label_centroid(story: Story) -> Panel:
 def radii(story: Story) -> Panel:
     """Of a run with a free radius: within which radius which part of the tokens are, at up to SNAPSHOTS times."""
     shown = np.unique(np.linspace(0, len(story.times) - 1, SNAPSHOTS).round().astype(int))
-    found = quantiles(story, shown, np.array(list(PARTS))).T
+    find = quantiles if story.particles is None else token_quantiles
+    found = find(story, shown, np.array(list(PARTS))).T
     curves = [_curve(values, color, f"{part:.0%}") for values, (part, color) in zip(found, PARTS.items(), strict=True)]
     times = rounded(story.times[shown])
     return _logarithmic("radius within which tokens are", [curve | {"times": times} for curve in curves])
@@ -164,6 +180,8 @@ PANELS: dict[str, Callable[[Story], Panel]] = {
     "radius": _size("radius", "radius R = √∫|x|²ρ"),
     "variance": _size("variance", "variance ∫|x − x̄|²ρ"),
     "label_centroid": _label_centroid,
+    "cluster_mass": _cluster_mass,
+    "pairs_close": _pairs_close,
     "centroid": _centroid,
     "power": _power,
     "speed": _speed,

@@ -11,9 +11,11 @@ import numpy as np
 from meanfield.plot_peaks import PEAK, peaks_of
 from meanfield.plot_sphere import peaks
 from meanfield.plot_story import Floats, Story
+from meanfield.plot_tokens import angles, clusters_recorded, polar_and_azimuth
 from meanfield.view_panels import rounded
 
 Marks = list[list[float]]
+CLUSTERS = "Rings and arrows mark clusters, numbers their mass."
 PEAKS = f"Rings and arrows mark peaks above {PEAK} ρ̄, numbers their mass."
 
 
@@ -52,6 +54,13 @@ def _circle_marks(story: Story, ratio: Floats) -> Marks:
     centers = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     cells, masses = peaks_of(centers, ratio, ratio / count, story.beta, 4 * np.pi / count)
     return np.stack([angle[cells], masses], axis=1).round(5).tolist()
+
+
+def clusters_marked(story: Story, t: float) -> Marks:
+    """Of particles in R² or R³: the clusters recorded at the last sample up to t, heaviest first."""
+    centers, masses = clusters_recorded(story, t)
+    places = [angles(centers)] if story.dimension == 2 else polar_and_azimuth(centers)
+    return np.stack([*places, masses], axis=1).round(5).tolist()
 
 
 def _no_marks(story: Story, ratio: Floats) -> Marks:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from meanfield.pairs import pairs_of_points
 from meanfield.plot_law import trimmed
-from meanfield.plot_story import Story
+from meanfield.plot_story import Particles, Story
 from solvers.mesh import Mesh, circle, sphere
 
 MASSES = np.array([0.5, 0.3, 0.2])
@@ -109,6 +110,56 @@ def _line(times: np.ndarray) -> Story:
         story(mesh, times), density=lambda k: initial_gaussian(mesh, 0.0, widths[k] ** 2), edges=edges_of(mesh)
     )
     return trimmed(told)
+
+
+def cloud(dimension: int, count: int, progress: float, growth: float = 0.0) -> np.ndarray:
+    """(count, d) tokens at random that shrink towards three places as ``progress`` goes from 0 to 1; r = e^growth."""
+    start = np.random.default_rng(3).standard_normal((count, dimension))
+    places = np.eye(dimension)[np.arange(count) % min(3, dimension)]
+    moved = (1 - progress) * start / np.linalg.norm(start, axis=1)[:, None] + progress * places
+    return np.exp(growth) * moved / np.linalg.norm(moved, axis=1)[:, None]
+
+
+def particles(dimension: int, count: int, times: np.ndarray = LINEAR, radius: bool = False, **changes: object) -> Story:
+    """A run of particles: tokens that gather at three places, two in the plane; with what is recorded of particles."""
+    parts = np.arange(len(times)) / max(len(times) - 1, 1)
+    weights = np.arange(1.0, count + 1) / (count * (count + 1) / 2)
+
+    def positions(k: int) -> np.ndarray:
+        return cloud(dimension, count, parts[k], 8 * parts[k] if radius else 0.0)
+
+    few = min(count, 99)
+    masses, centers = np.full((len(times), 32), np.nan), np.full((len(times), 32, dimension), np.nan)
+    found = min(3, dimension, count)
+    masses[1:, :found], centers[1:, :found] = 1 / found, np.eye(dimension)[:found]
+    recorded = {
+        "time": times,
+        "mass": np.ones(len(times)),
+        "energy": 1 + parts**2,
+        "speed": 1e-3 * (1.1 - parts),
+        "centroid": np.outer(parts, np.ones(dimension)) / dimension,
+        "clusters": np.where(parts > 0, float(found), 0.0),
+        "cluster_mass": masses,
+        "cluster_center": centers,
+        "pairs": np.array([pairs_of_points(cloud(dimension, few, part), np.ones(few)) for part in parts]),
+        "pairs_close": parts**3 / 3,
+    }  # fmt: skip
+    if radius:
+        recorded |= {"radius": np.exp(8 * parts), "variance": np.exp(16 * parts)}
+    told = Story(
+        title="Tokens that gather at three places",
+        manifold="particles",
+        ring_cells=np.empty(0, dtype=int),
+        beta=9.0,
+        noise=0.0,
+        attention="softmax attention",
+        times=times,
+        density=positions,
+        diagnostics=recorded,
+        dimension=dimension,
+        particles=Particles(positions, weights, radius),
+    )
+    return replace(told, **changes)
 
 
 def _free_radius(directions: Mesh) -> Callable[[np.ndarray], Story]:

@@ -16,11 +16,12 @@ import pytest
 import xarray
 from needs import need_module
 
-from meanfield import cli
+from meanfield import cli, cli_options
 from meanfield.export import FORMATS, export
 from meanfield.export_netcdf import sphere_grid
 from meanfield.export_vtkhdf import sphere_polygons
 from meanfield.plot_sphere import sphere_cells
+from solvers.layout import Tokens
 from solvers.mesh import Mesh, circle, sphere
 from solvers.output import Column, FileError, RunFile
 
@@ -188,6 +189,49 @@ def test_vtk_reads_a_time_series(name: str, resumed: bool, tmp_path: Path) -> No
         assert grid.GetNumberOfCells() == mesh.cells
 
 
+def write_tokens(path: Path, d: int) -> np.ndarray:
+    """A run file of five particles in R^d; returns the positions (snapshots, 5, d) that it holds."""
+    positions = np.random.default_rng(1).standard_normal((len(TIMES), 5, d))
+    with RunFile.create(path, Tokens(np.arange(1.0, 6) / 15, d), [Column("centroid", (("d", d),))]) as file:
+        for t, points in zip(TIMES, positions, strict=True):
+            file.write_sample(t, {"centroid": points.mean(axis=0)})
+            file.write_snapshot(t, points)
+        file.close()
+    return positions
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_vtk_reads_particles_as_vertices(d: int, tmp_path: Path) -> None:
+    reading, arrays = need_module("vtkmodules.vtkIOHDF"), need_module("vtkmodules.util.numpy_support")
+    positions = write_tokens(tmp_path / "run.h5", d)
+    reader = reading.vtkHDFReader()
+    reader.SetFileName(str(export(tmp_path / "run.h5", "vtkhdf")))
+    reader.UpdateInformation()
+    assert reader.GetNumberOfSteps() == len(TIMES)
+    for k, t in enumerate(TIMES):
+        reader.UpdateTimeStep(t)
+        grid = reader.GetOutputDataObject(0)
+        points = arrays.vtk_to_numpy(grid.GetPoints().GetData())
+        np.testing.assert_array_equal(points[:, :d], positions[k])
+        assert np.all(points[:, d:] == 0)
+        assert grid.GetNumberOfCells() == 5
+        np.testing.assert_array_equal(arrays.vtk_to_numpy(grid.GetCellData().GetArray("mass")), np.arange(1.0, 6) / 15)
+
+
+def test_particles_go_where_they_can(tmp_path: Path) -> None:
+    positions = write_tokens(tmp_path / "run.h5", 4)
+    with open(export(tmp_path / "run.h5", "csv")) as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["time", "centroid_0", "centroid_1", "centroid_2", "centroid_3"]
+    assert [float(value) for value in rows[-1][1:]] == positions[-1].mean(axis=0).tolist()
+    with pytest.raises(FileError, match=r"it is netCDF-4 itself, and opens in xarray as it is with engine=.h5netcdf.$"):
+        export(tmp_path / "run.h5", "netcdf")
+    with xarray.open_dataset(tmp_path / "run.h5", engine="h5netcdf") as data:
+        np.testing.assert_array_equal(data["position"], positions)
+    with pytest.raises(FileError, match="particles in 4 dimensions; vtkhdf knows 2 and 3"):
+        export(tmp_path / "run.h5", "vtkhdf")
+
+
 @pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize("name", MESHES)
 def test_h5py_and_xarray_open_the_run_itself(name: str, resumed: bool, tmp_path: Path) -> None:
@@ -312,7 +356,7 @@ sys.exit(cli.main(["export", sys.argv[1], "--to", sys.argv[3]]))"""
 
 
 def test_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert tuple(FORMATS) == cli._FORMATS
+    assert tuple(FORMATS) == cli_options.FORMATS
     arguments = ["export", str(run), "--to", "csv"]
     assert cli.main(arguments) == 0
     assert capsys.readouterr().out == f"{run.with_suffix('.csv')}\n"

@@ -10,6 +10,7 @@ import pytest
 
 from meanfield.info import describe, format_text
 from meanfield.segments import next_case, next_segment, read_segments, with_segment
+from solvers.layout import Tokens
 from solvers.mesh import circle
 from solvers.output import Column, FileError, RunFile, read
 
@@ -193,6 +194,32 @@ def test_little_to_tell(path):
         file.write_snapshot(0.0, np.ones(16))
         file.write_snapshot(1.0, np.full(16, 1.5))
     assert describe(path)["mass_drift"] == pytest.approx(np.pi, rel=1e-15)
+
+
+def test_particles(path):
+    case = CASE.replace("resolution = 16", "dimension = 5\ncount = 3").replace('"circle"', '"particles"')
+    with RunFile.create(path, Tokens(np.ones(3) / 3, 5), [Column("mass"), Column("clusters")], {"case": case}) as file:
+        file.write_sample(0, {"mass": 1, "clusters": 2})
+        file.write_snapshot(0, np.eye(5)[:3])
+        file.close()
+    text = format_text(describe(path))
+    assert "domain    3 particles in 5 dimensions\n" in text
+    assert "tokens    2 clusters\n" in text
+    assert "density" not in text
+    assert "mass" not in text
+
+
+def test_hand_over(path):
+    with create(path) as file:
+        write(file)
+    assert "atoms" not in format_text(describe(path))
+    marks = {"hand_over_time": 1.5, "hand_over_error": 2e-3, "hand_over_angle": np.nan}
+    RunFile.append(path, attributes=marks).close()
+    facts = describe(path)
+    assert (facts["hand_over_time"], facts["hand_over_angle"]) == (1.5, None)
+    assert json.loads(json.dumps(facts)) == facts
+    expected = "atoms     clusters are atoms from t = 1.5 on, the next merger is known to 2.0e-03 of the time to it\n"
+    assert expected in format_text(facts)
 
 
 def test_no_run_file(path):
