@@ -105,8 +105,8 @@ def measured_steps(tracks: Tracks, mergers: list[Merger], times: Floats, values:
         before = tracks.stop(merger.source)
         start = max(time for time in changes if time <= before)
         stop = min(time for time in ends if time >= merger.time)
-        low = _plateau(tracks, times, values, start, before)
-        high = _plateau(tracks, times, values, merger.time, stop)
+        low = _plateau(tracks, times, values, start, before, merger.energy_step / 2)
+        high = _plateau(tracks, times, values, merger.time, stop, merger.energy_step / 2)
         alone = sum(other.time == merger.time for other in mergers) == 1
         steps.append(high - low if alone and low is not None and high is not None else None)
     return steps
@@ -159,13 +159,18 @@ def _alive(tracks: Tracks) -> list[Track]:
     return [one for one in tracks.tracks if one.last == len(tracks.times) - 1]
 
 
-def _plateau(tracks: Tracks, times: Floats, values: Floats, start: float, stop: float) -> float | None:
-    """The value where it changes least from sample to sample within [start, stop], if that is a stair."""
+def _plateau(tracks: Tracks, times: Floats, values: Floats, start: float, stop: float, near: float) -> float | None:
+    """The value where it changes least from sample to sample within [start, stop], if that is a stair.
+
+    Values within ``near`` of Σ m² count, if there are any: atoms touch some time after the energy has climbed.
+    """
     inside = np.flatnonzero((times >= start) & (times <= stop))
     if len(inside) < PLATEAU:
         return None
-    change = np.abs(values[inside[2:]] - values[inside[:-2]])
-    level = float(values[inside[1:-1]][change.argmin()])
     here = int(np.searchsorted(tracks.times, start))
     squares = sum(float(one.masses[here - one.first]) ** 2 for one in tracks.tracks if one.first <= here <= one.last)
+    change = np.abs(values[inside[2:]] - values[inside[:-2]])
+    levels = values[inside[1:-1]]
+    close = np.abs(levels - squares) < near
+    level = float(levels[np.where(close | ~close.any(), change, np.inf).argmin()])
     return level if abs(level - squares) < STAIR * squares else None

@@ -7,17 +7,17 @@ file goes on with densities, the atoms deposited on its mesh; its diagnostics ar
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meanfield.atoms import AtomLaw, Atoms
 from meanfield.atoms_flow import until_merger
 from meanfield.case import Case
-from meanfield.diagnostics_particles import diagnostics_particles
-from meanfield.diagnostics_table import Diagnostics, heaviest
+from meanfield.diagnostics_atoms import DIAGNOSTICS as of_atoms
+from meanfield.diagnostics_atoms import AtomSample
+from meanfield.diagnostics_table import Diagnostics
 from meanfield.hand_over import HandOverError, atoms_of, collapsed, hand_over_error
 from meanfield.problem import AfterStep, Problem
 from meanfield.setup_model import heads_by_layer
@@ -37,7 +37,7 @@ def with_hand_over(case: Case, problem: Problem, looks: Schedule) -> Problem:
     The marks say when it was handed over, by how much the time of the next merger, relative to what is left to it, is
     another if that is done ``again`` later, and how far the atoms are then from those (radians).
     """
-    law = AtomLaw(particle_law(case, heads_by_layer(case)[0]), case.attention.rescaled)
+    law = AtomLaw(particle_law(case, heads_by_layer(case)[0]))
     mesh = problem.space
     assert isinstance(mesh, Mesh)
     stages = _Stages(case, problem, mesh, law, looks)
@@ -45,7 +45,7 @@ def with_hand_over(case: Case, problem: Problem, looks: Schedule) -> Problem:
         problem,
         advance=stages.advance,
         prepare=lambda state: problem.prepare(state) if _is_density(state.values) else None,
-        diagnostics=lambda names, degrees: _OfEitherStage(problem.diagnostics(names, degrees), law, mesh),
+        diagnostics=lambda names, degrees: _OfEitherStage(problem.diagnostics(names, degrees), law),
         snapshot=lambda values: values if _is_density(values) else _deposit(mesh, values),
         whole=False,
         marks=stages.marks,
@@ -110,9 +110,7 @@ class _Stages:
         later = min(state.time + self._again, until)
         return hand_over_error(self._law, self._mesh, state.values, state.time, later, until, carry_on)
 
-    def _advance_atoms(
-        self, state: State, until: float, observers: Sequence[Observer], after_step: AfterStep
-    ) -> None:
+    def _advance_atoms(self, state: State, until: float, observers: Sequence[Observer], after_step: AfterStep) -> None:
         """Advance atoms; observers look at their times, and at each merger besides."""
         for observer in observers:
             observer.look_if_due(state)
@@ -129,36 +127,17 @@ class _Stages:
 
 
 class _OfEitherStage(Diagnostics):
-    """The diagnostics of a density, and of atoms: what those tell by themselves, the rest of them as deposited."""
+    """The diagnostics of a density, and from the hand-over on the same ones of atoms."""
 
-    def __init__(self, of_density: Diagnostics, law: AtomLaw, mesh: Mesh) -> None:
+    def __init__(self, of_density: Diagnostics, law: AtomLaw) -> None:
         super().__init__(of_density.names, of_density.table, of_density.lengths, of_density.look)
-        self._law, self._mesh = law, mesh
+        self._law = law
 
     def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
         if _is_density(values):
             return super().__call__(time, values)
-        atoms = _atoms(values)
-        exact = {name: OF_ATOMS[name](self._law, time, atoms) for name in self.names if name in OF_ATOMS}
-        rest = [name for name in self.names if name not in exact]
-        sample = self.look(time, _deposit(self._mesh, values)) if rest else None
-        return {name: exact[name] if name in exact else self.table[name][0](sample) for name in self.names}
-
-
-def _energy(law: AtomLaw, time: float, atoms: Atoms) -> float | Floats:
-    particles = replace(law.particles, masses=atoms.masses)
-    return diagnostics_particles(["energy"], particles, atoms.masses, atoms.positions.shape[1])(time, atoms.positions)[
-        "energy"
-    ]
-
-
-def _speed(law: AtomLaw, time: float, atoms: Atoms) -> float:
-    """√(Σ m|X|²), far below the rounding of the particles' sums."""
-    return float(np.sqrt(atoms.masses @ (law.velocities(time, atoms.positions, atoms.masses) ** 2).sum(axis=1)))
-
-
-def _order(atoms: Atoms) -> NDArray[np.intp]:
-    return np.argsort(-atoms.masses, kind="stable")
+        sample = AtomSample(self._law, time, _atoms(values), self.lengths["degree"])
+        return {name: of_atoms[name](sample) for name in self.names}
 
 
 def _is_density(values: Floats) -> bool:
@@ -183,14 +162,3 @@ def _events_before(schedule: Schedule, time: float) -> int:
     while schedule.due(most) < time:
         most *= 2
     return bisect_left(range(most), time, key=schedule.due)
-
-
-OF_ATOMS: dict[str, Callable[[AtomLaw, float, Atoms], float | Floats]] = {
-    "mass": lambda law, time, atoms: float(atoms.masses.sum()),
-    "energy": _energy,
-    "speed": _speed,
-    "centroid": lambda law, time, atoms: atoms.masses @ atoms.positions,
-    "clusters": lambda law, time, atoms: float(atoms.count),
-    "cluster_mass": lambda law, time, atoms: heaviest(atoms.masses[_order(atoms)]),
-    "cluster_center": lambda law, time, atoms: heaviest(atoms.positions[_order(atoms)]),
-}
