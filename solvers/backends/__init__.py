@@ -1,11 +1,39 @@
 """Devices: one module of kernels each, with the same names and signatures."""
 
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+DEVICES = ("cpu", "gpu")
+
+
+class NoDevice(RuntimeError):
+    """A device that this machine does not have, or has no software for."""
+
 
 def kernels_for(array: Any) -> ModuleType:
-    """The kernels of the device that holds an array; so far every array is on the CPU."""
-    from solvers.backends import cpu
+    """The kernels of the device that holds an array."""
+    return import_module(f"solvers.backends.{'gpu' if hasattr(array, '__cuda_array_interface__') else 'cpu'}")
 
-    return cpu
+
+def kernels_on(device: str) -> ModuleType:
+    """The kernels of a device by name, "cpu" or "gpu". Raises ValueError for others, NoDevice for an absent one."""
+    if device not in DEVICES:
+        raise ValueError(f"device = {device!r}: expected one of {', '.join(DEVICES)}")
+    kernels = import_module(f"solvers.backends.{device}")
+    if device == "gpu":
+        _check(kernels)
+    return kernels
+
+
+def _check(kernels: ModuleType) -> None:
+    """Try what every run needs, before one starts."""
+    from solvers.backends.gpu.arrays import SIMULATED
+
+    if not SIMULATED and find_spec("cupy") is None:
+        raise NoDevice("a gpu needs CuPy, which is not installed: pip install 'meanfield[gpu]'")
+    try:
+        kernels.zeros(1)
+    except Exception as error:  # CuPy's own kinds of errors, for want of a driver, a device or memory
+        raise NoDevice(f"no gpu can be used: {error}") from None

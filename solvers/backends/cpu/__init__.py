@@ -1,5 +1,6 @@
 """CPU kernels, compiled by Numba on first use and cached on disk; the place where a device's kernels are named."""
 
+from solvers.backends.cpu.arrays import bring, empty, irfft, place, rfft, zeros
 from solvers.backends.cpu.cells import (
     advance,
     apply_matrix,
@@ -39,12 +40,15 @@ __all__ = [
     "advance",
     "apply_matrix",
     "average_neighbors",
+    "bring",
     "diffuse_on_curve",
     "diffuse_on_surface",
+    "empty",
     "exponential_sums",
     "fill_corners",
     "fold_rings",
     "gradient_to_vectors",
+    "irfft",
     "launch",
     "legendre_analysis",
     "legendre_synthesis",
@@ -56,14 +60,17 @@ __all__ = [
     "look_on_surface",
     "outflows",
     "persistent_basins",
+    "place",
     "project_to_tangent",
     "receive",
     "remap_on_curve",
     "remap_on_sphere",
+    "rfft",
     "scale_softmax",
     "send_diffusion_on_curve",
     "send_diffusion_on_surface",
     "send_on_curve",
     "send_on_surface",
     "unfold_rings",
+    "zeros",
 ]

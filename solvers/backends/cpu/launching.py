@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -40,3 +41,9 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
 def share(worker, workers, items):
     """First and last + 1 of a worker's contiguous share."""
     return items * worker // workers, items * (worker + 1) // workers
+
+
+@inline
+def scratch(shape):
+    """Numbers of a worker's own in float64, not filled; the shape is written out where this is called."""
+    return np.empty(shape, np.float64)

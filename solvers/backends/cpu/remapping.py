@@ -3,7 +3,20 @@
 import numpy as np
 
 from solvers.backends.cpu.clipping import spread_over_rows
-from solvers.backends.cpu.launching import inline, kernel, share
+from solvers.backends.cpu.launching import inline, kernel, scratch, share
+
+
+@inline
+def _cell_at(edges, place, cells):
+    """The cell whose edges enclose a place, by bisection; the first or the last for what is beyond."""
+    low, high = 0, cells
+    while high - low > 1:
+        middle = (low + high) // 2
+        if edges[middle] <= place:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @kernel
@@ -26,7 +39,7 @@ def remap_on_curve(worker, workers, places, corners, masses, edges, period, land
                 a, b, from_a, from_b = b, a, from_b, from_a
             turn = period * np.floor((a - edges[0]) / period) if period > 0.0 else 0.0
             a, b = a - turn, b - turn
-            cell = min(max(np.searchsorted(edges, a, side="right") - 1, 0), cells - 1)
+            cell = _cell_at(edges, a, cells)
             offset, done = 0.0, 0.0
             while done < 1.0:
                 wall = np.inf if period == 0.0 and cell == cells - 1 else edges[cell + 1] + offset
@@ -49,8 +62,8 @@ def remap_on_sphere(worker, workers, images, corners, masses, bulges, normals, r
     """
     blocks = len(landed)
     first, last = share(worker, workers, blocks)
-    polygons, triangle = np.empty((6, 16, 2)), np.empty((3, 4))
-    held = np.empty(3)
+    polygons, triangle = scratch((6, 16, 2)), scratch((3, 4))
+    held = scratch(3)
     for block in range(first, last):
         begin, end = share(block, blocks, len(corners))
         for k in range(begin, end):

@@ -49,18 +49,25 @@ def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order,
 
 
 @inline
-def _legendre_start(m, sine, previous, current):
-    """P̄_mm of the orthonormal associated Legendre functions at every ring: (1/√4π) Π √((2k+1)/2k) sin^m θ."""
+def legendre_norm(m):
+    """(1/√4π) Π √((2k+1)/2k), k = 1 … m: P̄_mm of the orthonormal associated Legendre functions at the equator."""
     norm = 1.0 / np.sqrt(4.0 * np.pi)
     for k in range(1, m + 1):
         norm *= np.sqrt((2.0 * k + 1.0) / (2.0 * k))
+    return norm
+
+
+@inline
+def _legendre_start(m, sine, previous, current):
+    """P̄_mm = norm · sin^m θ at every ring."""
+    norm = legendre_norm(m)
     for r in range(len(sine)):
         previous[r] = 0.0
         current[r] = norm * sine[r] ** m
 
 
 @inline
-def _legendre_up(l, m):
+def legendre_up(l, m):
     """α of P̄_l = α_l (cos θ P̄_{l−1} − P̄_{l−2}/α_{l−1})."""
     return np.sqrt((4.0 * l * l - 1.0) / (l * l - m * m))
 
@@ -87,7 +94,7 @@ def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, o
                     re += current[r] * odd_re[m, r]
                     im += current[r] * odd_im[m, r]
             coefficients[l, m] = complex(re, im)
-            up = _legendre_up(l + 1.0, m)
+            up = legendre_up(l + 1.0, m)
             for r in range(half):
                 following[r] = up * (cosine[r] * current[r] - below * previous[r])
             below = 1.0 / up
@@ -115,7 +122,7 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
                 for r in range(half):
                     sums[2 * s, parity, r] += re * current[r]
                     sums[2 * s + 1, parity, r] += im * current[r]
-            up = _legendre_up(l + 1.0, m)
+            up = legendre_up(l + 1.0, m)
             for r in range(half):
                 following[r] = up * (cosine[r] * current[r] - below * previous[r])
             below = 1.0 / up

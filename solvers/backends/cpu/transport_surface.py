@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solvers.backends.cpu.launching import inline, kernel, share
+from solvers.backends.cpu.launching import inline, kernel, scratch, share
 from solvers.backends.cpu.transport import misfit_of, smoothness_of
 
 
@@ -79,7 +79,7 @@ def look_on_surface(
     ``flux``, with ∂_t n = curvature·t; for u·n ρ half of it, from either side, into ``sent``.
     """
     first, last = share(worker, workers, len(centers))
-    p, q = np.empty(16), np.empty(16)  # neighbour offsets in the tangent plane of the cell
+    p, q = scratch(16), scratch(16)  # neighbour offsets in the tangent plane of the cell
     for i in range(first, last):
         start = cell_start[i]
         count = cell_start[i + 1] - start
@@ -182,8 +182,8 @@ def send_on_surface(
     A face is as resolved as the less resolved of its cells.
     """
     first, last = share(worker, workers, len(density))
-    p, q = np.empty(16), np.empty(16)
-    resolved = np.empty(16)
+    p, q = scratch(16), scratch(16)
+    resolved = scratch(16)
     for i in range(first, last):
         start = cell_start[i]
         count = cell_start[i + 1] - start

@@ -1,0 +1,129 @@
+"""How device kernels are made and run.
+
+A kernel for the CPU, ``(worker, workers, ...)``, is one for the device as it is: each thread is a worker, and with as
+many threads as items neighbouring threads visit neighbouring items. Its compiled code is another, its source the same.
+Kernels gather, without atomics, so results do not depend on the number of threads nor on which comes first.
+
+Arrays are the caller's and stay on the device: a kernel given an array of the host refuses it.
+Without a device Numba's simulator runs the kernels (NUMBA_ENABLE_CUDASIM=1), thread by thread, on arrays of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, wraps
+from importlib import import_module
+from inspect import signature
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numba import cuda, float64
+
+from solvers.backends.cpu.launching import scratch
+from solvers.backends.gpu.arrays import SIMULATED, empty
+
+WORKERS = 1  # host threads for what runs beside the kernels
+THREADS = 16 if SIMULATED else 128  # of a block; each is a thread of Python in the simulator
+
+# Kernels and array code run on one stream, in order: no need to wait for an array before it is passed on.
+# Small meshes leave most of a device idle: nothing to warn of.
+vars(cuda.config).update(CUDA_ARRAY_INTERFACE_SYNC=0, CUDA_LOW_OCCUPANCY_WARNINGS=0)
+
+
+def device_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that kernels call; the simulator takes it as it is."""
+    return function if SIMULATED else cuda.jit(function, device=True)
+
+
+@cache
+def translated(function: Any) -> Callable[..., Any]:
+    """A compiled function of the CPU, and all that it calls, from the same source for the device."""
+    source = function.py_func
+    named = {name: source.__globals__[name] for name in source.__code__.co_names if name in source.__globals__}
+    there = {name: _there(value) for name, value in named.items()}
+    return device_function(FunctionType(source.__code__, there, source.__name__, source.__defaults__))
+
+
+def _there(value: Any) -> Any:
+    """What a name of the CPU's source stands for on the device."""
+    if not SIMULATED and value is np:
+        return import_module("solvers.backends.gpu.scalars")
+    if not SIMULATED and value is scratch:
+        return _own_memory()
+    return translated(value) if hasattr(value, "py_func") else value
+
+
+@cache
+def _own_memory() -> Callable[..., Any]:
+    """:func:`solvers.backends.cpu.launching.scratch` on the device: memory of the thread that calls."""
+    return cuda.jit(lambda shape: cuda.local.array(shape, float64), device=True, inline="always")
+
+
+def on_grid(function: Any) -> Callable[..., None]:
+    """A device kernel, (worker, workers, ...), from the CPU's: one call does the shares of all workers."""
+    entry = _entry(function, "{share}")
+
+    @wraps(function.py_func)
+    def shares(worker: int, workers: int, *arguments: Any) -> None:
+        run(entry(), shape_of(workers), *arguments)
+
+    return shares
+
+
+def returning_on_grid(function: Any) -> Callable[..., Any]:
+    """The same for a kernel that returns a number: the call returns that of each thread, on the device."""
+    entry = _entry(function, "{last}[cuda.grid(1)] = {share}", "returned")
+
+    @wraps(function.py_func)
+    def shares(worker: int, workers: int, *arguments: Any) -> Any:
+        blocks, threads = shape_of(workers)
+        returned = empty(blocks * threads)
+        run(entry(), (blocks, threads), *arguments, returned)
+        return returned
+
+    return shares
+
+
+def _entry(function: Any, body: str, *more: str) -> Callable[[], Any]:
+    """The kernel proper, made when first asked for: kernels cannot take *arguments, so the names are written out."""
+    names = list(signature(function.py_func).parameters)[2:]
+    share = f"share_of(cuda.grid(1), cuda.gridsize(1), {', '.join(names)})"
+    source = f"def entry({', '.join([*names, *more])}):\n    " + body.format(share=share, last="".join(more))
+
+    @cache
+    def made() -> Any:
+        named = {"cuda": cuda, "share_of": translated(function)}
+        exec(source, named)
+        return cuda.jit(named["entry"])
+
+    return made
+
+
+def shape_of(items: int) -> tuple[int, int]:
+    """Blocks, and threads of each, for a thread an item."""
+    return max(-(-items // THREADS), 1), THREADS
+
+
+def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
+    """Run ``kernel`` with a thread for each of ``work`` items; returns what it returned, as a list of one.
+
+    Raises TypeError for an array of the host.
+    """
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            raise TypeError(f"{kernel.__name__}: an array {argument.shape} is on the host, expected all on the device")
+    return [kernel(0, work, *arguments)]
+
+
+def run(kernel: Any, shape: tuple[int, int], *arguments: Any) -> None:
+    """Launch a kernel on a grid of (blocks, threads of each)."""
+    kernel[shape](*(map(_seen, arguments) if SIMULATED else arguments))
+
+
+def _seen(argument: Any) -> Any:
+    """An argument as the simulator's kernels take it: they write to what an array holds."""
+    return _SimulatorArray(argument.held) if hasattr(argument, "held") else argument
+
+
+_SimulatorArray: Any = type(cuda.device_array(0)) if SIMULATED else None

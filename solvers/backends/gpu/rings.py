@@ -1,0 +1,152 @@
+"""Harmonic transform on rings of latitude: a thread for each number that comes out, or for a few rings of an order."""
+
+from math import cos, pi, sin
+
+from numba import cuda, float64
+
+from solvers.backends.cpu import rings
+from solvers.backends.gpu.arrays import empty
+from solvers.backends.gpu.launching import run, shape_of, translated
+
+RINGS_TOGETHER = 8  # rings that a thread adds up: their Legendre functions are in its registers
+
+_legendre_norm = translated(rings.legendre_norm)
+_legendre_up = translated(rings.legendre_up)
+
+
+@cuda.jit
+def _unfold(spectrum, cells, first_ring, modes_re, modes_im):
+    ring_count = spectrum.shape[0]
+    item = cuda.grid(1)
+    if item < modes_re.shape[0] * ring_count:
+        m, r = item // ring_count, item % ring_count
+        k = m % cells
+        mirrored = 2 * k > cells
+        value = spectrum[r, cells - k if mirrored else k]
+        re, im = value.real, -value.imag if mirrored else value.imag
+        along, across = cos(pi * m / cells), -sin(pi * m / cells)
+        modes_re[m, first_ring + r] = re * along - im * across
+        modes_im[m, first_ring + r] = re * across + im * along
+
+
+def unfold_rings(worker, workers, spectrum, cells, first_ring, modes_re, modes_im):
+    """Azimuthal modes m = 0 … L of rings with ``cells`` cells from their discrete Fourier transform.
+
+    modes[m, ring] = Σ_j w_j e^{−imφ_j}, φ_j = (j + ½)·2π/cells; exact for every m, also beyond cells/2.
+    """
+    shape = shape_of(modes_re.shape[0] * spectrum.shape[0])
+    run(_unfold, shape, spectrum, cells, first_ring, modes_re, modes_im)
+
+
+@cuda.jit
+def _fold(modes_re, modes_im, cells, first_ring, by_order, scale, spectrum):
+    degrees, columns = modes_re.shape[0], spectrum.shape[1]
+    item = cuda.grid(1)
+    if item < spectrum.shape[0] * columns:
+        r, k = item // columns, item % columns
+        ring = first_ring + r
+        total_re, total_im = 0.0, 0.0
+        for turn in range(2):  # modes k, k + cells, …, then the conjugates of cells − k, 2 cells − k, …
+            for m in range(k if turn == 0 else cells - k, degrees, cells):
+                along, across = cos(pi * m / cells) * scale[ring], sin(pi * m / cells) * scale[ring]
+                if by_order:
+                    along, across = -across * m, along * m
+                re = modes_re[m, ring] * along - modes_im[m, ring] * across
+                im = modes_re[m, ring] * across + modes_im[m, ring] * along
+                total_re += re
+                total_im += im if turn == 0 else -im
+        spectrum[r, k] = complex(total_re, total_im)
+
+
+def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order, scale, spectrum):
+    """Discrete Fourier transform of rings from their azimuthal modes: the inverse of :func:`unfold_rings`.
+
+    ``by_order`` multiplies mode m by i·m (the derivative along φ); ``scale`` (rings) multiplies each ring.
+    """
+    run(_fold, shape_of(spectrum.size), modes_re, modes_im, cells, first_ring, by_order, scale, spectrum)
+
+
+@cuda.jit
+def _analyze(cosine, sine, even_re, even_im, odd_re, odd_im, parts):
+    """parts[:, part, l, m] = Σ P̄_lm(cos θ) modes[m, ring] over RINGS_TOGETHER rings, real and imaginary."""
+    degrees, half = even_re.shape
+    item = cuda.grid(1)
+    previous, current = cuda.local.array(RINGS_TOGETHER, float64), cuda.local.array(RINGS_TOGETHER, float64)
+    if item < parts.shape[1] * degrees:
+        part, m = item // degrees, item % degrees
+        start, norm = part * RINGS_TOGETHER, _legendre_norm(m)
+        count = min(RINGS_TOGETHER, half - start)
+        for r in range(count):
+            previous[r] = 0.0
+            current[r] = norm * sine[start + r] ** m
+        below = 0.0
+        for l in range(m, degrees):
+            odd = (l - m) % 2 == 1
+            up = _legendre_up(l + 1.0, m)
+            re, im = 0.0, 0.0
+            for r in range(count):
+                here = current[r]
+                re += here * (odd_re[m, start + r] if odd else even_re[m, start + r])
+                im += here * (odd_im[m, start + r] if odd else even_im[m, start + r])
+                current[r] = up * (cosine[start + r] * here - below * previous[r])
+                previous[r] = here
+            parts[0, part, l, m], parts[1, part, l, m] = re, im
+            below = 1.0 / up
+
+
+@cuda.jit
+def _add_parts(parts, coefficients):
+    degrees = parts.shape[2]
+    item = cuda.grid(1)
+    l, m = item // degrees, item % degrees
+    if l < degrees and m <= l:
+        re, im = 0.0, 0.0
+        for part in range(parts.shape[1]):
+            re += parts[0, part, l, m]
+            im += parts[1, part, l, m]
+        coefficients[l, m] = complex(re, im)
+
+
+def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, coefficients):
+    """coefficients[l, m] = Σ_rings P̄_lm(cos θ) modes[m, ring], over northern rings.
+
+    even, odd: (L + 1, half) sums and differences of the modes of mirrored rings.
+    """
+    degrees, half = even_re.shape
+    parts = empty((2, -(-half // RINGS_TOGETHER), degrees, degrees))
+    run(_analyze, shape_of(parts.shape[1] * degrees), cosine, sine, even_re, even_im, odd_re, odd_im, parts)
+    run(_add_parts, shape_of(degrees * degrees), parts, coefficients)
+
+
+@cuda.jit
+def _synthesize(cosine, sine, coefficients, mirror, modes_re, modes_im):
+    """Both rings of a mirrored pair, one set, one order: the recurrence runs along the degree."""
+    sets, degrees, half = coefficients.shape[0], coefficients.shape[1], len(cosine)
+    item = cuda.grid(1)
+    if item < sets * degrees * half:
+        s, m, r = item // (degrees * half), item // half % degrees, item % half
+        previous, current, below = 0.0, _legendre_norm(m) * sine[r] ** m, 0.0
+        even_re, even_im, odd_re, odd_im = 0.0, 0.0, 0.0, 0.0
+        for l in range(m, degrees):
+            value = coefficients[s, l, m]
+            if (l - m) % 2 == 0:
+                even_re += value.real * current
+                even_im += value.imag * current
+            else:
+                odd_re += value.real * current
+                odd_im += value.imag * current
+            up = _legendre_up(l + 1.0, m)
+            previous, current = current, up * (cosine[r] * current - below * previous)
+            below = 1.0 / up
+        modes_re[s, m, mirror[r]], modes_im[s, m, mirror[r]] = even_re - odd_re, even_im - odd_im
+        modes_re[s, m, r], modes_im[s, m, r] = even_re + odd_re, even_im + odd_im  # last: the equator is its own mirror
+
+
+def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, modes_re, modes_im):
+    """modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) for several sets s at once, on all rings.
+
+    cosine, sine: (half) northern rings and the equator; ``mirror`` (half) is the southern ring of each.
+    """
+    sets, degrees = coefficients.shape[:2]
+    shape = shape_of(sets * degrees * len(cosine))
+    run(_synthesize, shape, cosine, sine, coefficients, mirror, modes_re, modes_im)

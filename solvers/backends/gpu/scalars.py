@@ -1,0 +1,9 @@
+"""What kernels find under numpy's name on the device: functions of numbers."""
+
+from math import acos as arccos
+from math import atan2 as arctan2
+from math import floor, hypot, inf, pi, sqrt
+
+from numba.cuda.libdevice import rint
+
+__all__ = ["arccos", "arctan2", "floor", "hypot", "inf", "pi", "rint", "sqrt"]

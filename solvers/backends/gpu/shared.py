@@ -1,0 +1,43 @@
+"""Kernels whose source is the CPU's: a thread visits an item, a cell, a point or a part of a sum."""
+
+from solvers.backends.cpu import (
+    cells,
+    diffusion,
+    locating,
+    push_forward,
+    remapping,
+    rings,
+    transport,
+    transport_curve,
+    transport_surface,
+)
+from solvers.backends.gpu.launching import on_grid, returning_on_grid
+
+advance = on_grid(cells.advance)
+average_neighbors = on_grid(cells.average_neighbors)
+project_to_tangent = on_grid(cells.project_to_tangent)
+scale_softmax = on_grid(cells.scale_softmax)
+
+diffuse_on_curve = on_grid(diffusion.diffuse_on_curve)
+diffuse_on_surface = on_grid(diffusion.diffuse_on_surface)
+limit_sent = on_grid(diffusion.limit_sent)
+send_diffusion_on_curve = on_grid(diffusion.send_diffusion_on_curve)
+send_diffusion_on_surface = on_grid(diffusion.send_diffusion_on_surface)
+
+look_on_curve = on_grid(transport_curve.look_on_curve)
+look_on_surface = on_grid(transport_surface.look_on_surface)
+outflows = returning_on_grid(transport.outflows)
+receive = on_grid(transport.receive)
+send_on_curve = on_grid(transport_curve.send_on_curve)
+send_on_surface = on_grid(transport_surface.send_on_surface)
+
+fill_corners = on_grid(push_forward.fill_corners)
+look_at_density = on_grid(push_forward.look_at_density)
+look_at_images = on_grid(push_forward.look_at_images)
+locate_on_sphere = on_grid(locating.locate_on_sphere)
+
+gradient_to_vectors = on_grid(rings.gradient_to_vectors)
+
+# The sums are split among few: a thread for each part, whose pieces it visits one after the other.
+remap_on_curve = on_grid(remapping.remap_on_curve)
+remap_on_sphere = on_grid(remapping.remap_on_sphere)
