@@ -16,9 +16,15 @@ def run(options: argparse.Namespace) -> int:
     case = load(options.case, options.overrides)
     path = output_for(options.case) if options.output is None else options.output
     require_writable(path, options.case, options.overwrite)
+    from meanfield.case import CaseError
     from meanfield.run import run as solve
+    from solvers.backends import NoDevice, kernels_on
 
-    return solve(case, path, overwrite=options.overwrite, quiet=options.quiet, command=options.command)
+    try:
+        kernels = None if options.device == "cpu" else kernels_on(options.device)
+    except NoDevice as error:
+        raise CaseError(f"--device {options.device}: {error}") from None
+    return solve(case, path, overwrite=options.overwrite, quiet=options.quiet, command=options.command, kernels=kernels)
 
 
 def resume(options: argparse.Namespace) -> int:

@@ -34,7 +34,8 @@ class Velocity:
     def __init__(self, attention: Attention, norm: LayerNorm | None = None, feed_forward: Local | None = None) -> None:
         self.attention, self.norm = attention, LayerNorm() if norm is None else norm
         self.centers = attention.mesh.centers
-        self._local = None if feed_forward is None else feed_forward(self.centers)
+        kernels = attention.mesh.kernels
+        self._local = None if feed_forward is None else kernels.place(feed_forward(kernels.bring(self.centers)))
         if self._local is not None and attention.tangent:
             self._local -= (self._local * self.centers).sum(axis=1)[:, None] * self.centers
 

@@ -48,11 +48,12 @@ class Head:
         scale = multiple(self.value)
         if scale is None:
             kernels = kernels_for(output)
-            kernels.launch(kernels.apply_matrix, len(output), np.asarray(self.value, dtype=float), output)
+            matrix = kernels.place(np.asarray(self.value, dtype=float))
+            kernels.launch(kernels.apply_matrix, len(output), matrix, output)
         else:
             factor = factor * scale
         if np.ndim(factor) or factor != 1.0:
-            output *= np.asarray(factor)[:, None] if np.ndim(factor) else factor
+            output *= factor if isinstance(factor, float) or not np.ndim(factor) else factor[:, None]
         return output
 
 
@@ -86,12 +87,11 @@ class ZonalSums:
         self._kernel, self._radial = float(kernel[0]), None if radial is None else float(radial[0])
         self._mean = 1.0 / mesh.volume
         self.uniform = self._kernel * self._mean
-        self._masses = np.empty(mesh.cells)
+        self._masses = mesh.kernels.empty(mesh.cells)
 
     def apply(self, density: Floats) -> tuple[float, Floats, Floats]:
-        mean = float(np.einsum("i,i", density, self.mesh.volumes)) * self._mean
-        if abs(mean - self._mean) <= 1e-12 * self._mean:
-            mean = self._mean
+        mean = np.einsum("i,i", density, self.mesh.volumes) * self._mean
+        mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
         np.subtract(density, mean, out=self._masses)
         self._masses *= self.mesh.volumes
         normalizer, vectors = self._operator.apply(self._masses)

@@ -55,7 +55,8 @@ class LayerNorm:
         """θ̇ (n, d), tangent at θ = ``direction`` (n, d), for A = ``output`` (n, d). Where A = 0 nothing turns."""
         tangent = output - _along(direction, output)[:, None] * direction
         pace = LAYER_NORMS[self.name].pace(self, time, radius, _size(output) if self.sees_size else 1.0)
-        return np.asarray(tangent / np.reshape(pace, (-1, 1)))
+        turned: Floats = tangent / np.reshape(pace, (-1, 1))
+        return turned
 
     def growth(self, time: float, direction: Floats, output: Floats) -> Floats:
         """ṙ (n,) at directions θ (n, d) for A = ``output`` (n, d)."""
@@ -64,7 +65,8 @@ class LayerNorm:
 
 
 def _along(direction: Floats, output: Floats) -> Floats:
-    return np.asarray(np.einsum("nd,nd->n", direction, output))
+    product: Floats = np.einsum("nd,nd->n", direction, output)
+    return product
 
 
 def _size(output: Floats) -> Floats:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from solvers.mesh import Floats, Mesh
+from solvers.terms import Step
 
 Growth = Callable[[Floats], Floats | float]
 
@@ -25,11 +26,12 @@ class Reaction:
         self.growth, self.keeps_mass = growth, keeps_mass
         self._rate: Floats = np.zeros(0)
 
-    def prepare(self, time: float, values: Floats) -> float:
+    def prepare(self, time: float, values: Floats) -> Step:
         growth = self.growth(values)
         self._rate = growth * values
-        fastest = float(np.max(np.abs(growth)))
-        return 1.0 / fastest if fastest > 0 else np.inf
+        with np.errstate(divide="ignore"):
+            step: Step = np.divide(1.0, np.max(np.abs(growth)))
+            return step
 
     def rate(self, dt: float, rate: Floats) -> None:
         rate += self._rate
@@ -51,12 +53,13 @@ def reaction_replicator(mesh: Mesh, rate: float, fitness: Floats) -> Reaction:
 
     def growth(density: Floats) -> Floats:
         masses = density * mesh.volumes
-        return np.asarray(rate * (fitness - (masses @ fitness) / masses.sum()))
+        gain: Floats = rate * (fitness - (masses @ fitness) / masses.sum())
+        return gain
 
     return Reaction(growth, keeps_mass=True)
 
 
 def fitness_quadratic(mesh: Mesh, vector: Floats, matrix: Floats) -> Floats:
     """f(x) = ⟨a,x⟩ + ½⟨x,Mx⟩ at cell centers, (cells,), for a = ``vector`` (d,) and M = ``matrix`` (d, d)."""
-    x = mesh.centers
-    return np.asarray(x @ vector + 0.5 * np.einsum("ni,ij,nj->n", x, matrix, x))
+    x = mesh.kernels.bring(mesh.centers)
+    return mesh.kernels.place(x @ vector + 0.5 * np.einsum("ni,ij,nj->n", x, matrix, x))

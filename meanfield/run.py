@@ -9,6 +9,7 @@ import time as clock
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 from meanfield.case import Case
 from meanfield.diagnostics_table import Diagnostics
@@ -19,6 +20,7 @@ from meanfield.restart import Start, last_start, new_start
 from meanfield.segments import next_case, next_segment, read_segments, with_segment
 from meanfield.setup import sample_schedule, set_up, snapshot_schedule
 from meanfield.stopping import stop_on_signal
+from solvers.backends import kernels_for
 from solvers.checkpoint import Checkpoints
 from solvers.evolution import NonFinite, Observer, State
 from solvers.output import FileError, RunFile, read
@@ -27,15 +29,25 @@ DONE, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2
 COMPILING = 1.0  # seconds after which the first evaluation must be compiling its kernels
 
 
-def run(case: Case, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = "") -> int:
-    """Run a case into a new file and return the exit status.
+def run(
+    case: Case,
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    quiet: bool = False,
+    command: str = "",
+    kernels: ModuleType | None = None,
+) -> int:
+    """Run a case into a new file, where ``kernels`` run or on the host, and return the exit status.
 
     Raises CaseError for an initial density that cannot be, FileError for a file that cannot be written.
     """
-    problem = set_up(case)
+    problem = set_up(case, kernels)
     start = new_start(case, problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     attributes = provenance(case, command) | problem.marks
+    if kernels is not None:
+        attributes["device"] = kernels.__name__.rpartition(".")[2]
     with RunFile.create(
         path, problem.space, diagnostics.columns, attributes, problem.variables, overwrite=overwrite
     ) as file:
@@ -92,7 +104,7 @@ def _go(
     def save() -> None:
         file.sync()
         checkpoints.write(
-            {"values": state.values},
+            {"values": kernels_for(state.values).bring(state.values)},
             {
                 "time": float(state.time),
                 "steps": state.steps,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import ModuleType
 
 from meanfield.case import Case, CaseError
 from meanfield.pairs import EDGES
@@ -18,10 +19,10 @@ from solvers.evolution import Every, Listed, Logarithmic, Schedule
 from solvers.layout import Variable
 
 
-def set_up(case: Case) -> Problem:
+def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
     """Everything that a case names. Raises CaseError for what only shows now, such as a file that is not there."""
     try:
-        problem = _PROBLEMS[case.domain.manifold](case)
+        problem = _PROBLEMS[case.domain.manifold](case) if kernels is None else _placed(case, kernels)
         if "pairs" in (case.output.diagnostics or ()):
             problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
         return problem if case.hand_over is None else with_hand_over(case, problem, sample_schedule(case))
@@ -29,6 +30,14 @@ def set_up(case: Case) -> Problem:
         if isinstance(error, CaseError):
             raise
         raise CaseError(str(error)) from None
+
+
+def _placed(case: Case, kernels: ModuleType) -> Problem:
+    """The problem where these kernels run. Raises CaseError for what runs nowhere but on the host."""
+    flows = case.domain.manifold in ("circle", "sphere") and case.time.method != "layers"
+    if not flows or case.domain.labels or case.hand_over is not None:
+        raise CaseError("runs on the host only: what runs elsewhere is a flow on a circle or a sphere, without labels")
+    return set_up_round(case, kernels)
 
 
 PAIR_EDGE = Variable("pair_edge", ("pair_bin_edge",), EDGES, "1", "edges of the bins of <x, y> in diagnostics/pairs")

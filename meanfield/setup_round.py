@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from types import ModuleType
 
 from meanfield.attention import Attention
 from meanfield.case import Case
@@ -14,26 +15,27 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.heads import Head
 from meanfield.layer_norm import LayerNorm
 from meanfield.layers import LayerMap
-from meanfield.problem import Advance, Prepare, Problem, advance_in_layers, advance_in_turn
+from meanfield.problem import Advance, AfterStep, Prepare, Problem, advance_in_layers, advance_in_turn
 from meanfield.setup_initial import initial_by_label, initial_density
 from meanfield.setup_model import feed_forward_of, heads_by_layer, layer_duration, reaction_of
-from solvers.evolution import Equation, Every, Listed, Schedule
+from solvers.evolution import Equation, Every, Listed, Observer, Schedule, State
 from solvers.mesh import Floats, Mesh, circle, sphere
 
 
-def set_up_round(case: Case) -> Problem:
+def set_up_round(case: Case, kernels: ModuleType | None = None) -> Problem:
     """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
     mesh = _MESHES[case.domain.manifold](case.domain.across)
+    there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
     heads = heads_by_layer(case)
     labels = case.domain.labels or 1
     duration = layer_duration(case)
 
-    @lru_cache(maxsize=1)
-    def velocity(layer: int) -> Velocity:
+    @lru_cache(maxsize=2)
+    def velocity(layer: int, mesh: Mesh) -> Velocity:
         return _velocity(case, mesh, heads[min(layer, len(heads) - 1)])
 
     def law_at(time: float) -> Velocity:
-        return velocity(0 if len(heads) == 1 else int(time / duration + 1e-9))  # at its end a layer is over
+        return velocity(0 if len(heads) == 1 else int(time / duration + 1e-9), mesh)  # at its end a layer is over
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return diagnostics_round(names, mesh, law_at, degrees, labels)
@@ -42,7 +44,7 @@ def set_up_round(case: Case) -> Problem:
         advance, prepare = _in_layers(case, mesh, law_at)
     else:
         turns = Every(duration) if len(heads) > 1 else Listed((0.0,))
-        advance, prepare = _flowing(case, mesh, velocity, turns, labels)
+        advance, prepare = _flowing(case, there, lambda layer: velocity(layer, there), turns, labels)
     return Problem(
         space=mesh,
         initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
@@ -66,10 +68,13 @@ def _flowing(
             return causal_equation(mesh, velocity(layer), labels, noise)
         return mean_field_equation(mesh, velocity(layer), noise, reaction_of(case, mesh))
 
-    return (
-        advance_in_turn(equation, turns, case.time.method),
-        lambda state: equation(0).prepare(state.time, state.values),
-    )
+    advance, place = advance_in_turn(equation, turns, case.time.method), mesh.kernels.place
+
+    def placed(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
+        state.values = place(state.values)
+        return advance(state, until, observers, cfl, after_step)
+
+    return placed, lambda state: float(equation(0).prepare(state.time, place(state.values)))
 
 
 def _in_layers(case: Case, mesh: Mesh, law_at: Callable[[float], Velocity]) -> tuple[Advance, Prepare]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
 
 from solvers.backends import kernels_for
 from solvers.mesh import Floats
-from solvers.terms import StiffTerm, Term
+from solvers.terms import Step, StiffTerm, Term
 
 
 class NonFinite(ArithmeticError):
@@ -47,9 +48,11 @@ class Equation:
     stiff: StiffTerm | None = None
     limit: Callable[[Floats], None] | None = None
 
-    def prepare(self, time: float, values: Floats) -> float:
-        """Evaluate every explicit term; returns the largest stable time step."""
-        return float(np.min([term.prepare(time, values) for term in self.terms], initial=np.inf))
+    def prepare(self, time: float, values: Floats) -> Step:
+        """Evaluate every explicit term; returns the largest stable time step, NaN for a non-finite state."""
+        steps = [term.prepare(time, values) for term in self.terms]
+        finite = np.where(np.isfinite(values).all(), np.inf, np.nan)
+        return reduce(np.minimum, steps, finite)
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,10 @@ class Listed:
 
 @dataclass
 class Observer:
-    """Calls ``look(state)`` at scheduled times, which the time steps are shortened to meet; it changes nothing."""
+    """Calls ``look(state)`` at scheduled times, which the time steps are shortened to meet; it changes nothing.
+
+    What it sees is on the host.
+    """
 
     look: Callable[[State], None]
     schedule: Schedule = field(default_factory=lambda: Listed(()))
@@ -152,7 +158,7 @@ class Observer:
 
     def look_if_due(self, state: State) -> None:
         if state.time >= self.due():
-            self.look(state)
+            self.look(replace(state, values=kernels_for(state.values).bring(state.values)))
             self.count += 1
 
 
@@ -178,9 +184,9 @@ def evolve(
     good = np.empty_like(state.values)
     for observer in observers:
         observer.look_if_due(state)
+    stable = cfl * float(equation.prepare(state.time, state.values))
     while state.time < until:
         target = min([until, *(observer.due() for observer in observers)])
-        stable = cfl * equation.prepare(state.time, state.values)
         if not stable > np.spacing(state.time):
             raise NonFinite(f"at time {state.time:.6g}, step {state.steps}: stable time step is {stable:.3g}")
         good[...] = state.values
@@ -192,10 +198,12 @@ def evolve(
         stepper.step(equation, state, dt, work)
         if equation.stiff is not None:
             equation.stiff.step(dt / 2, state.values)
-        if not np.isfinite(state.values).all():
+        reached = target if parts <= 1 else state.time + dt
+        stable = cfl * float(equation.prepare(reached, state.values))  # all that a step has to wait for
+        if math.isnan(stable):
             state.values[...] = good
             raise NonFinite(f"at time {state.time:.6g}, step {state.steps}: the step of {dt:.3g} is not finite")
-        state.time = target if parts <= 1 else state.time + dt
+        state.time = reached
         state.steps, state.dt = state.steps + 1, dt
         for observer in observers:
             observer.look_if_due(state)

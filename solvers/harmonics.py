@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from types import ModuleType
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 
+from solvers.backends import kernels_for
 from solvers.gauss_grid import GaussGrid
 from solvers.mesh import Floats, Mesh
 
@@ -53,20 +55,23 @@ class CircleHarmonics:
         if 2 * degree > mesh.cells:
             raise ValueError(f"degree = {degree}: expected at most half of the {mesh.cells} cells")
         self.mesh, self.degree = mesh, degree
-        first = 0.5 * mesh.volumes[0]  # the angle of the first cell
-        self._shift = np.exp(1j * first * np.arange(degree + 1)) / np.sqrt(2 * np.pi)
+        first = 0.5 * float(mesh.volumes[0])  # the angle of the first cell
+        self._shift = mesh.kernels.place(np.exp(1j * first * np.arange(degree + 1)) / np.sqrt(2 * np.pi))
 
     def analysis(self, masses: Floats) -> Complexes:
         """[l] = Σ_j conj(Y_l(x_j)) w_j for masses (cells)."""
-        return np.asarray(fft.rfft(masses)[: self.degree + 1] * np.conj(self._shift))
+        spectrum: Complexes = self.mesh.kernels.rfft(masses)[: self.degree + 1] * np.conj(self._shift)
+        return spectrum
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(cells) Σ_l coefficients[l] Y_l(x_i) + the conjugates of l > 0."""
-        spectrum = np.zeros(self.mesh.cells // 2 + 1, dtype=complex)
+        kernels = self.mesh.kernels
+        spectrum = kernels.zeros(self.mesh.cells // 2 + 1, complex)
         spectrum[: self.degree + 1] = coefficients * self._shift
         if 2 * self.degree == self.mesh.cells:
             spectrum[-1] = 2.0 * spectrum[-1].real  # l and −l are the same wave on the cells
-        return np.asarray(fft.irfft(spectrum, self.mesh.cells, norm="forward"))
+        values: Floats = kernels.irfft(spectrum, self.mesh.cells, "forward")
+        return values
 
     def power(self, masses: Floats) -> Floats:
         """(degree + 1) mean square of the degree-l part of ρ/ρ̄: 2π |[l]|², twice that for l > 0."""
@@ -99,28 +104,30 @@ class SphereHarmonics:
             raise ValueError(f"expected a sphere, got {mesh.manifold}")
         self.mesh, self.degree = mesh, degree
         rings, half = len(mesh.ring_cells), (len(mesh.ring_cells) + 1) // 2
-        axis = mesh.centers[mesh.ring_start[:-1]]
-        self.sine = np.hypot(axis[:, 0], axis[:, 1])
-        self._north_cosine, self._north_sine = axis[:half, 2].copy(), self.sine[:half].copy()
-        self._mirror = np.arange(rings)[::-1][:half].copy()
+        place = mesh.kernels.place
+        axis = mesh.kernels.bring(mesh.centers)[mesh.ring_start[:-1]]
+        sine, cosine = np.hypot(axis[:, 0], axis[:, 1]), axis[:half, 2].copy()
         if rings % 2:
-            self._north_cosine[-1] = 0.0  # the equator's own ring, to the last bit
+            cosine[-1] = 0.0  # the equator's own ring, to the last bit
+        self.sine = place(sine)
+        self._north_cosine, self._north_sine = place(cosine), place(sine[:half].copy())
+        self._mirror = place(np.arange(rings)[::-1][:half].copy())
         self._blocks = list(_blocks(mesh))
-        self._modes = np.empty((2, degree + 1, rings))
+        self._modes = mesh.kernels.empty((2, degree + 1, rings))
 
     def analysis(self, masses: Floats) -> Complexes:
         """[l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (cells)."""
         kernels = self.mesh.kernels
         for block in self._blocks:
             rows = masses[block.start : block.stop].reshape(-1, block.cells)
-            spectrum = fft.rfft(rows, axis=1, workers=kernels.WORKERS)
+            spectrum = kernels.rfft(rows)
             kernels.launch(kernels.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *self._modes)
         half = len(self._mirror)
         north, south = self._modes[:, :, :half], self._modes[:, :, self._mirror]
         if len(self.sine) % 2:
             south[:, :, -1] = 0.0
         even, odd = north + south, north - south
-        coefficients = np.zeros((self.degree + 1, self.degree + 1), dtype=complex)
+        coefficients: Complexes = kernels.zeros((self.degree + 1, self.degree + 1), complex)
         kernels.launch(
             kernels.legendre_analysis, even.size * self.degree, self._north_cosine, self._north_sine, *even, *odd,
             coefficients,
@@ -129,8 +136,8 @@ class SphereHarmonics:
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
-        values = np.empty(self.mesh.cells)
-        for here, (block_values,) in self.blocks(coefficients[None], [(False, np.ones(len(self.sine)))]):
+        values: Floats = self.mesh.kernels.empty(self.mesh.cells)
+        for here, (block_values,) in self.blocks(coefficients[None], [(False, np.ones_like(self.sine))]):
             values[here] = block_values
         return values
 
@@ -141,7 +148,8 @@ class SphereHarmonics:
         Yields the slice of cells and the values of each set there.
         """
         kernels = self.mesh.kernels
-        re, im = np.empty((2, len(sets), self.degree + 1, len(self.sine)))
+        shape = (len(sets), self.degree + 1, len(self.sine))
+        re, im = kernels.empty(shape), kernels.empty(shape)
         kernels.launch(
             kernels.legendre_synthesis, re.size * self.degree, self._north_cosine, self._north_sine, sets,
             self._mirror, re, im,
@@ -149,16 +157,12 @@ class SphereHarmonics:
         for block in self._blocks:
             values = []
             for k, (by_order, scale) in enumerate(outputs):
-                spectrum = np.empty((block.last_ring - block.first_ring, block.cells // 2 + 1), dtype=complex)
+                spectrum = kernels.empty((block.last_ring - block.first_ring, block.cells // 2 + 1), complex)
                 kernels.launch(
                     kernels.fold_rings, spectrum.size, re[k], im[k], block.cells, block.first_ring, by_order, scale,
                     spectrum,
                 )  # fmt: skip
-                values.append(
-                    fft.irfft(
-                        spectrum, block.cells, axis=1, norm="forward", overwrite_x=True, workers=kernels.WORKERS
-                    ).reshape(-1)
-                )
+                values.append(kernels.irfft(spectrum, block.cells, "forward").reshape(-1))
             yield slice(block.start, block.stop), values
 
     def power(self, masses: Floats) -> Floats:
@@ -183,13 +187,19 @@ def sine_derivative(coefficients: Complexes) -> Complexes:
 
     sin θ ∂θ Y_lm = l ε_{l+1,m} Y_{l+1,m} − (l+1) ε_{lm} Y_{l−1,m},  ε_lm = √((l² − m²)/(4l² − 1)).
     """
-    size = len(coefficients)
+    from_below, from_above = _sine_derivative_factors(len(coefficients), kernels_for(coefficients))
+    result = np.zeros_like(coefficients)
+    result[1:] += from_below * coefficients[:-1]
+    result[:-1] -= from_above * coefficients[1:]
+    return result
+
+
+@lru_cache(maxsize=8)
+def _sine_derivative_factors(size: int, kernels: ModuleType) -> tuple[Floats, Floats]:
+    """(l − 1) ε_lm for l ≥ 1 and (l + 2) ε_{l+1,m} for l < size − 1."""
     l, m = np.arange(size)[:, None], np.arange(size)[None, :]
     ratio = np.sqrt(np.maximum(l * l - m * m, 0) / (4.0 * l * l - 1.0))
-    result = np.zeros_like(coefficients)
-    result[1:] += (l[1:] - 1) * ratio[1:] * coefficients[:-1]
-    result[:-1] -= (l[:-1] + 2) * ratio[1:] * coefficients[1:]
-    return result
+    return kernels.place((l[1:] - 1) * ratio[1:]), kernels.place((l[:-1] + 2) * ratio[1:])
 
 
 def harmonic_transform(mesh: Mesh, degree: int) -> Harmonics:

@@ -8,7 +8,7 @@ of cell i, on surfaces counterclockwise as seen from outside.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import ModuleType
 
@@ -58,6 +58,11 @@ class Mesh:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
+    def on(self, kernels: ModuleType) -> Mesh:
+        """The same mesh with its arrays where these kernels run; the rings' numbers of cells stay on the host."""
+        arrays = {name: value for name, value in vars(self).items() if name in _PLACED}
+        return replace(self, **{name: kernels.place(value) for name, value in arrays.items()})
+
     @property
     def cells(self) -> int:
         return len(self.volumes)
@@ -100,6 +105,9 @@ class Mesh:
         """Indices of the cells that share a face with ``cell``, in the order of its sides."""
         sides = self.cell_sides[self.cell_start[cell] : self.cell_start[cell + 1]]
         return self.side_cells[sides ^ 1]
+
+
+_PLACED = {field.name for field in fields(Mesh)} - {"manifold", "dimension", "ring_cells"}
 
 
 def circle(cells: int) -> Mesh:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -10,13 +11,14 @@ import numpy as np
 from solvers.mesh import Floats, Mesh
 
 Velocity = Callable[[float, Floats], Floats]
+Step = float | Floats  # a number where the state is: looking at it may mean waiting
 OCCUPIED = 1e-8  # of the mean density: what is thinner is less than that of the mass, and does not rule the time step
 
 
 class Term(Protocol):
     """An explicit term. :meth:`prepare` looks at the state, :meth:`rate` uses what it saw."""
 
-    def prepare(self, time: float, values: Floats) -> float:
+    def prepare(self, time: float, values: Floats) -> Step:
         """Evaluate at (time, values); returns the largest stable time step (NaN for a non-finite state)."""
         ...
 
@@ -63,26 +65,29 @@ class Advection:
     ) -> None:
         self.mesh, self.velocity, self.low_high = mesh, velocity, resolved
         self._linear_rate = 5.0 * linear_rate  # at cfl = ½ Runge–Kutta 3 then errs by (0.1)³/24 of the rate
-        self._sent = np.zeros(2 * mesh.faces)
-        self._outflow = np.zeros(mesh.cells)
+        zeros = mesh.kernels.zeros
+        self._sent = zeros(2 * mesh.faces)
+        self._outflow = zeros(mesh.cells)
+        self._occupied = zeros(1)
         self._send = _SENDERS[mesh.dimension]
-        self._flow = np.zeros(mesh.cells if mesh.dimension == 1 else 2 * mesh.faces)
-        self._smooth = np.zeros(mesh.cells)
+        self._flow = zeros(mesh.cells if mesh.dimension == 1 else 2 * mesh.faces)
+        self._smooth = zeros(mesh.cells)
 
-    def prepare(self, time: float, values: Floats) -> float:
+    def prepare(self, time: float, values: Floats) -> Step:
         mesh, kernels = self.mesh, self.mesh.kernels
-        mean = float(np.einsum("i,i", mesh.volumes, values)) / mesh.volume  # BLAS would wake its threads
-        occupied = OCCUPIED * mean
+        mean = np.einsum("i,i", mesh.volumes, values) / mesh.volume  # BLAS would wake its threads
+        occupied = self._occupied
+        occupied[0] = OCCUPIED * mean
         self._send(self, values, self.velocity(time, values), occupied)
         shares = kernels.launch(
             kernels.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, occupied, self._sent,
             self._outflow,
         )  # fmt: skip
-        fastest = np.max(shares)
-        if values.max() < 2.0 * mean:
-            fastest = np.maximum(fastest, self._linear_rate)
+        fastest = np.max(reduce(np.maximum, shares))
+        fastest = np.maximum(fastest, self._linear_rate * (values.max() < 2.0 * mean))
         with np.errstate(divide="ignore"):
-            return float(np.divide(1.0, fastest))
+            step: Step = np.divide(1.0, fastest)
+            return step
 
     def rate(self, dt: float, rate: Floats) -> None:
         mesh, kernels = self.mesh, self.mesh.kernels
@@ -91,7 +96,7 @@ class Advection:
             self._outflow, dt, rate,
         )  # fmt: skip
 
-    def _send_on_curve(self, density: Floats, velocity: Floats, occupied: float) -> None:
+    def _send_on_curve(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, kernels = self.mesh, self.mesh.kernels
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         kernels.launch(
@@ -103,7 +108,7 @@ class Advection:
             self._sent,
         )  # fmt: skip
 
-    def _send_on_surface(self, density: Floats, velocity: Floats, occupied: float) -> None:
+    def _send_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, kernels = self.mesh, self.mesh.kernels
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         work = len(mesh.cell_sides)
@@ -134,14 +139,16 @@ class Diffusion:
         if not coefficient >= 0:
             raise ValueError(f"diffusion coefficient = {coefficient}: expected a number >= 0")
         self.mesh, self.coefficient = mesh, coefficient
+        kernels = mesh.kernels
+        faces, conductances, volumes = map(kernels.bring, (mesh.face_cells, mesh.face_conductances, mesh.volumes))
         diagonal = np.zeros(mesh.cells)
-        np.add.at(diagonal, mesh.face_cells, mesh.face_conductances[:, None])
-        fastest = coefficient * (diagonal / mesh.volumes).max()
+        np.add.at(diagonal, faces, conductances[:, None])
+        fastest = coefficient * (diagonal / volumes).max()
         if mesh.dimension == 1:
             fastest *= 4 / 3  # the highest mode of the fourth-order flux
         self._explicit_dt = 1.0 / fastest if coefficient > 0 else np.inf
         self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-        self._start, self._potential, self._before = np.empty((3, mesh.cells))
+        self._start, self._potential, self._before = (kernels.empty(mesh.cells) for _ in range(3))
 
     def laplacian(self, values: Floats, out: Floats) -> None:
         """Δ of values (cells) into ``out``."""
@@ -170,7 +177,7 @@ class Diffusion:
     def _limit(self, potential: Floats, values: Floats) -> None:
         """values = start + limited L ψ ≥ 0: no cell gives more than it had and receives."""
         mesh, kernels = self.mesh, self.mesh.kernels
-        sent, keep, kept = np.empty(2 * mesh.faces), np.ones(mesh.cells), np.empty(mesh.cells)
+        sent, keep, kept = kernels.empty(2 * mesh.faces), np.ones_like(values), kernels.empty(mesh.cells)
         kernel = {1: kernels.send_diffusion_on_curve, 2: kernels.send_diffusion_on_surface}[mesh.dimension]
         kernels.launch(kernel, mesh.cells, mesh.face_conductances, *self._neighborhood, potential, sent)
         for _ in range(_LIMITER_ROUNDS):
@@ -200,6 +207,6 @@ def lift_to_zero(values: Floats, volumes: Floats) -> None:
     """Draw values with a negative minimum towards their mean, in place, until the minimum is zero; keeps the mass."""
     lowest = values.min()
     if lowest < 0:
-        mean = float(volumes @ values / volumes.sum())
+        mean = volumes @ values / volumes.sum()
         values += (mean - values) * (-lowest / (mean - lowest))
         np.maximum(values, 0.0, out=values)

@@ -127,24 +127,26 @@ class CircleZonal:
 
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
-        self._kernel = fft.rfft(self._sampled(value, np.cos))
-        self._slope = fft.rfft(self._sampled(-gradient * np.arange(len(gradient)), np.sin))
-        self._radial = None if radial is None else fft.rfft(self._sampled(radial, np.cos))
+        place = mesh.kernels.place
+        self._kernel = place(fft.rfft(self._sampled(value, np.cos)))
+        self._slope = place(fft.rfft(self._sampled(-gradient * np.arange(len(gradient)), np.sin)))
+        self._radial = None if radial is None else place(fft.rfft(self._sampled(radial, np.cos)))
         self._tangent = np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
 
     def _sampled(self, multipliers: Floats, wave: Callable[[Floats], Floats]) -> Floats:
-        angle = self.mesh.volumes[0] * np.arange(self.mesh.cells)
+        angle = float(self.mesh.volumes[0]) * np.arange(self.mesh.cells, dtype=np.float64)
         values = np.zeros(self.mesh.cells)
         for degree, multiplier in enumerate(multipliers):
             values += (1.0 if degree == 0 else 2.0) / (2 * np.pi) * multiplier * wave(degree * angle)
         return values
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        spectrum = fft.rfft(masses)
-        values = fft.irfft(spectrum * self._kernel, self.mesh.cells)
-        vectors = fft.irfft(spectrum * self._slope, self.mesh.cells)[:, None] * self._tangent
+        kernels, cells = self.mesh.kernels, self.mesh.cells
+        spectrum = kernels.rfft(masses)
+        values: Floats = kernels.irfft(spectrum * self._kernel, cells)
+        vectors = kernels.irfft(spectrum * self._slope, cells)[:, None] * self._tangent
         if self._radial is not None:
-            vectors += fft.irfft(spectrum * self._radial, self.mesh.cells)[:, None] * self.mesh.centers
+            vectors += kernels.irfft(spectrum * self._radial, cells)[:, None] * self.mesh.centers
         return values, vectors
 
 
@@ -154,8 +156,9 @@ class SphereZonal:
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
         self._harmonics = SphereHarmonics(mesh, len(value))  # one degree more, for the derivative along θ
-        self._value, self._gradient = np.append(value, 0.0)[:, None], np.append(gradient, 0.0)[:, None]
-        self._radial = None if radial is None else np.append(radial, 0.0)[:, None]
+        place = mesh.kernels.place
+        self._value, self._gradient = (place(np.append(each, 0.0)[:, None]) for each in (value, gradient))
+        self._radial = None if radial is None else place(np.append(radial, 0.0)[:, None])
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         mesh, kernels = self.mesh, self.mesh.kernels
@@ -167,7 +170,7 @@ class SphereZonal:
         if self._radial is not None:
             sets.append(self._radial * coefficients)
             outputs.append((False, one))
-        values, vectors = np.empty(mesh.cells), np.empty((mesh.cells, 3))
+        values, vectors = kernels.empty(mesh.cells), kernels.empty((mesh.cells, 3))
         for here, (value, south, east, *radial) in self._harmonics.blocks(np.stack(sets), outputs):
             values[here] = value
             kernels.launch(kernels.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here])

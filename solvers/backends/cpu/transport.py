@@ -37,7 +37,7 @@ def outflows(worker, workers, volumes, cell_start, cell_sides, density, occupied
             lost += max(sent[side], 0.0) + max(-sent[side ^ 1], 0.0)
         mass = density[i] * volumes[i]
         outflow[i] = lost / mass if mass != 0.0 else 0.0
-        if not density[i] <= occupied and not (outflow[i] <= fastest or fastest != fastest):  # NaN stays
+        if not density[i] <= occupied[0] and not (outflow[i] <= fastest or fastest != fastest):  # NaN stays
             fastest = outflow[i]
     return fastest
 

@@ -25,7 +25,7 @@ def look_on_curve(
             length += step * step
         speed[i] = along / np.sqrt(length)
         smooth[i] = 0.0
-        if density[i] > occupied:
+        if density[i] > occupied[0]:
             slope = (density[b] - density[a]) / (2.0 * volumes[i] + volumes[a] + volumes[b])
             before = density[i] - slope * (volumes[i] + volumes[a])
             after = density[i] + slope * (volumes[i] + volumes[b])

@@ -49,7 +49,7 @@ def _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
     densest = density[i]
     for k in range(count):
         densest = max(densest, density[neighbors[cell_sides[start + k] ^ 1]])
-    return densest > occupied
+    return densest > occupied[0]
 
 
 @inline
@@ -91,7 +91,7 @@ def look_on_surface(
         e, f = _tangent_basis(centers, i, neighbors[cell_sides[start] ^ 1])
         _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q)
         pp, pq, qq = _inverse_of_squares(p, q, count)
-        if density[i] > occupied:
+        if density[i] > occupied[0]:
             slope_p, slope_q = _slope(density, i, start, count, cell_sides, neighbors, p, q, (pp, pq, qq))
             worst = 0.0
             for k in range(count):
@@ -151,7 +151,7 @@ def _send_lump(i, k, weight, start, count, cell_sides, neighbors, volumes, densi
     """Move the mass of cell i by weight·d_k: send part of it to neighbour k, pull the rest in from behind."""
     mass = density[i] * volumes[i]
     pulled = 0.0
-    if density[i] > occupied and weight > 0.0:
+    if density[i] > occupied[0] and weight > 0.0:
         a, b, weight_a, weight_b = _split(p, q, count, -p[k], -q[k])
         side_a, side_b = cell_sides[start + a], cell_sides[start + b]
         j_a, j_b = neighbors[side_a ^ 1], neighbors[side_b ^ 1]
