@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import accuracy, cost, layer, machine, memory, pairs, startup, table, tokens, writing
+from benchmarks import accuracy, cost, gpu, layer, machine, memory, pairs, startup, table, tokens, writing
 from benchmarks.measure import Figure
 
-BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
+BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "velocity": cost.velocity,
     "flux": cost.flux,
     "scaling": cost.scaling,
@@ -22,13 +22,18 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "startup": startup.startup,
     "writing": writing.writing,
     "accuracy": accuracy.accuracy,
+    "gpu": gpu.gpu,
 }
+RESULTS = Path(__file__).parent / "results"
+ALONE = {"gpu"}  # asked for by name: what they need not every machine has
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print a table, and write what was asked for. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", default=["all"], help=f"{', '.join(BENCHMARKS)}; or all")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", default=["all"], help=f"{', '.join(BENCHMARKS)}; or all but gpu"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, with machine and versions")
     parser.add_argument("--readme", type=Path, metavar="FILE", help="renew the table of measured figures in this file")
     options = parser.parse_args(argv)
@@ -36,15 +41,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"{', '.join(sorted(unknown))}: expected some of {', '.join(BENCHMARKS)}, all")
 
     figures = []
-    for name in BENCHMARKS if "all" in options.names else options.names:
+    for name in [name for name in BENCHMARKS if name not in ALONE] if "all" in options.names else options.names:
         for figure in BENCHMARKS[name]():
             figures.append(figure)
             print(table.line(figure), flush=True)
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    text = table.to_json(figures, date, machine.machine(), machine.versions())
-    if options.json is not None:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(text, encoding="utf-8")
+    text = table.to_json(figures, date, machine.machine() | gpu.machine(), machine.versions())
+    kept = options.json or (RESULTS / "gpu.json" if options.names == ["gpu"] and gpu.machine() else None)
+    if kept is not None:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(text, encoding="utf-8")
     if options.readme is not None:
         table.update_readme(options.readme, json.loads(text))
     return 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from solvers.backends import kernels_for
 from solvers.mesh import Floats
 
 
@@ -30,7 +31,7 @@ class Brownian:
         Philox's counter is 256 bits long: each number has the 2^128 blocks above it for its own.
         """
         bits = np.random.Philox(key=self.seed, counter=number << 128)
-        moves = np.random.Generator(bits).standard_normal(positions.shape)
+        moves = kernels_for(positions).place(np.random.Generator(bits).standard_normal(positions.shape))
         moves *= np.sqrt(2 * self.noise * dt)
         if not self.curved:
             positions += moves
@@ -43,4 +44,5 @@ class Brownian:
 
 
 def _lengths(vectors: Floats) -> Floats:
-    return np.asarray(np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None])
+    lengths: Floats = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None]
+    return lengths

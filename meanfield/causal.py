@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.equation import Velocity
+from solvers.backends import kernels_for
 from solvers.evolution import Equation, limit_positivity
 from solvers.mesh import Floats, Mesh
 from solvers.mesh_stack import stack
@@ -27,8 +28,8 @@ class CausalVelocity:
     def __call__(self, time: float, density: Floats) -> Floats:
         """X (labels·cells, d), label by label, of a density (labels, cells) or the same flattened."""
         by_label = density.reshape(self.labels, -1)
-        result = np.empty((*by_label.shape, self.dimension))
-        seen = np.zeros(by_label.shape[1])
+        result: Floats = kernels_for(density).empty((*by_label.shape, self.dimension))
+        seen = np.zeros_like(by_label[0])
         normalization = self.velocity.attention.normalization
         for k, own in enumerate(by_label):
             seen += own

@@ -129,13 +129,13 @@ _COMMANDS: dict[str, _Command] = {
         cli_commands.run,
         "solve a case and write an HDF5 file",
         f"CASE [-o FILE.h5] {_SET} [--overwrite] [--quiet] [--device cpu|gpu]",
-        (cli_options.case_file, cli_options.run_options, cli_options.quiet),
+        (cli_options.case_file, cli_options.run_options, cli_options.quiet, cli_options.device),
     ),
     "resume": (
         cli_commands.resume,
         "go on from the last checkpoint of a run",
-        f"FILE.h5 [--until TIME] {_SET} [--quiet]",
-        (cli_options.run_to_resume, cli_options.until, cli_options.quiet),
+        f"FILE.h5 [--until TIME] {_SET} [--quiet] [--device cpu|gpu]",
+        (cli_options.run_to_resume, cli_options.until, cli_options.quiet, cli_options.device),
     ),
     "info": (
         cli_commands.info,

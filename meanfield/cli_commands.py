@@ -6,6 +6,7 @@ Imports stand in the functions, so that a command loads what it needs and help l
 from __future__ import annotations
 
 import argparse
+from types import ModuleType
 from typing import Any
 
 
@@ -16,15 +17,27 @@ def run(options: argparse.Namespace) -> int:
     case = load(options.case, options.overrides)
     path = output_for(options.case) if options.output is None else options.output
     require_writable(path, options.case, options.overwrite)
-    from meanfield.case import CaseError
     from meanfield.run import run as solve
+
+    return solve(
+        case,
+        path,
+        overwrite=options.overwrite,
+        quiet=options.quiet,
+        command=options.command,
+        kernels=_kernels(options.device),
+    )
+
+
+def _kernels(device: str) -> ModuleType:
+    """The kernels of a device by name. Raises CaseError for one that cannot be used."""
+    from meanfield.case import CaseError
     from solvers.backends import NoDevice, kernels_on
 
     try:
-        kernels = None if options.device == "cpu" else kernels_on(options.device)
+        return kernels_on(device)
     except NoDevice as error:
-        raise CaseError(f"--device {options.device}: {error}") from None
-    return solve(case, path, overwrite=options.overwrite, quiet=options.quiet, command=options.command, kernels=kernels)
+        raise CaseError(f"--device {device}: {error}") from None
 
 
 def resume(options: argparse.Namespace) -> int:
@@ -39,6 +52,7 @@ def resume(options: argparse.Namespace) -> int:
         changes=options.overrides,
         quiet=options.quiet,
         command=options.command,
+        kernels=_kernels(options.device),
     )
 
 

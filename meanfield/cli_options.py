@@ -39,6 +39,9 @@ def quiet(parser: ArgumentParser) -> None:
 def run_options(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the case's name with .h5, here")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing FILE.h5 (default: refuse)")
+
+
+def device(parser: ArgumentParser) -> None:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where to compute (default: cpu)")
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erf
 
+from solvers.backends import kernels_for
 from solvers.mesh import Floats
 
 
@@ -40,7 +40,9 @@ class FeedForward:
 
     def __call__(self, points: Floats) -> Floats:
         """F at points (n, d)."""
-        return np.asarray(ACTIVATIONS[self.activation](points @ self.inner.T + self.bias) @ self.outer.T)
+        inner, bias, outer = map(kernels_for(points).place, (self.inner, self.bias, self.outer))
+        values: Floats = ACTIVATIONS[self.activation](points @ inner.T + bias) @ outer.T
+        return values
 
 
 def feed_forward_random(
@@ -62,7 +64,8 @@ def _relu(x: Floats) -> Floats:
 
 
 def _gelu(x: Floats) -> Floats:
-    return np.asarray(x * 0.5 * (1.0 + erf(x / np.sqrt(2.0))))
+    values: Floats = x * 0.5 * (1.0 + kernels_for(x).erf(x / np.sqrt(2.0)))
+    return values
 
 
 ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {"relu": _relu, "gelu": _gelu, "tanh": np.tanh}

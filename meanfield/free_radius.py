@@ -14,8 +14,9 @@ and would follow the leak. With c = ‖V‖ − γ nothing can move outwards on 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from types import ModuleType
 
 import numpy as np
 
@@ -62,13 +63,23 @@ class FreeRadius:
         """(radii, directions) Δs·Δω: mass = density × volume."""
         return np.outer(self.radial.volumes, self.directions.volumes)
 
+    def on(self, kernels: ModuleType) -> FreeRadius:
+        """The same cells with their arrays where these kernels run, but for :meth:`radii`."""
+        return replace(self, directions=self.directions.on(kernels), radial=self.radial.on(kernels))
+
     def radii(self, time: float = 0.0) -> Floats:
-        """(radii,) radius of the cell centers."""
-        return np.exp(self.radial.centers[:, 0] + self.expansion * time)
+        """(radii,) radius of the cell centers, on the host: few numbers, which loops go by."""
+        return np.exp(self._log_radii + self.expansion * time)
+
+    @cached_property
+    def _log_radii(self) -> Floats:
+        return self.radial.on_host.centers[:, 0]
 
     def centers(self, time: float = 0.0) -> Floats:
         """(radii, directions, d) the points x = rω."""
-        return self.radii(time)[:, None, None] * self.directions.centers
+        radii = self.directions.kernels.place(self.radii(time))
+        points: Floats = radii[:, None, None] * self.directions.centers
+        return points
 
     def on_directions(self, density: Floats) -> Floats:
         """(directions,) marginal over radii: the density of directions, ∫ρ ds."""
@@ -114,12 +125,12 @@ def free_radius_equation(space: FreeRadius, norm: LayerNorm, output: Output, gat
 
 def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Velocities:
     """θ̇ (radii, directions, d) and ṡ (radii, directions, 1); both are zero in the innermost and outermost cells."""
-    direction = np.tile(space.directions.centers, (space.radial.cells, 1))
+    direction, place = np.tile(space.directions.centers, (space.radial.cells, 1)), space.directions.kernels.place
 
     def velocities(time: float, density: Floats) -> tuple[Floats, Floats]:
         cells = (*space.shape, direction.shape[1])
         result = np.broadcast_to(output(time, density), cells).reshape(direction.shape)
-        radius = np.repeat(space.radii(time), space.directions.cells)
+        radius = place(np.repeat(space.radii(time), space.directions.cells))
         turn = norm.turn(time, radius, direction, result).reshape(cells)
         drift = (norm.growth(time, direction, result) / radius - gate - space.expansion).reshape(*space.shape, 1)
         for velocity in (turn, drift):

@@ -71,52 +71,65 @@ class ShellAttention:
     def output(self, radii: Floats, masses: Floats) -> Floats:
         """A at every cell, (shells, directions, d), for ``masses`` (shells, directions) at ``radii`` (shells,).
 
+        Radii are on the host, as is what they and the masses of whole shells decide; masses and A where the mesh is.
         |A| ≤ ‖V‖·(largest radius that holds mass) with softmax, also where there is no mass and Z is lost to rounding.
         NaN for masses that are not finite.
         """
-        total = masses.sum()
-        if not np.isfinite(total):
-            return np.full((*masses.shape, len(self.form)), np.nan)
-        seen = np.where(masses > VISIBLE * total, masses / total, 0.0)
-        sums = self._sums(radii, seen)
+        kernels, total = self.directions.kernels, masses.sum()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            seen = np.where(masses > VISIBLE * total, masses / total, 0.0)
+        weight = kernels.bring(seen.sum(axis=1))
+        if not weight.any():  # the total is not finite
+            return np.full_like(seen[..., None] * self.directions.centers, np.nan)
+        sums = self._sums(radii, seen, weight)
         if self.normalization == "softmax":
-            largest = radii[seen.any(axis=1)].max()
+            largest = float(radii[weight > 0].max())
             bound = np.maximum(sums.normalizer, np.linalg.norm(sums.numerator, axis=2) / largest)
             mean = sums.numerator / np.where(bound > 0, bound, 1.0)[..., None]
         else:
             with np.errstate(over="ignore", invalid="ignore"):  # a state that explodes is reported by the loop in time
                 mean = total * sums.numerator * np.exp(sums.scale)[..., None]
-        return mean @ self.value.T
+        output: Floats = mean @ kernels.place(self.value.T)
+        return output
 
-    def _sums(self, radii: Floats, masses: Floats) -> Sums:
-        """Z and N of masses whose total is 1: by transforms where they are exact enough, else over pairs of cells."""
-        cells, weight = masses.shape, masses.sum(axis=1)
+    def _sums(self, radii: Floats, masses: Floats, weight: Floats) -> Sums:
+        """Z and N of masses of total 1, ``weight`` (shells,) on each: by transforms where exact, else by pairs."""
+        cells, kernels = masses.shape, self.directions.kernels
         sources = np.flatnonzero(weight)
         reach = self.size * np.outer(radii, radii[sources]) + np.log(weight[sources])  # log of all that r' can add at r
         own = np.where(self.isotropic, self.form[0, 0] * radii**2, -np.inf)  # Z ≥ m e^own at a cell of mass m
-        scale = np.repeat(reach.max(axis=1, keepdims=True), cells[1], axis=1)
-        sums = Sums(np.zeros(cells), np.zeros((*cells, len(self.form))), scale)
+        scale = reach.max(axis=1)
+        everywhere = kernels.place(np.repeat(scale[:, None], cells[1], axis=1))
+        sums = Sums(kernels.zeros(cells), kernels.zeros((*cells, len(self.form))), everywhere)
         # A transform errs by ε e^scale in N and Z, so by that over m e^own in A; summed over cells, each with its mass:
-        exact = np.finfo(float).eps * cells[1] * np.exp(np.minimum(scale[:, 0] - own, NEGLIGIBLE)) < REACH
+        exact = np.finfo(float).eps * cells[1] * np.exp(np.minimum(scale - own, NEGLIGIBLE)) < REACH
         fast = exact & (self.size * radii * radii[sources].max() <= self._shells.largest_exponent)
-        self._add_by_shells(radii, masses, np.flatnonzero(fast), sources, sums)
+        if fast.any():
+            self._add_by_shells(radii, masses, np.flatnonzero(fast), sources, scale, sums)
         for shell in np.flatnonzero(~fast & _beside(weight > 0)):
             near = sources[reach[shell] >= own[shell] + np.log(VISIBLE) - NEGLIGIBLE]
             self._add_by_pairs(radii, masses, int(shell), near, sums)
         return sums
 
-    def _add_by_shells(self, radii: Floats, masses: Floats, targets: Indices, sources: Indices, sums: Sums) -> None:
+    def _add_by_shells(
+        self, radii: Floats, masses: Floats, targets: Indices, sources: Indices, scale: Floats, sums: Sums
+    ) -> None:
+        place = self.directions.kernels.place
         exponents = self.form[0, 0] * np.outer(radii, radii)
         rows = targets[:, None]
-        weights = np.exp(np.abs(exponents[rows, sources]) - sums.scale[rows, 0])
-        kernel = self._shells.multipliers.of(exponents)[:, rows, sources] * weights
-        sums.normalizer[targets], sums.numerator[targets] = self._shells.sums(kernel, masses[sources], radii[sources])
+        weights = place(np.exp(np.abs(exponents[rows, sources]) - scale[rows]))
+        here, there = place(targets), place(sources)
+        kernel = self._shells.multipliers.of(exponents)[:, here[:, None], there] * weights
+        found = self._shells.sums(kernel, masses[there], place(radii[sources]))
+        sums.normalizer[here], sums.numerator[here] = found
 
     def _add_by_pairs(self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums) -> None:
-        shells, cells = np.nonzero(masses[sources])
-        points = radii[sources[shells], None] * self.directions.centers[cells]
+        place, centers = self.directions.kernels.place, self.directions.centers
+        held = masses[place(sources)]
+        shells, cells = np.nonzero(held)
+        points = place(radii[sources])[shells][:, None] * centers[cells]
         sums.scale[shell], sums.normalizer[shell], sums.numerator[shell] = exponential_sums(
-            radii[shell] * self.directions.centers @ self.form.T, points, masses[sources[shells], cells]
+            float(radii[shell]) * centers @ place(self.form.T), points, held[shells, cells]
         )
 
 

@@ -87,7 +87,7 @@ class ZonalSums:
         self._kernel, self._radial = float(kernel[0]), None if radial is None else float(radial[0])
         self._mean = 1.0 / mesh.volume
         self.uniform = self._kernel * self._mean
-        self._masses = mesh.kernels.empty(mesh.cells)
+        self._masses = np.empty_like(mesh.volumes)
 
     def apply(self, density: Floats) -> tuple[float, Floats, Floats]:
         mean = np.einsum("i,i", density, self.mesh.volumes) * self._mean
@@ -113,6 +113,7 @@ class BilinearSums:
         self.uniform = float(exponential_multipliers(d, size, 1)[0]) / mesh.volume
         self._operator = Bilinear(mesh, matrix)
         self._there = _fall(mesh, beta, key) if gaussian else None
+        self._highest = 0.0 if self._there is None else float(self._there.max())
         self._here: Floats | float = _fall(mesh, beta, query) if gaussian else 0.0
         self.log_bound = 0.0 if gaussian else size
 
@@ -120,9 +121,8 @@ class BilinearSums:
         masses = density * self.mesh.volumes
         if self._there is None:
             return self._operator.apply(masses)
-        highest = float(self._there.max())
-        log_scale, normalizer, vectors = self._operator.apply(masses * np.exp(self._there - highest))
-        return log_scale + highest + self._here, normalizer, vectors
+        log_scale, normalizer, vectors = self._operator.apply(masses * np.exp(self._there - self._highest))
+        return log_scale + self._highest + self._here, normalizer, vectors
 
 
 def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | None, full: bool) -> HeadSums:
@@ -153,10 +153,10 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | 
 
 def windowed(cosines: Floats, beta: float, window: float) -> Floats:
     """e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z: smooth, half of it at z = cos w."""
-    from scipy.special import erfc
-
     edge = float(np.cos(window))
-    return np.asarray(np.exp(beta * cosines - abs(beta)) * erfc((edge - cosines) * (4 / (1 - edge))) / 2)
+    share = kernels_for(cosines).erfc((edge - cosines) * (4 / (1 - edge))) / 2
+    kernel: Floats = np.exp(beta * cosines - abs(beta)) * share
+    return kernel
 
 
 def _most_degrees(mesh: Mesh) -> int:
@@ -165,7 +165,8 @@ def _most_degrees(mesh: Mesh) -> int:
 
 def _fall(mesh: Mesh, beta: float, matrix: Floats) -> Floats:
     """−β|Mx|²/2 at each cell."""
-    return np.asarray(-beta / 2 * ((mesh.centers @ matrix.T) ** 2).sum(axis=1))
+    fall: Floats = -beta / 2 * ((mesh.centers @ mesh.kernels.place(matrix.T.copy())) ** 2).sum(axis=1)
+    return fall
 
 
 def multiple(matrix: Factor) -> float | None:

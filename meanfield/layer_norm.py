@@ -55,13 +55,17 @@ class LayerNorm:
         """θ̇ (n, d), tangent at θ = ``direction`` (n, d), for A = ``output`` (n, d). Where A = 0 nothing turns."""
         tangent = output - _along(direction, output)[:, None] * direction
         pace = LAYER_NORMS[self.name].pace(self, time, radius, _size(output) if self.sees_size else 1.0)
-        turned: Floats = tangent / np.reshape(pace, (-1, 1))
-        return turned
+        return tangent / by_row(pace)
 
     def growth(self, time: float, direction: Floats, output: Floats) -> Floats:
         """ṙ (n,) at directions θ (n, d) for A = ``output`` (n, d)."""
         size = _size(output) if self.sees_size else 1.0
-        return np.asarray(LAYER_NORMS[self.name].growth(self, time, _along(direction, output), size))
+        return LAYER_NORMS[self.name].growth(self, time, _along(direction, output), size)
+
+
+def by_row(sizes: Sizes) -> Sizes:
+    """Sizes (n,) as (n, 1), to go with vectors (n, d); a number as it is."""
+    return sizes if isinstance(sizes, float) else sizes[:, None]
 
 
 def _along(direction: Floats, output: Floats) -> Floats:
@@ -83,7 +87,7 @@ class _Scheme:
     """s(time, r, |A|) and ṙ(time, ⟨θ,A⟩, |A|)."""
 
     pace: Callable[[LayerNorm, float, Sizes, Sizes], Sizes]
-    growth: Callable[[LayerNorm, float, Floats, Sizes], Sizes] = _no_growth
+    growth: Callable[[LayerNorm, float, Floats, Sizes], Floats] = _no_growth
     sees_size: bool = False
 
     @property

@@ -83,17 +83,18 @@ class LayerMap:
     def move(self, time: float, points: Floats, output: Floats) -> Floats:
         """N(αx + Δt (A + F − γx)/s) of points x (n, d), with A + F = ``output`` (n, d) there."""
         pace = LAYER_NORMS[self.norm.name].pace(self.norm, time, 1.0, np.maximum(_size(output), NOTHING))
-        moved = self.step * (output - self.gate * points) / pace
+        moved: Floats = self.step * (output - self.gate * points) / pace
         if self.residual:
             moved += points
         if not self._projects:
-            return np.asarray(moved)
+            return moved
         size = _size(moved)
         return np.where(size <= NOTHING, points, moved / np.maximum(size, NOTHING))
 
 
 def _size(vectors: Floats) -> Floats:
-    return np.asarray(np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None])
+    size: Floats = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None]
+    return size
 
 
 class Layer(Protocol):

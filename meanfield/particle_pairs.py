@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.heads import Factor, Head, matrix_of, multiple, windowed
+from solvers.backends import kernels_for
 from solvers.mesh import Floats, Integers
 from solvers.pairwise import exponential_sums
 from solvers.patches import gathered_sums
@@ -29,8 +30,9 @@ class PairSums:
             self._towards = points * number.type(beta * query * key)
         else:
             d = points.shape[1]
-            self._towards = points @ (beta * matrix_of(head.query, d).T @ matrix_of(head.key, d)).astype(number)
-        self._here = fall(points, beta, head.query) if gaussian else np.zeros(len(points), number)
+            matrix = (beta * matrix_of(head.query, d).T @ matrix_of(head.key, d)).astype(number)
+            self._towards = points @ kernels_for(points).place(matrix)
+        self._here = fall(points, beta, head.query) if gaussian else np.zeros_like(points[:, 0])
         self._there = fall(points, beta, head.key) if gaussian else None
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
@@ -55,43 +57,46 @@ class WindowedPairSums:
     def __init__(self, points: Floats, beta: float, window: float, causal: bool = False) -> None:
         self.rounding = 500 * float(np.finfo(points.dtype).eps)
         self._points, self._beta, self._window, self._causal = points, beta, window, causal
+        self._order = kernels_for(points).place(np.arange(len(points), dtype=np.int32))
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        return self.at(np.arange(len(masses), dtype=np.int32), masses, log_weights)
+        return self.at(self._order, masses, log_weights)
 
     def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
         """The same at some of the tokens."""
         highest, weights = weighted(masses, log_weights)
         moments = np.column_stack([weights, weights[:, None] * self._points])
-        sums = np.empty((len(targets), moments.shape[1]), self._points.dtype)
+        sums = kernels_for(moments).empty((len(targets), moments.shape[1]), self._points.dtype)
         step = max(_CHUNK // len(self._points), 1)
         for start in range(0, len(targets), step):
             some = targets[start : start + step]
             kernel = windowed(self._points[some] @ self._points.T, self._beta, self._window)
             if self._causal:
-                kernel[some[:, None] < np.arange(len(self._points))] = 0.0
+                kernel = np.where(some[:, None] < self._order, 0.0, kernel)
             sums[start : start + step] = kernel @ moments
-        return np.full(len(targets), abs(self._beta) + highest, sums.dtype), sums[:, 0], sums[:, 1:]
+        return np.zeros_like(sums[:, 0]) + (abs(self._beta) + highest), sums[:, 0], sums[:, 1:]
 
 
 def fall(points: Floats, beta: float, factor: Factor) -> Floats:
     """−β|Mx|²/2 of each token, (n,), for a matrix or a number M."""
     scale = multiple(factor)
-    if scale is not None:
-        return np.asarray(-beta / 2 * scale**2 * (points**2).sum(axis=1), points.dtype)
-    return np.asarray(-beta / 2 * ((points @ np.asarray(factor).T.astype(points.dtype)) ** 2).sum(axis=1), points.dtype)
+    if scale is None:
+        points, scale = points @ kernels_for(points).place(np.asarray(factor).T.astype(points.dtype)), 1.0
+    falls: Floats = -float(beta) / 2 * scale**2 * (points**2).sum(axis=1)
+    return falls
 
 
 def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:
     """The sum of two log weights (n,), either or both of which may be absent."""
     if first is None or second is None:
         return second if first is None else first
-    return np.asarray(first + second)
+    total: Floats = first + second
+    return total
 
 
-def weighted(masses: Floats, log_weights: Floats | None) -> tuple[float, Floats]:
+def weighted(masses: Floats, log_weights: Floats | None) -> tuple[float | Floats, Floats]:
     """The largest of the log weights (n,), and the masses (n,) times all of e^{log_weights} but this."""
     if log_weights is None:
         return 0.0, masses
-    highest = float(log_weights.max())
-    return highest, np.asarray(masses * np.exp(log_weights - highest))
+    highest = log_weights.max()
+    return highest, masses * np.exp(log_weights - highest)

@@ -25,7 +25,7 @@ def doubly_stochastic(sums: TokenSums, masses: Floats) -> Sums:
     scale, normalizer, log_factor = log_scale, unscaled, np.zeros_like(log_scale)
     for _ in range(_ROUNDS):
         log_row = scale + np.log(np.maximum(normalizer, np.finfo(normalizer.dtype).tiny))
-        defect = np.abs(np.expm1((log_factor + log_row)[held])).max()
+        defect = float(np.where(held, np.abs(np.expm1(log_factor + log_row)), 0.0).max())
         if defect <= sums.rounding:
             return log_scale, unscaled, vectors / normalizer[:, None]
         log_factor = (log_factor - log_row) / 2

@@ -17,6 +17,7 @@ from scipy import fft
 
 from meanfield.heads import Head, matrix_of, multiple, windowed
 from meanfield.particle_pairs import PairSums, Sums, WindowedPairSums, fall, sum_of, weighted
+from solvers.backends import kernels_for
 from solvers.bilinear import Bilinear
 from solvers.harmonics_points import MANIFOLDS, PointHarmonics
 from solvers.mesh import Floats
@@ -110,7 +111,8 @@ def token_sums(
     causal: bool = False,
 ) -> TokenSums:
     """The cheapest sums of a head over tokens (n, d), for a kernel "exponential", "gaussian" or "windowed"."""
-    transforms = not causal and points.shape[1] in MANIFOLDS and _are_unit(points)
+    pairs_only = causal or kernels_for(points).PAIRS_ONLY
+    transforms = not pairs_only and points.shape[1] in MANIFOLDS and _are_unit(points)
     if kernel == "windowed":
         assert window is not None
         return _windowed_sums(points, steepness(beta, head), window, causal, transforms)

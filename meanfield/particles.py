@@ -17,7 +17,7 @@ import numpy as np
 
 from meanfield.attention import MOST_LOG_KERNEL, NORMALIZATIONS
 from meanfield.heads import Head, multiple
-from meanfield.layer_norm import LAYER_NORMS, LayerNorm
+from meanfield.layer_norm import LAYER_NORMS, LayerNorm, by_row
 from meanfield.particle_pairs import Sums
 from meanfield.particle_sinkhorn import doubly_stochastic
 from meanfield.particle_sums import log_bound, token_sums
@@ -107,7 +107,7 @@ class ParticleLaw:
 
     def normalizer_and_output(self, points: Floats) -> tuple[Floats, Floats]:
         """Σ_h w_h Σ_j m_j k_h(y_i, y_j) · e^{−log_bound}, (n,), and A, (n, d), at ``points`` y (n, d); F left out."""
-        total, output = np.zeros(len(points), points.dtype), np.zeros_like(points)
+        total, output = np.zeros_like(points[:, 0]), np.zeros_like(points)
         for head in self.heads:
             log_scale, normalizer, part = self._attend(head, points)
             total += head.weight * normalizer * np.exp(log_scale - self.log_bound)
@@ -122,7 +122,7 @@ class ParticleLaw:
 
     def _sums(self, head: Head, points: Floats) -> Sums:
         """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
-        masses = np.full(len(points), 1.0 / len(points), points.dtype) if self.masses is None else self.masses
+        masses = np.full_like(points[:, 0], 1.0 / len(points)) if self.masses is None else self.masses
         sums = token_sums(points, self.beta, head, self.kernel, self.window, self.causal)
         return doubly_stochastic(sums, masses) if self.normalization == "sinkhorn" else sums.apply(masses)
 
@@ -152,9 +152,10 @@ def layer_map(law: ParticleLaw, positions: Floats, step: float, *, residual: boo
     output = law.output_at(positions if law.sees_positions else positions / lengths)
     sizes = np.maximum(np.linalg.norm(output, axis=1), np.finfo(float).tiny)
     pace = LAYER_NORMS[law.norm.name].pace(law.norm, time, 1.0, sizes)
-    moved = step * output / np.reshape(pace, (-1, 1))
+    moved: Floats = step * output / by_row(pace)
     if residual:
         moved += (1.0 - step * law.gate) * positions
     if law.norm.carries_radius and not (law.norm.name == "mix" and time < law.norm.switch):
-        return np.asarray(moved)
-    return np.asarray(moved * lengths / np.linalg.norm(moved, axis=1)[:, None])
+        return moved
+    turned: Floats = moved * lengths / np.linalg.norm(moved, axis=1)[:, None]
+    return turned

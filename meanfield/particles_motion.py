@@ -11,6 +11,7 @@ from meanfield.heads import matrix_of
 from meanfield.layer_norm import LAYER_NORMS
 from meanfield.particles import ParticleLaw
 from solvers.mesh import Floats
+from solvers.terms import Step
 
 
 class Motion:
@@ -25,18 +26,20 @@ class Motion:
         self._rate = np.empty((0, 0))
         self._norms: tuple[float, float] | None = None
 
-    def prepare(self, time: float, values: Floats) -> float:
+    def prepare(self, time: float, values: Floats) -> Step:
         """Evaluate at positions (n, d); returns the largest stable time step."""
         radii = _lengths(values)
         output, self._rate = self._output_and_rate(time, values, radii)
         steepness, value = self._norms = self._norms or _norms(self.law, values.shape[1])
         free = self.law.sees_positions
-        scale = max(float(radii.max()), np.finfo(float).tiny) if free else 1.0
+        scale = np.maximum(radii.max(), np.finfo(float).tiny) if free else 1.0
         sizes = np.maximum(_lengths(output), np.finfo(float).tiny)
         pace = 1.0 if free else LAYER_NORMS[self.law.norm.name].pace(self.law.norm, time, radii, sizes)
-        fastest = float(np.max(np.maximum(value * scale, sizes) / pace)) / scale
+        fastest = np.max(np.maximum(value * scale, sizes) / pace) / scale
         rate = (1 + steepness * scale**2) * fastest + self.law.gate + (values.shape[1] - 1) * self._noise
-        return 1.0 / rate if rate else np.inf
+        with np.errstate(divide="ignore", over="ignore"):
+            step: Step = np.divide(1.0, rate)
+            return step
 
     def rate(self, dt: float, rate: Floats) -> None:
         """Add ẋ at the prepared state."""
@@ -70,4 +73,5 @@ def _norms(law: ParticleLaw, dimension: int) -> tuple[float, float]:
 
 
 def _lengths(vectors: Floats) -> Floats:
-    return np.asarray(np.sqrt(np.einsum("nd,nd->n", vectors, vectors)))
+    lengths: Floats = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
+    return lengths

@@ -38,6 +38,8 @@ class Problem:
     whole        whether a snapshot is the whole state
     variables    what the file keeps of the mesh beside its cells
     marks        numbers that the run finds out on its way, by the name of the file's attribute; NaN until then
+    attributes   what the file keeps of how this is computed
+    note         what a user should know of it, if anything
     """
 
     space: Space
@@ -49,6 +51,8 @@ class Problem:
     whole: bool = True
     variables: tuple[Variable, ...] = ()
     marks: dict[str, float] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+    note: str = ""
 
 
 def advance_by(equation: Equation, method: str) -> Advance:
@@ -58,6 +62,16 @@ def advance_by(equation: Equation, method: str) -> Advance:
         return evolve(state, equation, STEPPERS[method], until, observers, cfl, after_step)
 
     return advance
+
+
+def placed(advance: Advance, place: Callable[[Floats], Floats]) -> Advance:
+    """The same for a state that may begin on the host: ``place`` puts its values where they move."""
+
+    def go(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
+        state.values = place(state.values)
+        return advance(state, until, observers, cfl, after_step)
+
+    return go
 
 
 def within_mesh(advance: Advance, escaped: Callable[[State], float], end: str) -> Advance:

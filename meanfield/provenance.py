@@ -23,7 +23,6 @@ def provenance(case: Case, command: str) -> dict[str, str | int]:
         "git_commit": _git_commit(),
         "command": command,
         "seed": getattr(case.initial, "seed", -1),
-        "device": "cpu",
         "start": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

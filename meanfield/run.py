@@ -45,9 +45,7 @@ def run(
     problem = set_up(case, kernels)
     start = new_start(case, problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
-    attributes = provenance(case, command) | problem.marks
-    if kernels is not None:
-        attributes["device"] = kernels.__name__.rpartition(".")[2]
+    attributes = provenance(case, command) | problem.marks | problem.attributes
     with RunFile.create(
         path, problem.space, diagnostics.columns, attributes, problem.variables, overwrite=overwrite
     ) as file:
@@ -61,9 +59,11 @@ def resume(
     changes: Sequence[str] = (),
     quiet: bool = False,
     command: str = "",
+    kernels: ModuleType | None = None,
 ) -> int:
     """Go on with a file from its last checkpoint, to the end of its case or ``until``; returns the exit status.
 
+    Where ``kernels`` run or on the host, wherever it has run before: elsewhere results are equal but for rounding.
     ``changes`` are settings that hold from there on, like "attention.beta=4"; a later resume keeps them. Without a
     checkpoint the last snapshot serves, or the initial density. Each time adds to the file's attribute ``segments``.
     Raises FileError for a file that holds no run or is being written, CaseError for settings that cannot change.
@@ -73,7 +73,7 @@ def resume(
     if not segments:
         raise FileError(f"{path}: has no case to go on with; it was not written by `meanfield run`")
     case = next_case(segments, changes)
-    problem = set_up(case)
+    problem = set_up(case, kernels)
     problem.marks.update({name: before.attributes[name] for name in problem.marks if name in before.attributes})
     start = last_start(before, case, problem)
     segment = next_segment(segments, case, changes, start.state.time, until, command)
@@ -84,7 +84,7 @@ def resume(
         return DONE
     degrees = before.diagnostics["power"].shape[1] - 1 if "power" in before.diagnostics else None
     diagnostics = problem.diagnostics(case.output.diagnostics or (), degrees)
-    attributes = with_segment(before.attributes, segment)
+    attributes = with_segment(before.attributes, segment) | problem.attributes
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:
             print(f"{path}: {start.note}", file=sys.stderr)
@@ -96,6 +96,8 @@ def _go(
 ) -> int:
     """Evolve to ``end`` with snapshots, diagnostics, checkpoints and progress; returns the exit status."""
     began = clock.monotonic()
+    if problem.note:
+        print(f"{file.path}: {problem.note}", file=sys.stderr)
     state, checkpoints, saved = start.state, Checkpoints(file.path), began
 
     def elapsed() -> float:

@@ -15,14 +15,20 @@ from meanfield.setup_hand_over import with_hand_over
 from meanfield.setup_line import set_up_line
 from meanfield.setup_particles import set_up_particles
 from meanfield.setup_round import set_up_round
+from solvers.backends import name_of
 from solvers.evolution import Every, Listed, Logarithmic, Schedule
 from solvers.layout import Variable
 
+HOST = "cpu"
+
 
 def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
-    """Everything that a case names. Raises CaseError for what only shows now, such as a file that is not there."""
+    """Everything that a case names, where ``kernels`` run or on the host.
+
+    Raises CaseError for what only shows now, such as a file that is not there.
+    """
     try:
-        problem = _PROBLEMS[case.domain.manifold](case) if kernels is None else _placed(case, kernels)
+        problem = _placed(case, kernels)
         if "pairs" in (case.output.diagnostics or ()):
             problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
         return problem if case.hand_over is None else with_hand_over(case, problem, sample_schedule(case))
@@ -32,12 +38,17 @@ def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
         raise CaseError(str(error)) from None
 
 
-def _placed(case: Case, kernels: ModuleType) -> Problem:
-    """The problem where these kernels run. Raises CaseError for what runs nowhere but on the host."""
-    flows = case.domain.manifold in ("circle", "sphere") and case.time.method != "layers"
-    if not flows or case.domain.labels or case.hand_over is not None:
-        raise CaseError("runs on the host only: what runs elsewhere is a flow on a circle or a sphere, without labels")
-    return set_up_round(case, kernels)
+def _placed(case: Case, kernels: ModuleType | None) -> Problem:
+    """The problem on the device of ``kernels``, or on the host: the one place where that is decided."""
+    manifold, note = case.domain.manifold, ""
+    if manifold in _ANYWHERE:
+        problem = _ANYWHERE[manifold](case, kernels)
+    else:
+        problem = _ON_HOST[manifold](case)
+        if kernels is not None and name_of(kernels) != HOST:
+            note = f"{manifold} is computed on the {HOST}: it has too few cells to gain by a {name_of(kernels)}"
+        kernels = None
+    return replace(problem, attributes={"device": HOST if kernels is None else name_of(kernels)}, note=note)
 
 
 PAIR_EDGE = Variable("pair_edge", ("pair_bin_edge",), EDGES, "1", "edges of the bins of <x, y> in diagnostics/pairs")
@@ -66,12 +77,14 @@ def _spaced(case: Case, parts: int) -> Schedule:
     return Every(case.time.end, parts)
 
 
-_PROBLEMS: dict[str, Callable[[Case], Problem]] = {
+_ANYWHERE: dict[str, Callable[[Case, ModuleType | None], Problem]] = {
     "circle": set_up_round,
     "sphere": set_up_round,
-    "axisymmetric": set_up_axisymmetric,
-    "line": set_up_line,
     "particles": set_up_particles,
     "free_radius_circle": set_up_free_radius,
     "free_radius_sphere": set_up_free_radius,
+}
+_ON_HOST: dict[str, Callable[[Case], Problem]] = {
+    "axisymmetric": set_up_axisymmetric,
+    "line": set_up_line,
 }

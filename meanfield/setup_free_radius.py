@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from types import ModuleType
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from meanfield.free_radius_attention import ShellAttention, output_at_directions
 from meanfield.free_radius_initial import initial_at_radius, initial_gaussian
 from meanfield.heads import matrix_of
 from meanfield.layer_norm import LayerNorm
-from meanfield.problem import Problem, advance_in_turn, within_mesh
+from meanfield.problem import Problem, advance_in_turn, placed, within_mesh
 from meanfield.setup_initial import initial_density
 from meanfield.setup_model import feed_forward_of, heads_by_layer
 from solvers.evolution import Equation, Listed, State
@@ -26,7 +27,7 @@ from solvers.mesh import Floats, Mesh, circle, sphere
 from solvers.mesh_interval import edges_of
 
 
-def set_up_free_radius(case: Case) -> Problem:
+def set_up_free_radius(case: Case, kernels: ModuleType | None = None) -> Problem:
     """The problem of a case with a free radius. Raises ValueError for a domain that cannot be."""
     domain, stabilizers = case.domain, case.stabilizers
     assert domain.radii is not None  # a parsed case has all four
@@ -35,17 +36,19 @@ def set_up_free_radius(case: Case) -> Problem:
     assert domain.core is not None
     radial = radial_mesh(domain.innermost, domain.outermost, domain.radii, domain.core)
     space = FreeRadius(_DIRECTIONS[domain.manifold](domain.across), radial, domain.expansion or 0.0)
+    there = space if kernels is None else space.on(kernels)  # where it moves; what is looked at is on the host
+    place = there.directions.kernels.place
 
     @lru_cache(maxsize=1)
     def equation(k: int) -> Equation:
         """Of the time before the switch of mix, and from then on."""
         norm = LayerNorm(stabilizers.layer_norm, switch=0.0 if k else np.inf)
-        return free_radius_equation(space, norm, _output(case, space, norm), stabilizers.gate)
+        return free_radius_equation(there, norm, _output(case, there, norm), stabilizers.gate)
 
     switch = (1.0 if stabilizers.switch is None else stabilizers.switch) if stabilizers.layer_norm == "mix" else np.inf
 
     def at_end(state: State) -> float:
-        return float(state.values.reshape(space.shape)[-1] @ space.volumes[-1])
+        return float(state.values.reshape(there.shape)[-1] @ there.volumes[-1])
 
     def look(time: float, values: Floats) -> Unbounded:
         density = values.reshape(space.shape)
@@ -61,11 +64,11 @@ def set_up_free_radius(case: Case) -> Problem:
         space=_cells(space, domain.manifold),
         initial=lambda: _initial(case, space).reshape(-1),
         advance=within_mesh(
-            advance_in_turn(equation, Listed((0.0, switch)), case.time.method),
+            placed(advance_in_turn(equation, Listed((0.0, switch)), case.time.method), place),
             at_end,
             f"radius {domain.outermost:g}" + (f"·exp({domain.expansion:g} t)" if domain.expansion else ""),
         ),
-        prepare=lambda state: equation(0).prepare(state.time, state.values),
+        prepare=lambda state: equation(0).prepare(state.time, place(state.values)),
         diagnostics=diagnostics,
         variables=(
             Variable(

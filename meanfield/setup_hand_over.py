@@ -22,6 +22,7 @@ from meanfield.hand_over import HandOverError, atoms_of, collapsed, hand_over_er
 from meanfield.problem import AfterStep, Problem
 from meanfield.setup_model import heads_by_layer
 from meanfield.setup_particles import particle_law
+from solvers.backends import kernels_for
 from solvers.deposit import deposit_points
 from solvers.evolution import Observer, Schedule, State
 from solvers.mesh import Floats, Mesh
@@ -68,6 +69,7 @@ class _Stages:
         stopped = False
         if _is_density(state.values):
             stopped, found = self._advance_density(state, until, observers, cfl, after_step)
+            state.values = _on_host(state.values)
             if not found or state.time >= until:
                 return state
             self._hand_over(state, until, cfl)
@@ -105,7 +107,7 @@ class _Stages:
     def _error(self, state: State, until: float, cfl: float) -> HandOverError:
         def carry_on(density: Floats, start: float, end: float) -> Floats:
             copy = State(start, density.copy())
-            return self._problem.advance(copy, end, (), cfl, lambda state: False).values
+            return _on_host(self._problem.advance(copy, end, (), cfl, lambda state: False).values)
 
         later = min(state.time + self._again, until)
         return hand_over_error(self._law, self._mesh, state.values, state.time, later, until, carry_on)
@@ -142,6 +144,11 @@ class _OfEitherStage(Diagnostics):
 
 def _is_density(values: Floats) -> bool:
     return values.ndim == 1
+
+
+def _on_host(values: Floats) -> Floats:
+    brought: Floats = kernels_for(values).bring(values)
+    return brought
 
 
 def _atoms(values: Floats) -> Atoms:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from types import ModuleType
 
 from meanfield.case import Case
 from meanfield.diagnostics_particles import diagnostics_particles
@@ -12,25 +13,31 @@ from meanfield.heads import Head
 from meanfield.layer_norm import LayerNorm
 from meanfield.particles import ParticleLaw
 from meanfield.particles_steps import LawOfTurn, advance_adaptive, advance_explicit, advance_layers
-from meanfield.problem import Advance, Problem
+from meanfield.problem import Advance, AfterStep, Problem
 from meanfield.setup_model import feed_forward_of, heads_by_layer, layer_duration
 from meanfield.setup_tokens import draw_tokens
-from solvers.evolution import Every, Listed, Schedule
+from solvers.backends import kernels_for
+from solvers.evolution import Every, Listed, Observer, Schedule, State
 from solvers.layout import Tokens
 from solvers.mesh import Floats
 
 
-def set_up_particles(case: Case) -> Problem:
-    """The problem of a case with particles. Raises ValueError or OSError for a file that cannot be used."""
+def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
+    """The problem of a case with particles, which move where ``kernels`` run or on the host.
+
+    Raises ValueError or OSError for a file that cannot be used.
+    """
     heads, duration, domain = heads_by_layer(case), layer_duration(case), case.domain
     positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed or 0)
+    place = (kernels or kernels_for(positions)).place
+    there = place(masses)  # where they move; what is looked at is on the host
 
-    @lru_cache(maxsize=1)
-    def law(layer: int) -> ParticleLaw:
-        return particle_law(case, heads[min(layer, len(heads) - 1)], masses)
+    @lru_cache(maxsize=2)
+    def law(layer: int, on_host: bool = False) -> ParticleLaw:
+        return particle_law(case, heads[min(layer, len(heads) - 1)], masses if on_host else there)
 
     def law_at(time: float) -> ParticleLaw:
-        return law(int(time / duration + 1e-9) if len(heads) > 1 else 0)  # at its end a layer is over
+        return law(int(time / duration + 1e-9) if len(heads) > 1 else 0, on_host=True)  # at its end a layer is over
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return diagnostics_particles(names, law_at, masses, domain.d)
@@ -38,10 +45,20 @@ def set_up_particles(case: Case) -> Problem:
     return Problem(
         space=Tokens(masses, domain.d),
         initial=lambda: positions.copy(),
-        advance=_advance(case, law, Every(duration) if len(heads) > 1 else Listed((0.0,))),
-        prepare=lambda state: law_at(state.time).output_at(state.values),
+        advance=_placed(_advance(case, law, Every(duration) if len(heads) > 1 else Listed((0.0,))), place),
+        prepare=lambda state: law(0).output_at(place(state.values)),
         diagnostics=diagnostics,
     )
+
+
+def _placed(advance: Advance, place: Callable[[Floats], Floats]) -> Advance:
+    """The same where ``place`` puts the tokens."""
+
+    def placed(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
+        state.values = place(state.values)
+        return advance(state, until, observers, cfl, after_step)
+
+    return placed
 
 
 def _advance(case: Case, law: LawOfTurn, turns: Schedule) -> Advance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
 
@@ -15,10 +16,10 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.heads import Head
 from meanfield.layer_norm import LayerNorm
 from meanfield.layers import LayerMap
-from meanfield.problem import Advance, AfterStep, Prepare, Problem, advance_in_layers, advance_in_turn
+from meanfield.problem import Advance, Prepare, Problem, advance_in_layers, advance_in_turn, placed
 from meanfield.setup_initial import initial_by_label, initial_density
 from meanfield.setup_model import feed_forward_of, heads_by_layer, layer_duration, reaction_of
-from solvers.evolution import Equation, Every, Listed, Observer, Schedule, State
+from solvers.evolution import Equation, Every, Listed, Schedule
 from solvers.mesh import Floats, Mesh, circle, sphere
 
 
@@ -34,22 +35,26 @@ def set_up_round(case: Case, kernels: ModuleType | None = None) -> Problem:
     def velocity(layer: int, mesh: Mesh) -> Velocity:
         return _velocity(case, mesh, heads[min(layer, len(heads) - 1)])
 
+    def layer_at(time: float) -> int:
+        return 0 if len(heads) == 1 else int(time / duration + 1e-9)  # at its end a layer is over
+
     def law_at(time: float) -> Velocity:
-        return velocity(0 if len(heads) == 1 else int(time / duration + 1e-9), mesh)  # at its end a layer is over
+        return velocity(layer_at(time), mesh)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return diagnostics_round(names, mesh, law_at, degrees, labels)
 
     if case.time.method == "layers":
-        advance, prepare = _in_layers(case, mesh, law_at)
+        advance, prepare = _in_layers(case, there, lambda time: velocity(layer_at(time), there))
     else:
         turns = Every(duration) if len(heads) > 1 else Listed((0.0,))
         advance, prepare = _flowing(case, there, lambda layer: velocity(layer, there), turns, labels)
+    place = there.kernels.place
     return Problem(
         space=mesh,
         initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
-        advance=advance,
-        prepare=prepare,
+        advance=placed(advance, place),
+        prepare=lambda state: prepare(replace(state, values=place(state.values))),
         diagnostics=diagnostics,
         snapshot=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
         whole=labels == 1,
@@ -68,13 +73,9 @@ def _flowing(
             return causal_equation(mesh, velocity(layer), labels, noise)
         return mean_field_equation(mesh, velocity(layer), noise, reaction_of(case, mesh))
 
-    advance, place = advance_in_turn(equation, turns, case.time.method), mesh.kernels.place
-
-    def placed(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
-        state.values = place(state.values)
-        return advance(state, until, observers, cfl, after_step)
-
-    return placed, lambda state: float(equation(0).prepare(state.time, place(state.values)))
+    return advance_in_turn(equation, turns, case.time.method), lambda state: float(
+        equation(0).prepare(state.time, state.values)
+    )
 
 
 def _in_layers(case: Case, mesh: Mesh, law_at: Callable[[float], Velocity]) -> tuple[Advance, Prepare]:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import fft
 
+from solvers.backends import kernels_for
 from solvers.gauss_grid import GaussGrid
 from solvers.harmonics import Complexes, Harmonics, SphereHarmonics, harmonic_transform
 from solvers.harmonics_points import PointHarmonics
@@ -44,9 +44,9 @@ class Bilinear:
 
     def __init__(self, mesh: Mesh | Floats, matrix: Floats) -> None:
         self.matrix = np.asarray(matrix, dtype=float)
-        self._centers = mesh if isinstance(mesh, np.ndarray) else mesh.centers
-        self._shares = None if isinstance(mesh, np.ndarray) else mesh.volumes / mesh.volume
-        self._towards = self._centers @ self.matrix  # b(x) of each cell
+        self._centers = mesh.centers if isinstance(mesh, Mesh) else mesh
+        self._shares = mesh.volumes / mesh.volume if isinstance(mesh, Mesh) else None
+        self._towards = self._centers @ kernels_for(self._centers).place(self.matrix)  # b(x) of each cell
         self._length = np.linalg.norm(self._towards, axis=1)
         d = self._centers.shape[1]
         degree = exponential_degree(d, float(np.linalg.norm(self.matrix, 2))) + 1
@@ -81,9 +81,8 @@ class Bilinear:
     def _is_lost(self, normalizer: Floats, masses: Floats) -> np.ndarray:
         """(cells,) where Z is wanted and too small for the digits that it has."""
         of_largest, of_mass = _LEAST_NORMALIZER
-        total = float(masses.sum())
-        least = max(of_largest * float(normalizer.max()), of_mass * total)
-        lost = normalizer < least
+        total = masses.sum()
+        lost: np.ndarray = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
         return lost if self._shares is None else lost & (masses > _LEAST_DENSITY * total * self._shares)
 
 
@@ -94,7 +93,7 @@ def _redo(cells: Any, sums: tuple[Floats, ...], better: tuple[Floats, ...]) -> N
 
 
 def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
-    return PointHarmonics(mesh, degree) if isinstance(mesh, np.ndarray) else harmonic_transform(mesh, degree)
+    return harmonic_transform(mesh, degree) if isinstance(mesh, Mesh) else PointHarmonics(mesh, degree)
 
 
 class _Targets:
@@ -106,8 +105,9 @@ class _Targets:
     def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int) -> None:
         most = int(np.ceil(_OVERSAMPLING * degree))
         smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / most
-        self.grid = GaussGrid(most)
-        self._towards = self.grid.centers @ matrix
+        kernels = kernels_for(lengths)
+        self.grid = GaussGrid(most).on(kernels)
+        self._towards = self.grid.centers @ kernels.place(matrix)
         self._scale = np.sqrt((self._towards**2).sum(axis=1) + smoothing**2)
         self._cell_scale = np.hypot(lengths, smoothing)
         self.near = np.flatnonzero(self._cell_scale - lengths > _MOST_LOSS)
@@ -122,17 +122,17 @@ class _Targets:
     def sums(self, points: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
         _, normalizer, vectors = exponential_sums(self._towards, points, weights, log_scale=self._scale)
         values = np.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
-        sets = np.stack([self._on_grid.analysis(np.ascontiguousarray(column)) for column in values.T])
+        sets = np.stack([self._on_grid.analysis(column.copy()) for column in values.T])
         result = _on_cells(self._on_cells, sets, len(self._cell_scale))
-        return self._cell_scale.copy(), result[0], np.ascontiguousarray(result[1:].T)
+        return self._cell_scale.copy(), result[0], result[1:].T.copy()
 
 
 def _on_cells(transform: Harmonics | PointHarmonics, sets: Complexes, cells: int) -> Floats:
     """(sets, cells) functions on the sphere from their coefficients."""
     if not isinstance(transform, SphereHarmonics):
         return transform.synthesis(sets)
-    result = np.empty((len(sets), cells))
-    for here, parts in transform.blocks(sets, [(False, np.ones(len(transform.sine)))] * len(sets)):
+    result: Floats = kernels_for(sets).empty((len(sets), cells))
+    for here, parts in transform.blocks(sets, [(False, np.ones_like(transform.sine))] * len(sets)):
         result[:, here] = parts
     return result
 
@@ -143,14 +143,15 @@ class _CircleSources:
     def __init__(self, mesh: Mesh | Floats, degree: int, cells: int) -> None:
         self.degree, self.nodes = degree, 2 * (degree + 1)
         angle = 2 * np.pi / self.nodes * np.arange(self.nodes)
-        self.points: Floats = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        self._kernels = kernels_for(mesh.centers if isinstance(mesh, Mesh) else mesh)
+        self.points: Floats = self._kernels.place(np.stack([np.cos(angle), np.sin(angle)], axis=1))
         self._transform = _transform(mesh, degree) if self.nodes < cells else None
 
     def stand_in(self, masses: Floats) -> tuple[Floats, Floats]:
         """(nodes, 2) points and (nodes,) masses, of any sign, that attract as ``masses`` (cells) do."""
         assert self._transform is not None  # with so few cells they are all summed
         spectrum = self._transform.analysis(masses) * np.sqrt(2 * np.pi)
-        return self.points, np.asarray(fft.irfft(np.append(spectrum, 0.0), self.nodes))
+        return self.points, self._kernels.irfft(np.append(spectrum, 0.0), self.nodes)
 
 
 class _SphereSources:
@@ -158,7 +159,7 @@ class _SphereSources:
 
     def __init__(self, mesh: Mesh | Floats, degree: int, cells: int) -> None:
         self.degree = degree
-        self.grid = GaussGrid(degree)
+        self.grid = GaussGrid(degree).on(kernels_for(mesh.centers if isinstance(mesh, Mesh) else mesh))
         self.nodes = self.grid.cells
         self._on_cells, self._on_grid = _transform(mesh, degree), SphereHarmonics(self.grid, degree)
 

@@ -32,8 +32,8 @@ class DriftDiffusion:
         self._steady = np.where(steady > _LEAST, steady, 1.0)
         self._within = (steady[:-1] > _LEAST) & (steady[1:] > _LEAST)
 
-    def step(self, dt: float, values: Floats) -> None:
-        """Advance a density (cells) by dt in place."""
+    def step(self, dt: float, values: Floats, limited: bool = True) -> float:
+        """Advance a density (cells) by dt in place, limited in any case; returns 0: nothing is left to be mended."""
         halves = self._euler(dt / 2, self._euler(dt / 2, values))
         correction = halves - self._euler(dt, values)
         following = halves + correction
@@ -41,6 +41,7 @@ class DriftDiffusion:
             np.maximum(halves, 0.0, out=following)  # below zero by rounding only
             self._add_limited(correction, following)
         values[:] = following
+        return 0.0
 
     def _gain(self, values: Floats) -> Floats:
         """(cells) mass that each cell gains per time: by the ratio p/p̄, of which p̄ has none, to the last bit."""

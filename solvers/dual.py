@@ -26,7 +26,8 @@ class Dual:
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
         self.closed = mesh.centers.shape[1] > 1
-        self.simplices: Integers = _SIMPLICES[mesh.dimension](mesh)
+        self.simplices: Integers = mesh.kernels.place(_SIMPLICES[mesh.dimension](mesh.on_host))
+        self._rings = tuple(map(mesh.kernels.place, (mesh.ring_cells, mesh.ring_start)))
 
     def locate(self, points: Floats) -> tuple[Integers, Floats]:
         """Cells and weights, both (n, dimension + 1), of points (n, d) on the manifold.
@@ -40,13 +41,13 @@ class Dual:
     def interpolate(self, values: Floats, points: Floats) -> Floats:
         """Values (cells, components) at points (n, d): continuous, second order."""
         cells, weights = self.locate(points)
-        return np.asarray(np.einsum("nk,nkc->nc", weights, values[cells]))
+        result: Floats = np.einsum("nk,nkc->nc", weights, values[cells])
+        return result
 
     def deposit(self, points: Floats, masses: Floats) -> Floats:
         """Masses (cells) of point masses (n,) at points (n, d), with their mass and first moment."""
         cells, weights = self.locate(points)
-        held = np.bincount(cells.reshape(-1), (weights * masses[:, None]).reshape(-1), self.mesh.cells)
-        return np.asarray(held, dtype=np.float64)
+        return self._sums_at(cells, weights * masses[:, None])
 
     def gather(self, masses: Floats) -> tuple[Floats, Floats]:
         """Points (n, d) and masses (n,) of atoms that :meth:`deposit` turns into ``masses`` (cells) again.
@@ -64,7 +65,7 @@ class Dual:
         else:
             after, before = np.roll(fractions, -1, axis=1), np.roll(fractions, 1, axis=1)
             others = after * before + TIE * (after + before) + TIE * TIE
-        shares = held * (others / np.bincount(simplices.reshape(-1), others.reshape(-1), len(masses))[simplices])
+        shares = held * (others / self._sums_at(simplices, others)[simplices])
         atoms = shares.sum(axis=1)
         sums = np.einsum("nk,nkd->nd", shares / atoms[:, None], self.mesh.centers[simplices])
         return self.project(sums), atoms
@@ -77,18 +78,23 @@ class Dual:
         """
         held = masses[self.simplices]
         sums = held.sum(axis=1)
-        others = ((sums[:, None] - held) / self.mesh.dimension).reshape(-1)  # neighbours share so many simplices
-        around = masses + np.bincount(self.simplices.reshape(-1), others, len(masses))
+        others = (sums[:, None] - held) / self.mesh.dimension  # neighbours share so many simplices
+        around = masses + self._sums_at(self.simplices, others)
         ratio = sums / np.maximum(around[self.simplices].max(axis=1), np.finfo(float).tiny)
-        best = np.zeros(len(masses))
-        np.maximum.at(best, self.simplices, ratio[:, None])
+        best: Floats = ratio[self._at_cells].max(axis=1)
         return best
+
+    def _sums_at(self, cells: Integers, amounts: Floats) -> Floats:
+        """(cells) sums of amounts (n, k) at cells (n, k)."""
+        sums: Floats = self.mesh.kernels.sums_at(cells.reshape(-1), amounts.reshape(-1), self.mesh.cells)
+        return sums
 
     def project(self, points: Floats) -> Floats:
         """Points (n, d) onto the circle or the sphere; on an interval they are left as they are."""
         if not self.closed:
             return points
-        return np.asarray(points / np.sqrt(np.einsum("nd,nd->n", points, points))[:, None])
+        projected: Floats = points / np.sqrt(np.einsum("nd,nd->n", points, points))[:, None]
+        return projected
 
     def _locate_on_interval(self, points: Floats) -> tuple[Integers, Floats]:
         centers = self.mesh.centers[:, 0]
@@ -110,29 +116,44 @@ class Dual:
 
     def _locate_on_sphere(self, points: Floats) -> tuple[Integers, Floats]:
         mesh, kernels = self.mesh, self.mesh.kernels
-        cells, weights = np.empty((len(points), 3), dtype=np.int32), np.empty((len(points), 3))
+        cells, weights = kernels.empty((len(points), 3), np.int32), kernels.empty((len(points), 3))
+        contiguous = points.ravel().reshape(points.shape)
         kernels.launch(
-            kernels.locate_on_sphere, len(points), np.ascontiguousarray(points), mesh.centers, mesh.ring_cells,
-            mesh.ring_start, self.simplices, self._across, self._home, cells, weights,
+            kernels.locate_on_sphere, len(points), contiguous, mesh.centers, *self._rings, self.simplices,
+            self._across, self._home, cells, weights,
         )  # fmt: skip
         return cells, weights
 
     @cached_property
     def _across(self) -> Integers:
         """(n, 3) the triangle across from each corner."""
-        ends = np.stack([np.roll(self.simplices, -1, axis=1), np.roll(self.simplices, 1, axis=1)], axis=-1)
+        simplices = self.mesh.kernels.bring(self.simplices)
+        ends = np.stack([np.roll(simplices, -1, axis=1), np.roll(simplices, 1, axis=1)], axis=-1)
         key = ends.min(axis=-1).astype(np.int64) * self.mesh.cells + ends.max(axis=-1)
         pairs = np.argsort(key.reshape(-1), kind="stable").reshape(-1, 2)  # each edge has two sides
         across = np.empty(key.size, dtype=np.int32)
         across[pairs[:, 0]], across[pairs[:, 1]] = pairs[:, 1] // 3, pairs[:, 0] // 3
-        return across.reshape(-1, 3)
+        placed: Integers = self.mesh.kernels.place(across.reshape(-1, 3))
+        return placed
 
     @cached_property
     def _home(self) -> Integers:
         """(cells) a triangle at each cell."""
         home = np.empty(self.mesh.cells, dtype=np.int32)
-        home[self.simplices] = np.arange(len(self.simplices), dtype=np.int32)[:, None]
-        return home
+        home[self.mesh.kernels.bring(self.simplices)] = np.arange(len(self.simplices), dtype=np.int32)[:, None]
+        placed: Integers = self.mesh.kernels.place(home)
+        return placed
+
+    @cached_property
+    def _at_cells(self) -> Integers:
+        """(cells, most) the simplices at each cell, the last one again and again where there are fewer."""
+        simplices = self.mesh.kernels.bring(self.simplices)
+        order = np.argsort(simplices.reshape(-1), kind="stable") // simplices.shape[1]
+        counts = np.bincount(simplices.reshape(-1), minlength=self.mesh.cells)
+        start = np.cumsum(counts) - counts
+        nth = np.minimum(np.arange(counts.max()), counts[:, None] - 1)
+        placed: Integers = self.mesh.kernels.place(order[start[:, None] + nth].astype(np.int32))
+        return placed
 
 
 def _segments(mesh: Mesh) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from types import ModuleType
 
@@ -31,6 +32,12 @@ class GaussGrid:
         self.centers: Floats = np.stack(parts, axis=-1).reshape(-1, 3)
         self.volumes: Floats = np.repeat(weights * (2 * np.pi / count), count)
         self.ring_cells: Integers = np.full(rings, count, dtype=np.int32)
+
+    def on(self, kernels: ModuleType) -> GaussGrid:
+        """The same grid with its arrays where these kernels run, as :meth:`solvers.mesh.Mesh.on`."""
+        there = copy(self)
+        there.centers, there.volumes = kernels.place(self.centers), kernels.place(self.volumes)
+        return there
 
     @property
     def cells(self) -> int:

@@ -19,8 +19,6 @@ from solvers.backends import kernels_for
 from solvers.gauss_grid import GaussGrid
 from solvers.mesh import Floats, Mesh
 
-BLOCK_CELLS = 1 << 17
-
 Complexes = NDArray[np.complex128]
 
 
@@ -82,7 +80,7 @@ class CircleHarmonics:
 
 @dataclass(frozen=True)
 class _Block:
-    """Consecutive rings with the same number of cells: one batched FFT, small enough to stay in the cache."""
+    """Consecutive rings with the same number of cells: one batched FFT, as large as is good for the kernels."""
 
     cells: int
     first_ring: int
@@ -136,7 +134,7 @@ class SphereHarmonics:
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
-        values: Floats = self.mesh.kernels.empty(self.mesh.cells)
+        values: Floats = np.empty_like(self.mesh.volumes)
         for here, (block_values,) in self.blocks(coefficients[None], [(False, np.ones_like(self.sine))]):
             values[here] = block_values
         return values
@@ -149,7 +147,7 @@ class SphereHarmonics:
         """
         kernels = self.mesh.kernels
         shape = (len(sets), self.degree + 1, len(self.sine))
-        re, im = kernels.empty(shape), kernels.empty(shape)
+        re, im, number = kernels.empty(shape), kernels.empty(shape), np.result_type(self.mesh.volumes, np.complex64)
         kernels.launch(
             kernels.legendre_synthesis, re.size * self.degree, self._north_cosine, self._north_sine, sets,
             self._mirror, re, im,
@@ -157,7 +155,7 @@ class SphereHarmonics:
         for block in self._blocks:
             values = []
             for k, (by_order, scale) in enumerate(outputs):
-                spectrum = kernels.empty((block.last_ring - block.first_ring, block.cells // 2 + 1), complex)
+                spectrum = kernels.empty((block.last_ring - block.first_ring, block.cells // 2 + 1), number)
                 kernels.launch(
                     kernels.fold_rings, spectrum.size, re[k], im[k], block.cells, block.first_ring, by_order, scale,
                     spectrum,
@@ -176,7 +174,7 @@ def _blocks(mesh: Mesh | GaussGrid) -> Iterator[_Block]:
     counts, start = mesh.ring_cells, mesh.ring_start
     changes = np.flatnonzero(np.diff(counts)) + 1
     for first, last in zip([0, *changes], [*changes, len(counts)], strict=True):
-        height = max(BLOCK_CELLS // int(counts[first]), 1)
+        height = max(mesh.kernels.TRANSFORM_CELLS // int(counts[first]), 1)
         for ring in range(int(first), int(last), height):
             end = min(ring + height, int(last))
             yield _Block(int(counts[first]), ring, end, int(start[ring]), int(start[end]))

@@ -58,10 +58,24 @@ class Mesh:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
-    def on(self, kernels: ModuleType) -> Mesh:
-        """The same mesh with its arrays where these kernels run; the rings' numbers of cells stay on the host."""
-        arrays = {name: value for name, value in vars(self).items() if name in _PLACED}
-        return replace(self, **{name: kernels.place(value) for name, value in arrays.items()})
+    def on(self, kernels: ModuleType, number: type[np.floating] = np.float64) -> Mesh:
+        """The same mesh with its arrays where these kernels run; the rings' numbers of cells stay on the host.
+
+        number   the format of what is not an integer; what is made for the mesh has the same
+        """
+        if kernels is self.kernels and number == self.volumes.dtype:
+            return self
+        arrays = {name: self.kernels.bring(value) for name, value in vars(self).items() if name in _PLACED}
+        placed = {
+            name: kernels.place(array.astype(number) if array.dtype.kind == "f" else array)
+            for name, array in arrays.items()
+        }
+        return replace(self, **placed)
+
+    @property
+    def on_host(self) -> Mesh:
+        """The same mesh with all its arrays on the host."""
+        return self.on(kernels_for(self.ring_cells), self.volumes.dtype.type)
 
     @property
     def cells(self) -> int:
@@ -93,7 +107,7 @@ class Mesh:
 
     @cached_property
     def kernels(self) -> ModuleType:
-        """The kernels of the device that holds the mesh."""
+        """The kernels that run where the mesh is."""
         return kernels_for(self.volumes)
 
     @cached_property

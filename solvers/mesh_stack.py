@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.backends import kernels_for
 from solvers.mesh import Integers, Mesh
 
 
@@ -31,7 +32,7 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
         face_areas=np.tile(mesh.face_areas, copies),
         face_curvatures=np.tile(mesh.face_curvatures, copies),
         face_conductances=np.tile(mesh.face_conductances, copies),
-        cell_start=np.append(start, np.int32(copies * sides)),
+        cell_start=np.concatenate([start, mesh.cell_start[-1:] * np.int32(copies)]),
         cell_sides=_shifted(mesh.cell_sides, 2 * mesh.faces, copies),
         ring_cells=np.tile(mesh.ring_cells, copies),
     )
@@ -39,5 +40,5 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
 
 def _shifted(indices: Integers, stride: int, copies: int) -> Integers:
     """``indices`` of the first copy, then those of the second, each ``stride`` further, and so on."""
-    shift = stride * np.arange(copies, dtype=np.int32)
+    shift = kernels_for(indices).place(stride * np.arange(copies, dtype=np.int32))
     return (indices + shift.reshape(-1, *[1] * indices.ndim)).reshape(-1, *indices.shape[1:])

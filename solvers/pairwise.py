@@ -49,10 +49,11 @@ def exponential_sums(
     tiles = _in_tiles(targets, lanes, number)
     padded = _with_exponents(sources, weights, log_weights, kernels.PAIR_SOURCES, number)
     groups = _in_groups(values, weights, kernels.PAIR_SOURCES, kernels.PAIR_ROWS, number)
-    scale = np.full((len(tiles), lanes), np.finfo(number).min, number)
+    scale = kernels.empty((len(tiles), lanes), number)
+    scale[...] = np.finfo(number).min if log_scale is None else 0.0
     if log_scale is not None:
         scale.reshape(-1)[: len(targets)] = log_scale
-    sums = np.empty((len(tiles), groups.shape[1], lanes), number)
+    sums = kernels.empty((len(tiles), groups.shape[1], lanes), number)
     work = len(targets) * len(sources) // 8  # eight pairs cost about as much as a cell
     kernels.launch(kernels.exponential_sums, work, tiles, padded, groups, log_scale is None, causal, scale, sums)
 
@@ -65,9 +66,10 @@ def exponential_sums(
 def _in_tiles(targets: NDArray[Number], lanes: int, number: np.dtype[Number]) -> NDArray[Number]:
     """(tiles, d + 1, lanes): targets side by side, with a 1 for the sources' own exponents."""
     n, d = targets.shape
-    padded = np.zeros((-(-n // lanes) * lanes, d + 1), number)
+    padded = kernels_for(targets).zeros((-(-n // lanes) * lanes, d + 1), number)
     padded[:n, :d], padded[:, d] = targets, 1.0
-    return np.ascontiguousarray(padded.reshape(-1, lanes, d + 1).transpose(0, 2, 1))
+    tiles: NDArray[Number] = padded.reshape(-1, lanes, d + 1).transpose(0, 2, 1).copy()
+    return tiles
 
 
 def _with_exponents(
@@ -79,7 +81,7 @@ def _with_exponents(
 ) -> NDArray[Number]:
     """(groups · group, d + 1): sources and their own exponents, −∞ for those that take no part."""
     m, d = sources.shape
-    padded = np.zeros((-(-m // group) * group, d + 1), number)
+    padded: NDArray[Number] = kernels_for(sources).zeros((-(-m // group) * group, d + 1), number)
     padded[:m, :d], padded[:, d] = sources, -np.inf
     padded[:m, d] = np.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf)
     return padded
@@ -90,10 +92,11 @@ def _in_groups(
 ) -> NDArray[Number]:
     """(groups, rows, group): w and w v of the sources of each group, filled up with zeros."""
     m, components = values.shape
-    padded = np.zeros((-(-m // group) * group, -(-(1 + components) // rows) * rows), number)
+    padded = kernels_for(values).zeros((-(-m // group) * group, -(-(1 + components) // rows) * rows), number)
     padded[:m, 0] = weights
     np.multiply(values, weights[:, None], out=padded[:m, 1 : 1 + components], casting="same_kind")
-    return np.ascontiguousarray(padded.reshape(-1, group, padded.shape[1]).transpose(0, 2, 1))
+    groups: NDArray[Number] = padded.reshape(-1, group, padded.shape[1]).transpose(0, 2, 1).copy()
+    return groups
 
 
 def _check(

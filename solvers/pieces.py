@@ -6,7 +6,8 @@ that the images of the pieces under a continuous map leave no gap.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +40,16 @@ class Pieces:
     widths: Floats
     bulges: Floats
 
+    def on(self, kernels: ModuleType) -> Pieces:
+        """The same pieces with their arrays where these kernels run."""
+        return replace(self, **{name: kernels.place(value) for name, value in vars(self).items()})
+
     def project(self, points: Floats) -> Floats:
         """Points (n, d) onto the circle or the sphere; on an interval they are left as they are."""
         if points.shape[1] == 1:
             return points
-        return np.asarray(points / np.sqrt(np.einsum("nd,nd->n", points, points))[:, None])
+        projected: Floats = points / np.sqrt(np.einsum("nd,nd->n", points, points))[:, None]
+        return projected
 
 
 def pieces_of(mesh: Mesh) -> Pieces:

@@ -18,7 +18,6 @@ from solvers.pieces import Pieces, pieces_of
 from solvers.splitting import finite, split_long
 
 Map = Callable[[Floats], Floats]
-BLOCKS = 8  # pieces are added up in as many parts: the sums do not depend on the number of cores
 
 
 class PushForward:
@@ -51,8 +50,11 @@ class PushForward:
     def __init__(self, mesh: Mesh, resolved: tuple[float, float] = (0.05, 0.15)) -> None:
         self.mesh, self.low_high = mesh, resolved
         self.dual = Dual(mesh)
-        self.pieces: Pieces = pieces_of(mesh)
-        self._coefficients = _gradient_coefficients(mesh)
+        host, place = mesh.on_host, mesh.kernels.place
+        self.pieces: Pieces = pieces_of(host).on(mesh.kernels)
+        self._coefficients = place(_gradient_coefficients(host))
+        self._rings = tuple(map(place, (mesh.ring_start, mesh.ring_cells)))
+        self._edges, self._period = place(_edges_along(host)), 2 * np.pi if self.dual.closed else 0.0
         self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
 
     def apply(self, density: Floats, map: Map) -> Floats:
@@ -65,7 +67,7 @@ class PushForward:
         slope, smooth = self._look(density)
         lump, torn = self._lump_shares(images, smooth)
         rest = 1.0 - lump
-        masses = np.empty(pieces.corners.shape)
+        masses = mesh.kernels.empty(pieces.corners.shape)
         mesh.kernels.launch(
             mesh.kernels.fill_corners, len(pieces.corners), pieces.points, pieces.centroids, pieces.corners,
             pieces.start, pieces.volumes, density * rest, slope * rest[:, None], masses,
@@ -74,7 +76,8 @@ class PushForward:
         landed = self._land(*split_long(map, long, pieces, images, masses))
         if lump.any():
             landed += self._land_lumps(lump, density * mesh.volumes, map)
-        return np.asarray(landed / mesh.volumes)
+        moved: Floats = landed / mesh.volumes
+        return moved
 
     def _land_lumps(self, lump: Floats, masses: Floats, map: Map) -> Floats:
         """Masses (cells) of the lumps after the map: moved as atoms where they are compact, else from cell centers."""
@@ -87,7 +90,7 @@ class PushForward:
 
     def _look(self, density: Floats) -> tuple[Floats, Floats]:
         mesh = self.mesh
-        slope, smooth = np.empty_like(mesh.centers), np.empty(mesh.cells)
+        slope, smooth = np.empty_like(mesh.centers), np.empty_like(mesh.volumes)
         mesh.kernels.launch(
             mesh.kernels.look_at_density, mesh.cells, mesh.centers, *self._neighborhood, self._coefficients, density,
             *self.low_high, slope, smooth,
@@ -97,7 +100,7 @@ class PushForward:
     def _lump_shares(self, images: Floats, smooth: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Share of each cell's mass that goes as a lump, and which cells are being torn apart."""
         mesh, pieces = self.mesh, self.pieces
-        largest, smallest = np.empty(mesh.cells), np.empty(mesh.cells)
+        largest, smallest = np.empty_like(mesh.volumes), np.empty_like(mesh.volumes)
         mesh.kernels.launch(
             mesh.kernels.look_at_images, mesh.cells, pieces.points, images, pieces.corners, pieces.start, largest,
             smallest,
@@ -108,17 +111,20 @@ class PushForward:
     def _land(self, images: Floats, corners: Integers, masses: Floats, bulges: Floats) -> Floats:
         """Masses (cells) of pieces with these corners among the images, these corner masses and bulges."""
         mesh, kernels = self.mesh, self.mesh.kernels
-        landed = np.zeros((BLOCKS, mesh.cells))
+        landed = kernels.zeros((kernels.REMAP_PARTS, mesh.cells))
         if mesh.dimension == 2:
             angles = np.arctan2(np.hypot(images[:, 0], images[:, 1]), images[:, 2])
             kernels.launch(
                 kernels.remap_on_sphere, len(corners), np.column_stack([images, angles]), corners, masses, bulges,
-                mesh.face_normals, mesh.ring_start, mesh.ring_cells, mesh.ring_edges, landed,
+                mesh.face_normals, *self._rings, self._edges, landed,
             )  # fmt: skip
         else:
-            places, edges, period = _along_curve(mesh, images)
-            kernels.launch(kernels.remap_on_curve, len(corners), places, corners, masses, edges, period, landed)
-        return np.asarray(landed.sum(axis=0))
+            places = np.arctan2(images[:, 1], images[:, 0]) if self.dual.closed else images[:, 0].copy()
+            kernels.launch(
+                kernels.remap_on_curve, len(corners), places, corners, masses, self._edges, self._period, landed
+            )
+        total: Floats = landed.sum(axis=0)
+        return total
 
 
 def push_forward(mesh: Mesh, density: Floats, map: Map) -> Floats:
@@ -140,16 +146,18 @@ def _gradient_coefficients(mesh: Mesh) -> Floats:
     return np.asarray(np.einsum("nij,nj->ni", np.linalg.inv(squares)[cell], offsets))
 
 
-def _along_curve(mesh: Mesh, points: Floats) -> tuple[Floats, Floats, float]:
-    """Coordinates (n,) of points on a curve, of its edges (cells + 1,), and their period, 0 on an interval."""
-    if points.shape[1] == 1:
-        return points[:, 0].copy(), mesh.face_centers[:, 0].copy(), 0.0
-    edges = np.asarray(2 * np.pi / mesh.cells * np.arange(mesh.cells + 1), dtype=np.float64)
-    return np.arctan2(points[:, 1], points[:, 0]), edges, 2 * np.pi
+def _edges_along(mesh: Mesh) -> Floats:
+    """Coordinates of the edges of a curve, (cells + 1,): angles, on an interval places; on a sphere of its rings."""
+    if mesh.dimension == 2:
+        return mesh.ring_edges
+    if mesh.centers.shape[1] == 1:
+        return mesh.face_centers[:, 0].copy()
+    return np.asarray(2 * np.pi / mesh.cells * np.arange(mesh.cells + 1), dtype=np.float64)
 
 
 def _ramp(values: Floats, low_high: tuple[float, float]) -> Floats:
     """0 below low, 1 above high, a cubic between."""
     low, high = low_high
     part = ((values - low) / (high - low)).clip(0, 1)
-    return np.asarray(part * part * (3 - 2 * part))
+    ramp: Floats = part * part * (3 - 2 * part)
+    return ramp

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
+from solvers.backends import kernels_for
 from solvers.harmonics import Complexes, SphereHarmonics
 from solvers.mesh import Floats, Mesh
 from solvers.zonal import exponential_degree
@@ -23,13 +24,15 @@ class CircleShells:
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
         half = mesh.cells // 2
-        angle, degree = mesh.volumes[0] * np.arange(half + 1), np.arange(half + 1)
+        angle, degree = float(mesh.volumes[0]) * np.arange(half + 1), np.arange(half + 1)
         twice = np.where((degree == 0) | (2 * degree == mesh.cells), 1.0, 2.0)  # the other angles mirror these
-        self.multipliers = Multipliers(np.cos(angle), twice[:, None] * np.cos(angle[:, None] * degree))
+        place = mesh.kernels.place
+        self.multipliers = Multipliers(place(np.cos(angle)), place(twice[:, None] * np.cos(angle[:, None] * degree)))
 
     def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
         """See :meth:`SphereShells.sums`."""
-        fields = np.concatenate([np.ones((1, self.mesh.cells)), self.mesh.centers.T])[None] * masses[:, None]
+        axes = self.mesh.centers.T
+        fields = np.concatenate([np.ones_like(axes[:1]), axes])[None] * masses[:, None]
         fields[:, 1:] *= levers[:, None, None]
         spectrum = np.fft.rfft(fields).transpose(2, 0, 1)
         values = np.fft.irfft(_between_shells(kernel, spectrum).transpose(1, 2, 0), self.mesh.cells)
@@ -49,7 +52,8 @@ class SphereShells:
         degree = exponential_degree(3, self.largest_exponent)
         self._harmonics = SphereHarmonics(mesh, degree)
         nodes, weights = leggauss(degree + 1)  # e^{bz} P_l is of degree 2·degree, but for rounding
-        self.multipliers = Multipliers(nodes, 2 * np.pi * weights[:, None] * legvander(nodes, degree))
+        place = mesh.kernels.place
+        self.multipliers = Multipliers(place(nodes), place(2 * np.pi * weights[:, None] * legvander(nodes, degree)))
 
     def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
         """Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω'), and N_i likewise with m_j(ω') λ_j ω' for m_j(ω').
@@ -69,14 +73,14 @@ class SphereShells:
 
     def _convolve(self, kernel: Floats, masses: Floats, levers: Floats) -> Floats:
         """(n, 1 + d, directions): Z and the components of N."""
-        harmonics = self._harmonics
-        modes = np.empty((len(kernel), len(masses), 4, len(kernel)), dtype=complex)
+        harmonics, empty = self._harmonics, self.mesh.kernels.empty
+        modes = empty((len(kernel), len(masses), 4, len(kernel)), complex)
         for j, (mass, lever) in enumerate(zip(masses, levers, strict=True)):
             for c, factor in enumerate([1.0, *(lever * self.mesh.centers.T)]):
                 modes[:, j, c] = harmonics.analysis(mass * factor)
         spread = _between_shells(kernel, modes)
-        values = np.empty((spread.shape[1], 4, self.mesh.cells))
-        outputs = [(False, np.ones(len(self.mesh.ring_cells)))] * 4
+        values: Floats = empty((spread.shape[1], 4, self.mesh.cells))
+        outputs = [(False, np.ones_like(harmonics.sine))] * 4
         for i in range(len(values)):
             for here, parts in harmonics.blocks(spread[:, i].swapaxes(0, 1), outputs):
                 values[i, :, here] = parts
@@ -94,17 +98,18 @@ class Multipliers:
         self._exponents, self._found = np.empty((0, 0)), np.empty((0, 0, 0))
 
     def of(self, exponents: Floats) -> Floats:
-        """(degrees, n, m) for exponents b (n, m)."""
+        """(degrees, n, m) for exponents b (n, m), which are on the host."""
         if not np.array_equal(exponents, self._exponents):
-            samples = np.exp(exponents[..., None] * self._nodes - np.abs(exponents)[..., None])
-            self._found = np.ascontiguousarray(np.moveaxis(samples @ self._transform, -1, 0))
+            there = kernels_for(self._nodes).place(exponents)
+            samples = np.exp(there[..., None] * self._nodes - np.abs(there)[..., None])
+            self._found = np.moveaxis(samples @ self._transform, -1, 0).copy()
             self._exponents = exponents
         return self._found
 
 
 def _between_shells(kernel: Floats, modes: Complexes) -> Complexes:
     """(degrees, n, …) from (degrees, m, …): for each degree a matrix from source shells to target shells."""
-    flat = np.ascontiguousarray(modes).reshape(*modes.shape[:2], -1).view(np.float64)
+    flat = modes.ravel().reshape(*modes.shape[:2], -1).view(np.float64)  # contiguous
     spread = kernel @ flat
     return spread.view(np.complex128).reshape(*spread.shape[:2], *modes.shape[2:])
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from solvers.backends import kernels_for
 from solvers.mesh import Floats, Integers
 from solvers.pieces import Numbers, Pieces
 
@@ -54,21 +55,23 @@ def _replaced(
     pieces: Pieces, long: Numbers, images: Floats, masses: Floats, done: list[tuple[Floats, Floats]]
 ) -> tuple[Floats, Integers, Floats, Floats]:
     """The pieces that are not ``long``, and those that these have become: (n, ends, d) images, (n, ends) masses."""
-    kept = np.ones(len(masses), dtype=bool)
+    kernels = kernels_for(images)
+    kept = np.ones_like(masses[:, 0], dtype=bool)
     kept[long] = False
     extra = np.concatenate([landed for landed, _ in done]).reshape(-1, images.shape[1])
-    numbers = len(images) + np.arange(len(extra), dtype=np.int32).reshape(-1, masses.shape[1])
+    numbers = kernels.place(len(images) + np.arange(len(extra), dtype=np.int32)).reshape(-1, masses.shape[1])
     return (
         np.concatenate([images, extra]),
         np.concatenate([pieces.corners[kept], numbers]),
         np.concatenate([masses[kept], *(held for _, held in done)]),
-        np.concatenate([pieces.bulges[kept], np.zeros((len(numbers), 3))]),
+        np.concatenate([pieces.bulges[kept], kernels.zeros((len(numbers), 3))]),
     )
 
 
 def _longest_edge(places: Floats) -> Floats:
     edges = places - np.roll(places, 1, axis=1)
-    return np.asarray(np.sqrt(np.einsum("nkd,nkd->nk", edges, edges).max(axis=1)))
+    longest: Floats = np.sqrt(np.einsum("nkd,nkd->nk", edges, edges).max(axis=1))
+    return longest
 
 
 def _halved(corners: Floats) -> Floats:

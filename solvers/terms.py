@@ -30,8 +30,11 @@ class Term(Protocol):
 class StiffTerm(Protocol):
     """A term that advances the state by itself, without a limit on the time step."""
 
-    def step(self, dt: float, values: Floats) -> None:
-        """Advance ``values`` in place by dt."""
+    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
+        """Advance ``values`` in place by dt; returns the least of them before what is below zero was limited.
+
+        It stays below zero where they are not to be ``limited``: then nothing has to wait for that number.
+        """
         ...
 
 
@@ -65,13 +68,13 @@ class Advection:
     ) -> None:
         self.mesh, self.velocity, self.low_high = mesh, velocity, resolved
         self._linear_rate = 5.0 * linear_rate  # at cfl = ½ Runge–Kutta 3 then errs by (0.1)³/24 of the rate
-        zeros = mesh.kernels.zeros
-        self._sent = zeros(2 * mesh.faces)
-        self._outflow = zeros(mesh.cells)
-        self._occupied = zeros(1)
+        kernels, number = mesh.kernels, mesh.volumes.dtype
+        self._sent = kernels.zeros(2 * mesh.faces, number)
+        self._outflow = kernels.zeros(mesh.cells, number)
+        self._occupied = kernels.zeros(1, number)
         self._send = _SENDERS[mesh.dimension]
-        self._flow = zeros(mesh.cells if mesh.dimension == 1 else 2 * mesh.faces)
-        self._smooth = zeros(mesh.cells)
+        self._flow = kernels.zeros(mesh.cells if mesh.dimension == 1 else 2 * mesh.faces, number)
+        self._smooth = kernels.zeros(mesh.cells, number)
 
     def prepare(self, time: float, values: Floats) -> Step:
         mesh, kernels = self.mesh, self.mesh.kernels
@@ -148,7 +151,7 @@ class Diffusion:
             fastest *= 4 / 3  # the highest mode of the fourth-order flux
         self._explicit_dt = 1.0 / fastest if coefficient > 0 else np.inf
         self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-        self._start, self._potential, self._before = (kernels.empty(mesh.cells) for _ in range(3))
+        self._start, self._potential, self._before = (np.empty_like(mesh.volumes) for _ in range(3))
 
     def laplacian(self, values: Floats, out: Floats) -> None:
         """Δ of values (cells) into ``out``."""
@@ -156,7 +159,7 @@ class Diffusion:
         kernel = {1: kernels.diffuse_on_curve, 2: kernels.diffuse_on_surface}[mesh.dimension]
         kernels.launch(kernel, mesh.cells, mesh.volumes, mesh.face_conductances, *self._neighborhood, values, out)
 
-    def step(self, dt: float, values: Floats) -> None:
+    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
         stages = self._stages(dt)
         step = 4.0 / (stages * stages + stages - 2) * dt * self.coefficient
         start, potential, before = self._start, self._potential, self._before
@@ -171,13 +174,15 @@ class Diffusion:
                 before *= nu
                 before += mu * potential + mu * step * (values - (1 - _weight(j - 1)) * start)
                 potential, before = before, potential
-        if values.min() < 0:
+        lowest: Step = values.min()
+        if limited and lowest < 0:
             self._limit(potential, values)
+        return lowest
 
     def _limit(self, potential: Floats, values: Floats) -> None:
         """values = start + limited L ψ ≥ 0: no cell gives more than it had and receives."""
         mesh, kernels = self.mesh, self.mesh.kernels
-        sent, keep, kept = kernels.empty(2 * mesh.faces), np.ones_like(values), kernels.empty(mesh.cells)
+        sent, keep, kept = kernels.empty(2 * mesh.faces, values.dtype), np.ones_like(values), np.empty_like(values)
         kernel = {1: kernels.send_diffusion_on_curve, 2: kernels.send_diffusion_on_surface}[mesh.dimension]
         kernels.launch(kernel, mesh.cells, mesh.face_conductances, *self._neighborhood, potential, sent)
         for _ in range(_LIMITER_ROUNDS):

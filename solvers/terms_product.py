@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from solvers.backends import kernels_for
 from solvers.mesh import Floats, Mesh
-from solvers.terms import Advection
+from solvers.terms import Advection, Step
 
 Velocities = Callable[[float, Floats], tuple[Floats, Floats]]
 
@@ -35,19 +36,20 @@ class ProductAdvection:
         self._row_velocity = np.zeros_like(in_rows.centers)
         self._column_velocity = np.zeros_like(in_columns.centers)
 
-    def prepare(self, time: float, values: Floats) -> float:
+    def prepare(self, time: float, values: Floats) -> Step:
         density = values.reshape(self.shape)
         in_rows, in_columns = self.velocities(time, density)
-        self._row_velocity = np.ascontiguousarray(in_rows).reshape(self._row_velocity.shape)
+        self._row_velocity = in_rows.ravel().reshape(self._row_velocity.shape)  # contiguous, as kernels want it
         self._column_velocity = in_columns.swapaxes(0, 1).reshape(self._column_velocity.shape)
         row_dt = self._in_rows.prepare(time, values.reshape(-1))
         column_dt = self._in_columns.prepare(time, density.T.reshape(-1))
         with np.errstate(divide="ignore"):
-            return float(np.divide(1.0, np.divide(1.0, row_dt) + np.divide(1.0, column_dt)))
+            step: Step = np.divide(1.0, np.divide(1.0, row_dt) + np.divide(1.0, column_dt))
+            return step
 
     def rate(self, dt: float, rate: Floats) -> None:
         rows, columns = self.shape
-        turned = np.zeros((columns, rows))
+        turned = kernels_for(rate).zeros((columns, rows))
         self._in_rows.rate(2 * dt, rate.reshape(-1))  # as if the step were twice as long: half of a cell at most
         self._in_columns.rate(2 * dt, turned.reshape(-1))
         rate.reshape(self.shape)[...] += turned.T

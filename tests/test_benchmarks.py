@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from device import SIMULATED
 
 ROOT = Path(__file__).parents[1]
 
@@ -208,3 +209,43 @@ def test_token_figures():
     assert len(errors) == 4
     assert max(errors) < 1e-10  # of the transforms' tolerance
     by_name(figures)
+
+
+def test_gpu_figures_without_a_gpu(monkeypatch, capsys):
+    gpu = load("gpu")
+
+    def absent(device):
+        raise gpu.NoDevice("a gpu needs CuPy")
+
+    monkeypatch.setattr(gpu, "kernels_on", absent)
+    figures = by_name(list(gpu.gpu()))
+    assert capsys.readouterr().out == "no GPU: a gpu needs CuPy\n"
+    assert len(figures) == 2 * (3 * 4 + 1)
+    assert {figure.value for figure in figures.values()} == {None}
+    assert {figure.note for figure in figures.values()} == {"still to be measured: no GPU here"}
+    assert gpu.machine() == {}
+
+
+@pytest.mark.gpu
+def test_gpu_figures(monkeypatch):
+    """In the simulator only what is measured is looked at; no child that measures the CPU is started."""
+    gpu = load("gpu")
+    times = {f"{what}, 4": 1.0 for what in ("velocity", "flux", "SSPRK3 step")}
+    times |= {gpu._tokens_name(16, number): 1.0 for number in gpu.NUMBERS}
+    monkeypatch.setattr(gpu, "_on_cpu", lambda rings, tokens: times)
+    monkeypatch.setattr(gpu, "REPEATS", 1)
+    monkeypatch.setattr(gpu, "BETA", 1.0)  # few degrees: the simulator is slow
+    figures = by_name(list(gpu.gpu((4,), 16, 1 << 12)))
+    names = [f"{what} on a GPU, 24 cells, β = 1, float64" for what in ("velocity", "flux", "SSPRK3 step")]
+    for name in [*names, gpu._tokens_name(16, np.float32)]:
+        assert figures[f"{name}: speed over 2 CPU cores"].value == pytest.approx(1e3 / figures[name].value)
+    assert value_of(figures.values(), "copy on the GPU") > 0
+    assert len([name for name in figures if "product" in name]) == 2
+    assert ("memory on a GPU, 24 cells, β = 1, float64" in figures) == (not SIMULATED)
+    assert gpu.machine()["GPU"]
+
+
+def test_gpu_is_compared_with_two_cores():
+    found = load("gpu")._on_cpu((4,), 20)
+    assert len(found) == 5
+    assert min(found.values()) > 0

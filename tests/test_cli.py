@@ -17,6 +17,7 @@ import pytest
 from meanfield.case import load, parse
 from meanfield.cli import main
 from meanfield.estimate import cells_and_width, estimate
+from solvers.backends import kernels_on
 from solvers.mesh import circle, sphere
 from solvers.output import FileError
 
@@ -184,7 +185,8 @@ def test_run_passes_case_path_and_options(calls: Calls) -> None:
     case = load("mine.toml", ["time.end=2", "title=a b", "time.cfl=0.1"])
     command = "meanfield run mine.toml --set time.end=2 'title=a b' --quiet --set time.cfl=0.1"
     assert status == 3  # whatever `run` returns
-    assert calls == [("run", case, "mine.h5", {"overwrite": False, "quiet": True, "command": command})]
+    options = {"overwrite": False, "quiet": True, "command": command, "kernels": kernels_on("cpu")}
+    assert calls == [("run", case, "mine.h5", options)]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ def test_resume_passes_file_and_options(calls: Calls) -> None:
     assert main(["resume", "mine.toml", "--until", "1e3", "--set", "time.cfl=0.2", "attention.beta=4"]) == 0
     command = "meanfield resume mine.toml --until 1e3 --set time.cfl=0.2 attention.beta=4"
     changes = ["time.cfl=0.2", "attention.beta=4"]
-    expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command}
+    expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command, "kernels": kernels_on("cpu")}
     assert calls == [("resume", "mine.toml", expected)]
 
 

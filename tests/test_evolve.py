@@ -4,7 +4,7 @@ import exact
 import numpy as np
 import pytest
 
-from solvers.evolution import STEPPERS, Equation, Every, Listed, Logarithmic, NonFinite, Observer, State, evolve
+from solvers.evolution import CALM, STEPPERS, Equation, Every, Listed, Logarithmic, NonFinite, Observer, State, evolve
 
 
 class Ordinary:
@@ -24,8 +24,24 @@ class Ordinary:
 class Decay:
     """u' = −u, solved exactly: a stiff term."""
 
-    def step(self, dt, values):
+    def step(self, dt, values, limited=True):
         values *= np.exp(-dt)
+        return 0.0
+
+
+class Undershoots(Decay):
+    """The same, but for undershoots between 0.6 and 0.5, which spoil the value unless they are limited."""
+
+    def __init__(self):
+        self.trusted = []
+
+    def step(self, dt, values, limited=True):
+        undershoots = 0.5 < values[0] < 0.6
+        super().step(dt, values)
+        if undershoots and not limited:
+            values[0] = np.nan
+        self.trusted.append(not limited)
+        return -1.0 if undershoots else 0.0
 
 
 def solve(stepper, slope, steps, until=1.0, start=1.0, stiff=None, **more):
@@ -55,6 +71,17 @@ def test_splitting_around_the_stiff_term_is_second_order():
         errors.append(abs(state.values[0] - 1 / (1 + np.e)))
     observed = exact.orders(errors, (20, 40, 80))
     assert observed == pytest.approx([2, 2], abs=0.1), f"orders {observed}"
+
+
+def test_a_step_that_undershoots_is_taken_again():
+    """Only after some steps without undershoots is one tried without waiting for what is to be limited."""
+    term = Undershoots()
+    expected, found = (solve("euler", lambda t, u: 0.0 * u, 40, stiff=stiff) for stiff in (Decay(), term))
+    assert found.values[0] == expected.values[0]
+    assert found.steps == 40
+    assert len(term.trusted) == 80 + 2  # one step twice
+    assert term.trusted[: 2 * CALM] == [False] * 2 * CALM
+    assert any(term.trusted)
 
 
 def test_limit_is_applied_after_each_stage():

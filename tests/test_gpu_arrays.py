@@ -55,7 +55,13 @@ def test_silent_copy_to_the_host_is_refused():
         np.asarray(gpu.place(A))
 
 
-MIXED = [lambda a: np.add(a, A), lambda a: A * a, lambda a: a[np.arange(2)], lambda a: np.stack([a, A])]
+MIXED = [
+    lambda a: np.add(a, A),
+    lambda a: a + np.array(1.0),
+    lambda a: A * a,
+    lambda a: a[np.arange(2)],
+    lambda a: np.stack([a, A]),
+]
 
 
 @only_simulated
@@ -76,6 +82,10 @@ def test_copies_to_the_host_are_counted():
     assert bool(total > 1.0)
     assert np.array_equal(gpu.bring(array), A)
     assert kind.transfers == before + 3
+    waited = kind.waits
+    chosen = array[array > 0.5]
+    assert len(np.flatnonzero(array > 0.5)) == len(chosen)
+    assert (kind.transfers, kind.waits) == (before + 3, waited + 2)
 
 
 @only_simulated

@@ -27,6 +27,11 @@ def kernels_on(device: str) -> ModuleType:
     return kernels
 
 
+def name_of(kernels: ModuleType) -> str:
+    """The name of the device of such a module: the inverse of :func:`kernels_on`."""
+    return kernels.__name__.rpartition(".")[2]
+
+
 def _check(kernels: ModuleType) -> None:
     """Try what every run needs, before one starts."""
     from solvers.backends.gpu.arrays import SIMULATED

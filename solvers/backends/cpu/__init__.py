@@ -1,6 +1,18 @@
 """CPU kernels, compiled by Numba on first use and cached on disk; the place where a device's kernels are named."""
 
-from solvers.backends.cpu.arrays import bring, empty, irfft, place, rfft, zeros
+from solvers.backends.cpu.arrays import (
+    PAIRS_ONLY,
+    TRANSFORM_CELLS,
+    bring,
+    empty,
+    erf,
+    erfc,
+    irfft,
+    place,
+    rfft,
+    sums_at,
+    zeros,
+)
 from solvers.backends.cpu.cells import (
     advance,
     apply_matrix,
@@ -20,7 +32,7 @@ from solvers.backends.cpu.launching import WORKERS, launch
 from solvers.backends.cpu.locating import locate_on_sphere
 from solvers.backends.cpu.pairwise import PAIR_BYTES, PAIR_ROWS, PAIR_SOURCES, exponential_sums
 from solvers.backends.cpu.push_forward import fill_corners, look_at_density, look_at_images
-from solvers.backends.cpu.remapping import remap_on_curve, remap_on_sphere
+from solvers.backends.cpu.remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from solvers.backends.cpu.rings import (
     fold_rings,
     gradient_to_vectors,
@@ -33,9 +45,12 @@ from solvers.backends.cpu.transport_curve import look_on_curve, send_on_curve
 from solvers.backends.cpu.transport_surface import look_on_surface, send_on_surface
 
 __all__ = [
+    "PAIRS_ONLY",
     "PAIR_BYTES",
     "PAIR_ROWS",
     "PAIR_SOURCES",
+    "REMAP_PARTS",
+    "TRANSFORM_CELLS",
     "WORKERS",
     "advance",
     "apply_matrix",
@@ -44,6 +59,8 @@ __all__ = [
     "diffuse_on_curve",
     "diffuse_on_surface",
     "empty",
+    "erf",
+    "erfc",
     "exponential_sums",
     "fill_corners",
     "fold_rings",
@@ -71,6 +88,7 @@ __all__ = [
     "send_diffusion_on_surface",
     "send_on_curve",
     "send_on_surface",
+    "sums_at",
     "unfold_rings",
     "zeros",
 ]

@@ -1,9 +1,12 @@
 """Arrays where these kernels run, and the transforms of regular arrays: here NumPy's and SciPy's."""
 
 import numpy as np
-from scipy import fft
+from scipy import fft, special
 
 from solvers.backends.cpu.launching import WORKERS
+
+TRANSFORM_CELLS = 1 << 17  # of rings that are transformed together: so many stay in a core's cache
+PAIRS_ONLY = False  # whether sums over points anywhere go by pairs: here transforms and patches save most of them
 
 
 def empty(shape, dtype=np.float64):
@@ -34,3 +37,18 @@ def rfft(values):
 def irfft(spectrum, count, norm="backward"):
     """The inverse of :func:`rfft` for ``count`` values, without the 1/n if norm is "forward"; spends the spectrum."""
     return fft.irfft(spectrum, count, norm=norm, overwrite_x=True, workers=WORKERS)
+
+
+def sums_at(places, amounts, count):
+    """(count,) sums of the amounts (n,) at each place; ``places`` (n,) are integers below ``count``."""
+    return np.bincount(places, amounts, count)
+
+
+def erf(values):
+    """2/√π ∫₀ˣ e^{−t²} dt of each value."""
+    return special.erf(values)
+
+
+def erfc(values):
+    """1 − erf of each value."""
+    return special.erfc(values)

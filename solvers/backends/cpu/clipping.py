@@ -7,7 +7,7 @@ it are linear as well: masses come out as shares of the triangle, also where its
 
 import numpy as np
 
-from solvers.backends.cpu.launching import kernel
+from solvers.backends.cpu.launching import kernel, put
 
 
 @kernel
@@ -79,19 +79,19 @@ def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, kept, on
         cell = (cell + 1) % cells
         at_a, at_b, at_c = _along(normals[start + cell], a, b, c)
         here, east = _cut(one, east, at_a, at_b, at_c, row, other)
-        landed[start + cell] += _mass(row, here, masses)
+        put(landed, start + cell, _mass(row, here, masses))
         one, other = other, one
     cell = (middle - 1) % cells
     at_a, at_b, at_c = _along(normals[start + cell], a, b, c)
     inside, west = _cut(kept, inside, -at_a, -at_b, -at_c, row, one)
-    landed[start + middle] += _mass(row, inside, masses)
+    put(landed, start + middle, _mass(row, inside, masses))
     for _ in range(cells // 2 + 1):
         if west < 3:
             break
         before = (cell - 1) % cells
         at_a, at_b, at_c = _along(normals[start + before], a, b, c)
         here, west = _cut(one, west, -at_a, -at_b, -at_c, row, other)
-        landed[start + cell] += _mass(row, here, masses)
+        put(landed, start + cell, _mass(row, here, masses))
         one, other, cell = other, one, before
 
 

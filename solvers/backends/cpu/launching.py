@@ -44,6 +44,12 @@ def share(worker, workers, items):
 
 
 @inline
+def put(landed, place, amount):
+    """Add an amount to what has landed at a place; a device has to keep such amounts apart first."""
+    landed[place] += amount
+
+
+@inline
 def scratch(shape):
     """Numbers of a worker's own in float64, not filled; the shape is written out where this is called."""
     return np.empty(shape, np.float64)

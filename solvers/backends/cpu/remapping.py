@@ -3,7 +3,9 @@
 import numpy as np
 
 from solvers.backends.cpu.clipping import spread_over_rows
-from solvers.backends.cpu.launching import inline, kernel, scratch, share
+from solvers.backends.cpu.launching import inline, kernel, put, scratch, share
+
+REMAP_PARTS = 8  # pieces are added up in as many parts: the sums do not depend on the number of cores
 
 
 @inline
@@ -26,7 +28,7 @@ def remap_on_curve(worker, workers, places, corners, masses, edges, period, land
     places   coordinate of the image of each point
     period   of the coordinate; 0 on an interval, where the outer cells take what is beyond the walls
     """
-    blocks, cells = landed.shape
+    blocks, cells = len(landed), len(edges) - 1
     first, last = share(worker, workers, blocks)
     for block in range(first, last):
         begin, end = share(block, blocks, len(corners))
@@ -45,7 +47,7 @@ def remap_on_curve(worker, workers, places, corners, masses, edges, period, land
                 wall = np.inf if period == 0.0 and cell == cells - 1 else edges[cell + 1] + offset
                 part = 1.0 if not b > wall else min(max((wall - a) / (b - a), done), 1.0)
                 middle = 0.5 * (done + part)
-                landed[block, cell] += (part - done) * (from_a + middle * (from_b - from_a))
+                put(landed[block], cell, (part - done) * (from_a + middle * (from_b - from_a)))
                 done = part
                 cell += 1
                 if cell == cells:

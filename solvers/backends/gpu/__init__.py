@@ -1,9 +1,10 @@
 """Kernels for a GPU, by CUDA: name for name those of :mod:`solvers.backends.cpu`. Compiled when first launched."""
 
-from solvers.backends.gpu.arrays import bring, empty, irfft, place, rfft, zeros
-from solvers.backends.gpu.cells import apply_matrix, persistent_basins
+from solvers.backends.gpu.arrays import PAIRS_ONLY, TRANSFORM_CELLS, bring, empty, erf, erfc, irfft, place, rfft, zeros
+from solvers.backends.gpu.cells import apply_matrix, persistent_basins, sums_at
 from solvers.backends.gpu.launching import WORKERS, launch
 from solvers.backends.gpu.pairwise import PAIR_BYTES, PAIR_ROWS, PAIR_SOURCES, exponential_sums
+from solvers.backends.gpu.remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from solvers.backends.gpu.rings import fold_rings, legendre_analysis, legendre_synthesis, unfold_rings
 from solvers.backends.gpu.shared import (
     advance,
@@ -21,8 +22,6 @@ from solvers.backends.gpu.shared import (
     outflows,
     project_to_tangent,
     receive,
-    remap_on_curve,
-    remap_on_sphere,
     scale_softmax,
     send_diffusion_on_curve,
     send_diffusion_on_surface,
@@ -31,9 +30,12 @@ from solvers.backends.gpu.shared import (
 )
 
 __all__ = [
+    "PAIRS_ONLY",
     "PAIR_BYTES",
     "PAIR_ROWS",
     "PAIR_SOURCES",
+    "REMAP_PARTS",
+    "TRANSFORM_CELLS",
     "WORKERS",
     "advance",
     "apply_matrix",
@@ -42,6 +44,8 @@ __all__ = [
     "diffuse_on_curve",
     "diffuse_on_surface",
     "empty",
+    "erf",
+    "erfc",
     "exponential_sums",
     "fill_corners",
     "fold_rings",
@@ -69,6 +73,7 @@ __all__ = [
     "send_diffusion_on_surface",
     "send_on_curve",
     "send_on_surface",
+    "sums_at",
     "unfold_rings",
     "zeros",
 ]

@@ -1,13 +1,18 @@
 """Arrays on the device: CuPy's, or the stand-ins of the simulator. NumPy's functions follow either."""
 
+from functools import cache
 from importlib import import_module
 
 import numpy as np
 from numba import cuda
+from scipy import special
 
 from solvers.backends.gpu.stand_in import StandIn
 
 SIMULATED = bool(vars(cuda.config)["ENABLE_CUDASIM"])
+TRANSFORM_CELLS = 1 << 22  # of rings that are transformed together: few launches, and little memory between them
+PLANS = 256  # of transforms that are kept
+PAIRS_ONLY = True  # pairs are what a device is good at; for points anywhere it has no transform
 
 
 def empty(shape, dtype=np.float64):
@@ -36,12 +41,36 @@ def bring(array):
 
 def rfft(values):
     """Σ_j values[..., j] e^{−2πijk/n} for k = 0 … n/2, along the last axis."""
+    _keep_plans()
     return np.fft.rfft(values)
 
 
 def irfft(spectrum, count, norm="backward"):
     """The inverse of :func:`rfft` for ``count`` values, without the 1/n if norm is "forward"; spends the spectrum."""
+    _keep_plans()
     return np.fft.irfft(spectrum, count, norm=norm)
+
+
+def erf(values):
+    """2/√π ∫₀ˣ e^{−t²} dt of each value."""
+    return _special().erf(values)
+
+
+def erfc(values):
+    """1 − erf of each value."""
+    return _special().erfc(values)
+
+
+def _special():
+    """Special functions: SciPy's do not follow CuPy's arrays."""
+    return special if SIMULATED else import_module("cupyx.scipy.special")
+
+
+@cache
+def _keep_plans():
+    """Make room for the plans of all rings of a mesh, there and back: CuPy keeps 16, and making one takes long."""
+    if not SIMULATED:
+        _cupy().fft.config.get_plan_cache().set_size(PLANS)
 
 
 def _cupy():

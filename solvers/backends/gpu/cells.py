@@ -1,9 +1,10 @@
 """Kernels over cells that differ from the CPU's: a product that needs its old values, and basins of peaks."""
 
+import numpy as np
 from numba import cuda
 
 from solvers.backends import cpu
-from solvers.backends.gpu.arrays import bring, empty, place
+from solvers.backends.gpu.arrays import bring, empty, place, zeros
 from solvers.backends.gpu.launching import run, shape_of
 
 
@@ -19,19 +20,36 @@ def _multiply(matrix, vectors, images):
         images[i, a] = total
 
 
-@cuda.jit
-def _copy(values, result):
-    """result = values, both with one index."""
-    i = cuda.grid(1)
-    if i < len(values):
-        result[i] = values[i]
-
-
 def apply_matrix(worker, workers, matrix, vectors):
     """vectors[i] = matrix vectors[i] in place, for vectors (n, d)."""
     images = empty(vectors.shape, vectors.dtype)
     run(_multiply, shape_of(vectors.size), matrix, vectors, images)
-    run(_copy, shape_of(vectors.size), images.reshape(-1), vectors.reshape(-1))
+    vectors[...] = images
+
+
+@cuda.jit
+def _add_runs(order, start, amounts, sums):
+    """sums[i] = Σ amounts[order[k]] from k = start[i] to start[i + 1] − 1: a thread a sum."""
+    i = cuda.grid(1)
+    if i < len(sums):
+        total = 0.0
+        for k in range(start[i], start[i + 1]):
+            total += amounts[order[k]]
+        sums[i] = total
+
+
+def sums_at(places, amounts, count):
+    """(count,) sums of the amounts (n,) at each place; ``places`` (n,) are integers below ``count``.
+
+    Sorted by their place, amounts are added up in their order: to the same bits whenever it is done.
+    """
+    if not len(places):
+        return zeros(count, amounts.dtype)
+    order = np.argsort(places, kind="stable")
+    start = np.searchsorted(places[order], place(np.arange(count + 1, dtype=places.dtype)))
+    sums = empty(count, amounts.dtype)
+    run(_add_runs, shape_of(count), order, start, amounts, sums)
+    return sums
 
 
 def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbors, basin):
@@ -44,4 +62,4 @@ def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbo
     found = bring(basin).copy()
     neighborhood = (bring(cell_start), bring(cell_sides), bring(neighbors))
     cpu.persistent_basins(bring(order), bring(level), persistence, *neighborhood, found)
-    run(_copy, shape_of(len(found)), place(found), basin)
+    basin[...] = place(found)

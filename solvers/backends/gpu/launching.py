@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float64
 
-from solvers.backends.cpu.launching import scratch
+from solvers.backends.cpu.launching import put, scratch
 from solvers.backends.gpu.arrays import SIMULATED, empty
 
 WORKERS = 1  # host threads for what runs beside the kernels
@@ -47,11 +47,23 @@ def translated(function: Any) -> Callable[..., Any]:
 
 def _there(value: Any) -> Any:
     """What a name of the CPU's source stands for on the device."""
+    if value is put:
+        return _put
     if not SIMULATED and value is np:
         return import_module("solvers.backends.gpu.scalars")
     if not SIMULATED and value is scratch:
         return _own_memory()
     return translated(value) if hasattr(value, "py_func") else value
+
+
+@device_function
+def _put(landed, place, amount):
+    """:func:`solvers.backends.cpu.launching.put` on the device: a list (places, amounts, next index (1), write)."""
+    places, amounts, at, write = landed
+    if write:
+        places[at[0]] = place
+        amounts[at[0]] = amount
+    at[0] += 1
 
 
 @cache

@@ -8,11 +8,11 @@ from math import exp, inf
 
 from numba import cuda
 
-from solvers.backends.gpu.launching import run
+from solvers.backends.gpu.launching import THREADS, run
 
 PAIR_SOURCES = 16  # exponents that a thread holds in registers
-PAIR_ROWS = 4  # rows of the sums that are added up at a time
-PAIR_BYTES = 1024  # of a row of a tile: 128 threads in float64
+PAIR_ROWS = 4  # rows of the sums that are added up at a time; the first ones stay in registers
+PAIR_BYTES = 8 * THREADS  # of a row of a tile: in float64 a thread of a block for each target
 _DEPTH = 16  # components of the sources that are at hand at a time
 
 
@@ -20,13 +20,16 @@ _DEPTH = 16  # components of the sources that are at hand at a time
 def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
     tile, lane, lanes = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
     depth, rows = targets.shape[1], vectors.shape[1]
-    near = cuda.shared.array((PAIR_SOURCES, _DEPTH), targets.dtype)
+    near = cuda.shared.array((_DEPTH, PAIR_SOURCES), targets.dtype)  # sources side by side: read several at a time
     factors = cuda.shared.array((PAIR_ROWS, PAIR_SOURCES), targets.dtype)
     exponents = cuda.local.array(PAIR_SOURCES, targets.dtype)
-    for row in range(rows):
+    own = cuda.local.array(PAIR_ROWS, targets.dtype)
+    for row in range(PAIR_ROWS):
+        own[row] = 0.0
+    for row in range(PAIR_ROWS, rows):
         sums[tile, row, lane] = 0.0
     scale = log_scale[tile, lane]
-    shrink = scale - scale + 1
+    shrink = exp(scale - scale)  # 1 in the targets' format
     groups = len(vectors)
     if causal:  # groups later than all targets of the tile
         groups = min(groups, -(-(tile + 1) * lanes // PAIR_SOURCES))
@@ -38,12 +41,12 @@ def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
             width = min(_DEPTH, depth - start)
             cuda.syncthreads()
             for place in range(lane, PAIR_SOURCES * width, lanes):
-                near[place // width, place % width] = sources[first + place // width, start + place % width]
+                near[place % width, place // width] = sources[first + place // width, start + place % width]
             cuda.syncthreads()
             for k in range(width):
                 target = targets[tile, start + k, lane]
                 for j in range(PAIR_SOURCES):
-                    exponents[j] += target * near[j, k]
+                    exponents[j] += target * near[k, j]
         if causal:
             for j in range(PAIR_SOURCES):
                 if first + j > tile * lanes + lane:
@@ -65,7 +68,12 @@ def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
                 part = factors[row, 0] * exponents[0]
                 for j in range(1, PAIR_SOURCES):
                     part += factors[row, j] * exponents[j]
-                sums[tile, start + row, lane] = sums[tile, start + row, lane] * shrink + part
+                if start == 0:
+                    own[row] = own[row] * shrink + part
+                else:
+                    sums[tile, start + row, lane] = sums[tile, start + row, lane] * shrink + part
+    for row in range(PAIR_ROWS):
+        sums[tile, row, lane] = own[row]
     log_scale[tile, lane] = scale
 
 

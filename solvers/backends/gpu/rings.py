@@ -8,6 +8,7 @@ from solvers.backends.cpu import rings
 from solvers.backends.gpu.arrays import empty
 from solvers.backends.gpu.launching import run, shape_of, translated
 
+MOST_NUMBERS = 1 << 24  # of the parts of a sum: where degrees are many, a thread adds up several of them
 RINGS_TOGETHER = 8  # rings that a thread adds up: their Legendre functions are in its registers
 
 _legendre_norm = translated(rings.legendre_norm)
@@ -68,30 +69,32 @@ def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order,
 
 @cuda.jit
 def _analyze(cosine, sine, even_re, even_im, odd_re, odd_im, parts):
-    """parts[:, part, l, m] = Σ P̄_lm(cos θ) modes[m, ring] over RINGS_TOGETHER rings, real and imaginary."""
+    """parts[:, part, l, m] = Σ P̄_lm(cos θ) modes[m, ring] over RINGS_TOGETHER rings, then over the next of the part."""
     degrees, half = even_re.shape
     item = cuda.grid(1)
     previous, current = cuda.local.array(RINGS_TOGETHER, float64), cuda.local.array(RINGS_TOGETHER, float64)
     if item < parts.shape[1] * degrees:
         part, m = item // degrees, item % degrees
-        start, norm = part * RINGS_TOGETHER, _legendre_norm(m)
-        count = min(RINGS_TOGETHER, half - start)
-        for r in range(count):
-            previous[r] = 0.0
-            current[r] = norm * sine[start + r] ** m
-        below = 0.0
-        for l in range(m, degrees):
-            odd = (l - m) % 2 == 1
-            up = _legendre_up(l + 1.0, m)
-            re, im = 0.0, 0.0
-            for r in range(count):
-                here = current[r]
-                re += here * (odd_re[m, start + r] if odd else even_re[m, start + r])
-                im += here * (odd_im[m, start + r] if odd else even_im[m, start + r])
-                current[r] = up * (cosine[start + r] * here - below * previous[r])
-                previous[r] = here
-            parts[0, part, l, m], parts[1, part, l, m] = re, im
-            below = 1.0 / up
+        norm = _legendre_norm(m)
+        for start in range(part * RINGS_TOGETHER, half, parts.shape[1] * RINGS_TOGETHER):
+            for r in range(RINGS_TOGETHER):  # always so many, to stay in registers; beyond the last ring they are 0
+                previous[r] = 0.0
+                current[r] = norm * sine[start + r] ** m if start + r < half else 0.0
+            below = 0.0
+            for l in range(m, degrees):
+                odd = (l - m) % 2 == 1
+                up = _legendre_up(l + 1.0, m)
+                re, im = 0.0, 0.0
+                for r in range(RINGS_TOGETHER):
+                    here, ring = current[r], min(start + r, half - 1)
+                    re += here * (odd_re[m, ring] if odd else even_re[m, ring])
+                    im += here * (odd_im[m, ring] if odd else even_im[m, ring])
+                    current[r] = up * (cosine[ring] * here - below * previous[r])
+                    previous[r] = here
+                if start >= parts.shape[1] * RINGS_TOGETHER:
+                    re, im = parts[0, part, l, m] + re, parts[1, part, l, m] + im
+                parts[0, part, l, m], parts[1, part, l, m] = re, im
+                below = 1.0 / up
 
 
 @cuda.jit
@@ -113,7 +116,8 @@ def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, o
     even, odd: (L + 1, half) sums and differences of the modes of mirrored rings.
     """
     degrees, half = even_re.shape
-    parts = empty((2, -(-half // RINGS_TOGETHER), degrees, degrees))
+    count = min(-(-half // RINGS_TOGETHER), max(MOST_NUMBERS // degrees**2, 1))
+    parts = empty((2, count, degrees, degrees))
     run(_analyze, shape_of(parts.shape[1] * degrees), cosine, sine, even_re, even_im, odd_re, odd_im, parts)
     run(_add_parts, shape_of(degrees * degrees), parts, coefficients)
 

@@ -1,11 +1,10 @@
-"""Kernels whose source is the CPU's: a thread visits an item, a cell, a point or a part of a sum."""
+"""Kernels whose source is the CPU's: a thread visits an item, a cell or a point."""
 
 from solvers.backends.cpu import (
     cells,
     diffusion,
     locating,
     push_forward,
-    remapping,
     rings,
     transport,
     transport_curve,
@@ -37,7 +36,3 @@ look_at_images = on_grid(push_forward.look_at_images)
 locate_on_sphere = on_grid(locating.locate_on_sphere)
 
 gradient_to_vectors = on_grid(rings.gradient_to_vectors)
-
-# The sums are split among few: a thread for each part, whose pieces it visits one after the other.
-remap_on_curve = on_grid(remapping.remap_on_curve)
-remap_on_sphere = on_grid(remapping.remap_on_sphere)

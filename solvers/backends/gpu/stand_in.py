@@ -2,7 +2,7 @@
 
 As with CuPy, NumPy's functions and operators give arrays on the device, also of one number; arrays of the host are
 refused among their arguments, and so is ``np.asarray``. What does go to the host, by :meth:`StandIn.get` or as a
-number or a truth value, is counted.
+number or a truth value, is counted; and so is, by itself, where CuPy has to wait for the size of what is chosen.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 SHAPES = ("shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "flags")
+SIZED = (np.flatnonzero, np.nonzero, np.argwhere, np.unique, np.compress, np.extract)  # of a size that the values tell
 
 
 class StandIn(NDArrayOperatorsMixin):
-    """An array on the simulated device; ``transfers`` counts the copies of any of them to the host."""
+    """An array on the simulated device; ``transfers`` counts the copies of any of them to the host, ``waits`` sizes."""
 
     transfers = 0
+    waits = 0
 
     def __init__(self, array: np.ndarray) -> None:
         self.held = array
@@ -39,6 +41,7 @@ class StandIn(NDArrayOperatorsMixin):
         return _outside(getattr(ufunc, method)(*_inside(arguments), **_inside(options)))
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        StandIn.waits += function in SIZED
         return _outside(function(*_inside(arguments), **_inside(options)))
 
     def __getattr__(self, name: str) -> Any:
@@ -50,6 +53,7 @@ class StandIn(NDArrayOperatorsMixin):
         return lambda *arguments, **options: _outside(found(*_inside(arguments), **_inside(options)))
 
     def __getitem__(self, index: Any) -> Any:
+        StandIn.waits += getattr(index, "dtype", None) == np.dtype(bool)
         return _outside(self.held[_inside(index)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -72,7 +76,7 @@ def _inside(value: Any) -> Any:
     """What a stand-in holds, within tuples, lists and dictionaries too; an array of the host is refused."""
     if isinstance(value, StandIn):
         return value.held
-    if isinstance(value, np.ndarray) and value.ndim:
+    if isinstance(value, np.ndarray):
         raise TypeError(f"an array {value.shape} of the host meets one on the device")
     if isinstance(value, (tuple, list)):
         return type(value)(map(_inside, value))

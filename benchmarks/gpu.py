@@ -1,0 +1,214 @@
+"""Cost on a GPU, beside a copy and a product there, and beside two cores of the same machine's CPU.
+
+Without a GPU the table says what is still to be measured. With one it is made to take less than eight minutes, most for
+the CPU's share, and the figures are kept in ``benchmarks/results/gpu.json``.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import Figure, shortest
+from meanfield.attention import Attention
+from meanfield.equation import Velocity, mean_field_equation
+from meanfield.initial import initial_perturbed
+from meanfield.particles_initial import tokens_uniform
+from solvers.backends import NoDevice, cpu, kernels_on
+from solvers.evolution import STEPPERS, State
+from solvers.mesh import Mesh, sphere
+from solvers.pairwise import exponential_sums
+from solvers.terms import Advection
+
+RINGS = (272, 862, 2724, 4042)  # 10⁵, 10⁶, 10⁷ and 2.2·10⁷ cells
+BETA = 50.0
+TOKENS, TOKENS_BETA = 100_000, 4.0
+COPIED, MULTIPLIED = 1 << 30, 4096  # bytes of a copy; rows of a product
+MOST_STEP, LEAST_SPEED, MOST_FLUX, MOST_MEMORY = 60.0, 50.0, 2.0, 4.0  # ms, ×, ×, GB: what was asked
+AT_STEP, AT_MEMORY = 4042, 2724  # and of how many rings
+CORES = 2  # of the CPU that a device is compared with
+REPEATS = 3  # on the device; on the CPU, which takes minutes, one after one that does not count
+NUMBERS = (np.float64, np.float32)
+Timed = dict[str, float]
+_CHILD = "import os; {pin}; from benchmarks.gpu import child; child({rings}, {tokens})"
+
+
+def gpu(rings: tuple[int, ...] = RINGS, tokens: int = TOKENS, copied: int = COPIED) -> Iterator[Figure]:
+    """Velocity, flux and SSPRK3 step on spheres, attention among tokens; over the CPU and over what limits them."""
+    try:
+        kernels = kernels_on("gpu")
+    except NoDevice as error:
+        print(f"no GPU: {error}")
+        yield from _still_to_be_measured(rings, tokens)
+        return
+    yield from _limits(kernels, copied)
+    bandwidth = _copy_bandwidth(kernels, copied)
+    here = _on_cpu(rings, tokens)
+    for count in rings:
+        mesh = sphere(count)  # which takes as long as all that is measured on it
+        for number in NUMBERS:
+            yield from _on_sphere(kernels, mesh, number, bandwidth, here)
+    for number in NUMBERS:
+        seconds = _attention(kernels, tokens, number)
+        name = _tokens_name(tokens, number)
+        yield Figure(name, 1e3 * seconds, "ms")
+        yield Figure(f"{name}: speed over {CORES} CPU cores", here[name] / seconds, "×")
+
+
+def _still_to_be_measured(rings: tuple[int, ...], tokens: int) -> Iterator[Figure]:
+    note = "still to be measured: no GPU here"
+    for number in NUMBERS:
+        for count in rings:
+            name = f"{_cells(count)} cells, β = {BETA:g}, {number.__name__}"
+            for what in ("velocity", "flux", "SSPRK3 step"):
+                yield Figure(f"{what} on a GPU, {name}", None, "ms", note=note)
+        yield Figure(_tokens_name(tokens, number), None, "ms", note=note)
+
+
+def _cells(rings: int) -> str:
+    return f"about {1.347 * rings**2:.2g}"
+
+
+def _limits(kernels: ModuleType, copied: int) -> Iterator[Figure]:
+    yield Figure("copy on the GPU, read and written together", _copy_bandwidth(kernels, copied) / 1e9, "GB/s")
+    for number in NUMBERS:
+        rows = int(min(MULTIPLIED, np.sqrt(copied / 8)))
+        matrix = kernels.place(np.ones((rows, rows), number))
+        seconds = _seconds(kernels, lambda matrix=matrix: matrix @ matrix)
+        yield Figure(f"product of matrices on the GPU, {number.__name__}", 2e-12 * rows**3 / seconds, "Tflop/s")
+
+
+def _copy_bandwidth(kernels: ModuleType, copied: int) -> float:
+    source, target = kernels.zeros(copied // 16), kernels.zeros(copied // 16)
+
+    def copy() -> None:
+        target[...] = source
+
+    return 2 * source.nbytes / _seconds(kernels, copy)
+
+
+def _seconds(kernels: ModuleType, call: Callable[[], object]) -> float:
+    """Least time of a call until the device has done it."""
+    last = kernels.zeros(1)
+
+    def done() -> None:
+        call()
+        kernels.bring(last)  # kernels run in order, so all before have ended
+
+    return shortest(done, 1 if kernels is cpu else REPEATS)
+
+
+def _on_sphere(kernels: ModuleType, mesh: Mesh, number: Any, bandwidth: float, here: Timed) -> Iterator[Figure]:
+    rings, name = len(mesh.ring_cells), f"{mesh.cells} cells, β = {BETA:g}, {number.__name__}"
+    for what, seconds in _timings(mesh, kernels, number).items():
+        limit = MOST_STEP if (what, rings, number) == ("SSPRK3 step", AT_STEP, np.float64) else None
+        yield Figure(f"{what} on a GPU, {name}", 1e3 * seconds, "ms", most=limit)
+        speed = here[f"{what}, {rings}"] / seconds
+        yield Figure(f"{what} on a GPU, {name}: speed over {CORES} CPU cores", speed, "×", least=limit and LEAST_SPEED)
+        if what == "flux":
+            limit = MOST_FLUX if rings == AT_STEP else None
+            over = seconds * bandwidth / _flux_bytes(mesh, np.dtype(number).itemsize)
+            yield Figure(f"flux on a GPU, {name}: over its bandwidth limit", over, "×", most=limit)
+    held = _held(kernels)
+    if held is not None:
+        limit = MOST_MEMORY if (rings, number) == (AT_MEMORY, np.float64) else None
+        yield Figure(f"memory on a GPU, {name}", held / 1e9, "GB", most=limit)
+        yield Figure(f"memory on a GPU, {name}: a cell", held / mesh.cells, "bytes")
+
+
+def _timings(mesh: Mesh, kernels: ModuleType, number: Any = np.float64) -> Timed:
+    """Seconds of a velocity, of a flux by a known velocity, and of a step, with its preparation."""
+    density = kernels.place(initial_perturbed(mesh, amplitude=0.5).astype(number))
+    there = mesh.on(kernels, number)
+    attention = Attention(there, BETA)
+    velocity = attention.output(density)
+    advection, rate = Advection(there, lambda time, density: velocity), np.zeros_like(density)
+    equation = mean_field_equation(there, Velocity(attention))
+    state, work = State(0.0, density.copy()), (np.empty_like(density), np.empty_like(density))
+    dt = 0.25 * float(equation.prepare(0.0, density))
+
+    def flux() -> None:
+        advection.prepare(0.0, density)
+        advection.rate(dt, rate)
+
+    def step() -> None:
+        state.values[...] = density
+        equation.prepare(0.0, state.values)
+        STEPPERS["ssprk3"].step(equation, state, dt, work)
+
+    calls = {"velocity": lambda: attention.output(density), "flux": flux, "SSPRK3 step": step}
+    return {what: _seconds(kernels, call) for what, call in calls.items()}
+
+
+def _flux_bytes(mesh: Mesh, itemsize: int) -> int:
+    """Bytes that a flux cannot do without: the mesh and ρ, X once; the rate and what is in between, there and back."""
+    of_mesh = mesh.centers.size + mesh.volumes.size + mesh.face_centers.size + mesh.face_normals.size + 2 * mesh.faces
+    of_state = 6 * mesh.cells  # ρ, X and the rate, which is added to
+    between = 2 * (2 * 2 * mesh.faces + 2 * mesh.cells)  # through each side, twice; smoothness and outflow of each cell
+    indices = mesh.face_cells.nbytes + mesh.cell_start.nbytes + mesh.cell_sides.nbytes
+    return itemsize * (of_mesh + of_state + between) + indices
+
+
+def _tokens_name(tokens: int, number: Any) -> str:
+    return f"attention among {tokens} tokens in R³, all pairs, on a GPU, {number.__name__}"
+
+
+def _attention(kernels: ModuleType, tokens: int, number: Any) -> float:
+    """Seconds of the sums over all pairs."""
+    points = kernels.place(tokens_uniform(tokens, 3).astype(number))
+    towards, weights = number(TOKENS_BETA) * points, np.full_like(points[:, 0], 1 / tokens)
+    return _seconds(kernels, lambda: exponential_sums(towards, points, weights))
+
+
+def _held(kernels: ModuleType) -> int | None:
+    """Bytes that the device's arrays have taken at most since this was last asked; None in the simulator."""
+    if import_module("solvers.backends.gpu.arrays").SIMULATED:
+        return None
+    pool = import_module("cupy").get_default_memory_pool()
+    held = int(pool.total_bytes())
+    gc.collect()
+    pool.free_all_blocks()
+    return held
+
+
+def _on_cpu(rings: tuple[int, ...], tokens: int) -> Timed:
+    """The same times in float64 in a process of its own that has CORES cores."""
+    pin = f"os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{CORES}])"
+    pin = pin if hasattr(os, "sched_setaffinity") else "pass"
+    command = [sys.executable, "-c", _CHILD.format(pin=pin, rings=rings, tokens=tokens)]
+    found: Timed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return found
+
+
+def child(rings: tuple[int, ...], tokens: int) -> None:
+    """Print the CPU's times as JSON: of "what, rings", and of the attention in both formats."""
+    found = {_tokens_name(tokens, number): _attention(cpu, tokens, number) for number in NUMBERS}
+    for count in rings:
+        found |= {f"{what}, {count}": seconds for what, seconds in _timings(sphere(count), cpu).items()}
+    print(json.dumps(found))
+
+
+def machine() -> dict[str, str]:
+    """The GPU, its driver and the versions of what runs there; nothing without one."""
+    try:
+        kernels_on("gpu")
+    except NoDevice:
+        return {}
+    if import_module("solvers.backends.gpu.arrays").SIMULATED:
+        return {"GPU": "simulator"}
+    cupy = import_module("cupy")
+    runtime = cupy.cuda.runtime
+    return {
+        "GPU": runtime.getDeviceProperties(0)["name"].decode(),
+        "CUDA driver": str(runtime.driverGetVersion()),
+        "cupy": cupy.__version__,
+    }
