@@ -69,6 +69,7 @@ __all__ = [
 
 _SNAPSHOTS = 100
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+_MANY = 1000  # tokens, all pairs of which are not looked at unless asked for
 _TOLERANCE = 1e-9  # of a step: a merger at the end of a metastable state is then good to about 1e-6
 _FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
 
@@ -141,8 +142,11 @@ def _resolve(case: Case) -> Case:
 
 
 def _default_diagnostics(case: Case) -> tuple[Diagnostic, ...]:
-    """All that there are, but what only some studies want."""
-    return tuple(name for name in case.possible_diagnostics if name != "entropy_rate")
+    """All that there are, but what only some studies want, and what costs most among many particles."""
+    without = {"entropy_rate"}
+    if (case.domain.count or 0) > _MANY:
+        without |= {"pairs", "pairs_close", "leaders"}
+    return tuple(name for name in case.possible_diagnostics if name not in without)
 
 
 def _with_domain(case: Case) -> Case:

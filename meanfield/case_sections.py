@@ -22,7 +22,7 @@ from meanfield.case_attention import (
 
 Diagnostic = Literal[
     "mass", "entropy", "energy", "speed", "centroid", "clusters", "power", "label_centroid", "variance", "radius",
-    "escaped", "cluster_mass", "cluster_center", "pairs", "pairs_close", "entropy_rate",
+    "escaped", "cluster_mass", "cluster_center", "pairs", "pairs_close", "entropy_rate", "leaders",
 ]  # fmt: skip
 _ON_SPHERES: tuple[Diagnostic, ...] = (
     "mass", "entropy", "energy", "speed", "centroid", "clusters", "power", "cluster_mass", "cluster_center", "pairs",
@@ -37,7 +37,7 @@ DIAGNOSTICS: dict[str, tuple[Diagnostic, ...]] = {  # what can be measured on a 
     "free_radius_sphere": ("mass", "centroid", "variance", "radius", "escaped", "clusters"),
     "particles": (
         "mass", "energy", "speed", "centroid", "variance", "radius", "clusters", "cluster_mass", "cluster_center",
-        "pairs", "pairs_close",
+        "pairs", "pairs_close", "leaders",
     ),
 }  # fmt: skip
 Manifold = Literal[
