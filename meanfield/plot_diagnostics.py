@@ -132,6 +132,10 @@ def _draw_clusters(ax: Axes, story: Story) -> None:
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
         say(ax, "none at any time")
+    elif story.manifold == "circle" and story.growth is not None and story.growth.max() > 0:
+        fastest = int(story.growth.argmax())  # as many clusters condense from a small perturbation
+        ax.axhline(fastest, color="0.4", lw=1.2, ls=":", zorder=1)
+        ax.set_title(f"clusters (dotted: fastest mode, l = {fastest})")
 
 
 def _draw_pairs_close(ax: Axes, story: Story) -> None:

@@ -60,6 +60,14 @@ def rates_of(case: Case, degrees: ArrayLike) -> Floats:
     )
 
 
+def critical_noise_of(case: Case) -> float:
+    """Noise below which the uniform density of a case is unstable, where linear theory applies."""
+    attention = case.attention
+    beta = attention.beta_effective * case.stabilizers.scale**2
+    scale = float(np.exp(-abs(beta))) if attention.rescaled else 1.0
+    return scale * critical_noise(case.domain.d, beta, attention.normalization, attention.value_scale)
+
+
 def report(case: Case) -> str:
     """What linear theory says about a case, as text: growth rates, fastest mode, clusters, critical noise.
 
@@ -92,9 +100,8 @@ def report(case: Case) -> str:
             )
     else:
         lines.append("stable: every mode decays")
-    critical = critical_noise(dimension, beta, attention.normalization, value)
     scale = np.exp(-abs(beta)) if attention.rescaled else 1.0
-    lines.append(f"critical noise: {critical * scale:.8g} (below it the uniform density is unstable)")
+    lines.append(f"critical noise: {critical_noise_of(case):.8g} (below it the uniform density is unstable)")
     if beta > 0 and value > 0:
         lines += [_transition(dimension, beta, attention.normalization), ""]
         lines += _metastable(dimension, beta, attention.normalization, value * scale, fastest)
