@@ -29,6 +29,9 @@ def set_up_particles(case: Case) -> Problem:
     def law(layer: int) -> ParticleLaw:
         return particle_law(case, heads[min(layer, len(heads) - 1)], masses)
 
+    for layer in range(len(heads)):
+        law(layer)  # what no law can have is refused here, not on the way
+
     def law_at(time: float) -> ParticleLaw:
         return law(int(time / duration + 1e-9) if len(heads) > 1 else 0)  # at its end a layer is over
 
