@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from meanfield.case import CaseError, parse
+from meanfield.case import CaseError, load, parse
 from meanfield.run import DONE, NON_FINITE, run
+from meanfield.setup import set_up
 from solvers.output import read
 
 BUMPS = "[{center = [1.0, 0.2], concentration = 4.0, mass = 0.6}, {center = [-0.5, 1.0], concentration = 2.0}]"
@@ -172,3 +173,37 @@ def test_refused_before_anything_is_computed(changes, refusal):
         parse(TOKENS, changes)
     assert str(error.value).startswith(f"{refusal} = ")
     assert "\n" not in str(error.value)
+
+
+def test_a_token_that_comes_to_the_origin_ends_the_run(tmp_path, capsys):
+    """Under V = −I with layer norm pre ṙ = −1 for two equal tokens: there at t = 1, where directions have no sense."""
+    text = """
+[domain]
+manifold = "particles"
+[attention]
+beta = 1.0
+value = [[-1.0, 0.0], [0.0, -1.0]]
+[stabilizers]
+layer_norm = "pre"
+[initial]
+kind = "points"
+points = [[1.0, 0.0], [1.0, 0.0]]
+[time]
+end = 3.0
+"""
+    assert run(parse(text), tmp_path / "run.h5", quiet=True) == NON_FINITE
+    assert "a token has come to the origin" in capsys.readouterr().err
+    assert read(tmp_path / "run.h5").times[-1] < 1.0
+
+
+def test_tokens_of_a_file_can_be_set_at_the_shell(tmp_path):
+    """A path needs no quotes, and the number of tokens is the file's."""
+    np.save(tmp_path / "tokens.npy", np.eye(3))
+    case = load(
+        "tokens_high_dimension", ["initial.kind=tokens", f"initial.file={tmp_path}/tokens.npy", "domain.dimension=3"]
+    )
+    assert case.initial.file == f"{tmp_path}/tokens.npy"
+    assert set_up(case).initial().shape == (3, 3)
+    np.save(tmp_path / "tokens.npy", 1j * np.eye(3))
+    with pytest.raises(CaseError, match="initial.file = .*: cannot be read as an array of numbers: holds complex128"):
+        set_up(case)
