@@ -73,7 +73,8 @@ def advance_explicit(
     ) -> State:
         brownian = Brownian(noise, seed, curved=not law.sees_positions) if noise else None
         stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, law, brownian)
-        return evolve(state, Equation((Motion(law, noise),)), stepper, until, observers, cfl, look)
+        with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for what is not finite
+            return evolve(state, Equation((Motion(law, noise),)), stepper, until, observers, cfl, look)
 
     return _in_turn(piece, law, turns)
 

@@ -205,5 +205,5 @@ def test_tokens_of_a_file_can_be_set_at_the_shell(tmp_path):
     assert case.initial.file == f"{tmp_path}/tokens.npy"
     assert set_up(case).initial().shape == (3, 3)
     np.save(tmp_path / "tokens.npy", 1j * np.eye(3))
-    with pytest.raises(CaseError, match="initial.file = .*: cannot be read as an array of numbers: holds complex128"):
+    with pytest.raises(CaseError, match=r"initial.file = .*: cannot be read as an array of numbers: holds complex128"):
         set_up(case)
