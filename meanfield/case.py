@@ -13,30 +13,32 @@ import msgspec
 
 from meanfield.case_checks import check
 from meanfield.case_errors import CaseError, did_you_mean, refuse_unrepresentable, translate
+from meanfield.case_initial import (
+    Component,
+    Equiangular,
+    Gaussian,
+    Harmonic,
+    Initial,
+    Interval,
+    Moebius,
+    Perturbed,
+    Points,
+    Tokens,
+    Uniform,
+    VonMisesFisher,
+)
 from meanfield.case_overrides import apply
 from meanfield.case_sections import (
     DOMAIN_DEFAULTS,
     LABELS,
     Attention,
     Case,
-    Component,
     Diagnostic,
     Domain,
-    Equiangular,
-    Gaussian,
     HandOver,
-    Harmonic,
-    Initial,
-    Interval,
-    Moebius,
     Output,
-    Perturbed,
-    Points,
     Stabilizers,
     Time,
-    Tokens,
-    Uniform,
-    VonMisesFisher,
 )
 
 __all__ = [

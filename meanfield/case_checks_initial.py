@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from meanfield.case_attention import Matrix
+from meanfield.case_attention import Matrix, Vector
 from meanfield.case_checks_model import Problem, matrix_problem, tag_of
-from meanfield.case_sections import (
-    Case,
-    Domain,
+from meanfield.case_initial import (
     Equiangular,
     Gaussian,
     Harmonic,
@@ -20,9 +18,9 @@ from meanfield.case_sections import (
     Points,
     Tokens,
     Uniform,
-    Vector,
     VonMisesFisher,
 )
+from meanfield.case_sections import Case, Domain
 
 _MOST_AMPLITUDE = 100.0  # e^{100 g} reaches 10^200 where g is 4.6 standard deviations
 _MOST_DEGREE = 200  # of a field that tokens are drawn from

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from meanfield.case_checks_model import Problem, tag_of
-from meanfield.case_sections import Case, Points, Tokens
+from meanfield.case_initial import Points, Tokens
+from meanfield.case_sections import Case
 
 _MOST_NUMBERS = 10**9  # coordinates of all tokens together: 8 GB a state, of which a method keeps several
 

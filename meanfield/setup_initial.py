@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield import case_sections as sections
+from meanfield import case_initial as sections
 from meanfield import initial
 from meanfield.case import Case, CaseError
 from solvers.mesh import Floats, Mesh
