@@ -169,8 +169,8 @@ def _atoms(facts: dict[str, Any]) -> str:
     hint = "; a finer mesh, or hand_over.spread below 1, makes it smaller" if (error or 0.0) > LARGE_ERROR else ""
     texts = [
         "" if time is None else f"clusters are atoms from t = {time:.6g} on",
-        "" if error is None else f"the next merger is known to {error:.1e} of the time to it",
-        "" if angle is None else f"places are to {angle:.1e} rad",
+        "" if error is None else f"a later hand-over changes the next merger by {error:.1e} of the time to it",
+        "" if angle is None else f"and places by {angle:.1e} rad (what the mesh did before is not in this)",
     ]
     return ", ".join(text for text in texts if text) + hint
 

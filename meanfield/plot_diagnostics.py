@@ -119,7 +119,7 @@ def _draw_speed(ax: Axes, story: Story) -> None:
         say(ax, "nothing moves: zero to rounding")
         return
     ax.plot(story.diagnostics["time"], positive(speed), color=GREEN, lw=1.4)
-    set_decades(ax, speed)
+    set_decades(ax, speed, decades=20 if np.isnan(story.hand_over) else 300)
 
 
 def _draw_clusters(ax: Axes, story: Story) -> None:
