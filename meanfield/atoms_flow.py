@@ -23,7 +23,7 @@ import numpy as np
 from meanfield.atoms import AtomLaw, Atoms
 from solvers.mesh import Floats
 
-TOUCH = 1e-6  # radians; far above the tolerance, and 2βe^{−β}E is off by β times its square
+TOUCH = 1e-4  # radians: what is lost then is β times its square of 2βe^{−β}E, and less of the later times
 TOLERANCE = 1e-9  # error of a step: far below TOUCH, and merging times, about β times as sensitive, are right to 1e-7
 LONGEST = 0.25  # e-folds of growth in a step: each is right to 1e-7, whatever the tolerance
 FINEST = 1e-9  # of s: smaller steps would feel the rounding of s

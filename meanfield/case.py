@@ -13,30 +13,32 @@ import msgspec
 
 from meanfield.case_checks import check
 from meanfield.case_errors import CaseError, did_you_mean, refuse_unrepresentable, translate
+from meanfield.case_initial import (
+    Component,
+    Equiangular,
+    Gaussian,
+    Harmonic,
+    Initial,
+    Interval,
+    Moebius,
+    Perturbed,
+    Points,
+    Tokens,
+    Uniform,
+    VonMisesFisher,
+)
 from meanfield.case_overrides import apply
 from meanfield.case_sections import (
     DOMAIN_DEFAULTS,
     LABELS,
     Attention,
     Case,
-    Component,
     Diagnostic,
     Domain,
-    Equiangular,
-    Gaussian,
     HandOver,
-    Harmonic,
-    Initial,
-    Interval,
-    Moebius,
     Output,
-    Perturbed,
-    Points,
     Stabilizers,
     Time,
-    Tokens,
-    Uniform,
-    VonMisesFisher,
 )
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
 
 _SNAPSHOTS = 100
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+_MANY = 1000  # tokens, all pairs of which are not looked at unless asked for
 _TOLERANCE = 1e-9  # of a step: a merger at the end of a metastable state is then good to about 1e-6
 _FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
 
@@ -141,8 +144,11 @@ def _resolve(case: Case) -> Case:
 
 
 def _default_diagnostics(case: Case) -> tuple[Diagnostic, ...]:
-    """All that there are, but what only some studies want."""
-    return tuple(name for name in case.possible_diagnostics if name != "entropy_rate")
+    """All that there are, but what only some studies want, and what costs most among many particles."""
+    without = {"entropy_rate"}
+    if (case.domain.count or 0) > _MANY:
+        without |= {"pairs", "pairs_close", "leaders"}
+    return tuple(name for name in case.possible_diagnostics if name not in without)
 
 
 def _with_domain(case: Case) -> Case:

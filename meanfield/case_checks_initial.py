@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from meanfield.case_attention import Matrix, Vector
 from meanfield.case_checks_model import Problem, matrix_problem, tag_of
-from meanfield.case_sections import (
-    Case,
-    Domain,
+from meanfield.case_initial import (
     Equiangular,
     Gaussian,
     Harmonic,
@@ -19,9 +18,9 @@ from meanfield.case_sections import (
     Points,
     Tokens,
     Uniform,
-    Vector,
     VonMisesFisher,
 )
+from meanfield.case_sections import Case, Domain
 
 _MOST_AMPLITUDE = 100.0  # e^{100 g} reaches 10^200 where g is 4.6 standard deviations
 _MOST_DEGREE = 200  # of a field that tokens are drawn from
@@ -65,7 +64,7 @@ def _degree(key: str, degree: int, domain: Domain) -> Iterator[Problem]:
     """Degrees that cells can tell apart: a half wave spans more than one cell of the circle, or one ring."""
     if domain.manifold == "particles":
         if domain.d > 3:
-            yield "initial.kind", key.removeprefix("initial."), "a kind without degrees for particles of dimension > 3"
+            yield key, degree, "an initial.kind without degrees for particles with domain.dimension > 3"
         most = _MOST_DEGREE
     else:
         most = (domain.across - 1) // 2 if domain.manifold.endswith("circle") else domain.across - 1
@@ -124,6 +123,15 @@ def _gaussian(initial: Gaussian, domain: Domain) -> Iterator[Problem]:
         yield "initial.mean", initial.mean, f"0, or a vector of {domain.d} numbers"
     if isinstance(initial.variance, tuple):
         yield from matrix_problem("initial.variance", initial.variance, domain.d)
+        if not _is_covariance(initial.variance):
+            yield "initial.variance", initial.variance, "a number > 0, or a symmetric positive definite matrix"
+
+
+def _is_covariance(matrix: Matrix) -> bool:
+    import numpy as np
+
+    given = np.array(matrix)
+    return bool(np.allclose(given, given.T) and (np.linalg.eigvalsh(given) > 0).all())
 
 
 def _equiangular(initial: Equiangular, domain: Domain) -> Iterator[Problem]:
@@ -131,7 +139,7 @@ def _equiangular(initial: Equiangular, domain: Domain) -> Iterator[Problem]:
     if count > domain.d:
         yield "domain.count", count, f"at most domain.dimension = {domain.d} equiangular tokens"
     if initial.cosine * (count - 1) < -1:
-        yield "initial.cosine", initial.cosine, f"at least -1/(count - 1) = {-1 / (count - 1):.4g} of {count} tokens"
+        yield "initial.cosine", initial.cosine, f"at least -1/(count - 1) = {-1 / (count - 1)} of {count} tokens"
 
 
 def _interval(initial: Interval, domain: Domain) -> Iterator[Problem]:

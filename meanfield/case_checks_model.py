@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from meanfield.case_attention import Attention, FeedForward, Matrix, RandomMatrix, Replicator, scale_of
-from meanfield.case_sections import Case, Domain, Points
+from meanfield.case_initial import Points
+from meanfield.case_sections import Case, Domain
 
 Problem = tuple[str, object, str]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from meanfield.case_checks_model import Problem
-from meanfield.case_sections import Case, Points, Tokens
+from meanfield.case_checks_model import Problem, tag_of
+from meanfield.case_initial import Points, Tokens
+from meanfield.case_sections import Case
 
 _MOST_NUMBERS = 10**9  # coordinates of all tokens together: 8 GB a state, of which a method keeps several
 
@@ -25,6 +26,10 @@ def particle_problems(case: Case) -> Iterator[Problem]:
         yield "domain.count", domain.count, "no such key: a file has as many tokens as it has"
     if (domain.count or 0) * domain.d > _MOST_NUMBERS:
         yield "domain.count", domain.count, f"at most {_MOST_NUMBERS // domain.d} with domain.dimension = {domain.d}"
+    attention, norm = case.attention, case.stabilizers.layer_norm
+    if norm == "none" and (attention.kernel == "windowed" or attention.normalization == "sinkhorn"):
+        kind = "windowed" if attention.kernel == "windowed" else "sinkhorn"
+        yield "stabilizers.layer_norm", norm, f"another with {kind} attention, which is for unit vectors"
     if case.stabilizers.noise and time.method not in ("ssprk3", "ssprk2"):
         yield "time.method", time.method, "ssprk3 or ssprk2 with stabilizers.noise"
 
@@ -40,7 +45,7 @@ def hand_over_problems(case: Case) -> Iterator[Problem]:
         "attention.kernel": (case.attention.kernel, ("exponential",)),
         "attention.file": (case.attention.file, (None,)),
         "stabilizers.noise": (case.stabilizers.noise, (0.0,)),
-        "reaction.kind": (case.reaction, (None,)),
+        "reaction.kind": (case.reaction and tag_of(type(case.reaction)), (None,)),
         "time.method": (case.time.method, ("ssprk3", "ssprk2")),
     }
     for key, (value, possible) in against.items():

@@ -10,7 +10,7 @@ from typing import Any
 from meanfield.case_errors import CaseError, refusal, show
 
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-_BARE_WORDS = re.compile(r"[^\W\d][\w .,:;!?-]*")
+_BARE_WORDS = re.compile(r"([^\W\d]|[/~.])[\w .,:;!?/~-]*")
 _SNAPSHOTS = ("snapshots", "every", "times")
 
 
@@ -18,7 +18,8 @@ def apply(data: dict[str, Any], overrides: Sequence[str]) -> None:
     """Set each ``KEY=VALUE`` in ``data``; VALUE is TOML, or bare words for a string.
 
     What an override contradicts gives way: any of output.snapshots, every and times drops the file's choice
-    among them, output.spacing=linear its output.first, and another initial.kind starts that section anew.
+    among them, output.spacing=linear its output.first, and another initial.kind starts that section anew; points and
+    tokens drop domain.count.
     Raises CaseError for anything but a dotted key, ``=`` and a value.
     """
     pairs = [_split(override) for override in overrides]
@@ -50,6 +51,9 @@ def _make_room(data: dict[str, Any], new: dict[str, Any]) -> None:
         output.pop("first", None)
     if isinstance(initial, dict) and new.get("initial.kind", initial.get("kind")) != initial.get("kind"):
         data["initial"] = {}
+        domain = data.get("domain")
+        if isinstance(domain, dict) and new.get("initial.kind") in ("points", "tokens"):
+            domain.pop("count", None)  # as many as they are
 
 
 def _set(data: dict[str, Any], key: str, value: Any) -> None:

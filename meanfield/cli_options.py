@@ -55,7 +55,7 @@ def _time(text: str) -> float:
     except ValueError:
         time = math.nan
     if not 0 < time < math.inf:
-        raise ArgumentTypeError(f"{text}: expected a number > 0")
+        raise ArgumentTypeError(f"{text}: expected a finite number > 0")
     return time
 
 

@@ -17,6 +17,8 @@ from meanfield.pairs import close_pairs, pairs_of_points
 from meanfield.particles import ParticleLaw
 from solvers.mesh import Floats
 
+MOST_LEADERS = 2048  # tokens among which leaders are looked for: all pairs are held at once
+SAME = 1e-9
 LARGEST_BETA = 700.0  # as in meanfield.diagnostics: beyond it the energy is stored in units of e^β
 
 
@@ -108,6 +110,27 @@ def pairs_close(sample: Particles) -> float:
     return close_pairs(sample.pairs)
 
 
+def leaders(sample: Particles) -> float:
+    """Number of tokens that others attend to most, |{argmax_j ⟨Q y_i, K y_j⟩ : i}|, by the first head.
+
+    It is the rank of the attention matrix with all weight of a row where it is largest, to which that matrix comes in
+    the end in one dimension, and its columns that are not zero are the leaders (Geshkovski, Letrouit, Polyanskiy,
+    Rigollet 2305.05465). Of tokens attended to alike, to SAME of the largest |⟨Q y_i, K y_j⟩|, the first one counts:
+    tokens that have become one have one leader. With Q = K = I on the sphere each attends most to its own place. Of
+    more than MOST_LEADERS tokens, so many spread evenly.
+    """
+    chosen = np.arange(len(sample.seen))
+    if len(chosen) > MOST_LEADERS:
+        chosen = np.arange(MOST_LEADERS) * len(chosen) // MOST_LEADERS
+    head, points = sample.law.heads[0], sample.seen[chosen]
+    d = points.shape[1]
+    seen = points @ (matrix_of(head.query, d).T @ matrix_of(head.key, d)) @ points.T * np.sign(sample.law.beta or 1.0)
+    same = SAME * np.abs(seen).max()
+    if sample.law.causal:
+        seen[np.triu_indices(len(seen), 1)] = -np.inf
+    return float(len(np.unique((seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1))))
+
+
 @lru_cache(maxsize=4)
 def steepness(law: ParticleLaw) -> float:
     """The largest |β|‖QᵀK‖ of a law's heads, of identities where R^d is any; at least 1, for a length 1/√ of it."""
@@ -157,4 +180,5 @@ DIAGNOSTICS: Table = {
     "cluster_center": (cluster_center, "cluster d", "center of each cluster"),
     "pairs": (pairs, "pair_bin", "probability of each bin of <x,y> for two different tokens"),
     "pairs_close": (pairs_close, "", "probability of <x,y> >= 0.999 for two different tokens"),
+    "leaders": (leaders, "", "number of tokens that some token attends to most"),
 }

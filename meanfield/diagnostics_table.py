@@ -45,7 +45,8 @@ class Diagnostics:
 
     def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
         sample = self.look(time, values)
-        return {name: self.table[name][0](sample) for name in self.names}
+        with np.errstate(over="ignore", invalid="ignore"):  # of what is about to blow up
+            return {name: self.table[name][0](sample) for name in self.names}
 
 
 def heaviest(values: Floats) -> Floats:

@@ -63,6 +63,8 @@ def _steps(case: Case, width: float) -> str:
     """How many: layers are counted; each step moves a token by at most cfl·width, noise is implicit and adds none."""
     if case.time.method == "layers":
         return f"{case.time.layers} layers"
+    if case.hand_over is not None:
+        return "as many as the density asks for until its hand-over, then some for each merger of its atoms"
     bounded = case.domain.manifold in ("circle", "sphere", "axisymmetric") and case.attention.is_scalar
     if not bounded or case.feed_forward is not None or case.stabilizers.layer_norm == "ngpt":
         return "as many as the fastest tokens ask for"

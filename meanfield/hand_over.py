@@ -30,7 +30,8 @@ class HandOverError:
 
     angle    largest between an atom of one and of the other, radians
     mass     largest difference of their masses
-    merger   |T₁ − T₂|/(T₂ − t₁) of the times of the next merger, t₁ the time of the first hand-over
+    merger   |T₁ − T₂|/(T₂ − t₁) of the times of the next merger, t₁ the time of the first hand-over; NaN where there
+             is none to compare
     """
 
     angle: float
@@ -77,7 +78,7 @@ def hand_over_error(
 ) -> HandOverError:
     """What changes where a density (cells) is handed over at ``later`` and not at ``time``.
 
-    end               time to which the next merger is looked for; what has none by then counts as merging then
+    end               time to which the next merger is looked for; of one that has none by then, it counts
     advance_density   density, from, to → density, by the mesh
     """
     early, _ = advance(law, atoms_of(find_clusters(mesh, density)), time, later)
@@ -85,7 +86,8 @@ def hand_over_error(
     angle, mass = difference(early, late)
     fewest = min(early.count, late.count)  # a merger that one has had by then, and the other is about to have, is past
     times = [_falls_below(fewest, law, atoms, later, end) for atoms in (early, late)]
-    return HandOverError(angle, mass, abs(times[0] - times[1]) / (times[1] - time))
+    merger = abs(times[0] - times[1]) / (times[1] - time) if min(times) < end else np.nan
+    return HandOverError(angle, mass, merger)
 
 
 def _falls_below(count: int, law: AtomLaw, atoms: Atoms, time: float, end: float) -> float:

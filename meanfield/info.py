@@ -12,6 +12,7 @@ from typing import Any
 from meanfield.segments import Segment, read_segments
 from solvers.output import Run, read
 
+LARGE_ERROR = 0.05  # of a merger's time
 HAND_OVER = ("hand_over_time", "hand_over_error", "hand_over_angle")  # attributes of a run with a hand-over
 
 
@@ -59,6 +60,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         "minimum_density": None if density is None else float(density.min()),
         "maximum_density": None if density is None else float(density.max()),
         "clusters": _last(run, "clusters"),
+        "hand_over": "hand_over" in case,
         **{name: _finite(attributes.get(name)) for name in HAND_OVER},
         "start": attributes.get("start"),
         "segments": [asdict(segment) for segment in segments],
@@ -162,12 +164,15 @@ def _density(facts: dict[str, Any]) -> str:
 def _atoms(facts: dict[str, Any]) -> str:
     """From when on the clusters of a density are atoms, and what that changes."""
     time, error, angle = (facts[name] for name in HAND_OVER)
+    if facts["hand_over"] and time is None:
+        return "not yet: some cluster is wider than hand_over.spread cells"
+    hint = "; a finer mesh, or hand_over.spread below 1, makes it smaller" if (error or 0.0) > LARGE_ERROR else ""
     texts = [
         "" if time is None else f"clusters are atoms from t = {time:.6g} on",
-        "" if error is None else f"the next merger is known to {error:.1e} of the time to it",
-        "" if angle is None else f"places are to {angle:.1e} rad",
+        "" if error is None else f"a later hand-over changes the next merger by {error:.1e} of the time to it",
+        "" if angle is None else f"and places by {angle:.1e} rad (what the mesh did before is not in this)",
     ]
-    return ", ".join(text for text in texts if text)
+    return ", ".join(text for text in texts if text) + hint
 
 
 def _finite(value: float | None) -> float | None:

@@ -131,6 +131,12 @@ def report(run: Run) -> dict[str, Any]:
     }
 
 
+MEANING = (
+    "merged: one peak of a density; tokens within about three widths of the kernel; atoms within 1e-4 rad, some\n"
+    "units of time after their energy has climbed"
+)
+
+
 def format_report(facts: dict[str, Any]) -> str:
     """``report``'s facts as two tables for people: the mergers, and how long each number of clusters lasted."""
     lines = [f"{'time':>10}  {'clusters':>8}  {'masses':>15}  {'2 m m':>8}  {'step of 2 beta e^-beta E':>24}"]
@@ -144,6 +150,8 @@ def format_report(facts: dict[str, Any]) -> str:
         lines = ["no mergers"]
     lines += ["", f"{'clusters':>8}  {'from':>10}  {'to':>10}"]
     lines += [f"{one['count']:8d}  {one['start']:10.4g}  {one['stop']:10.4g}" for one in facts["lifetimes"]]
+    if facts["mergers"]:
+        lines += ["", MEANING]
     if facts["masses"]:
         lines += ["", "masses at the end: " + ", ".join(f"{mass:.4f}" for mass in facts["masses"])]
     return "\n".join(lines)

@@ -69,7 +69,10 @@ class ParticleLaw:
             raise ValueError(f"window = {self.window}: expected an angle with kernel = 'windowed', else None")
         self._check_symmetry()
         if self.normalization == "unnormalized" and not self.rescaled and self.log_bound > MOST_LOG_KERNEL:
-            raise ValueError(f"kernel up to e^{self.log_bound:.4g}: expected e^{MOST_LOG_KERNEL:g}, or rescaled")
+            raise ValueError(
+                f"attention.beta = {self.beta}: expected a kernel up to e^{MOST_LOG_KERNEL:g}; with these matrices "
+                f"it reaches e^{self.log_bound:.4g} (attention.rescaled = true avoids it)"
+            )
         if self.gate and not self.norm.carries_radius:
             raise ValueError(f"gate = {self.gate}: expected 0 where layer_norm = {self.norm.name!r} keeps the radius")
 

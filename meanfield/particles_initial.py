@@ -124,7 +124,7 @@ def tokens_equiangular(count: int, dimension: int, cosine: float = 0.0) -> Float
     if cosine * (count - 1) < -1.0 or cosine > 1.0:
         raise ValueError(f"cosine = {cosine}: expected −1/(count − 1) to 1 for {count} tokens")
     own = np.sqrt(1.0 - cosine)
-    common = (np.sqrt(1.0 - cosine + count * cosine) - own) / count
+    common = (np.sqrt(max(1.0 - cosine + count * cosine, 0.0)) - own) / count  # rounding at the least cosine
     return np.asarray(own * np.eye(count, dimension) + common * (np.arange(dimension) < count))
 
 

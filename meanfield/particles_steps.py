@@ -18,12 +18,13 @@ from meanfield.particles import ParticleLaw, layer_map
 from meanfield.particles_motion import Motion, to_unit_length
 from meanfield.problem import Advance, AfterStep, advance_in_layers
 from solvers.adaptive import evolve_adaptively
-from solvers.evolution import STEPPERS, Equation, Listed, Observer, Schedule, State, Stepper, evolve
+from solvers.evolution import STEPPERS, Equation, Exploding, Listed, Observer, Schedule, State, Stepper, evolve
 from solvers.mesh import Floats
 
 LawOfTurn = Callable[[int], ParticleLaw]
 Piece = Callable[[ParticleLaw, State, float, Sequence[Observer], float, AfterStep], State]
 ONE_TURN = Listed((0.0,))
+LEAST_RADIUS = 1e-6  # of a token with a layer norm, within which it counts as at the origin
 
 
 def advance_adaptive(law: LawOfTurn, turns: Schedule = ONE_TURN, tolerance: float = 1e-9) -> Advance:
@@ -37,9 +38,23 @@ def advance_adaptive(law: LawOfTurn, turns: Schedule = ONE_TURN, tolerance: floa
         law: ParticleLaw, state: State, until: float, observers: Sequence[Observer], cfl: float, look: AfterStep
     ) -> State:
         motion, limit = Motion(law), None if law.norm.carries_radius else to_unit_length
-        return evolve_adaptively(state, motion.rate_at, until, observers, tolerance, look, limit)
+        after = _away_from_origin(look) if law.norm.carries_radius and not law.sees_positions else look
+        return evolve_adaptively(state, motion.rate_at, until, observers, tolerance, after, limit)
 
     return _in_turn(piece, law, turns)
+
+
+def _away_from_origin(look: AfterStep) -> AfterStep:
+    """``look``, but with an end where a token comes to the origin: its direction turns ever faster, at 1/r."""
+
+    def after_step(state: State) -> bool:
+        if np.einsum("nd,nd->n", state.values, state.values).min() < LEAST_RADIUS**2:
+            raise Exploding(
+                f"at time {state.time:.6g}, step {state.steps}: a token has come to the origin and has no direction"
+            )
+        return look(state)
+
+    return after_step
 
 
 def advance_explicit(
@@ -58,7 +73,8 @@ def advance_explicit(
     ) -> State:
         brownian = Brownian(noise, seed, curved=not law.sees_positions) if noise else None
         stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, law, brownian)
-        return evolve(state, Equation((Motion(law, noise),)), stepper, until, observers, cfl, look)
+        with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for what is not finite
+            return evolve(state, Equation((Motion(law, noise),)), stepper, until, observers, cfl, look)
 
     return _in_turn(piece, law, turns)
 

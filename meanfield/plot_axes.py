@@ -72,15 +72,15 @@ def say(ax: Axes, text: str, height: float = 0.5) -> None:
     ax.text(0.5, height, text, transform=ax.transAxes, ha="center", va="center", color="0.35")
 
 
-def set_decades(ax: Axes, values: Floats, floor: float = 0.0) -> None:
-    """A log axis for what was recorded and a little more, no more than 20 decades down and not below ``floor``."""
+def set_decades(ax: Axes, values: Floats, floor: float = 0.0, decades: float = 20.0) -> None:
+    """A log axis for what was recorded and a little more, at most ``decades`` down and not below ``floor``."""
     shown = values[(values > 0) & np.isfinite(values)]
     if not len(shown):
         ax.set_yticks([])
         say(ax, "zero at all times")
         return
     high = 3 * float(shown.max())
-    low = max(float(shown.min()) / 3, high * 1e-20, floor)
+    low = max(float(shown.min()) / 3, high * 10.0**-decades, floor)
     ax.set(yscale="log", ylim=(low, high))
     label_decades(ax.yaxis, low, high)
 

@@ -119,7 +119,7 @@ def _draw_speed(ax: Axes, story: Story) -> None:
         say(ax, "nothing moves: zero to rounding")
         return
     ax.plot(story.diagnostics["time"], positive(speed), color=GREEN, lw=1.4)
-    set_decades(ax, speed)
+    set_decades(ax, speed, decades=20 if np.isnan(story.hand_over) else 300)
 
 
 def _draw_clusters(ax: Axes, story: Story) -> None:
@@ -132,6 +132,10 @@ def _draw_clusters(ax: Axes, story: Story) -> None:
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
         say(ax, "none at any time")
+    elif story.manifold == "circle" and story.growth is not None and story.growth.max() > 0:
+        fastest = int(story.growth.argmax())  # as many clusters condense from a small perturbation
+        ax.axhline(fastest, color="0.4", lw=1.2, ls=":", zorder=1)
+        ax.set_title(f"clusters (dotted: fastest mode, l = {fastest})")
 
 
 def _draw_pairs_close(ax: Axes, story: Story) -> None:

@@ -48,6 +48,7 @@ class Story:
     density       density(k): (cells,) the cell averages of snapshot k, with respect to length or area; not of particles
     diagnostics   "time" and whatever else was recorded, each with samples along the first axis;
                   "power" is (sample, degree) from degree 0 on
+    critical      noise below which the uniform density is unstable, or None
     growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
     state         how the run stands, where it has not simply finished
     dimension     d of the ambient R^d, where the manifold does not say it
@@ -70,6 +71,7 @@ class Story:
     density: Callable[[int], Floats]
     diagnostics: Mapping[str, Floats]
     growth: Floats | None = None
+    critical: float | None = None
     state: str = ""
     dimension: int | None = None
     edges: Floats | None = None

@@ -29,7 +29,7 @@ def facts(story: Story) -> list[str]:
         f"{story.manifold.replace('_', ' ')}, {_size(story)}",
         story.attention,
         f"β = {story.beta:g}",
-        f"κ = {story.noise:g}",
+        f"κ = {story.noise:g}" + ("" if story.critical is None else f" (critical {story.critical:.4g})"),
         *([f"atoms from t = {_time(story.hand_over)}"] if np.isfinite(story.hand_over) else []),
         *([story.state] if story.state else []),
     ]

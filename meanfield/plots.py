@@ -72,6 +72,7 @@ def load(path: str | Path) -> Story:
         density=run.density,
         diagnostics={"time": run.sample_times, **run.diagnostics},
         growth=_growth(case, run.diagnostics["power"].shape[1]) if "power" in run.diagnostics else None,
+        critical=_critical(case),
         state=state_in_words(run, case),
         dimension=case.domain.d if run.manifold in ("axisymmetric", "particles") else None,
         edges=run.variable(EDGES[run.manifold]) if run.manifold in EDGES else None,
@@ -99,6 +100,15 @@ def _growth(case: Case, degrees: int) -> Floats | None:
     from meanfield.stability_report import rates_of, refusal_of_theory
 
     return None if refusal_of_theory(case) else rates_of(case, np.arange(degrees))
+
+
+def _critical(case: Case) -> float | None:
+    """Critical noise of a case with noise; None where there is none, or linear theory does not say."""
+    from meanfield.stability_report import critical_noise_of, refusal_of_theory
+
+    if case.stabilizers.noise == 0 or refusal_of_theory(case):
+        return None
+    return critical_noise_of(case) or None  # 0 where nothing grows, which needs no noise
 
 
 def draw(story: Story, target: Path) -> Path:

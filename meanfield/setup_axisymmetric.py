@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield import case_sections as sections
+from meanfield import case_initial as sections
 from meanfield import initial_axisymmetric as initial
 from meanfield.axisymmetric import AxisymmetricAttention, AxisymmetricVelocity, axisymmetric_equation
 from meanfield.case import Case

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import numpy as np
 
-from meanfield import case_sections as sections
+from meanfield import case_initial as sections
 from meanfield.case import Case
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.diagnostics_unbounded import DIAGNOSTICS, Unbounded

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield import case_sections as sections
+from meanfield import case_initial as sections
 from meanfield import initial
 from meanfield.case import Case, CaseError
 from solvers.mesh import Floats, Mesh
@@ -41,23 +41,34 @@ def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
 
 def embeddings_of(kind: sections.Tokens, d: int) -> Floats:
     """(n, d) embeddings of a file. Raises ValueError or OSError for one that has none."""
-    embeddings = _embeddings(Path(kind.file), kind.dataset)
+    try:
+        embeddings = _embeddings(Path(kind.file), kind.dataset)
+    except (ValueError, TypeError, OSError) as error:
+        raise ValueError(f"initial.file = {kind.file}: cannot be read as an array of numbers: {error}") from None
     if embeddings.ndim != 2 or embeddings.shape[1] != d or not len(embeddings):
         raise ValueError(f"initial.file = {kind.file}: expected an array (n, {d}), got {embeddings.shape}")
-    if not (np.isfinite(embeddings).all() and np.linalg.norm(embeddings, axis=1).min() > 0):
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(embeddings, axis=1)
+    if not (np.isfinite(lengths).all() and lengths.min() > 0):
         raise ValueError(f"initial.file = {kind.file}: expected finite vectors that are not zero")
     return embeddings
 
 
 def _embeddings(path: Path, dataset: str) -> Floats:
     if path.suffix == ".npy":
-        return np.asarray(np.load(path), dtype=float)
+        return _real(np.load(path))
     import h5py
 
     with h5py.File(path) as file:
-        if dataset not in file:
-            raise ValueError(f"initial.dataset = {dataset}: expected one of {', '.join(file)} in {path}")
-        return np.asarray(file[dataset][()], dtype=float)
+        if not isinstance(file.get(dataset), h5py.Dataset):
+            raise ValueError(f"no dataset {dataset}; initial.dataset can be one of {', '.join(file)}")
+        return _real(file[dataset][()])
+
+
+def _real(array: np.ndarray) -> Floats:
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"holds {array.dtype}, expected real numbers")
+    return np.asarray(array, dtype=float)
 
 
 _INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {

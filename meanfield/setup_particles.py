@@ -36,6 +36,9 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
     def law(layer: int, on_host: bool = False) -> ParticleLaw:
         return particle_law(case, heads[min(layer, len(heads) - 1)], masses if on_host else there)
 
+    for layer in range(len(heads)):
+        law(layer)  # what no law can have is refused here, not on the way
+
     def law_at(time: float) -> ParticleLaw:
         return law(int(time / duration + 1e-9) if len(heads) > 1 else 0, on_host=True)  # at its end a layer is over
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield import case_sections as sections
+from meanfield import case_initial as sections
 from meanfield import particles_initial as particles
 from meanfield.case_checks_model import tag_of
 from meanfield.setup_initial import embeddings_of

@@ -18,6 +18,7 @@ from meanfield.stability import (
 )
 from solvers.mesh import Floats
 
+NEUTRAL = 5e-9  # a rate that is told as 0
 _COLUMNS = "clusters   fastest rate    lifetime     unstable rates"
 
 
@@ -28,7 +29,7 @@ def refusal_of_theory(case: Case) -> CaseError | None:
         possible = "circle, sphere, axisymmetric or particles, which have a uniform density"
         return refusal("domain.manifold", manifold, possible)
     if attention.file is not None or not attention.is_scalar:
-        return refusal("attention", "its matrices", "one head of multiples of the identity, for linear theory")
+        return CaseError("attention: expected one head whose matrices are multiples of the identity, for linear theory")
     for key, value, only in (
         ("attention.kernel", attention.kernel, "exponential"),
         ("attention.mask", attention.mask, "none"),
@@ -60,6 +61,14 @@ def rates_of(case: Case, degrees: ArrayLike) -> Floats:
     )
 
 
+def critical_noise_of(case: Case) -> float:
+    """Noise below which the uniform density of a case is unstable, where linear theory applies."""
+    attention = case.attention
+    beta = attention.beta_effective * case.stabilizers.scale**2
+    scale = float(np.exp(-abs(beta))) if attention.rescaled else 1.0
+    return scale * critical_noise(case.domain.d, beta, attention.normalization, attention.value_scale)
+
+
 def report(case: Case) -> str:
     """What linear theory says about a case, as text: growth rates, fastest mode, clusters, critical noise.
 
@@ -77,10 +86,7 @@ def report(case: Case) -> str:
         f"uniform density {_place(case)}: beta = {attention.beta:g}, {attention.normalization}, noise = {noise:g}",
         "",
         "degree   growth rate     e-folding time",
-        *(
-            f"{degree:6d}   {rate:+.8f}   {f'{1 / rate:.4g}' if rate > 0 else 'decays'}"
-            for degree, rate in zip(shown, rates, strict=False)
-        ),
+        *(f"{degree:6d}   {rate:+.8f}   {_e_folding(rate)}" for degree, rate in zip(shown, rates, strict=False)),
         "",
     ]
     if rates.max() > 0:
@@ -92,13 +98,23 @@ def report(case: Case) -> str:
             )
     else:
         lines.append("stable: every mode decays")
-    critical = critical_noise(dimension, beta, attention.normalization, value)
     scale = np.exp(-abs(beta)) if attention.rescaled else 1.0
-    lines.append(f"critical noise: {critical * scale:.8g} (below it the uniform density is unstable)")
+    critical = critical_noise_of(case)
+    told = (
+        f"{critical:.8g} (below it the uniform density is unstable)" if critical else "none: stable without any noise"
+    )
+    lines.append(f"critical noise: {told}")
     if beta > 0 and value > 0:
         lines += [_transition(dimension, beta, attention.normalization), ""]
         lines += _metastable(dimension, beta, attention.normalization, value * scale, fastest)
     return "\n".join(lines)
+
+
+def _e_folding(rate: float) -> str:
+    """Time of a mode to grow by e, or what it does instead."""
+    if abs(rate) < NEUTRAL:
+        return "neutral"
+    return f"{1 / rate:.4g}" if rate > 0 else "decays"
 
 
 def _place(case: Case) -> str:

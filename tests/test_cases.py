@@ -162,7 +162,7 @@ def groups(x, angle=0.1):
 def metastable(case, file: Run, counts, last_times, held, merger_tolerance, stair_tolerance):
     """Clusters condense and merge when the law of atoms says; ``last_times`` is by when each count has been left."""
     times, number, energy = file.sample_times, file.diagnostics["clusters"], file.diagnostics["energy"]
-    beta, mesh = case.attention.beta, set_up(case).mesh
+    beta, mesh = case.attention.beta, set_up(case).space
     assert number[0] == 0
     assert list(dict.fromkeys(number[times > 10])) == counts  # one by one
     assert (number[(times > 10) & (times < 25)] == counts[0]).all()

@@ -140,9 +140,9 @@ REFUSED = [
     (["run", "mine.toml", "-o", "mine.toml", "--overwrite"], "mine.toml: is the case itself"),
     (["resume", "no.h5"], "no.h5: No such file or directory"),
     (["resume", "."], ".: Is a directory"),
-    (["resume", "mine.toml", "--until", "-1"], "argument --until: -1: expected a number > 0"),
-    (["resume", "mine.toml", "--until", "nan"], "argument --until: nan: expected a number > 0"),
-    (["resume", "mine.toml", "--until", "soon"], "argument --until: soon: expected a number > 0"),
+    (["resume", "mine.toml", "--until", "-1"], "argument --until: -1: expected a finite number > 0"),
+    (["resume", "mine.toml", "--until", "nan"], "argument --until: nan: expected a finite number > 0"),
+    (["resume", "mine.toml", "--until", "soon"], "argument --until: soon: expected a finite number > 0"),
     (["info", "no.h5"], "no.h5: No such file or directory"),
     (["plot", "no.h5"], "no.h5: No such file or directory"),
     (

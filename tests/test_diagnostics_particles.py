@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from meanfield.diagnostics_particles import DIAGNOSTICS, diagnostics_particles
+from meanfield.diagnostics_particles import DIAGNOSTICS, Particles, diagnostics_particles
 from meanfield.heads import Head
 from meanfield.layer_norm import LayerNorm
 from meanfield.pairs import EDGES
 from meanfield.particles import ParticleLaw
-from meanfield.particles_initial import tokens_equiangular
+from meanfield.particles_initial import tokens_equiangular, tokens_uniform
 
 
 def unit(points):
@@ -142,3 +142,20 @@ def test_columns_tell_their_shape():
     diagnostics = diagnostics_particles(tuple(DIAGNOSTICS), ParticleLaw(2.0), masses, 5)
     shapes = {column.name: column.shape for column in diagnostics.columns}
     assert shapes == {name: np.shape(value) for name, value in diagnostics(0.0, points).items()}
+
+
+def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix():
+    """Brute force over rows; a query that turns tokens about; a mask; and tokens that have become one."""
+    points, masses = tokens_uniform(30, 3, 1), np.full(30, 1 / 30)
+    turn = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    for causal, query in ((False, turn), (True, turn), (False, 1.0)):
+        law = ParticleLaw(4.0, heads=(Head(query=query),), causal=causal)
+        towards = points @ (np.eye(3) if np.ndim(query) == 0 else turn).T
+        rows = [
+            max(range(i + 1 if causal else 30), key=lambda j, row=row: row[j])
+            for i, row in enumerate(towards @ points.T)
+        ]
+        assert DIAGNOSTICS["leaders"][0](Particles(law, 0.0, points, masses)) == len(set(rows))
+    assert len(set(rows)) == 30
+    merged = np.repeat(points[:3], 10, axis=0)
+    assert DIAGNOSTICS["leaders"][0](Particles(ParticleLaw(4.0), 0.0, merged, masses)) == 3

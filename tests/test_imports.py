@@ -47,7 +47,7 @@ PHYSICS = [
     "free_radius_attention",
     "free_radius_initial",
 ]
-HEAVY = ("numba", "scipy", "h5py", "matplotlib", "cupy", "torch")
+HEAVY = ("numba", "scipy", "h5py", "matplotlib", "finufft", "ot", "distributed", "cupy", "torch")
 
 
 def imported(path):

@@ -109,9 +109,12 @@ def test_measured_figures_are_those_of_the_results(monkeypatch):
     assert measured == table.markdown(results)
 
 
-def test_figure_is_there_and_small():
-    [name] = re.findall(r"^!\[.*\]\((.*)\)$", README, flags=re.MULTILINE)
-    assert 10_000 < (ROOT / name).stat().st_size < 400_000
+def test_figures_are_there_and_small():
+    names = re.findall(r"^!\[.*\]\((.*)\)$", README, flags=re.MULTILINE)
+    studies = re.findall(r"^!\[.*\]\((.*)\)$", (ROOT / "docs/studies.md").read_text("utf-8"), flags=re.MULTILINE)
+    assert len(names) == 2
+    for name in [*names, *(f"docs/{study}" for study in studies)]:
+        assert 10_000 < (ROOT / name).stat().st_size < 400_000
 
 
 def test_links_lead_somewhere():

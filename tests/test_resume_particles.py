@@ -135,3 +135,19 @@ def test_particles_open_in_xarray(tmp_path):
         assert data["weight"].dims == ("token",)
         assert data["position"].attrs["long_name"]
         assert data.sizes["token"] == 12
+
+
+@pytest.mark.parametrize("text", [TOKENS, HANDED])
+def test_an_end_of_its_own_is_kept(text, tmp_path):
+    """`resume --until TIME` leaves a snapshot and a sample at TIME, between the schedule's; and goes on from there."""
+    path = tmp_path / "run.h5"
+    case = parse(text, ["time.end=1.0", "output.spacing=linear"])
+    assert run(case, path, quiet=True) == DONE
+    assert resume(path, until=1.3141, quiet=True) == DONE
+    file = read(path)
+    assert file.times[-1] == file.sample_times[-1] == 1.3141
+    assert resume(path, until=2.0, quiet=True) == DONE
+    file = read(path)
+    assert file.times[-1] == 2.0
+    assert np.diff(file.times).min() > 0
+    assert 1.3141 in file.times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -158,3 +159,11 @@ def test_shipped_sweeps_can_be_run(path: Path):
     found = load_sweep(path)
     assert found.title
     assert path.read_text().startswith("# "), "a comment says what to expect"
+
+
+def test_the_example_of_the_documentation_is_a_sweep():
+    text = (Path(__file__).parents[1] / "docs/sweeps.md").read_text("utf-8")
+    [example] = re.findall(r"^```toml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    plan = parse_sweep(example)
+    assert len(plan.points) == 20
+    assert {point.case.domain.resolution for point in plan.points} == {256}

@@ -7,10 +7,16 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from exact_particles import equiangular_rate
+from scipy.integrate import quad
+from shipped_runs import crossing
 from sweeping import in_this_process
 
+from meanfield.run import run
 from meanfield.stability import critical_noise
 from meanfield.sweep import DONE, sweep
+from meanfield.sweep_case import load_sweep
+from solvers.output import read
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
 
@@ -83,3 +89,30 @@ def test_order_is_below_the_critical_noise(tmp_path: Path) -> None:
     assert keys["stabilizers.noise"][0] < critical_noise(2, 2.0) < keys["stabilizers.noise"][1]
     assert results["centroid_length"][0] > 0.3
     assert results["centroid_length"][1] < 1e-3  # e^{−100·0.1} of 0.07
+
+
+def equiangular_time(count: int, beta: float, cosine: float) -> float:
+    """Time in which tokens at right angles come to a common cosine, by ġ of 2312.10794."""
+    return float(quad(lambda g: 1 / equiangular_rate(count, beta, g), 0.0, cosine, epsrel=1e-10, limit=200)[0])
+
+
+@pytest.mark.parametrize("dimension", [128, 512])
+def test_equal_angles_are_the_edge_in_high_dimension(dimension: int, tmp_path: Path) -> None:
+    """Half of the pairs have met when the closed curve says it: figure 3 of 2312.10794, three β of one seed.
+
+    Cosines of random tokens scatter by 1/√d, and weights e^{βg} with them: the closest pairs begin, and their time is
+    shorter by a part of β/√d. A quarter of it holds what was measured, 12 % at β = 6 for d = 128, 1.4 % for d = 512.
+    """
+    plan = load_sweep(SWEEPS / "pairs_dimension.toml")
+    for point in plan.points:
+        case = point.case
+        if (case.domain.d, case.domain.seed) != (dimension, 0) or case.attention.beta not in (0, 3, 6):
+            continue
+        path = tmp_path / f"{case.attention.beta}.h5"
+        assert run(case, path, quiet=True) == DONE
+        file = read(path)
+        met = crossing(file.sample_times, file.diagnostics["pairs_close"], 0.5)
+        expected = equiangular_time(case.domain.count, case.attention.beta, 1 - 1e-3)
+        print(f"d = {dimension}, β = {case.attention.beta}: {met:.3f} against {expected:.3f}")
+        within = 0.012 + case.attention.beta / np.sqrt(dimension) / 4  # 1.2 %: samples are 5 % apart
+        assert met == pytest.approx(expected, rel=within)
