@@ -147,7 +147,7 @@ def _go(
             if state.time >= end and end != case.time.end:  # an end of its own, which no schedule knows
                 for observer in observers:
                     if observer.schedule.due(observer.count - 1) < state.time:
-                        observer.look(state)
+                        observer.look_now(state)
             progress.finish(state)
             save()
     except NonFinite as error:

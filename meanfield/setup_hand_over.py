@@ -122,7 +122,7 @@ class _Stages:
             state.values, state.steps = _rows(atoms), state.steps + 1
             for observer in observers:
                 if mergers and observer.due() > state.time:
-                    observer.look(state)
+                    observer.look_now(state)
                 observer.look_if_due(state)
             if after_step(state):
                 return

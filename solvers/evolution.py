@@ -158,8 +158,12 @@ class Observer:
 
     def look_if_due(self, state: State) -> None:
         if state.time >= self.due():
-            self.look(replace(state, values=kernels_for(state.values).bring(state.values)))
+            self.look_now(state)
             self.count += 1
+
+    def look_now(self, state: State) -> None:
+        """Look, due or not."""
+        self.look(replace(state, values=kernels_for(state.values).bring(state.values)))
 
 
 CALM = 8  # steps without undershoots, after which none is expected: a step that has one is taken again
