@@ -218,7 +218,7 @@ def test_hand_over(path):
     facts = describe(path)
     assert (facts["hand_over_time"], facts["hand_over_angle"]) == (1.5, None)
     assert json.loads(json.dumps(facts)) == facts
-    expected = "clusters are atoms from t = 1.5 on, a later hand-over changes the next merger by 2.0e-03 of the time to it\n"
+    expected = "atoms from t = 1.5 on, a later hand-over changes the next merger by 2.0e-03 of the time to it\n"
     assert expected in format_text(facts)
 
 
