@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from meanfield import case_sections as sections
+from meanfield import case_initial as sections
 from meanfield import initial
 from meanfield.initial_fields import harmonic_coefficients, perturbed_coefficients
 from meanfield.particles_field import AROUND, Field, _on_mesh, _upper_bounds, _within
