@@ -16,7 +16,7 @@ import numpy as np
 from meanfield.brownian import Brownian
 from meanfield.particles import ParticleLaw, layer_map
 from meanfield.particles_motion import Motion, to_unit_length
-from meanfield.problem import Advance, AfterStep, advance_in_layers
+from meanfield.problem import Advance, AfterStep, advance_in_layers, in_turn
 from solvers.adaptive import evolve_adaptively
 from solvers.evolution import STEPPERS, Equation, Exploding, Listed, Observer, Schedule, State, Stepper, evolve
 from solvers.mesh import Floats
@@ -114,23 +114,11 @@ class TokenLayers:
 def _in_turn(piece: Piece, law: LawOfTurn, turns: Schedule) -> Advance:
     """Advance piece by piece, from turn to turn; the switch of the layer norm ``mix`` is a turn too."""
 
-    def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
-        stopped = False
+    def turn(k: int, state: State, end: float, observers: Sequence[Observer], cfl: float, look: AfterStep) -> State:
+        now, switch = _in_force(law(k), state.time)
+        return piece(now, state, min(end, switch), observers, cfl, look)
 
-        def look(state: State) -> bool:
-            nonlocal stopped
-            stopped = after_step(state)
-            return stopped
-
-        k = 0
-        while state.time < until and not stopped:
-            while turns.due(k + 1) <= state.time:
-                k += 1
-            now, switch = _in_force(law(k), state.time)
-            piece(now, state, min(until, turns.due(k + 1), switch), observers, cfl, look)
-        return state
-
-    return advance
+    return in_turn(turn, turns)
 
 
 def _in_force(law: ParticleLaw, time: float) -> tuple[ParticleLaw, float]:

@@ -15,6 +15,7 @@ from solvers.mesh import Floats
 MOST_ESCAPED = 1e-3  # of the mass: moments of what is left would be off by as much
 AfterStep = Callable[[State], bool]
 Prepare = Callable[[State], Any]
+Turn = Callable[[int, State, float, Sequence[Observer], float, AfterStep], State]  # k, state, its end, …
 
 
 class Advance(Protocol):
@@ -108,6 +109,15 @@ def advance_in_layers(layer: Layer) -> Advance:
 def advance_in_turn(equation: Callable[[int], Equation], turns: Schedule, method: str) -> Advance:
     """Advance by equation number k from time turns.due(k) to turns.due(k + 1); no step crosses from one to the next."""
 
+    def turn(k: int, state: State, end: float, observers: Sequence[Observer], cfl: float, look: AfterStep) -> State:
+        return evolve(state, equation(k), STEPPERS[method], end, observers, cfl, look)
+
+    return in_turn(turn, turns)
+
+
+def in_turn(turn: Turn, turns: Schedule) -> Advance:
+    """Advance by turn number k from time turns.due(k) to turns.due(k + 1); one that ends early is called again."""
+
     def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
         stopped = False
 
@@ -120,7 +130,7 @@ def advance_in_turn(equation: Callable[[int], Equation], turns: Schedule, method
         while state.time < until and not stopped:
             while turns.due(k + 1) <= state.time:
                 k += 1
-            evolve(state, equation(k), STEPPERS[method], min(until, turns.due(k + 1)), observers, cfl, look)
+            turn(k, state, min(until, turns.due(k + 1)), observers, cfl, look)
         return state
 
     return advance

@@ -45,18 +45,6 @@ def lifetimes(rates: Floats) -> Floats:
     return np.asarray(np.sort(1 / unstable))
 
 
-def slow_report(law: AtomLaw, atoms: Atoms) -> str:
-    """Rates and lifetimes as text, a line for each unstable rate."""
-    rates = slow_rates(law, atoms)
-    lives = lifetimes(rates)
-    lines = [f"{atoms.count} clusters, {len(lives)} unstable of {len(rates)} rates", ""]
-    if len(lives):
-        lines += ["rate           lifetime", *(f"{1 / life:<12.6g}   {life:.6g}" for life in lives)]
-    else:
-        lines.append("stable: no perturbation grows")
-    return "\n".join(lines)
-
-
 def equally_spaced_rates(count: int, beta: float, normalization: str = "softmax") -> tuple[Floats, Floats]:
     """Rates (k,) of k equal clusters 2π/k apart on a great circle, Q = K = V = I: along it, and across it (d ≥ 3).
 

@@ -7,7 +7,7 @@ from meanfield.atoms import AtomLaw, Atoms
 from meanfield.atoms_flow import advance
 from meanfield.heads import Head
 from meanfield.particles import ParticleLaw
-from meanfield.slow_manifold import clusters_equally_spaced, equally_spaced_rates, lifetimes, slow_rates, slow_report
+from meanfield.slow_manifold import clusters_equally_spaced, equally_spaced_rates, lifetimes, slow_rates
 
 
 def law(beta, normalization="softmax", **fields):
@@ -57,15 +57,6 @@ def test_what_repels_is_stable():
     rates = slow_rates(law(9, heads=(Head(value=-1.0),)), clusters_equally_spaced(5, 2))
     assert len(lifetimes(rates)) == 0
     assert rates.real.min() < 0
-
-
-def test_the_report_tells_each_lifetime():
-    atoms = clusters_equally_spaced(3, 2)
-    text = slow_report(law(9), atoms)
-    lives = lifetimes(slow_rates(law(9), atoms))
-    assert "3 clusters, 2 unstable of 3 rates" in text
-    assert all(f"{life:.6g}" in text for life in lives)
-    assert "stable: no perturbation grows" in slow_report(law(9), clusters_equally_spaced(1, 2))
 
 
 def test_impossible_clusters_are_refused():
