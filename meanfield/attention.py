@@ -73,11 +73,12 @@ class Attention:
 
     def normalizer_and_output(self, density: Floats) -> tuple[Floats, Floats]:
         """Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, (cells), and A[ρ], (cells, d), of a density (cells)."""
-        parts = [self._attend(head, sums, density) for head, sums in zip(self.heads, self._sums, strict=True)]
-        for normalizer, output in parts[1:]:
-            np.add(parts[0][0], normalizer, out=parts[0][0])
-            np.add(parts[0][1], output, out=parts[0][1])
-        return parts[0]
+        parts = (self._attend(head, sums, density) for head, sums in zip(self.heads, self._sums, strict=True))
+        normalizer, output = next(parts)
+        for more, added in parts:
+            normalizer += more
+            output += added
+        return normalizer, output
 
     def _attend(self, head: Head, sums: HeadSums, density: Floats) -> tuple[Floats, Floats]:
         if self.normalization == "sinkhorn":

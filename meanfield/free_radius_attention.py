@@ -77,9 +77,10 @@ class ShellAttention:
         """
         kernels, total = self.directions.kernels, masses.sum()
         with np.errstate(invalid="ignore", divide="ignore"):
-            seen = np.where(masses > VISIBLE * total, masses / total, 0.0)
-        weight = kernels.bring(seen.sum(axis=1))
-        if not weight.any():  # the total is not finite
+            nothing = (total - total) / total  # NaN where the total is not finite, or 0
+            seen = np.where(masses > VISIBLE * total, masses / total, nothing)
+        weight = kernels.bring(seen.sum(axis=1)) if len(seen) > 1 else np.ones(1)  # no need to wait for a single one
+        if np.isnan(weight).any():
             return np.full_like(seen[..., None] * self.directions.centers, np.nan)
         sums = self._sums(radii, seen, weight)
         if self.normalization == "softmax":
@@ -125,11 +126,12 @@ class ShellAttention:
 
     def _add_by_pairs(self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums) -> None:
         place, centers = self.directions.kernels.place, self.directions.centers
-        held = masses[place(sources)]
-        shells, cells = np.nonzero(held)
+        held = masses[place(sources)].reshape(-1)
+        places, _ = self.directions.kernels.chosen(held != 0)
+        shells, cells = np.divmod(places, len(centers))
         points = place(radii[sources])[shells][:, None] * centers[cells]
         sums.scale[shell], sums.normalizer[shell], sums.numerator[shell] = exponential_sums(
-            float(radii[shell]) * centers @ place(self.form.T), points, held[shells, cells]
+            float(radii[shell]) * centers @ place(self.form.T), points, held[places]
         )
 
 

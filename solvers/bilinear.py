@@ -31,6 +31,7 @@ _SMOOTHNESS = 34.0  # c·T/‖B‖: e^{−s} has its branch points at a distance
 _MOST_LOSS = 10.0  # largest s − |b| that is trusted: 2e-15·e^10 = 4e-11
 _LEAST_NORMALIZER = (1e-4, 1e-5)  # of the largest Z, and of the mass: below, rounding exceeds about 1e-11 of Z
 _LEAST_DENSITY = 1e-12  # of the mean; what holds less is not worth an exact sum
+Sums = tuple[Floats, Floats, Floats]  # log_scale, Z and N
 
 
 class Bilinear:
@@ -55,28 +56,43 @@ class Bilinear:
         if d == 3 and _Targets.count(degree) < len(self._centers):
             self._targets = _Targets(mesh, self._length, self.matrix, degree)
 
-    def apply(self, masses: Floats) -> tuple[Floats, Floats, Floats]:
+    def apply(self, masses: Floats) -> Sums:
         """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,)."""
-        held = np.flatnonzero(masses)
-        few = len(held) <= self._sources.nodes
-        if few and self._targets is None:
-            return self._exact(slice(None), held, masses)
-        points, weights = (self._centers[held], masses[held]) if few else self._sources.stand_in(masses)
+        kernels, nodes = kernels_for(masses), self._sources.nodes
+        held, count = kernels.chosen(masses != 0)
+        few, first = count <= nodes, held[:nodes]
+
+        def cells() -> tuple[Floats, Floats]:
+            return self._centers[first], masses[first]
+
+        def stand_in() -> tuple[Floats, Floats]:
+            return self._sources.stand_in(masses)
+
+        def exact() -> Sums:
+            return gathered_sums(self._towards, *cells())
+
+        if nodes >= len(masses):
+            return exact()
         if self._targets is None:
-            sums = exponential_sums(self._towards, points, weights, log_scale=self._length)
+            sums = kernels.either(few, exact, lambda: self._dense(*stand_in()))
+            lost = self._is_lost(sums[1], masses) & np.logical_not(few)
         else:
-            sums = self._targets.sums(points, weights)
-            near = self._targets.near
-            if len(near):
-                found = exponential_sums(self._towards[near], points, weights, log_scale=self._length[near])
-                _redo(near, sums, found)
-        lost = np.flatnonzero(self._is_lost(sums[1], masses))
-        if len(lost):
-            _redo(lost, sums, self._exact(lost, held, masses))
+            sums = self._by_grid(self._targets, *kernels.either(few, cells, stand_in))
+            lost = self._is_lost(sums[1], masses)
+        kernels.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
 
-    def _exact(self, cells: Any, held: Any, masses: Floats) -> tuple[Floats, Floats, Floats]:
-        return gathered_sums(self._towards[cells], self._centers[held], masses[held])
+    def _dense(self, points: Floats, weights: Floats, cells: Any = slice(None)) -> Sums:
+        """At cells (k,), of masses (m,) of any sign at points (m, d)."""
+        return exponential_sums(self._towards[cells], points, weights, log_scale=self._length[cells])
+
+    def _by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
+        """The same at all cells, by a grid of targets but for those near a zero of b."""
+        sums = targets.sums(points, weights)
+        if len(targets.near):
+            for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
+                whole[targets.near] = part
+        return sums
 
     def _is_lost(self, normalizer: Floats, masses: Floats) -> np.ndarray:
         """(cells,) where Z is wanted and too small for the digits that it has."""
@@ -84,12 +100,6 @@ class Bilinear:
         total = masses.sum()
         lost: np.ndarray = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
         return lost if self._shares is None else lost & (masses > _LEAST_DENSITY * total * self._shares)
-
-
-def _redo(cells: Any, sums: tuple[Floats, ...], better: tuple[Floats, ...]) -> None:
-    """Put better sums in the place of those of some cells."""
-    for whole, part in zip(sums, better, strict=True):
-        whole[cells] = part
 
 
 def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
@@ -119,7 +129,7 @@ class _Targets:
         most = int(np.ceil(_OVERSAMPLING * degree))
         return 2 * (most + 1) ** 2
 
-    def sums(self, points: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    def sums(self, points: Floats, weights: Floats) -> Sums:
         _, normalizer, vectors = exponential_sums(self._towards, points, weights, log_scale=self._scale)
         values = np.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
         sets = np.stack([self._on_grid.analysis(column.copy()) for column in values.T])

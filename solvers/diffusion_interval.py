@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_banded
 
 from solvers.mesh import Floats, Mesh
+from solvers.terms import Step
 
 
 class DriftDiffusion:
@@ -19,7 +19,7 @@ class DriftDiffusion:
 
     mesh          an interval
     coefficient   κ ≥ 0
-    log_steady    (cells) log p̄, finite, of any mass: p̄ itself may underflow where it is small
+    log_steady    (cells) log p̄, finite, of any mass, on the host: p̄ itself may underflow where it is small
     """
 
     def __init__(self, mesh: Mesh, coefficient: float, log_steady: Floats) -> None:
@@ -27,21 +27,23 @@ class DriftDiffusion:
             raise ValueError(f"diffusion coefficient = {coefficient}: expected a number >= 0")
         self.mesh, self.coefficient = mesh, coefficient
         step, steady = np.diff(log_steady), np.exp(log_steady)
-        conductance = coefficient * mesh.face_conductances[1:-1]
-        self._from_right, self._from_left = conductance * _bernoulli(step), conductance * _bernoulli(-step)
-        self._steady = np.where(steady > _LEAST, steady, 1.0)
-        self._within = (steady[:-1] > _LEAST) & (steady[1:] > _LEAST)
+        conductance = coefficient * mesh.face_conductances()[1:-1]
+        from_right, from_left = conductance * _bernoulli(step), conductance * _bernoulli(-step)
+        leaving, place = np.append(from_left, 0.0) + np.append(0.0, from_right), mesh.kernels.place
+        self._from_right, self._from_left, self._leaving = map(place, (from_right, from_left, leaving))
+        self._steady = place(np.where(steady > _LEAST, steady, 1.0))
+        self._within = place((steady[:-1] > _LEAST) & (steady[1:] > _LEAST))
 
-    def step(self, dt: float, values: Floats, limited: bool = True) -> float:
-        """Advance a density (cells) by dt in place, limited in any case; returns 0: nothing is left to be mended."""
+    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
+        """Advance a density (cells) by dt in place; returns its least value before undershoots are limited, if so."""
         halves = self._euler(dt / 2, self._euler(dt / 2, values))
         correction = halves - self._euler(dt, values)
-        following = halves + correction
-        if following.min() < 0:
-            np.maximum(halves, 0.0, out=following)  # below zero by rounding only
-            self._add_limited(correction, following)
-        values[:] = following
-        return 0.0
+        values[:] = halves + correction
+        lowest: Step = values.min()
+        if limited and lowest < 0:
+            np.maximum(halves, 0.0, out=values)  # below zero by rounding only
+            self._add_limited(correction, values)
+        return lowest
 
     def _gain(self, values: Floats) -> Floats:
         """(cells) mass that each cell gains per time: by the ratio p/p̄, of which p̄ has none, to the last bit."""
@@ -55,13 +57,11 @@ class DriftDiffusion:
 
     def _euler(self, dt: float, values: Floats) -> Floats:
         """(1 − dt L)⁻¹ values = values + (1 − dt L)⁻¹ dt L values."""
-        bands = np.zeros((3, len(values)))
-        bands[0, 1:] = -dt * self._from_right
-        bands[2, :-1] = -dt * self._from_left
-        bands[1] = self.mesh.volumes
-        bands[1, :-1] += dt * self._from_left
-        bands[1, 1:] += dt * self._from_right
-        return values + np.asarray(solve_banded((1, 1), bands, dt * self._gain(values)))
+        diagonal = self.mesh.volumes + dt * self._leaving
+        change: Floats = self.mesh.kernels.solve_tridiagonal(
+            -dt * self._from_left, diagonal, -dt * self._from_right, dt * self._gain(values)
+        )
+        return values + change
 
     def _add_limited(self, correction: Floats, values: Floats) -> None:
         """values += correction as fluxes between neighbours, each kept to the share that its sender can afford."""
@@ -69,7 +69,8 @@ class DriftDiffusion:
         right, left = np.maximum(flux, 0.0), np.maximum(-flux, 0.0)
         sent = np.append(right, 0.0) + np.append(0.0, left)
         held = values * self.mesh.volumes
-        share = np.divide(held, sent, out=np.ones_like(held), where=sent > held)
+        short = sent > held
+        share = np.where(short, held, 1.0) / np.where(short, sent, 1.0)
         flux = right * share[:-1] - left * share[1:]
         change = np.append(0.0, flux) - np.append(flux, 0.0)
         values[:] = np.maximum(values + change / self.mesh.volumes, 0.0)

@@ -29,7 +29,7 @@ def grid_equiangular(degree: int) -> Mesh:
         face_normals=nowhere,
         face_areas=none,
         face_curvatures=none,
-        face_conductances=none,
+        face_conductances=lambda: none,
         cell_start=np.zeros(rings * count + 1, np.int32),
         cell_sides=np.empty(0, np.int32),
         ring_cells=np.full(rings, count, np.int32),

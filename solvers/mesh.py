@@ -8,14 +8,16 @@ of cell i, on surfaces counterclockwise as seen from outside.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.backends import kernels_for
+from solvers.conductances import ring_conductances
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -34,7 +36,8 @@ class Mesh:
     face_normals   (faces, d) unit normal, from the first cell to the second, averaged over the face
     face_areas     (faces,) length of each face (1 on a curve)
     face_curvatures (faces,) geodesic curvature: the rate at which the normal turns along the face (0 on a curve)
-    face_conductances  (faces,) area over distance of the cell centers, for two-point diffusion fluxes
+    face_conductances  makes (faces,) on the host: area over distance of the cell centers, for two-point diffusion
+                   fluxes; only noise asks for them
     cell_start, cell_sides   the sides of each cell, see the module's docstring
     ring_cells     (rings,) cells of each ring of latitude from north to south; on the circle the one ring
     """
@@ -48,7 +51,7 @@ class Mesh:
     face_normals: Floats
     face_areas: Floats
     face_curvatures: Floats
-    face_conductances: Floats
+    face_conductances: Callable[[], Floats]
     cell_start: Integers
     cell_sides: Integers
     ring_cells: Integers
@@ -121,7 +124,7 @@ class Mesh:
         return self.side_cells[sides ^ 1]
 
 
-_PLACED = {field.name for field in fields(Mesh)} - {"manifold", "dimension", "ring_cells"}
+_PLACED = {field.name for field in fields(Mesh)} - {"manifold", "dimension", "face_conductances", "ring_cells"}
 
 
 def circle(cells: int) -> Mesh:
@@ -144,7 +147,7 @@ def circle(cells: int) -> Mesh:
         face_normals=np.stack([-np.sin(edge), np.cos(edge)], axis=1),
         face_areas=np.ones(cells),
         face_curvatures=np.zeros(cells),
-        face_conductances=np.full(cells, 1 / width),
+        face_conductances=partial(np.full, cells, 1 / width),
         cell_start=2 * np.arange(cells + 1, dtype=np.int32),
         cell_sides=np.stack([2 * np.roll(index, 1) + 1, 2 * index], axis=1).reshape(-1),
         ring_cells=np.array([cells], dtype=np.int32),
@@ -175,7 +178,7 @@ def sphere(rings: int) -> Mesh:
     centers, volumes = np.empty((cells, 3)), np.empty(cells)
     face_cells = np.empty((faces, 2), dtype=np.int32)
     face_centers, face_normals = np.empty((faces, 3)), np.empty((faces, 3))
-    face_areas, face_curvatures, face_conductances = np.empty(faces), np.zeros(faces), np.empty(faces)
+    face_areas, face_curvatures = np.empty(faces), np.zeros(faces)
     colatitude = np.empty(rings)  # of the cell centers
     sides_per_cell = np.full(cells, 2, dtype=np.int32)
 
@@ -192,7 +195,6 @@ def sphere(rings: int) -> Mesh:
         )
         face_normals[here] = _east((j + 1) * width)
         face_areas[here] = edge[r + 1] - edge[r]
-        face_conductances[here] = face_areas[here] / (2 * np.sin(colatitude[r]) * np.sin(width / 2))
 
     for r, count in enumerate(between):
         below = slice(face_start[rings + r], face_start[rings + r + 1])
@@ -207,14 +209,6 @@ def sphere(rings: int) -> Mesh:
         face_normals[below, :2] *= chord
         face_areas[below] = np.sin(edge[r + 1]) * width
         face_curvatures[below] = 1 / np.tan(edge[r + 1])
-        face_conductances[below] = face_areas[below] * _inverse_distance(
-            edge[r + 1], colatitude[r], colatitude[r + 1], counts[r], counts[r + 1]
-        )
-        if counts[r] != counts[r + 1]:
-            # Two fine cells face a coarse one: its flux is (½(ρ₁ + ρ₂) − ρ)/distance, not the slanted differences,
-            # which would be inconsistent. As a symmetric operator that is a weaker link between the two.
-            fine = r if counts[r] > counts[r + 1] else r + 1
-            face_conductances[start[fine] : start[fine + 1] : 2] -= face_conductances[below][0] / 2
         np.add.at(sides_per_cell, north, 1)
         np.add.at(sides_per_cell, south, 1)
 
@@ -229,7 +223,7 @@ def sphere(rings: int) -> Mesh:
         face_normals=face_normals,
         face_areas=face_areas,
         face_curvatures=face_curvatures,
-        face_conductances=face_conductances,
+        face_conductances=partial(ring_conductances, counts, edge, colatitude),
         cell_start=cell_start,
         cell_sides=_ring_sides(counts, start, face_start, cell_start),
         ring_cells=counts.astype(np.int32),
@@ -251,20 +245,6 @@ def _ring_colatitude(north: float, south: float, width: float) -> float:
     outward = ((south - north) / 2 - (np.sin(2 * south) - np.sin(2 * north)) / 4) * 2 * np.sin(width / 2)
     upward = width * np.sin(south - north) * np.sin(south + north) / 2
     return float(np.arctan2(outward, upward))
-
-
-def _inverse_distance(edge: float, north: float, south: float, north_cells: int, south_cells: int) -> float:
-    """n·d/|d|² between the cells on both sides of a circle of latitude, n the normal averaged over the wider cell.
-
-    d joins the cell centers, or the mean of two fine cells' centers: linear functions are exact where cells are bent.
-    """
-    cells = min(north_cells, south_cells)
-    spread_north = np.cos(np.pi / north_cells) if north_cells > cells else 1.0  # of the mean of two centers
-    spread_south = np.cos(np.pi / south_cells) if south_cells > cells else 1.0
-    outward = spread_south * np.sin(south) - spread_north * np.sin(north)
-    upward = np.cos(south) - np.cos(north)
-    along = np.cos(edge) * np.sinc(1 / cells) * outward - np.sin(edge) * upward
-    return float(along / (outward**2 + upward**2))
 
 
 def _spherical(theta: float, phi: Floats) -> Floats:

@@ -37,7 +37,7 @@ def interval(edges: ArrayLike, manifold: str) -> Mesh:
         face_normals=np.ones((cells + 1, 1)),
         face_areas=np.ones(cells + 1),
         face_curvatures=np.zeros(cells + 1),
-        face_conductances=np.concatenate([[0.0], 1.0 / np.diff(centers), [0.0]]),
+        face_conductances=lambda: np.concatenate([[0.0], 1.0 / np.diff(centers), [0.0]]),
         cell_start=2 * np.arange(cells + 1, dtype=np.int32),
         cell_sides=np.stack([2 * face[:-1] + 1, 2 * face[1:]], axis=1).reshape(-1),
         ring_cells=np.array([cells], dtype=np.int32),

@@ -31,7 +31,7 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
         face_normals=np.tile(mesh.face_normals, (copies, 1)),
         face_areas=np.tile(mesh.face_areas, copies),
         face_curvatures=np.tile(mesh.face_curvatures, copies),
-        face_conductances=np.tile(mesh.face_conductances, copies),
+        face_conductances=lambda: np.tile(mesh.face_conductances(), copies),
         cell_start=np.concatenate([start, mesh.cell_start[-1:] * np.int32(copies)]),
         cell_sides=_shifted(mesh.cell_sides, 2 * mesh.faces, copies),
         ring_cells=np.tile(mesh.ring_cells, copies),

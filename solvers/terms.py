@@ -70,11 +70,9 @@ class Advection:
         self._linear_rate = 5.0 * linear_rate  # at cfl = ½ Runge–Kutta 3 then errs by (0.1)³/24 of the rate
         kernels, number = mesh.kernels, mesh.volumes.dtype
         self._sent = kernels.zeros(2 * mesh.faces, number)
-        self._outflow = kernels.zeros(mesh.cells, number)
+        self._outflow = kernels.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
         self._occupied = kernels.zeros(1, number)
         self._send = _SENDERS[mesh.dimension]
-        self._flow = kernels.zeros(mesh.cells if mesh.dimension == 1 else 2 * mesh.faces, number)
-        self._smooth = kernels.zeros(mesh.cells, number)
 
     def prepare(self, time: float, values: Floats) -> Step:
         mesh, kernels = self.mesh, self.mesh.kernels
@@ -102,27 +100,28 @@ class Advection:
     def _send_on_curve(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, kernels = self.mesh, self.mesh.kernels
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+        flow, smooth = kernels.empty(mesh.cells, self._sent.dtype), self._outflow
         kernels.launch(
             kernels.look_on_curve, mesh.cells, mesh.centers, mesh.volumes, *neighborhood, density, velocity,
-            *self.low_high, occupied, self._flow, self._smooth,
+            *self.low_high, occupied, flow, smooth,
         )  # fmt: skip
         kernels.launch(
-            kernels.send_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, self._flow, self._smooth,
-            self._sent,
+            kernels.send_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, flow, smooth, self._sent,
         )  # fmt: skip
 
     def _send_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, kernels = self.mesh, self.mesh.kernels
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         work = len(mesh.cell_sides)
+        flow, smooth = kernels.empty(2 * mesh.faces, self._sent.dtype), self._outflow
         kernels.launch(
             kernels.look_on_surface, work, mesh.centers, mesh.face_centers, mesh.face_normals, mesh.face_areas,
-            mesh.face_curvatures, *neighborhood, density, velocity, *self.low_high, occupied, self._flow,
-            self._smooth, self._sent,
+            mesh.face_curvatures, *neighborhood, density, velocity, *self.low_high, occupied, flow, smooth,
+            self._sent,
         )  # fmt: skip
         kernels.launch(
             kernels.send_on_surface, work, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood, density,
-            velocity, self._flow, self._smooth, occupied, self._sent,
+            velocity, flow, smooth, occupied, self._sent,
         )  # fmt: skip
 
 
@@ -143,7 +142,8 @@ class Diffusion:
             raise ValueError(f"diffusion coefficient = {coefficient}: expected a number >= 0")
         self.mesh, self.coefficient = mesh, coefficient
         kernels = mesh.kernels
-        faces, conductances, volumes = map(kernels.bring, (mesh.face_cells, mesh.face_conductances, mesh.volumes))
+        faces, volumes, conductances = *map(kernels.bring, (mesh.face_cells, mesh.volumes)), mesh.face_conductances()
+        self._conductances = kernels.place(conductances.astype(volumes.dtype, copy=False))
         diagonal = np.zeros(mesh.cells)
         np.add.at(diagonal, faces, conductances[:, None])
         fastest = coefficient * (diagonal / volumes).max()
@@ -151,43 +151,43 @@ class Diffusion:
             fastest *= 4 / 3  # the highest mode of the fourth-order flux
         self._explicit_dt = 1.0 / fastest if coefficient > 0 else np.inf
         self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-        self._start, self._potential, self._before = (np.empty_like(mesh.volumes) for _ in range(3))
 
     def laplacian(self, values: Floats, out: Floats) -> None:
         """Δ of values (cells) into ``out``."""
         mesh, kernels = self.mesh, self.mesh.kernels
         kernel = {1: kernels.diffuse_on_curve, 2: kernels.diffuse_on_surface}[mesh.dimension]
-        kernels.launch(kernel, mesh.cells, mesh.volumes, mesh.face_conductances, *self._neighborhood, values, out)
+        kernels.launch(kernel, mesh.cells, mesh.volumes, self._conductances, *self._neighborhood, values, out)
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
         stages = self._stages(dt)
         step = 4.0 / (stages * stages + stages - 2) * dt * self.coefficient
-        start, potential, before = self._start, self._potential, self._before
-        start[:] = values
-        before[:] = 0.0
-        np.multiply(start, _weight(1) * step, out=potential)
+        start, before = values.copy(), np.zeros_like(values)
+        potential = start * (_weight(1) * step)
         for j in range(2, stages + 2):
             self.laplacian(potential, values)
             values += start
             if j <= stages:
                 mu, nu = (2 * j - 1) / j * _weight(j) / _weight(j - 1), -(j - 1) / j * _weight(j) / _weight(j - 2)
+                values -= (1 - _weight(j - 1)) * start
+                values *= mu * step
+                values += mu * potential
                 before *= nu
-                before += mu * potential + mu * step * (values - (1 - _weight(j - 1)) * start)
+                before += values
                 potential, before = before, potential
         lowest: Step = values.min()
         if limited and lowest < 0:
-            self._limit(potential, values)
+            self._limit(start, potential, values)
         return lowest
 
-    def _limit(self, potential: Floats, values: Floats) -> None:
+    def _limit(self, start: Floats, potential: Floats, values: Floats) -> None:
         """values = start + limited L ψ ≥ 0: no cell gives more than it had and receives."""
         mesh, kernels = self.mesh, self.mesh.kernels
         sent, keep, kept = kernels.empty(2 * mesh.faces, values.dtype), np.ones_like(values), np.empty_like(values)
         kernel = {1: kernels.send_diffusion_on_curve, 2: kernels.send_diffusion_on_surface}[mesh.dimension]
-        kernels.launch(kernel, mesh.cells, mesh.face_conductances, *self._neighborhood, potential, sent)
+        kernels.launch(kernel, mesh.cells, self._conductances, *self._neighborhood, potential, sent)
         for _ in range(_LIMITER_ROUNDS):
             kernels.launch(
-                kernels.limit_sent, mesh.cells, mesh.volumes, *self._neighborhood, self._start, sent, keep, kept, values
+                kernels.limit_sent, mesh.cells, mesh.volumes, *self._neighborhood, start, sent, keep, kept, values
             )
             keep, kept = kept, keep
             if values.min() >= 0:

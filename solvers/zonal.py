@@ -176,6 +176,7 @@ class SphereZonal:
             kernels.launch(kernels.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here])
             for along in radial:
                 vectors[here] += along[:, None] * mesh.centers[here]
+            del value, south, east, radial  # the next block is made in their place
         return values, vectors
 
 

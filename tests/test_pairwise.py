@@ -217,3 +217,25 @@ def test_shapes_that_do_not_fit_are_refused(change, message):
 
 def test_workers_share_the_work():
     assert cpu.PAIR_SOURCES % cpu.PAIR_ROWS == 0  # else the last sources of a group are left out
+
+
+@pytest.mark.parametrize("lost", [0, 1, 17, 60])
+def test_sums_are_redone_where_they_are_lost_and_nowhere_else(lost):
+    random = np.random.default_rng(0)
+    targets, sources = points(60, 3, 30, 1), points(80, 3, 1, 2)
+    mask, weights = np.zeros(60, bool), np.where(random.random(80) < 0.5, random.random(80), 0.0)
+    mask[random.permutation(60)[:lost]] = True
+    before = random.random(60), random.random(60), random.random((60, 3))
+    sums = tuple(array.copy() for array in before)
+    cpu.redo_sums(mask, *cpu.chosen(weights != 0), targets, sources, weights, sums, exponential_sums)
+    for old, found in zip(before, sums, strict=True):
+        assert np.array_equal(found[~mask], old[~mask])
+    if lost:
+        reference = expected(targets[mask], sources, weights, sources)
+        assert_same([array[mask] for array in sums], reference, 1e-13)
+        assert np.abs(sums[0][mask] - reference[0].astype(float)).max() < 1e-13  # a few roundings of exponents of 30
+
+
+def test_either_computes_what_is_asked_for_only():
+    assert cpu.either(True, lambda: (1,), lambda: 1 / 0) == (1,)
+    assert cpu.either(False, lambda: 1 / 0, lambda: (2,)) == (2,)

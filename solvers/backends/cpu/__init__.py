@@ -30,7 +30,15 @@ from solvers.backends.cpu.diffusion import (
 )
 from solvers.backends.cpu.launching import WORKERS, launch
 from solvers.backends.cpu.locating import locate_on_sphere
-from solvers.backends.cpu.pairwise import PAIR_BYTES, PAIR_ROWS, PAIR_SOURCES, exponential_sums
+from solvers.backends.cpu.pairwise import (
+    PAIR_BYTES,
+    PAIR_ROWS,
+    PAIR_SOURCES,
+    chosen,
+    either,
+    exponential_sums,
+    redo_sums,
+)
 from solvers.backends.cpu.push_forward import fill_corners, look_at_density, look_at_images
 from solvers.backends.cpu.remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from solvers.backends.cpu.rings import (
@@ -43,6 +51,7 @@ from solvers.backends.cpu.rings import (
 from solvers.backends.cpu.transport import outflows, receive
 from solvers.backends.cpu.transport_curve import look_on_curve, send_on_curve
 from solvers.backends.cpu.transport_surface import look_on_surface, send_on_surface
+from solvers.backends.cpu.tridiagonal import solve_tridiagonal
 
 __all__ = [
     "PAIRS_ONLY",
@@ -56,8 +65,10 @@ __all__ = [
     "apply_matrix",
     "average_neighbors",
     "bring",
+    "chosen",
     "diffuse_on_curve",
     "diffuse_on_surface",
+    "either",
     "empty",
     "erf",
     "erfc",
@@ -80,6 +91,7 @@ __all__ = [
     "place",
     "project_to_tangent",
     "receive",
+    "redo_sums",
     "remap_on_curve",
     "remap_on_sphere",
     "rfft",
@@ -88,6 +100,7 @@ __all__ = [
     "send_diffusion_on_surface",
     "send_on_curve",
     "send_on_surface",
+    "solve_tridiagonal",
     "sums_at",
     "unfold_rings",
     "zeros",

@@ -14,6 +14,31 @@ PAIR_ROWS, PAIR_BYTES = TILE_ROWS, TILE_BYTES
 _kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath=CONTRACT)
 
 
+def chosen(mask):
+    """Places where a mask (n,) is true, in order, and how many; a device has (n,) places, the others after them."""
+    places = np.flatnonzero(mask)
+    return places, len(places)
+
+
+def either(condition, one, other):
+    """one() where a condition holds, else other(): tuples of arrays. A device takes both, to choose without waiting."""
+    return one() if condition else other()
+
+
+def redo_sums(lost, held, count, targets, sources, weights, sums, by):
+    """Put s, Z and N of the targets that are ``lost`` (n,) in the place of ``sums``; s is their largest exponent.
+
+    held, count   :func:`chosen` of the weights, which are positive there
+    targets       (n, d) b, d = 2 or 3
+    by            :func:`solvers.pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
+                  device adds up all pairs by itself, without waiting for their number
+    """
+    places = np.flatnonzero(lost)
+    if len(places):
+        for whole, part in zip(sums, by(targets[places], sources[held], weights[held]), strict=True):
+            whole[places] = part
+
+
 @inline
 def _hide_later(exponents, ahead, lanes):
     """−∞ where source j + ahead of the tile's first target is later than target i."""

@@ -3,7 +3,15 @@
 from solvers.backends.gpu.arrays import PAIRS_ONLY, TRANSFORM_CELLS, bring, empty, erf, erfc, irfft, place, rfft, zeros
 from solvers.backends.gpu.cells import apply_matrix, persistent_basins, sums_at
 from solvers.backends.gpu.launching import WORKERS, launch
-from solvers.backends.gpu.pairwise import PAIR_BYTES, PAIR_ROWS, PAIR_SOURCES, exponential_sums
+from solvers.backends.gpu.pairwise import (
+    PAIR_BYTES,
+    PAIR_ROWS,
+    PAIR_SOURCES,
+    chosen,
+    either,
+    exponential_sums,
+    redo_sums,
+)
 from solvers.backends.gpu.remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from solvers.backends.gpu.rings import fold_rings, legendre_analysis, legendre_synthesis, unfold_rings
 from solvers.backends.gpu.shared import (
@@ -28,6 +36,7 @@ from solvers.backends.gpu.shared import (
     send_on_curve,
     send_on_surface,
 )
+from solvers.backends.gpu.tridiagonal import solve_tridiagonal
 
 __all__ = [
     "PAIRS_ONLY",
@@ -41,8 +50,10 @@ __all__ = [
     "apply_matrix",
     "average_neighbors",
     "bring",
+    "chosen",
     "diffuse_on_curve",
     "diffuse_on_surface",
+    "either",
     "empty",
     "erf",
     "erfc",
@@ -65,6 +76,7 @@ __all__ = [
     "place",
     "project_to_tangent",
     "receive",
+    "redo_sums",
     "remap_on_curve",
     "remap_on_sphere",
     "rfft",
@@ -73,6 +85,7 @@ __all__ = [
     "send_diffusion_on_surface",
     "send_on_curve",
     "send_on_surface",
+    "solve_tridiagonal",
     "sums_at",
     "unfold_rings",
     "zeros",

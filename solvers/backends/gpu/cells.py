@@ -1,11 +1,11 @@
-"""Kernels over cells that differ from the CPU's: a product that needs its old values, and basins of peaks."""
+"""Kernels over cells that differ from the CPU's: a product that needs its old values, sums at places, basins."""
 
 import numpy as np
 from numba import cuda
 
 from solvers.backends import cpu
-from solvers.backends.gpu.arrays import bring, empty, place, zeros
-from solvers.backends.gpu.launching import run, shape_of
+from solvers.backends.gpu.arrays import empty, place, zeros
+from solvers.backends.gpu.launching import run, shape_of, translated
 
 
 @cuda.jit
@@ -52,14 +52,20 @@ def sums_at(places, amounts, count):
     return sums
 
 
+_basins = translated(cpu.persistent_basins)
+
+
+@cuda.jit
+def _find_basins(order, level, persistence, cell_start, cell_sides, neighbors, basin):
+    _basins(order, level, persistence, cell_start, cell_sides, neighbors, basin)
+
+
 def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbors, basin):
     """The peak (a cell) that each cell belongs to; peaks of less persistence are joined to higher ones.
 
-    Cells take their turns one after the other, so this runs on the host: it is for diagnostics, not for every step.
+    Cells take their turns one after the other, so one thread does all: it is for lines, of some thousand cells.
+    Diagnostics look for peaks on the host.
 
     order   cells from the highest to the lowest level
     """
-    found = bring(basin).copy()
-    neighborhood = (bring(cell_start), bring(cell_sides), bring(neighbors))
-    cpu.persistent_basins(bring(order), bring(level), persistence, *neighborhood, found)
-    basin[...] = place(found)
+    run(_find_basins, (1, 1), order, level, persistence, cell_start, cell_sides, neighbors, basin)

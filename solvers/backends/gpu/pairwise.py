@@ -2,18 +2,25 @@
 
 The threads of a tile read a group of sources together into the memory that they share. Exponents and the running
 maximum are a thread's own.
+
+Where it is the values that choose targets and sources, only the device knows how many there are: threads divide them
+among themselves.
 """
 
 from math import exp, inf
 
+import numpy as np
 from numba import cuda
 
-from solvers.backends.gpu.launching import THREADS, run
+from solvers.backends.gpu.arrays import SIMULATED, empty
+from solvers.backends.gpu.launching import THREADS, device_function, run
 
 PAIR_SOURCES = 16  # exponents that a thread holds in registers
 PAIR_ROWS = 4  # rows of the sums that are added up at a time; the first ones stay in registers
 PAIR_BYTES = 8 * THREADS  # of a row of a tile: in float64 a thread of a block for each target
 _DEPTH = 16  # components of the sources that are at hand at a time
+_SHARES = 32 if SIMULATED else 1 << 17  # threads for targets that are chosen, each with all sources or a part of them
+_MOST_PARTS = 5 if SIMULATED else 256  # of the sources of a target: one thread adds up what they come to
 
 
 @cuda.jit
@@ -89,3 +96,98 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
     """
     tiles, _, lanes = targets.shape
     run(_add_all, (tiles, lanes), targets, sources, vectors, running, causal, log_scale, sums)
+
+
+def chosen(mask):
+    """Places where a mask (n,) is true, in order, and how many; a device has (n,) places, the others after them."""
+    return np.argsort(~mask, kind="stable"), mask.sum(keepdims=True)
+
+
+def either(condition, one, other):
+    """one() where a condition holds, else other(): tuples of arrays. A device takes both, to choose without waiting."""
+    return tuple(np.where(condition, here, there) for here, there in zip(one(), other(), strict=True))
+
+
+@device_function
+def _parts(count):
+    """Into how many parts the sources of each target are divided, so that no thread is idle if targets are few."""
+    return min(max(_SHARES // count, 1), _MOST_PARTS)
+
+
+@device_function
+def _exponent(target, source):
+    exponent = target[0] * source[0] + target[1] * source[1]
+    return exponent + target[2] * source[2] if len(target) == 3 else exponent
+
+
+@device_function
+def _add_part(target, held, first, stop, sources, weights, place, scale, normalizer, vectors):
+    """s, Z and N of one target and some of the sources, written to a place."""
+    d, highest, total = len(target), -inf, 0.0
+    for k in range(first, stop):
+        highest = max(highest, _exponent(target, sources[held[k]]))
+    x = y = z = 0.0
+    for k in range(first, stop):
+        source = sources[held[k]]
+        factor = weights[held[k]] * exp(_exponent(target, source) - highest)
+        total += factor
+        x += factor * source[0]
+        y += factor * source[1]
+        if d == 3:
+            z += factor * source[2]
+    scale[place], normalizer[place], vectors[place, 0], vectors[place, 1] = highest, total, x, y
+    if d == 3:
+        vectors[place, 2] = z
+
+
+@cuda.jit
+def _add_parts(
+    lost, lost_count, held, held_count, targets, sources, weights, scale, normalizer, vectors, scales, normalizers, rest
+):
+    """The first part of each target goes where its sums are wanted, the rest beside: neighbours share their sources."""
+    count, amount = lost_count[0], held_count[0]
+    if count > 0:
+        parts = _parts(count)
+        for share in range(cuda.grid(1), count * parts, cuda.gridsize(1)):
+            part, i = share // count, lost[share % count]
+            first, stop = amount * part // parts, amount * (part + 1) // parts
+            if part == 0:
+                _add_part(targets[i], held, first, stop, sources, weights, i, scale, normalizer, vectors)
+            else:
+                beside = share - count
+                _add_part(targets[i], held, first, stop, sources, weights, beside, scales, normalizers, rest)
+
+
+@cuda.jit
+def _join_parts(lost, lost_count, scale, normalizer, vectors, scales, normalizers, rest):
+    """Add to the first part of each target the others, all at the largest of their scales."""
+    count = lost_count[0]
+    for k in range(cuda.grid(1), count, cuda.gridsize(1)):
+        i, stop = lost[k], count * (_parts(count) - 1)
+        highest = scale[i]
+        for beside in range(k, stop, count):
+            highest = max(highest, scales[beside])
+        factor = exp(scale[i] - highest)
+        scale[i] = highest
+        normalizer[i] *= factor
+        for c in range(vectors.shape[1]):
+            vectors[i, c] *= factor
+        for beside in range(k, stop, count):
+            factor = exp(scales[beside] - highest)
+            normalizer[i] += factor * normalizers[beside]
+            for c in range(vectors.shape[1]):
+                vectors[i, c] += factor * rest[beside, c]
+
+
+def redo_sums(lost, held, count, targets, sources, weights, sums, by):
+    """Put s, Z and N of the targets that are ``lost`` (n,) in the place of ``sums``; s is their largest exponent.
+
+    held, count   :func:`chosen` of the weights, which are positive there
+    targets       (n, d) b, d = 2 or 3
+    by            :func:`solvers.pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
+                  device adds up all pairs by itself, without waiting for their number
+    """
+    beside = empty(_SHARES), empty(_SHARES), empty((_SHARES, targets.shape[1]))
+    shape, wanted = (_SHARES // THREADS, THREADS), chosen(lost)
+    run(_add_parts, shape, *wanted, held, count, targets, sources, weights, *sums, *beside)
+    run(_join_parts, shape, *wanted, *sums, *beside)

@@ -1,0 +1,95 @@
+"""Memory of a run on the sphere by its arrays, in bytes a cell: 10⁷ cells fit in 4 GB, on a device and on the CPU.
+
+A device's arrays are counted as stand-ins while kernels do nothing: what they take does not hang on what is in them.
+"""
+
+import sys
+import tracemalloc
+import weakref
+
+import numpy as np
+import pytest
+from device import SIMULATED, gpu
+
+from meanfield.attention import Attention
+from meanfield.equation import Velocity, mean_field_equation
+from solvers.backends.gpu.stand_in import StandIn
+from solvers.evolution import STEPPERS, State, evolve
+from solvers.mesh import sphere
+
+CELLS = 1e7  # in 4 GB of a device, which is 400 bytes each; as many are asked of the CPU
+RINGS = 512  # enough for degrees times rings, and degrees squared, to be few beside the cells
+# CUDA's own memory and the work areas of transforms are no arrays of ours: 0.6 GB for them, with noise 0.4 GB.
+# Noise (little, for few stages, whose number takes no memory) keeps one array more of the faces and one of the cells.
+MOST = pytest.mark.parametrize(("noise", "most"), [(0.0, 340.0), (1e-6, 360.0)], ids=["plain", "noise"])
+
+
+def step(mesh, density, noise):
+    """One step at β = 50, with softmax."""
+    equation = mean_field_equation(mesh, Velocity(Attention(mesh, 50.0)), noise)
+    evolve(State(0.0, density), equation, STEPPERS["ssprk3"], 1e9, after_step=lambda state: True)
+
+
+def density_on(mesh):
+    density = np.exp(mesh.centers[:, 0])
+    density /= density @ mesh.volumes
+    return density
+
+
+class Counted:
+    """Bytes of the memory that stand-ins hold, now and at most; what several see counts once."""
+
+    def __init__(self):
+        self.held, self.most = {}, 0
+
+    def see(self, array):
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        if id(array) not in self.held:
+            self.held[id(array)] = array.nbytes
+            weakref.finalize(array, self.held.pop, id(array))
+            self.most = max(self.most, sum(self.held.values()))
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """What stand-ins take; kernels do nothing, and arrays that they would fill hold ones."""
+    count = Counted()
+    make = StandIn.__init__
+
+    def seen(self, array):
+        make(self, array)
+        count.see(self.held)
+
+    monkeypatch.setattr(StandIn, "__init__", seen)
+    instead = {"run": lambda *arguments: None, "empty": lambda shape, dtype=float: StandIn(np.ones(shape, dtype))}
+    for name, module in list(sys.modules.items()):
+        for what, other in instead.items():
+            if name.startswith("solvers.backends.gpu") and hasattr(module, what):
+                monkeypatch.setattr(module, what, other)
+    return count
+
+
+@pytest.mark.skipif(not SIMULATED, reason="counts the simulator's arrays")
+@MOST
+def test_ten_million_cells_fit_on_a_device(counted, monkeypatch, noise, most):
+    mesh = sphere(RINGS)
+    together = int(gpu.TRANSFORM_CELLS * mesh.cells / CELLS)  # the share of the cells that it is of 10⁷
+    monkeypatch.setattr(gpu, "TRANSFORM_CELLS", together)
+    step(mesh.on(gpu), gpu.place(density_on(mesh)), noise)
+    bytes_a_cell = counted.most / mesh.cells
+    assert bytes_a_cell < most, f"{bytes_a_cell:.1f} bytes a cell"
+
+
+@MOST
+def test_cpu_takes_a_few_hundred_bytes_a_cell(noise, most):
+    few = sphere(6)
+    step(few, density_on(few), noise)  # kernels and modules take memory when they are first needed
+    tracemalloc.start()
+    try:
+        mesh = sphere(RINGS)
+        step(mesh, density_on(mesh), noise)
+        bytes_a_cell = tracemalloc.get_traced_memory()[1] / mesh.cells
+    finally:
+        tracemalloc.stop()
+    assert bytes_a_cell < most, f"{bytes_a_cell:.1f} bytes a cell"
