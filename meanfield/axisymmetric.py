@@ -17,7 +17,7 @@ from solvers.evolution import Equation, limit_positivity
 from solvers.mesh import Floats, Mesh
 from solvers.polar import log_masses, uniform_law
 from solvers.polar_kernel import PolarKernel
-from solvers.terms import Advection
+from solvers.terms import Advection, Step
 
 
 class AxisymmetricAttention:
@@ -54,7 +54,7 @@ class AxisymmetricAttention:
         self.mesh, self.dimension, self.beta = mesh, dimension, beta
         self.normalization, self.value = normalization, value
         self.scale = 1.0 if rescaled or normalization == "softmax" else float(np.exp(abs(beta)))
-        self.uniform = uniform_law(mesh, dimension)
+        self.uniform: Floats = mesh.kernels.place(uniform_law(mesh.on_host, dimension))
         self._sums = PolarKernel(mesh, dimension, beta)
         self._size = np.exp(self._sums.log_scale - abs(beta))
         self._error = self._error_of_uniform()
@@ -89,10 +89,11 @@ class AxisymmetricAttention:
             return self.value * vectors
         return self.value * self.scale * self._size[:, None] * vectors
 
-    def _uniform_share(self, masses: Floats) -> float:
-        """1 for the uniform law, 0 for a law that shares nothing with it."""
-        distance = 0.5 * float(np.abs(masses - self.uniform * self.mesh.volumes).sum())
-        return 1.0 - min(distance, 1.0) ** 2
+    def _uniform_share(self, masses: Floats) -> Floats:
+        """() 1 for the uniform law, 0 for a law that shares nothing with it."""
+        distance = 0.5 * np.abs(masses - self.uniform * self.mesh.volumes).sum()
+        share: Floats = 1.0 - np.minimum(distance, 1.0) ** 2
+        return share
 
     def _error_of_uniform(self) -> Floats:
         """(3, cells) what the sums over cells give for Z and for both parts of the output, less what is exact."""
@@ -101,7 +102,7 @@ class AxisymmetricAttention:
         found = self._normalized(normalizer, np.stack([self._sums.radial(masses), slope], axis=1))
         exact_normalizer, exact_radial = self._sums.uniform_sums
         exact = self._normalized(exact_normalizer, np.stack([exact_radial, np.zeros_like(slope)], axis=1))
-        return np.concatenate([[normalizer - exact_normalizer], (found - exact).T])
+        return np.concatenate([(normalizer - exact_normalizer)[None], (found - exact).T])
 
 
 class LinearClock:
@@ -117,9 +118,9 @@ class LinearClock:
         self._uniform, self._volumes = attention.uniform, attention.mesh.volumes
         self._step = 0.2 / fastest if fastest > 0 else np.inf  # at cfl = ½ Runge–Kutta 3 errs by (0.1)³/24 of the rate
 
-    def prepare(self, time: float, values: Floats) -> float:
+    def prepare(self, time: float, values: Floats) -> Step:
         distance = 0.5 * np.abs(values - self._uniform) @ self._volumes
-        return self._step if distance < 0.5 else np.inf
+        return np.where(distance < 0.5, self._step, np.inf)
 
     def rate(self, dt: float, rate: Floats) -> None:
         """Adds nothing."""
@@ -130,14 +131,15 @@ class AxisymmetricVelocity:
 
     def __init__(self, attention: AxisymmetricAttention, norm: LayerNorm) -> None:
         self.attention, self.norm = attention, norm
+        mesh = attention.mesh
+        self._along_x = mesh.kernels.place(np.tile([1.0, 0.0], (mesh.cells, 1)))
 
     def __call__(self, time: float, density: Floats) -> Floats:
         """(cells, 1), radians per unit time."""
         if self.norm.name == "post":
             return self.attention.velocity(time, density)
         output = self.attention.output(time, density)  # along x and along e_θ
-        along_x = np.tile([1.0, 0.0], (len(output), 1))
-        return self.norm.turn(time, 1.0, along_x, output)[:, 1:]
+        return self.norm.turn(time, 1.0, self._along_x, output)[:, 1:]
 
 
 def axisymmetric_equation(
@@ -148,7 +150,8 @@ def axisymmetric_equation(
     norm    a layer norm that fixes the radius, which gives s; post if absent
     """
     mesh, velocity = attention.mesh, AxisymmetricVelocity(attention, LayerNorm() if norm is None else norm)
-    log_uniform = log_masses(mesh, attention.dimension) - np.log(mesh.volumes)
+    host = mesh.on_host
+    log_uniform = log_masses(host, attention.dimension) - np.log(host.volumes)
     return Equation(
         terms=[Advection(mesh, velocity), LinearClock(attention, noise)],
         stiff=DriftDiffusion(mesh, noise, log_uniform) if noise > 0 else None,

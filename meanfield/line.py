@@ -61,12 +61,12 @@ class LineAttention:
     def output_at(self, time: float, density: Floats, points: Floats) -> Floats:
         """V A[ρ] at points (n, 1); ``time`` is not used."""
         masses = density * self.mesh.volumes
-        masses[masses <= self.least_mass * masses.sum()] = 0.0
+        masses = np.where(masses <= self.least_mass * masses.sum(), 0.0, masses)
         places = _seen_at(self.mesh, masses, self.beta)
         log_scale, normalizer, numerator = exponential_sums(self.beta * points, places[:, None], masses)
-        if self.normalization == "softmax":
-            return np.asarray(self.value * (numerator / normalizer[:, None]))
-        return np.asarray(self.value * np.exp(log_scale)[:, None] * numerator)
+        softmax = self.normalization == "softmax"
+        sums: Floats = numerator / normalizer[:, None] if softmax else np.exp(log_scale)[:, None] * numerator
+        return self.value * sums
 
 
 _RESOLVED = 2.5, 4.0  # rms width of a lump in cells, and of what is resolved; transport widens a moving lump to about 2
@@ -80,21 +80,23 @@ def _seen_at(mesh: Mesh, masses: Floats, beta: float) -> Floats:
 
     A lump is a peak with the slopes around it, and the fewer cells it spans the more it counts as one atom.
     """
-    x, index, kernels = mesh.centers[:, 0], np.arange(mesh.cells), mesh.kernels
+    x, kernels = mesh.centers[:, 0], mesh.kernels
+    index = np.ones_like(x).cumsum()  # of a cell, whose differences are widths in cells
     with np.errstate(divide="ignore"):
         level = np.log(masses / mesh.volumes)
     level = np.maximum(level, level.max() - 700.0)  # empty cells
-    peak = np.empty(mesh.cells, dtype=np.int32)
+    peak = kernels.empty(mesh.cells, np.int32)
     order, neighborhood = np.argsort(-level, kind="stable"), (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
     kernels.persistent_basins(order, level, np.log(_CONTRAST), *neighborhood, peak)
-    mass = np.bincount(peak, masses, mesh.cells)
-    mass[mass == 0] = 1.0
-    center, middle = (np.bincount(peak, masses * place, mesh.cells) / mass for place in (x, index))
-    width = np.sqrt(np.bincount(peak, masses * (index - middle[peak]) ** 2, mesh.cells) / mass)
+    mass = kernels.sums_at(peak, masses, mesh.cells)
+    mass = np.where(mass == 0, 1.0, mass)
+    center, middle = (kernels.sums_at(peak, masses * place, mesh.cells) / mass for place in (x, index))
+    width = np.sqrt(kernels.sums_at(peak, masses * (index - middle[peak]) ** 2, mesh.cells) / mass)
     steepness = abs(beta) * np.sqrt(masses @ x**2 / masses.sum()) * mesh.volumes
     steep = _ramp(steepness, *_STEEP)
     resolved = steep * _ramp(width, *_RESOLVED_STEEP)[peak] + (1 - steep) * _ramp(width, *_RESOLVED)[peak]
-    return np.asarray(center[peak] + resolved * (x - center[peak]))
+    places: Floats = center[peak] + resolved * (x - center[peak])
+    return places
 
 
 def _ramp(values: Floats, low: float, high: float) -> Floats:

@@ -40,7 +40,6 @@ class Problem:
     variables    what the file keeps of the mesh beside its cells
     marks        numbers that the run finds out on its way, by the name of the file's attribute; NaN until then
     attributes   what the file keeps of how this is computed
-    note         what a user should know of it, if anything
     """
 
     space: Space
@@ -53,7 +52,6 @@ class Problem:
     variables: tuple[Variable, ...] = ()
     marks: dict[str, float] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
-    note: str = ""
 
 
 def advance_by(equation: Equation, method: str) -> Advance:

@@ -96,8 +96,6 @@ def _go(
 ) -> int:
     """Evolve to ``end`` with snapshots, diagnostics, checkpoints and progress; returns the exit status."""
     began = clock.monotonic()
-    if problem.note:
-        print(f"{file.path}: {problem.note}", file=sys.stderr)
     state, checkpoints, saved = start.state, Checkpoints(file.path), began
 
     def elapsed() -> float:

@@ -28,7 +28,8 @@ def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
     Raises CaseError for what only shows now, such as a file that is not there.
     """
     try:
-        problem = _placed(case, kernels)
+        problem = _PROBLEMS[case.domain.manifold](case, kernels)
+        problem = replace(problem, attributes={"device": HOST if kernels is None else name_of(kernels)})
         if "pairs" in (case.output.diagnostics or ()):
             problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
         return problem if case.hand_over is None else with_hand_over(case, problem, sample_schedule(case))
@@ -36,19 +37,6 @@ def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
         if isinstance(error, CaseError):
             raise
         raise CaseError(str(error)) from None
-
-
-def _placed(case: Case, kernels: ModuleType | None) -> Problem:
-    """The problem on the device of ``kernels``, or on the host: the one place where that is decided."""
-    manifold, note = case.domain.manifold, ""
-    if manifold in _ANYWHERE:
-        problem = _ANYWHERE[manifold](case, kernels)
-    else:
-        problem = _ON_HOST[manifold](case)
-        if kernels is not None and name_of(kernels) != HOST:
-            note = f"{manifold} is computed on the {HOST}: it has too few cells to gain by a {name_of(kernels)}"
-        kernels = None
-    return replace(problem, attributes={"device": HOST if kernels is None else name_of(kernels)}, note=note)
 
 
 PAIR_EDGE = Variable("pair_edge", ("pair_bin_edge",), EDGES, "1", "edges of the bins of <x, y> in diagnostics/pairs")
@@ -77,14 +65,12 @@ def _spaced(case: Case, parts: int) -> Schedule:
     return Every(case.time.end, parts)
 
 
-_ANYWHERE: dict[str, Callable[[Case, ModuleType | None], Problem]] = {
+_PROBLEMS: dict[str, Callable[[Case, ModuleType | None], Problem]] = {
     "circle": set_up_round,
     "sphere": set_up_round,
     "particles": set_up_particles,
     "free_radius_circle": set_up_free_radius,
     "free_radius_sphere": set_up_free_radius,
-}
-_ON_HOST: dict[str, Callable[[Case], Problem]] = {
     "axisymmetric": set_up_axisymmetric,
     "line": set_up_line,
 }

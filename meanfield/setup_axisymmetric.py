@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,28 +16,32 @@ from meanfield.case import Case
 from meanfield.diagnostics_axisymmetric import DIAGNOSTICS, Polar
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.layer_norm import LayerNorm
-from meanfield.problem import Problem, advance_by
+from meanfield.problem import Problem, advance_by, placed
 from solvers.layout import Variable
 from solvers.mesh import Floats, Mesh
 from solvers.mesh_interval import edges_of, polar
 
 
-def set_up_axisymmetric(case: Case) -> Problem:
+def set_up_axisymmetric(case: Case, kernels: ModuleType | None = None) -> Problem:
     """The problem of a case with an axis. Raises ValueError for a domain that cannot be."""
     dimension, attention, stabilizers = case.domain.d, case.attention, case.stabilizers
     mesh = polar(case.domain.across, dimension)
-    law = AxisymmetricAttention(
-        mesh,
-        dimension,
-        attention.beta_effective,
-        attention.normalization,
-        attention.value_scale,
-        attention.rescaled,
-    )
     norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha)
-    equation = axisymmetric_equation(law, stabilizers.noise, norm)
 
-    velocity = AxisymmetricVelocity(law, norm)
+    @cache
+    def law(mesh: Mesh) -> AxisymmetricAttention:
+        return AxisymmetricAttention(
+            mesh,
+            dimension,
+            attention.beta_effective,
+            attention.normalization,
+            attention.value_scale,
+            attention.rescaled,
+        )
+
+    there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
+    place, velocity = there.kernels.place, AxisymmetricVelocity(law(mesh), norm)
+    equation = axisymmetric_equation(law(there), stabilizers.noise, norm)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return Diagnostics(names, DIAGNOSTICS, {"d": 1}, lambda time, density: Polar(velocity, time, density))
@@ -43,12 +49,12 @@ def set_up_axisymmetric(case: Case) -> Problem:
     return Problem(
         space=mesh,
         initial=lambda: _INITIAL[type(case.initial)](mesh, dimension, case.initial),
-        advance=advance_by(equation, case.time.method),
-        prepare=lambda state: equation.prepare(state.time, state.values),
+        advance=placed(advance_by(equation, case.time.method), place),
+        prepare=lambda state: equation.prepare(state.time, place(state.values)),
         diagnostics=diagnostics,
         variables=(
             Variable("cell_edge", ("edge",), edges_of(mesh), "rad", "polar angle between cells"),
-            Variable("uniform", ("cell",), law.uniform, "rad-1", "law of the polar angle of uniform tokens"),
+            Variable("uniform", ("cell",), law(mesh).uniform, "rad-1", "law of the polar angle of uniform tokens"),
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from meanfield.diagnostics_unbounded import DIAGNOSTICS, Unbounded
 from meanfield.layer_norm import LayerNorm
 from meanfield.layers import LayerMap
 from meanfield.line import LEAST_MASS, LineAttention, initial_gaussian, initial_interval, line_equation
-from meanfield.problem import Advance, Problem, advance_by, advance_in_layers, within_mesh
+from meanfield.problem import Advance, Problem, advance_by, advance_in_layers, placed, within_mesh
 from solvers.deposit_interval import deposit_on_interval
 from solvers.evolution import State
 from solvers.layout import Variable
@@ -22,22 +23,23 @@ from solvers.mesh import Floats, Mesh
 from solvers.mesh_interval import edges_of, line
 
 
-def set_up_line(case: Case) -> Problem:
+def set_up_line(case: Case, kernels: ModuleType | None = None) -> Problem:
     """The problem of a case on the line. Raises ValueError for a domain that cannot be."""
     domain, attention = case.domain, case.attention
     assert domain.outermost is not None  # a parsed case has both
     assert domain.core is not None
     mesh = line(domain.across, domain.outermost, domain.core)
-    method = case.time.method
+    there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
+    place, method = there.kernels.place, case.time.method
     velocity = LineAttention(
-        mesh,
+        there,
         attention.beta_effective,
         attention.normalization,
         attention.value_scale,
         case.stabilizers.gate,
         least_mass=0.0 if method == "layers" else LEAST_MASS,  # a push-forward has no foot ahead of the density
     )
-    equation = line_equation(mesh, velocity, case.stabilizers.noise)
+    equation = line_equation(there, velocity, case.stabilizers.noise)
     advance: Advance = _in_layers(case, velocity) if method == "layers" else advance_by(equation, method)
 
     def at_ends(state: State) -> float:
@@ -53,8 +55,8 @@ def set_up_line(case: Case) -> Problem:
     return Problem(
         space=mesh,
         initial=lambda: _INITIAL[type(case.initial)](mesh, case.initial),
-        advance=within_mesh(advance, at_ends, f"|x| = {domain.outermost:g}"),
-        prepare=lambda state: equation.prepare(state.time, state.values),
+        advance=within_mesh(placed(advance, place), at_ends, f"|x| = {domain.outermost:g}"),
+        prepare=lambda state: equation.prepare(state.time, place(state.values)),
         diagnostics=diagnostics,
         variables=(Variable("cell_edge", ("edge",), edges_of(mesh), "1", "coordinate between cells"),),
     )

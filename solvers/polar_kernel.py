@@ -33,22 +33,26 @@ class PolarKernel:
 
     All sums at cell i are times e^{−log_scale[i]}, log_scale (cells) = max_j log K_ij, so that none overflows.
     ``uniform_sums`` (2, cells) are ∫K and ∫K⟨x,y⟩ over the uniform law, in closed form; its slope vanishes.
+    Special functions are the host's; what is made of them is placed with the mesh.
     Raises ValueError for too many cells.
     """
 
     def __init__(self, mesh: Mesh, dimension: int, beta: float) -> None:
         if mesh.cells > MOST_CELLS:
             raise ValueError(f"{mesh.cells} polar angles: expected at most {MOST_CELLS}, all pairs are kept")
-        self.mesh = mesh
-        theta = mesh.centers[:, 0]
-        self._cosine, self._sine = np.cos(theta), np.sin(theta)
-        log_kernel, ratio = log_bessel((dimension - 3) / 2, abs(beta) * np.multiply.outer(self._sine, self._sine))
-        log_kernel += beta * np.multiply.outer(self._cosine, self._cosine)
-        self.log_scale = log_kernel.max(axis=1)
-        self._kernel = np.exp(log_kernel - self.log_scale[:, None])
-        self._ratio = ratio if beta >= 0 else -ratio
+        self.mesh, place = mesh, mesh.kernels.place
+        theta = mesh.on_host.centers[:, 0]
+        cosine, sine = np.cos(theta), np.sin(theta)
+        log_kernel, ratio = log_bessel((dimension - 3) / 2, abs(beta) * np.multiply.outer(sine, sine))
+        log_kernel += beta * np.multiply.outer(cosine, cosine)
+        log_scale = log_kernel.max(axis=1)
         log_mean, mean_cosine = log_bessel(dimension / 2 - 1, np.array([abs(beta)]))
-        self.uniform_sums = np.exp(log_mean - self.log_scale) * np.array([[1.0], np.sign(beta) * mean_cosine])
+        uniform_sums = np.exp(log_mean - log_scale) * np.array([[1.0], np.sign(beta) * mean_cosine])
+        self.log_scale, self.uniform_sums, self._cosine, self._sine = map(
+            place, (log_scale, uniform_sums, cosine, sine)
+        )
+        self._kernel = place(np.exp(log_kernel - log_scale[:, None]))
+        self._ratio = place(ratio if beta >= 0 else -ratio)
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         """Z = ∫K dμ, (cells), and ∂_θZ/β, (cells), its limit for β = 0, both times e^{−log_scale}."""
@@ -56,7 +60,8 @@ class PolarKernel:
 
     def radial(self, masses: Floats) -> Floats:
         """∫ ⟨x,y⟩ e^{β⟨x,y⟩} dμ, (cells), times e^{−log_scale}."""
-        return np.asarray(self._along @ masses)
+        radial: Floats = self._along @ masses
+        return radial
 
     @cached_property
     def _slope(self) -> Floats:

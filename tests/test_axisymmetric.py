@@ -438,6 +438,35 @@ def test_a_lump_spreads_without_loss_or_undershoot(dimension, dt):
     assert height(mesh, density) == pytest.approx(expected, rel=0.01, abs=2e-3 * start)
 
 
+def test_an_undershoot_is_told_and_mended_if_it_is_to_be():
+    mesh = polar(64, 8)
+    left, mended, term = (
+        initial.initial_points(mesh, [1.2]),
+        initial.initial_points(mesh, [1.2]),
+        diffusion(mesh, 8, 1.0),
+    )
+    lowest = term.step(0.05, left, limited=False)
+    assert lowest == left.min() < 0
+    assert term.step(0.05, mended) == lowest
+    assert mended.min() >= 0
+    assert mended @ mesh.volumes == pytest.approx(left @ mesh.volumes, abs=1e-14)  # the rounding of 64 masses
+
+
+def test_what_is_not_finite_is_told_by_the_step():
+    """Not by an error of the linear solver: a run then stops as for any state that is not finite."""
+    assert np.isnan(diffusion(mesh_polar(64, 8), 8, 1.0).step(0.05, np.full(64, np.nan)))
+
+
+def test_steps_that_are_taken_again_are_those_that_were_limited_at_once(monkeypatch):
+    """To the last bit: whether undershoots are expected (CALM is large) or only seen afterwards."""
+    mesh, found = mesh_polar(64, 8), []
+    for calm in (0, 1000):
+        monkeypatch.setattr("solvers.evolution.CALM", calm)
+        start = initial.initial_points(mesh, [0.7, 1.9])
+        found.append(run(attention(mesh, 8, 4.0), start, 0.5, 0.05).values)
+    assert np.array_equal(*found)
+
+
 @pytest.mark.parametrize(("dimension", "noise"), [(2, 0.3), (3, 0.2), (16, 0.04)])
 @pytest.mark.parametrize("start", [0.5, 40.0])
 def test_noise_and_attraction_settle_on_von_mises_fisher(dimension, noise, start):
