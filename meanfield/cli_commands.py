@@ -13,7 +13,9 @@ from typing import Any
 def run(options: argparse.Namespace) -> int:
     from meanfield.case import load
     from meanfield.cli_files import output_for, require_writable
+    from meanfield.cli_kinds import require_kind
 
+    require_kind(options.case, "case")
     case = load(options.case, options.overrides)
     path = output_for(options.case) if options.output is None else options.output
     require_writable(path, options.case, options.overwrite)
@@ -41,9 +43,9 @@ def _kernels(device: str) -> ModuleType:
 
 
 def resume(options: argparse.Namespace) -> int:
-    from meanfield.cli_files import require_readable
+    from meanfield.cli_kinds import require_file
 
-    require_readable(options.file)
+    require_file(options.file, "run")
     from meanfield.run import resume as go_on
 
     return go_on(
@@ -57,9 +59,9 @@ def resume(options: argparse.Namespace) -> int:
 
 
 def info(options: argparse.Namespace) -> int:
-    from meanfield.cli_files import require_readable
+    from meanfield.cli_kinds import require_file
 
-    require_readable(options.file)
+    require_file(options.file, "run", "index")
     from meanfield.sweep_results import describe_sweep, is_sweep
 
     if is_sweep(options.file):
@@ -78,9 +80,9 @@ def info(options: argparse.Namespace) -> int:
 def plot(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from meanfield.cli_files import require_readable
+    from meanfield.cli_kinds import require_file
 
-    require_readable(options.file)
+    require_file(options.file, "run", "index")
     from meanfield.sweep_results import is_sweep
 
     figure = Path(options.file).with_suffix(".png") if options.output is None else Path(options.output)
@@ -96,9 +98,9 @@ def plot(options: argparse.Namespace) -> int:
 def movie(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from meanfield.cli_files import require_readable
+    from meanfield.cli_kinds import require_file
 
-    require_readable(options.file)
+    require_file(options.file, "run")
     from meanfield.movie import movie as film
 
     target = Path(options.file).with_suffix(".gif") if options.output is None else Path(options.output)
@@ -109,9 +111,9 @@ def movie(options: argparse.Namespace) -> int:
 def view(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from meanfield.cli_files import require_readable
+    from meanfield.cli_kinds import require_file
 
-    require_readable(options.file)
+    require_file(options.file, "run")
     from meanfield.view import view as write
 
     target = Path(options.file).with_suffix(".html") if options.output is None else Path(options.output)
@@ -120,9 +122,9 @@ def view(options: argparse.Namespace) -> int:
 
 
 def export(options: argparse.Namespace) -> int:
-    from meanfield.cli_files import require_readable
+    from meanfield.cli_kinds import require_file
 
-    require_readable(options.file)
+    require_file(options.file, "run")
     from meanfield.export import export as write
 
     print(write(options.file, options.to, options.output, overwrite=options.overwrite))
@@ -130,9 +132,9 @@ def export(options: argparse.Namespace) -> int:
 
 
 def mergers(options: argparse.Namespace) -> int:
-    from meanfield.cli_files import require_readable
+    from meanfield.cli_kinds import require_file
 
-    require_readable(options.file)
+    require_file(options.file, "run")
     from meanfield.mergers import format_report, report
     from solvers.output import FileError, read
 
@@ -152,11 +154,11 @@ def mergers(options: argparse.Namespace) -> int:
 
 
 def compare(options: argparse.Namespace) -> int:
-    from meanfield.cli_files import require_readable
+    from meanfield.cli_kinds import require_file
 
     files = [options.file] if options.other is None else [options.file, options.other]
     for file in files:
-        require_readable(file)
+        require_file(file, "run")
     from meanfield.compare import as_dict
     from meanfield.compare import compare as measure
     from meanfield.compare_text import format_text
@@ -174,6 +176,9 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def sweep(options: argparse.Namespace) -> int:
+    from meanfield.cli_kinds import require_kind
+
+    require_kind(options.sweep, "sweep")
     from meanfield.sweep import sweep as solve_all
 
     return solve_all(
@@ -190,8 +195,10 @@ def sweep(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     from meanfield.case import load
+    from meanfield.cli_kinds import require_kind
     from meanfield.estimate import estimate
 
+    require_kind(options.case, "case")
     print(estimate(load(options.case, options.overrides)))
     return 0
 
@@ -217,7 +224,9 @@ def schema(options: argparse.Namespace) -> int:
 
 def stability(options: argparse.Namespace) -> int:
     from meanfield.case import load
+    from meanfield.cli_kinds import require_kind
 
+    require_kind(options.case, "case")
     case = load(options.case, options.overrides)
     from meanfield.stability_report import report
 

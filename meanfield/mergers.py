@@ -9,7 +9,6 @@ Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), for Q = K = V = I and �
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,14 +27,16 @@ MOST_EXPONENT = 700.0  # beyond it energies are recorded in units of e^β
 
 @dataclass(frozen=True)
 class Merger:
-    """Track ``source`` went into track ``into`` at ``time``, the first sample without it.
+    """Track ``source`` went into track ``into``: after ``since``, the last sample with both, and by ``time``.
 
+    since, time   the same where the moment itself is known, as of atoms
     masses        of both, ``into`` first: medians since a cluster last appeared or merged, for near each other the
                   two divide their mass less well
     before, after clusters
     energy_step   2 m_i m_j, by which 2β e^{−β} E goes up
     """
 
+    since: float
     time: float
     into: int
     source: int
@@ -47,35 +48,56 @@ class Merger:
 
 @dataclass(frozen=True)
 class Lifetime:
-    """There were ``count`` clusters from sample to sample, from the time ``start`` to ``stop``, both included."""
+    """There were ``count`` clusters at least from the time ``start`` to ``stop``, at most from ``after`` to ``until``.
+
+    start, stop    of the first and last sample with that number
+    after, until   of the samples beside them, None at the ends of the run; as start and stop where a moment is known
+    """
 
     count: int
     start: float
     stop: float
+    after: float | None
+    until: float | None
 
 
-def merger_tree(tracks: Tracks) -> list[Merger]:
-    """All mergers of clusters that lasted, in the order of time."""
+def merger_tree(tracks: Tracks, exact_from: float = np.inf) -> list[Merger]:
+    """All mergers of clusters that lasted, in the order of time; samples from ``exact_from`` on lie at the mergers."""
     mergers, changes = [], [one.first for one in tracks.tracks] + [one.last + 1 for one in tracks.tracks]
     for number, one in enumerate(tracks.tracks):
         if one.into is None or len(one.masses) < LASTING:
             continue
-        since = max(sample for sample in changes if sample <= one.last)
-        masses = _mass(tracks.tracks[one.into], since, one.last), _mass(one, since, one.last)
+        alone = max(sample for sample in changes if sample <= one.last)
+        masses = _mass(tracks.tracks[one.into], alone, one.last), _mass(one, alone, one.last)
         before, after = (int(tracks.counts[sample]) for sample in (one.last, one.last + 1))
-        time = float(tracks.times[one.last + 1])
-        mergers.append(Merger(time, one.into, number, masses, before, after, 2 * masses[0] * masses[1]))
+        since, time = _around(tracks.times, one.last + 1, exact_from)
+        mergers.append(Merger(since, time, one.into, number, masses, before, after, 2 * masses[0] * masses[1]))
     return sorted(mergers, key=lambda merger: (merger.time, -merger.masses[1]))
 
 
-def lifetimes(tracks: Tracks) -> list[Lifetime]:
-    """How long each number of clusters lasted, from the first sample to the last."""
-    changes = np.flatnonzero(np.diff(tracks.counts)) + 1
-    bounds = [0, *changes.tolist(), len(tracks.times)] if len(tracks.times) else [0]
-    return [
-        Lifetime(int(tracks.counts[first]), float(tracks.times[first]), float(tracks.times[end - 1]))
-        for first, end in pairwise(bounds)
-    ]
+def lifetimes(tracks: Tracks, exact_from: float = np.inf) -> list[Lifetime]:
+    """How long each number of clusters lasted, from the first sample to the last; ``exact_from`` as for mergers."""
+    if not len(tracks.times):
+        return []
+    changes = (np.flatnonzero(np.diff(tracks.counts)) + 1).tolist()
+    around = [_around(tracks.times, sample, exact_from) for sample in changes]
+    afters, starts = [None, *(low for low, _ in around)], [float(tracks.times[0]), *(high for _, high in around)]
+    stops, untils = [*(low for low, _ in around), float(tracks.times[-1])], [*(high for _, high in around), None]
+    counts = [int(tracks.counts[sample]) for sample in (0, *changes)]
+    return [Lifetime(*row) for row in zip(counts, starts, stops, afters, untils, strict=True)]
+
+
+def exact_from(run: Run) -> float:
+    """From when on a run has a sample at each merger: once its density goes on as atoms; never where it does not."""
+    recorded = "cluster_mass" in run.diagnostics and "cluster_center" in run.diagnostics
+    moment = float(run.attributes.get("hand_over_time", np.nan))
+    return moment if recorded and np.isfinite(moment) else np.inf
+
+
+def _around(times: Floats, sample: int, exact_from: float) -> tuple[float, float]:
+    """The times between which the change that ``sample`` is the first to show has come: one moment if it is known."""
+    since = sample if times[sample - 1] >= exact_from else sample - 1
+    return float(times[since]), float(times[sample])
 
 
 def staircase(run: Run) -> tuple[Floats, Floats] | None:
@@ -118,19 +140,20 @@ def report(run: Run) -> dict[str, Any]:
     ``mergers``: each merger's fields and ``energy_step_measured``, None where it cannot be told. Raises ValueError for
     a run without clusters to follow: see meanfield.tracks.tracks_of.
     """
-    tracks = tracks_of(run)
-    mergers, stairs = merger_tree(tracks), staircase(run)
+    tracks, known = tracks_of(run), exact_from(run)
+    mergers, stairs = merger_tree(tracks, known), staircase(run)
     measured = [None] * len(mergers) if stairs is None else measured_steps(tracks, mergers, *stairs)
     return {
         "mergers": [
             {**asdict(merger), "energy_step_measured": step} for merger, step in zip(mergers, measured, strict=True)
         ],
-        "lifetimes": [asdict(lifetime) for lifetime in lifetimes(tracks)],
+        "lifetimes": [asdict(lifetime) for lifetime in lifetimes(tracks, known)],
         "clusters": int(tracks.counts[-1]) if len(tracks.times) else None,
         "masses": sorted((float(one.masses[-1]) for one in _alive(tracks)), reverse=True),
     }
 
 
+_WHEN = 33  # characters of "between 1.234e-05 and 1.235e-05" and a little more
 MEANING = (
     "merged: one peak of a density; tokens within about three widths of the kernel; atoms within 1e-4 rad, some\n"
     "units of time after their energy has climbed"
@@ -139,22 +162,35 @@ MEANING = (
 
 def format_report(facts: dict[str, Any]) -> str:
     """``report``'s facts as two tables for people: the mergers, and how long each number of clusters lasted."""
-    lines = [f"{'time':>10}  {'clusters':>8}  {'masses':>15}  {'2 m m':>8}  {'step of 2 beta e^-beta E':>24}"]
+    lines = [f"{'time':{_WHEN}}  {'clusters':>8}  {'masses':>15}  {'2 m m':>8}  {'step of 2 beta e^-beta E':>24}"]
     for one in facts["mergers"]:
         step = one["energy_step_measured"]
         measured = "-" if step is None else f"{step:.4f} ({100 * (step / one['energy_step'] - 1):+.1f} %)"
         masses = f"{one['masses'][0]:.4f} + {one['masses'][1]:.4f}"
-        counts = f"{one['before']} → {one['after']}"
-        lines.append(f"{one['time']:10.4g}  {counts:>8}  {masses:>15}  {one['energy_step']:8.4f}  {measured:>24}")
+        counts, when = f"{one['before']} → {one['after']}", moment_in_words(one["since"], one["time"])
+        lines.append(f"{when:{_WHEN}}  {counts:>8}  {masses:>15}  {one['energy_step']:8.4f}  {measured:>24}")
     if not facts["mergers"]:
         lines = ["no mergers"]
-    lines += ["", f"{'clusters':>8}  {'from':>10}  {'to':>10}"]
-    lines += [f"{one['count']:8d}  {one['start']:10.4g}  {one['stop']:10.4g}" for one in facts["lifetimes"]]
+    lines += ["", f"{'clusters':>8}  {'from':{_WHEN}}  to"]
+    for one in facts["lifetimes"]:
+        start, stop = moment_in_words(one["after"], one["start"]), moment_in_words(one["stop"], one["until"])
+        lines.append(f"{one['count']:8d}  {start:{_WHEN}}  {stop}")
     if facts["mergers"]:
         lines += ["", MEANING]
     if facts["masses"]:
         lines += ["", "masses at the end: " + ", ".join(f"{mass:.4f}" for mass in facts["masses"])]
     return "\n".join(lines)
+
+
+def moment_in_words(low: float | None, high: float | None) -> str:
+    """As in "between 94.94 and 95.81"; one time where both are the same or one of them is None.
+
+    With four figures, or as many more as it takes to tell the two apart.
+    """
+    times = [time for time in (low, high) if time is not None]
+    digits = next((n for n in range(4, 17) if len({f"{time:.{n}g}" for time in times}) == len(set(times))), 17)
+    texts = list(dict.fromkeys(f"{time:.{digits}g}" for time in times))
+    return f"between {texts[0]} and {texts[1]}" if len(texts) > 1 else texts[0]
 
 
 def _mass(one: Track, first: int, last: int) -> float:

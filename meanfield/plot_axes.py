@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 
 PLAIN = (1e-3, 1e5)  # numbers in between are written out, others as a power of ten
 SMALL_CHANGE = 0.01  # of a quantity's size: a smaller change is shown as a change
+EARLY = 0.1  # of the time shown: a log axis is for what happens sooner
 
 
 def label_decades(axis: Axis, low: float, high: float) -> None:
@@ -40,6 +41,19 @@ def label_linear(axis: Axis, label: str, largest: float) -> None:
     axis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(lambda value, _: f"{value / 10.0**exponent:.6g}".replace("-", "−"))
     axis.set_label_text(label + (rf"  ($10^{{{exponent}}}$)" if exponent else ""))
+
+
+def is_early(moments: Floats, amounts: Floats, first: float, last: float) -> bool:
+    """Whether half of what happens, ``amounts`` (n,) at ``moments`` (n,), is over in the first tenth of the time shown.
+
+    first   where a log axis would begin: what happened before is lost there, and no reason to choose it
+    """
+    if not amounts.sum() > 0:
+        return False
+    order = np.argsort(moments)
+    held = np.cumsum(amounts[order])
+    half = float(moments[order][np.searchsorted(held, held[-1] / 2)])
+    return first <= half < EARLY * last
 
 
 def set_time(ax: Axes, label: str, limits: tuple[float, float], *, log: bool) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from meanfield.compare import Comparison, units
 from meanfield.compare_text import SIDES, run_in_words
-from meanfield.plot_axes import label_decades, label_linear, positive, say, set_time
+from meanfield.plot_axes import is_early, label_decades, label_linear, positive, say, set_time
 from meanfield.plot_compare_states import draw_lines, draw_maps, maps_height
 from meanfield.plot_story import BLACK, BLUE, GREEN, ORANGE, VERMILION, format_time
 from meanfield.plot_words import fitting_size
@@ -135,5 +135,6 @@ def _set_times(ax: Axes, comparison: Comparison) -> None:
         ax.set_xticks(times, [format_time(times[0])])
         ax.set_xlabel("time t")
         return
-    log = len(times) > 2 and float(np.median(times)) < 0.1 * float(times[-1])
-    set_time(ax, "time t", (float(times[times > 0].min()) if log else float(times[0]), float(times[-1])), log=log)
+    first, last = float(times[times > 0].min()), float(times[-1])
+    log = len(times) > 2 and is_early(times, np.ones(len(times)), first, last)
+    set_time(ax, "time t", (first if log else float(times[0]), last), log=log)

@@ -55,9 +55,12 @@ def panels(story: Story) -> list[str]:
 
 
 def is_worth(story: Story, name: str) -> bool:
-    """Whether a diagnostic was recorded, and has something to show."""
+    """Whether a diagnostic was recorded, and has something to show: at more than one time that is on the axis."""
     values = story.diagnostics.get(name)
-    if values is None or not (np.abs(values) < LARGEST).any():
+    if values is None:
+        return False
+    drawable = (np.abs(values) < LARGEST).reshape(len(values), -1).any(axis=1)
+    if np.count_nonzero(drawable & ((story.diagnostics["time"] > 0) | (not story.log_time))) < 2:
         return False
     if name == "mass" and story.particles is not None:
         return False  # tokens keep theirs
@@ -92,7 +95,7 @@ def _draw_energy(ax: Axes, story: Story) -> None:
         "entropy": ("$H$", BLUE, "-"),
         "energy": (f"$E${unit}", VERMILION, "--"),
     }
-    recorded = [name for name in curves if name in story.diagnostics]
+    recorded = [name for name in curves if is_worth(story, name)]
     for name, side in zip(recorded, (ax, None), strict=False):
         symbol, color, style = curves[name]
         if side is None:

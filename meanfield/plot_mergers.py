@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.mergers import LASTING, merger_tree, staircase
-from meanfield.plot_axes import say, set_time
+from meanfield.mergers import LASTING, Merger, exact_from, merger_tree, staircase
+from meanfield.plot_axes import is_early, say, set_time
+from meanfield.plot_labels import Line, write_beside
 from meanfield.plot_story import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from meanfield.plot_words import SEPARATOR, fitting_size
 from meanfield.plots import DPI, HEADING_SIZE, STYLE, WIDTH, _target
@@ -22,9 +24,7 @@ if TYPE_CHECKING:
 
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 THICKEST, THINNEST = 18.0, 0.8  # points: of a cluster with all the mass, and at least
-MOST_NAMED = 12  # tracks whose masses are written; of more, only those of the last
 HEIGHT = 6.6  # inches
-EARLY = 0.2  # of the time shown: a log axis is for what happens sooner
 TURN = 2 * np.pi
 
 
@@ -32,12 +32,14 @@ def plot_mergers(path: str | Path, figure: str | Path) -> Path:
     """Draw the mergers of the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return where it was written.
 
     Above the tree, each cluster a line as thick as its mass; below Σ m², and where Q = K = V = I and the energy was
-    recorded 2β e^{−β} E, which climbs the same stairs. Raises solvers.output.FileError where the run file cannot be
+    recorded 2β e^{−β} E, which climbs the same stairs. A merger known only to lie between two samples is a grey band
+    that wide. Raises solvers.output.FileError where the run file cannot be
     read or the figure not be written, ValueError for a run whose clusters cannot be followed.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
+    from meanfield.case import parse
     from solvers.output import FileError, read
 
     target = _target(Path(figure))
@@ -45,39 +47,46 @@ def plot_mergers(path: str | Path, figure: str | Path) -> Path:
     tracks = tracks_of(run)
     if not len(tracks.times):
         raise FileError(f"{path}: holds nothing yet, so there is nothing to draw")
-    limits, log = _time_axis(tracks)
+    mergers = merger_tree(tracks, exact_from(run))
+    limits, log = _time_axis(tracks, mergers, parse(run.attributes["case"]).output.spacing == "log")
     with matplotlib.rc_context(STYLE):
         page = Figure(figsize=(WIDTH, HEIGHT))
         heading = _heading(run)
         page.suptitle("\n".join(heading), fontsize=fitting_size(heading, 0.97 * WIDTH, HEADING_SIZE))
         above, below = page.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        draw_mergers(above, tracks, circle=run.manifold == "circle")
-        draw_staircase(below, tracks, staircase(run))
+        lines = draw_mergers(above, tracks, circle=run.manifold == "circle")
+        draw_staircase(below, tracks, mergers, staircase(run))
         for ax, label in ((below, "time t"), (above, "")):
             set_time(ax, label, limits, log=log)
         above.tick_params(axis="x", labelbottom=False)
+        page.draw_without_rendering()  # the labels need to know where everything is
+        write_beside(above, lines)
         page.savefig(target, dpi=DPI)
     return target
 
 
-def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> None:
+def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[Line]:
     """Each cluster that lasted as a line through time, as thick as its mass, joined to the one that it merged into.
 
     circle   lines lie at the clusters' angles; else each has a place of its own, such that no two cross
+    Returns the lines with the masses at their ends, to be written beside them: those there last first, then by mass.
     """
     order = tree_order(tracks)
     heights = {number: _heights(tracks.tracks[number], place, circle) for place, number in enumerate(order)}
+    drawn: list[tuple[tuple[int, float], list[Line]]] = []
     for place, number in enumerate(order):
-        _draw_track(axes, tracks, number, heights, COLORS[place % len(COLORS)], circle)
+        one, color = tracks.tracks[number], COLORS[place % len(COLORS)]
+        drawn.append(((-one.last, -one.masses[-1]), _draw_track(axes, tracks, number, heights, color, circle)))
     if not order:
         say(axes, "no cluster lasted")
-    axes.set_title("clusters: as thick as their mass, which is written where they end")
+    axes.set_title("clusters: as thick as their mass, written where they end if there is room")
     if circle:
         axes.set(ylim=(-np.pi, np.pi), ylabel="angle φ (rad)")
         axes.set_yticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi], ["−π", "−π/2", "0", "π/2", "π"])
     else:
         axes.set(ylim=(-0.7, max(len(order), 1) - 0.3), ylabel="clusters")
         axes.set_yticks([])
+    return [line for _, lines in sorted(drawn, key=lambda item: item[0]) for line in lines]
 
 
 def _heights(one: Track, place: int, circle: bool) -> Floats:
@@ -87,8 +96,10 @@ def _heights(one: Track, place: int, circle: bool) -> Floats:
     return np.full(len(one.masses), float(place))
 
 
-def _draw_track(axes: Axes, tracks: Tracks, number: int, heights: dict[int, Floats], color: str, circle: bool) -> None:
-    """One line, up to where it joins another, and its mass at its end."""
+def _draw_track(
+    axes: Axes, tracks: Tracks, number: int, heights: dict[int, Floats], color: str, circle: bool
+) -> list[Line]:
+    """One line, up to where it joins another; returns it, and on the circle what comes back on the other side."""
     from matplotlib.collections import LineCollection
 
     one, into = tracks.tracks[number], tracks.tracks[number].into
@@ -96,19 +107,22 @@ def _draw_track(axes: Axes, tracks: Tracks, number: int, heights: dict[int, Floa
     if into in heights:
         time = np.append(time, tracks.times[one.last + 1])
         height = np.append(height, heights[into][one.last + 1 - tracks.tracks[into].first])
-    step = np.diff(height)
-    ahead = height[:-1] + (np.remainder(step + np.pi, TURN) - np.pi if circle else step)
+    turned = np.unwrap(height) if circle else height
     widths = np.maximum(THICKEST * one.masses, THINNEST)
-    for shift in (-TURN, 0.0, TURN) if circle else (0.0,):  # a line that leaves at π comes back at −π
-        starts, ends = np.stack([time[:-1], height[:-1] + shift], 1), np.stack([time[1:], ahead + shift], 1)
-        segments = list(np.stack([starts, ends], 1))
+    end = float(time[len(one.masses) - 1]), float(heights[number][-1])
+    lines: list[Line] = []
+    for shift in _shifts(turned) if circle else (0.0,):  # a line that leaves at π comes back at −π
+        points = np.stack([time, turned - shift], 1)
+        segments = list(np.stack([points[:-1], points[1:]], 1))
         axes.add_collection(LineCollection(segments, linewidths=widths, colors=color, capstyle="round"))
-    if one.last < len(tracks.times) - 1 and len(heights) > MOST_NAMED:
-        return
-    axes.annotate(
-        f"{one.masses[-1]:.2f}", (time[len(one.masses) - 1], heights[number][-1]), xytext=(-6, 8 + widths[-1] / 2),
-        textcoords="offset points", ha="right", va="center", fontsize="small",
-    )  # fmt: skip
+        lines.append(Line(points, float(widths[-1]), "" if lines else f"{one.masses[-1]:.2f}", end))
+    return lines
+
+
+def _shifts(turned: Floats) -> Floats:
+    """The whole turns by which a continuous angle is to be shifted for all of it to be seen between −π and π."""
+    first, last = np.floor((turned.min() + np.pi) / TURN), np.floor((turned.max() + np.pi) / TURN)
+    return np.asarray(TURN * np.arange(first, last + 1))
 
 
 def tree_order(tracks: Tracks) -> list[int]:
@@ -132,7 +146,9 @@ def tree_order(tracks: Tracks) -> list[int]:
     return order
 
 
-def draw_staircase(axes: Axes, tracks: Tracks, energy: tuple[Floats, Floats] | None = None) -> None:
+def draw_staircase(
+    axes: Axes, tracks: Tracks, mergers: Sequence[Merger], energy: tuple[Floats, Floats] | None = None
+) -> None:
     """Σ_j m_j² of the clusters, and 2β e^{−β} E where it is given as (times, values)."""
     squares = np.zeros(len(tracks.times))
     for one in tracks.tracks:
@@ -140,11 +156,11 @@ def draw_staircase(axes: Axes, tracks: Tracks, energy: tuple[Floats, Floats] | N
     axes.step(tracks.times, squares, where="post", color=BLACK, lw=1.4, label=r"$\sum_j m_j^2$")
     if energy is not None:
         axes.plot(*energy, color=VERMILION, ls="--", lw=1.4, label=r"$2\beta e^{-\beta}E$")
-    for merger in merger_tree(tracks):
-        axes.axvline(merger.time, color="0.85", lw=0.8, zorder=0)
+    for merger in mergers:
+        axes.axvspan(merger.since, merger.time, color="0.85", lw=0.8, zorder=0)
     highest = float(squares[tracks.counts.argmax() :].max()) if len(squares) else 1.0  # before, tokens still gather
     axes.set(ylim=(0.0, 1.15 * max(highest, 0.01)), ylabel="sum of squared masses")
-    axes.set_title("the staircase  (grey: mergers)")
+    axes.set_title("the staircase  (grey: mergers, from the last sample before to the first one after)")
     axes.legend(loc="lower right", frameon=False)
 
 
@@ -158,10 +174,12 @@ def _heading(run: Run) -> list[str]:
     return [title, SEPARATOR.join([*facts, f"κ = {case.stabilizers.noise:g}"])]
 
 
-def _time_axis(tracks: Tracks) -> tuple[tuple[float, float], bool]:
-    """From when there are most clusters to the end; on a log axis where mergers, or else samples, come early."""
+def _time_axis(tracks: Tracks, mergers: Sequence[Merger], log_spacing: bool) -> tuple[tuple[float, float], bool]:
+    """From when there are most clusters to the end; on a log axis by the rule of all figures, see Story.log_time."""
     times = tracks.times[int(tracks.counts.argmax()) :]
-    mergers = [merger.time for merger in merger_tree(tracks)]
-    early = float(np.median(mergers or times)) - times[0] < EARLY * (times[-1] - times[0])
-    begin = float(times[0] if times[0] > 0 or not early else times[min(1, len(times) - 1)])
-    return (begin, float(times[-1])), bool(early and begin > 0)
+    begin, end = float(times[0]), float(times[-1])
+    first = begin if begin > 0 else float(times[min(1, len(times) - 1)])
+    moments = np.array([merger.since for merger in mergers])
+    early = any(is_early(found, np.ones(len(found)), first, end) for found in (moments, tracks.times))
+    log = first > 0 and len(times) > 2 and (log_spacing or early)
+    return (first if log else begin, end), log

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.plot_axes import Floats
+from meanfield.plot_axes import Floats, is_early
 from meanfield.plot_coordinate import Coordinate, coordinate_of
 
 Integers = NDArray[np.integer]
@@ -59,6 +59,7 @@ class Story:
     core          of the line, within which its axis is linear; 0 where it is linear throughout
     particles     the tokens, where they are particles
     hand_over     time from which the density is atoms deposited on the mesh; NaN where it never is
+    log_spacing   whether the case asked for times of equal ratios
     """
 
     title: str
@@ -80,6 +81,7 @@ class Story:
     core: float = 0.0
     particles: Particles | None = None
     hand_over: float = np.nan
+    log_spacing: bool = False
 
     def ratio(self, k: int) -> Floats:
         """(cells,) density of snapshot k in units of the uniform density; as it is where there is no uniform one."""
@@ -94,10 +96,33 @@ class Story:
     def has_radius(self) -> bool:
         return self.manifold.startswith("free_radius")
 
-    @property
+    @cached_property
     def log_time(self) -> bool:
-        """Whether time reads better on a log axis: most snapshots lie in the first tenth of the run."""
-        return len(self.times) > 2 and float(np.median(self.times)) < 0.1 * float(self.times[-1])
+        """Whether time reads better on a log axis: so the case says, or snapshots or changes come early in the run."""
+        if len(self.times) < 3:
+            return False
+        first, last = float(self.times[self.times > 0][0]), float(self.times[-1])
+        snapshots_early = is_early(self.times, np.ones(len(self.times)), first, last)
+        return self.log_spacing or snapshots_early or self._changes_early(first, last)
+
+    def _changes_early(self, first: float, last: float) -> bool:
+        """Whether what was recorded changed early, each quantity as much as any other."""
+        if len(changes := list(self.changes())) == 0:
+            return False
+        # A change since the sample before may have come right after it.
+        moments = np.concatenate([times[:-1] for times, _ in changes])
+        amounts = np.concatenate([np.diff(_fraction(values)) for _, values in changes])
+        return is_early(moments, amounts, first, last)
+
+    def changes(self) -> Iterator[tuple[Floats, Floats]]:
+        """Times and values of what tells that something happens, where it changes and as far as it is finite."""
+        for name in ("entropy", "energy", "clusters", "radius"):
+            values = self.diagnostics.get(name, np.empty(0))
+            finite = np.isfinite(values)
+            values = values[finite]
+            if len(values) > 1 and np.ptp(values) > ROUNDING * np.abs(values).max():
+                shown = np.log(values) if name == "radius" and values.min() > 0 else values
+                yield self.diagnostics["time"][finite], shown
 
     @property
     def sample_range(self) -> tuple[float, float]:
@@ -127,14 +152,7 @@ def snapshots_chosen(story: Story, count: int) -> list[int]:
     if len(story.times) <= count:
         return list(range(len(story.times)))
     clock = np.log(story.times.clip(story.times[1])) if story.log_time else story.times
-    arcs = [_fraction(clock)]
-    for name in ("entropy", "energy", "clusters", "radius"):
-        values = story.diagnostics.get(name, np.empty(0))
-        finite = np.isfinite(values)
-        values = values[finite]
-        if len(values) > 1 and np.ptp(values) > ROUNDING * np.abs(values).max():
-            values = np.log(values) if name == "radius" and values.min() > 0 else values
-            arcs.append(_fraction(np.interp(story.times, story.diagnostics["time"][finite], values)))
+    arcs = [_fraction(clock)] + [_fraction(np.interp(story.times, *change)) for change in story.changes()]
     changes = sum(arcs[1:], np.zeros(len(clock)))
     arc = arcs[0] / 2 + changes / max(len(arcs) - 1, 1)
     chosen = np.searchsorted(arc, np.linspace(0, arc[-1], count) * (1 - 1e-12))

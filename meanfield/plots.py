@@ -80,6 +80,7 @@ def load(path: str | Path) -> Story:
         uniform=run.variable("uniform") if run.manifold == "axisymmetric" else None,
         particles=_particles(run, case) if run.manifold == "particles" else None,
         hand_over=float(run.attributes.get("hand_over_time", np.nan)),
+        log_spacing=case.output.spacing == "log",
     )
     return trimmed(story) if EDGES.get(run.manifold) == "cell_edge" else story
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from meanfield.case import Case, to_toml
+from meanfield.case_errors import refusal
 from meanfield.cli_files import output_for
 from meanfield.sweep_case import Sweep, load_sweep
 from meanfield.sweep_dask import with_dask
@@ -42,11 +43,13 @@ def sweep(
     jobs     processes on this machine, by default one for each core
     dask     "host:port" of a Dask scheduler, whose workers solve the points instead
     retry    solve points that have failed once more
-    Returns 0, 3 where points have failed (the index has their reasons), or 130 where it was interrupted: the same
-    call goes on then, as it does after a kill. Raises CaseError for a sweep that cannot be run, before any point is;
-    FileError for an index that is another sweep's or cannot be written.
+    Returns 0, 3 where points have failed or ran over the limit (the index has their reasons), or 130 where it was
+    interrupted: the same call goes on then, as it does after a kill. Raises CaseError for a sweep that cannot be run,
+    before any point is; FileError for an index that is another sweep's or cannot be written.
     """
     plan = load_sweep(path)
+    if plan.limit is not None and dask is not None:
+        raise refusal("limit", plan.limit, "no such key with --dask, whose workers cannot stop a point")
     target = Path(output_for(str(path)) if output is None else output)
     if not target.parent.is_dir():
         raise FileError(f"{target}: the folder {target.parent} does not exist")
@@ -55,7 +58,10 @@ def sweep(
     lock = Lock(target)
     try:
         index = open_index(target, plan, command, overwrite=overwrite, retry=retry)
-        solver = with_dask(dask) if dask is not None and index.waiting else with_processes(jobs or cores())
+        if dask is not None and index.waiting:
+            solver = with_dask(dask)
+        else:
+            solver = with_processes(jobs or cores(), limit=plan.limit)
         return _solve(index, solver, quiet)
     finally:
         lock.release()
@@ -85,7 +91,7 @@ def _solve(index: Index, solver: Solver, quiet: bool) -> int:
     if not index.closed:
         index.close("finished")
     _tell_end(index, sweep, len(waiting), quiet)
-    return POINTS_FAILED if index.failed else DONE
+    return POINTS_FAILED if index.failed or index.over_time else DONE
 
 
 def _tell_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
@@ -95,6 +101,9 @@ def _tell_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
         point, reason = sweep.points[first], index.results[first].reason
         print(f"{index.failed} of {len(sweep.points)} points failed; --retry solves them again", file=sys.stderr)
         print(f"the first, point {first} ({' '.join(point.overrides)}): {reason}", file=sys.stderr)
+    if index.over_time:
+        told = f"{index.over_time} of {len(sweep.points)} points ran over the limit of {sweep.limit:g} s"
+        print(f"{told}; the same command solves them again, with the limit that the file has then", file=sys.stderr)
     if not solved:
         print(f"{index.path}: all {len(sweep.points)} points are there already", file=sys.stderr)
     elif not quiet:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from meanfield.case import Case, parse, to_toml
-from meanfield.case_attention import Count, Section, Seed
+from meanfield.case_attention import Count, Positive, Section, Seed
 from meanfield.case_errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
 from meanfield.sweep_keys import Value, flattened, inline, plan
 
@@ -40,7 +40,10 @@ class FigureChoice(Section, frozen=True):
 
 
 class _File(Section, frozen=True, kw_only=True):
-    """A sweep file as it is written; ``case``, ``keys`` and ``set`` are looked at later, by hand."""
+    """A sweep file as it is written; ``case``, ``keys`` and ``set`` are looked at later, by hand.
+
+    ``limit``: seconds of wall time after which a point is stopped.
+    """
 
     title: str = ""
     case: Any = None
@@ -48,6 +51,7 @@ class _File(Section, frozen=True, kw_only=True):
     points: Count | None = None
     seed: Seed | None = None
     keys: Any = None
+    limit: Positive | None = None
     fixed: Any = msgspec.field(name="set", default_factory=dict)
     keep: Keep = Keep()
     figure: FigureChoice = FigureChoice()
@@ -69,6 +73,7 @@ class Sweep:
     base      the TOML of the case that its points are variations of
     spacings  of each key "log", "linear", "seeds" or "list"
     text      the sweep file as it was read
+    limit     seconds of wall time after which a point is stopped, or None
     """
 
     title: str
@@ -79,6 +84,7 @@ class Sweep:
     keep: Keep
     figure: FigureChoice
     text: str
+    limit: float | None = None
 
     @cached_property
     def identity(self) -> str:
@@ -130,7 +136,7 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep") -> Swee
     fixed = _fixed(file.fixed, spacings)
     points = tuple(_point(base, fixed, row, number) for number, row in enumerate(rows))
     _check_figure(file.figure, spacings)
-    return Sweep(file.title, base, tuple(spacings), spacings, points, file.keep, file.figure, text)
+    return Sweep(file.title, base, tuple(spacings), spacings, points, file.keep, file.figure, text, file.limit)
 
 
 def _base(case: Any, folder: Path) -> str:

@@ -16,17 +16,14 @@ from __future__ import annotations
 import time as clock
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from meanfield.provenance import provenance
 from meanfield.sweep_case import Sweep
 from meanfield.sweep_layout import image_of_point, lay_out_points, read_point, write_point
-from meanfield.sweep_point import FAILED, Result
+from meanfield.sweep_point import FAILED, OVER_TIME, Result
 from solvers.repair import FileError
 from solvers.writing import VERSION, disk_errors, replacement
-
-if TYPE_CHECKING:
-    pass
 
 KIND = "sweep"
 _EVERY, _SHARE = 1.0, 0.1  # seconds between writings at least, and share of the time that they may take
@@ -51,6 +48,10 @@ class Index:
     @property
     def failed(self) -> int:
         return sum(result.status == FAILED for result in self.results.values())
+
+    @property
+    def over_time(self) -> int:
+        return sum(result.status == OVER_TIME for result in self.results.values())
 
     def put(self, number: int, result: Result) -> None:
         """Keep the result of a point. Raises FileError where the disk does not take it."""
@@ -111,14 +112,14 @@ class Index:
 def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry: bool) -> Index:
     """The index of a sweep, not written yet: a new one, or with what an earlier start has solved.
 
-    retry   points that have failed wait again
+    Points that ran over their time wait again. retry   those that have failed, too.
     Raises FileError where ``path`` is something else and may not be replaced.
     """
     if overwrite or not path.exists():
         return Index(path, sweep, command, {}, closed=False)
     text, results = _earlier(path, sweep)
-    if retry:
-        results = {number: result for number, result in results.items() if result.status != FAILED}
+    again = (FAILED, OVER_TIME) if retry else (OVER_TIME,)
+    results = {number: result for number, result in results.items() if result.status not in again}
     return Index(path, sweep, command, results, text == sweep.text and len(results) == len(sweep.points))
 
 
@@ -133,7 +134,10 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, dict[int, Result]]:
         if file.attrs.get("kind") != KIND:
             raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
         if file.attrs["identity"] != sweep.identity:
-            raise FileError(f"{path}: is the index of another sweep, or of other cases; {elsewhere}")
+            held, title = len(file.get("points", {})), file.attrs["title"] or "untitled"
+            changed = "another sweep, or this one before its case, its keys or their values changed"
+            advice = "-o starts this sweep in another file, --overwrite deletes those results"
+            raise FileError(f"{path}: left as it is: {held} points of {changed} ({title}); {advice}")
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
         results = {int(name): read_point(group) for name, group in file.get("points", {}).items()}
     for name in sorted(points_folder(path).glob("*.h5")):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.sweep_case import FigureChoice
-from meanfield.sweep_point import DONE, FAILED
+from meanfield.sweep_point import DONE, FAILED, OVER_TIME
 from solvers.mesh import Floats
 from solvers.repair import FileError, holder, reason
 
@@ -28,7 +28,7 @@ class SweepResults:
     attributes   of the file; text is str
     parameters   for each key (points,) numbers, or texts
     spacings     of each key "log", "linear", "seeds" or "list"
-    status       (points,) "waiting", "done" or "failed"
+    status       (points,) "waiting", "done", "failed" or "over time"
     reasons      (points,) why a point failed, or stopped early
     wall_times   (points,) seconds
     scalars      for each name (points, ...), NaN where there is none
@@ -159,6 +159,6 @@ def _failures(found: SweepResults) -> list[str]:
 
 def _next(found: SweepResults) -> str:
     if _state(found) in ("finished", "interrupted") or not _state(found).startswith("running"):
-        waits = "waiting" in found.status
+        waits = not {"waiting", OVER_TIME}.isdisjoint(found.status)
         return "go on with the same command" if waits else f"look at it: meanfield plot {found.path}"
     return f"wait, or look at it meanwhile: meanfield plot {found.path}"

@@ -19,6 +19,7 @@ from meanfield.sweep_point import FAILED, Result, solve_point
 
 Solved = Generator[tuple[int, Result], None, None]
 Solver = Callable[[Mapping[int, str], bool], Solved]
+Task = tuple[str, bool, float | None]  # the arguments of solve_point
 TRIES = 2  # of a point whose worker dies: once may be another's fault, where memory is short
 ENDING = 2.0  # seconds that a worker has to end after its step
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # as Dask's workers
@@ -29,17 +30,17 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def with_processes(jobs: int) -> Solver:
-    """A solver in ``jobs`` processes, which share the cores."""
-    return lambda cases, keep: _solve_here(cases, keep, jobs)
+def with_processes(jobs: int, limit: float | None = None) -> Solver:
+    """A solver in ``jobs`` processes, which share the cores and stop each point after ``limit`` seconds."""
+    return lambda cases, keep: _solve_here({n: (case, keep, limit) for n, case in cases.items()}, jobs)
 
 
-def _solve_here(cases: Mapping[int, str], keep: bool, jobs: int) -> Solved:
-    waiting, tries = sorted(cases, reverse=True), dict.fromkeys(cases, 0)
+def _solve_here(tasks: Mapping[int, Task], jobs: int) -> Solved:
+    waiting, tries = sorted(tasks, reverse=True), dict.fromkeys(tasks, 0)
     threads, workers = max(cores() // jobs, 1), list[_Worker]()
     try:
         while waiting or any(worker.number is not None for worker in workers):
-            _hand_out(waiting, cases, keep, jobs, threads, workers)
+            _hand_out(waiting, tasks, jobs, threads, workers)
             ready = connection.wait([worker.pipe for worker in workers if worker.number is not None])
             for worker in [worker for worker in workers if worker.pipe in ready]:
                 number, result = worker.answer()
@@ -59,9 +60,7 @@ def _solve_here(cases: Mapping[int, str], keep: bool, jobs: int) -> Solved:
             worker.end()
 
 
-def _hand_out(
-    waiting: list[int], cases: Mapping[int, str], keep: bool, jobs: int, threads: int, workers: list[_Worker]
-) -> None:
+def _hand_out(waiting: list[int], tasks: Mapping[int, Task], jobs: int, threads: int, workers: list[_Worker]) -> None:
     """Give what waits to idle workers, and start more of these, up to ``jobs``."""
     idle = [worker for worker in workers if worker.number is None]
     while waiting and (idle or len(workers) < jobs):
@@ -69,7 +68,7 @@ def _hand_out(
             workers.append(_Worker(threads))
             idle.append(workers[-1])
         number = waiting.pop()
-        idle.pop().give(number, cases[number], keep)
+        idle.pop().give(number, tasks[number])
 
 
 class _Worker:
@@ -84,10 +83,10 @@ class _Worker:
         theirs.close()  # so that its end is seen when it dies
         self.number: int | None = None
 
-    def give(self, number: int, case: str, keep: bool) -> None:
+    def give(self, number: int, task: Task) -> None:
         self.number = number
         with suppress(OSError):  # it has died while it was idle: the end of its pipe says so
-            self.pipe.send((case, keep))
+            self.pipe.send(task)
 
     def answer(self) -> tuple[int, Result | None]:
         """The point's number and its result, None where the worker has died."""

@@ -27,14 +27,17 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
 
 
 def _bracket(mesh: Mesh, cell: int, point: Floats) -> tuple[np.ndarray, Floats]:
-    """The cell with the neighbours (one on a curve, two consecutive ones on a surface) that best bracket a point."""
+    """The cell with the neighbours (one on a curve, two consecutive ones on a surface) that best bracket a point.
+
+    The weights w of Σ w x_cell = point, whose sum is not 1: of a bracket that does not hold the point it may be 0.
+    """
     around = mesh.neighbors(cell)
     others = around[:, None] if mesh.dimension == 1 else np.stack([around, np.roll(around, -1)], axis=1)
     cells = np.column_stack([np.full(len(others), cell), others])
     corners = mesh.centers[cells].swapaxes(1, 2)
     weights = np.linalg.solve(corners, np.broadcast_to(point[:, None], (len(cells), len(point), 1)))[..., 0]
     best = int(weights.min(axis=1).argmax())
-    return cells[best], weights[best] / weights[best].sum()
+    return cells[best], weights[best]
 
 
 def _surround(mesh: Mesh, candidates: np.ndarray, point: Floats) -> tuple[np.ndarray, Floats]:

@@ -43,9 +43,9 @@ def write(path: Path, *parts: str) -> Path:
     return path
 
 
-def in_this_process(jobs: int) -> Solver:
+def in_this_process(jobs: int, limit: float | None = None) -> Solver:
     """A solver without workers, which take seconds to start."""
-    return lambda cases, keep: ((number, solve_point(case, keep)) for number, case in cases.items())
+    return lambda cases, keep: ((number, solve_point(case, keep, limit)) for number, case in cases.items())
 
 
 def contents(path: Path) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import h5py
 import pytest
 
 from meanfield.case import load, parse
 from meanfield.cli import main
+from meanfield.cli_kinds import kind_of
 from meanfield.estimate import cells_and_width, estimate
 from solvers.backends import kernels_on
 from solvers.mesh import circle, sphere
@@ -82,6 +84,7 @@ def test_help_loads_nothing_heavy_and_is_fast() -> None:
     code = f"""
 import sys
 from meanfield.cli import main
+from meanfield.cli_kinds import kind_of
 try:
     main(["--help"])
 finally:
@@ -150,6 +153,16 @@ REFUSED = [
         "domain.resolution = 0: expected an integer >= 4",
     ),
     (["stability", "nope"], "nope: no such file, nor a shipped case"),
+    *(
+        ([command, "clusters_circle"], "clusters_circle: is a sweep; solve it with: meanfield sweep clusters_circle")
+        for command in ("run", "check", "stability")
+    ),
+    *(
+        ([command, name], f"{name}: is a case; solve it with: meanfield run {name}")
+        for command in ("sweep", "plot", "info", "resume", "mergers", "movie", "view", "compare")
+        for name in ("uniform", "mine.toml")
+    ),
+    (["sweep", "no.toml"], "no.toml: no such file, nor a shipped sweep"),
 ]
 
 
@@ -164,6 +177,20 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert (out, calls) == ("", [])
     assert [path.name for path in folder.iterdir()] == ["mine.toml"]
     assert (folder / "mine.toml").read_text() == CASE
+
+
+def test_what_a_file_is(folder: Path) -> None:
+    (folder / "s.toml").write_text('case = "uniform"\n[keys]\n"attention.beta" = [1.0]\n')
+    (folder / "damaged.toml").write_text("keys = ")
+    (folder / "latin.toml").write_bytes(b"\xe9")
+    for name, kind in (("run.h5", "run"), ("index.h5", "sweep")):
+        with h5py.File(folder / name, "w") as file:
+            file.attrs["kind"] = kind
+    kinds = {"mine.toml": "case", "s.toml": "sweep", "run.h5": "run", "index.h5": "index"}
+    kinds |= {"uniform": "case", "hysteresis": "sweep", "nope": "", ".": "", "damaged.toml": "", "latin.toml": ""}
+    assert {name: kind_of(name) for name in kinds} == kinds
+    for command, name in (("run", "run.h5"), ("sweep", "index.h5"), ("mergers", "index.h5"), ("check", "s.toml")):
+        assert main([command, name]) == 2
 
 
 def test_bad_input_in_a_process() -> None:
@@ -212,26 +239,35 @@ def test_run_refuses_an_existing_output_unless_told(
     assert output.read_text() == "precious"  # replacing it is for the run to do, once it has something to write
 
 
+@pytest.fixture
+def some_file(folder: Path) -> None:
+    """A file mine.h5 for commands that only pass it on."""
+    (folder / "mine.h5").touch()
+
+
+@pytest.mark.usefixtures("some_file")
 def test_resume_passes_file_and_options(calls: Calls) -> None:
-    assert main(["resume", "mine.toml", "--until", "1e3", "--set", "time.cfl=0.2", "attention.beta=4"]) == 0
-    command = "meanfield resume mine.toml --until 1e3 --set time.cfl=0.2 attention.beta=4"
+    assert main(["resume", "mine.h5", "--until", "1e3", "--set", "time.cfl=0.2", "attention.beta=4"]) == 0
+    command = "meanfield resume mine.h5 --until 1e3 --set time.cfl=0.2 attention.beta=4"
     changes = ["time.cfl=0.2", "attention.beta=4"]
     expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command, "kernels": kernels_on("cpu")}
-    assert calls == [("resume", "mine.toml", expected)]
+    assert calls == [("resume", "mine.h5", expected)]
 
 
+@pytest.mark.usefixtures("some_file")
 def test_info_as_text_and_as_json(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["info", "mine.toml"]) == 0
-    assert capsys.readouterr().out == "text of mine.toml\n"
-    assert main(["info", "mine.toml", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"title": "β", "path": "mine.toml"}
+    assert main(["info", "mine.h5"]) == 0
+    assert capsys.readouterr().out == "text of mine.h5\n"
+    assert main(["info", "mine.h5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"title": "β", "path": "mine.h5"}
 
 
+@pytest.mark.usefixtures("some_file")
 def test_plot_prints_the_figure_that_it_wrote(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plot", "mine.toml"]) == 0
-    assert main(["plot", "mine.toml", "-o", "b.pdf"]) == 0
+    assert main(["plot", "mine.h5"]) == 0
+    assert main(["plot", "mine.h5", "-o", "b.pdf"]) == 0
     assert capsys.readouterr().out == "mine.png\nb.pdf\n"
-    assert calls == [("plot", "mine.toml", "mine.png"), ("plot", "mine.toml", "b.pdf")]
+    assert calls == [("plot", "mine.h5", "mine.png"), ("plot", "mine.h5", "b.pdf")]
 
 
 def test_stability_prints_the_report(calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,16 @@ def test_each_point_keeps_mass_place_and_sign(mesh):
     assert off < 1e-13, f"a center of mass is {off:.1e} off its point"
 
 
+def test_brackets_that_are_not_chosen_do_no_harm():
+    """On three cells the weights of a bracket at a right angle to the point add up to 0, exactly here."""
+    mesh, point = circle(3), np.array([0.0, 1.0])
+    with np.errstate(all="raise"):
+        masses = deposit_points(mesh, point[None], np.ones(1)) * mesh.volumes
+    np.testing.assert_allclose(masses, [2 / 3, 1 / 3, 0.0], atol=1e-15)
+    center = masses @ mesh.centers
+    np.testing.assert_allclose(center / np.linalg.norm(center), point, atol=1e-15)
+
+
 def test_a_point_at_a_center_fills_one_cell():
     mesh = sphere(16)
     density = deposit_points(mesh, mesh.centers[[77]], np.array([1.0]))

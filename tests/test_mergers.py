@@ -3,15 +3,21 @@
 from functools import cache
 from itertools import pairwise
 
+import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.path import Path
 
 from meanfield.attention import Attention
 from meanfield.diagnostics import diagnostics_round
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.initial import initial_perturbed
-from meanfield.mergers import format_report, lifetimes, measured_steps, merger_tree, report
-from meanfield.plot_mergers import plot_mergers, tree_order
+from meanfield.mergers import Merger, format_report, lifetimes, measured_steps, merger_tree, moment_in_words, report
+from meanfield.plot_axes import set_time
+from meanfield.plot_labels import write_beside
+from meanfield.plot_mergers import _time_axis, draw_mergers, plot_mergers, tree_order
+from meanfield.plots import STYLE, WIDTH
 from meanfield.tracks import Track, Tracks, tracks_of
 from solvers.evolution import STEPPERS, Logarithmic, Observer, State, evolve
 from solvers.mesh import circle
@@ -54,8 +60,32 @@ def test_planted_mergers():
     assert (second.time, second.source, second.into, second.before, second.after) == (7.0, 2, 0, 3, 2)
     assert first.masses == pytest.approx((0.4, 0.1))
     assert [first.energy_step, second.energy_step] == pytest.approx([0.08, 0.2])
-    told = [(one.count, one.start, one.stop) for one in lifetimes(planted())]
-    assert told == [(4, 0.0, 3.0), (3, 4.0, 6.0), (2, 7.0, 9.0)]
+    told = [(one.count, one.after, one.start, one.stop, one.until) for one in lifetimes(planted())]
+    assert told == [(4, None, 0.0, 3.0, 4.0), (3, 3.0, 4.0, 6.0, 7.0), (2, 6.0, 7.0, 9.0, None)]
+
+
+def test_moments_are_known_between_samples_or_of_atoms_exactly():
+    """Atoms from t = 4 on: the first merger lies before, the second is a sample."""
+    tracks = planted()
+    assert [(one.since, one.time) for one in merger_tree(tracks)] == [(3.0, 4.0), (6.0, 7.0)]
+    assert [(one.since, one.time) for one in merger_tree(tracks, 4.0)] == [(3.0, 4.0), (7.0, 7.0)]
+    told = [(one.after, one.start, one.stop, one.until) for one in lifetimes(tracks, 4.0)]
+    assert told == [(None, 0.0, 3.0, 4.0), (3.0, 4.0, 7.0, 7.0), (7.0, 7.0, 9.0, None)]
+    assert lifetimes(Tracks(np.empty(0), ())) == []
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (94.9, 95.81, "between 94.9 and 95.81"),
+        (1e6, 1e6 + 1, "between 1000000 and 1000001"),
+        (7.0, 7.0, "7"),
+        (None, 0.0, "0"),
+        (4917.33, None, "4917"),
+    ],
+)
+def test_moments_in_words(low, high, words):
+    assert moment_in_words(low, high) == words
 
 
 def test_steps_are_measured_on_plateaus_of_the_energy():
@@ -150,6 +180,9 @@ def test_energy_steps_of_a_run_are_twice_the_product_of_the_masses(run):
 def test_the_report_as_text(run):
     text = format_report(report(run))
     lines = text.splitlines()
+    first = report(run)["mergers"][0]
+    assert lines[1].startswith(f"between {first['since']:.4g} and {first['time']:.4g} ")
+    assert text.count(f"between {first['since']:.4g} and {first['time']:.4g}") == 3  # the end of one, the next's start
     assert "4 → 3" in lines[1]
     assert "3 → 2" in lines[2]
     assert " %)" in lines[1]
@@ -161,6 +194,67 @@ def test_the_figure_of_a_run(run, tmp_path):
     assert target.stat().st_size > 10_000
     with pytest.raises(FileError, match="kind of figure"):
         plot_mergers(run.path, tmp_path / "tree.xyz")
+
+
+def forest(count, seed=0, samples=200):
+    """``count`` clusters that merge one by one on a log axis, at random, into one of those there from the start."""
+    random = np.random.default_rng(seed)
+    times = np.concatenate([[0], np.geomspace(1, 1e6, samples - 1)])
+    lasts = np.append(samples - 1, np.sort(random.integers(2, samples - 20, count - 1))[::-1])
+    into = [None] + [int(random.integers(0, k)) for k in range(1, count)]
+    angles = random.permutation(np.linspace(-3, 3, count))
+    masses = [np.full(last + 1, 1 / count) for last in lasts]
+    for k in range(count - 1, 0, -1):
+        masses[into[k]][lasts[k] + 1 :] += masses[k][-1]
+    directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    rows = zip(masses, directions, into, strict=True)
+    return Tracks(times, tuple(Track(0, m, np.tile(x, (len(m), 1)), target) for m, x, target in rows))
+
+
+@pytest.mark.parametrize("circle_", [False, True], ids=["rows", "circle"])
+@pytest.mark.parametrize(("count", "least"), [(3, 3), (8, 7), (25, 10)])
+def test_masses_are_written_in_the_panel_apart_and_on_no_line(count, least, circle_):
+    """Legible at 800 pixels: 7 points of a page ten inches wide on a screen of 96 pixels an inch."""
+    tracks = forest(count, seed=count)
+    with matplotlib.rc_context(STYLE):
+        page = Figure(figsize=(WIDTH, 4))
+        axes = page.subplots()
+        lines = draw_mergers(axes, tracks, circle=circle_)
+        set_time(axes, "time t", (1.0, 1e6), log=True)
+        page.draw_without_rendering()
+        texts = write_beside(axes, lines)
+        page.draw_without_rendering()
+    assert len(texts) >= least
+    assert lines[0].text == "1.00" == texts[0].get_text()
+    boxes = [text.get_window_extent() for text in texts]
+    for k, box in enumerate(boxes):
+        assert axes.bbox.containsx(box.x0)
+        assert axes.bbox.containsx(box.x1)
+        assert axes.bbox.containsy(box.y0)
+        assert axes.bbox.containsy(box.y1)
+        assert not any(box.overlaps(other) for other in boxes[:k])
+        for line in lines:
+            path = axes.transData.transform_path(Path(line.points))
+            assert not path.intersects_bbox(box, filled=False)
+        assert texts[k].get_fontsize() * 800 / 96 / WIDTH >= 7
+
+
+@pytest.mark.parametrize(
+    ("mergers", "log_spacing", "log"),
+    [
+        ([200.0, 900.0, 9e4], False, True),
+        ([2e3, 3e5, 9e5], False, False),
+        ([], False, False),
+        ([], True, True),
+    ],
+)
+def test_the_time_axis_follows_the_rule_of_all_figures(mergers, log_spacing, log):
+    times = np.linspace(0, 1e6, 10001)
+    tracks = Tracks(times, (Track(0, np.ones(10001), np.tile([1.0, 0.0], (10001, 1))),))
+    told = [Merger(time, time, 0, 1, (0.5, 0.5), 2, 1, 0.5) for time in mergers]
+    limits, found = _time_axis(tracks, told, log_spacing)
+    assert found == log
+    assert limits == ((100.0, 1e6) if log else (0.0, 1e6))
 
 
 def test_no_energy_step_where_matrices_are_no_identities(tmp_path):

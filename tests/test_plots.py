@@ -23,7 +23,7 @@ from meanfield.plot_scale import Scale
 from meanfield.plot_sphere import cell_angles, draw_peaks, hammer, hammer_inverse, peaks, pixel_cells, sphere_cells
 from meanfield.plot_story import Story, snapshots_chosen
 from meanfield.plot_words import cluster_history, facts, heading, page_heading
-from meanfield.plots import _growth, compose, draw, plot
+from meanfield.plots import _growth, compose, draw, load, plot
 from solvers.mesh import Mesh, circle, sphere
 from solvers.output import Column, FileError, RunFile
 
@@ -127,6 +127,53 @@ def test_scale_is_logarithmic_for_clusters_and_a_deviation_for_ripples() -> None
     assert Scale.of([np.array([0.9, 1.2])]) == Scale(pytest.approx(-0.2), pytest.approx(0.2), deviation=True)
     assert Scale.of([np.array([1.0, 1 + 1e-15])]).high == 1e-9
     assert Scale.of([np.array([0.0, 500.0])]).values(np.array([0.0, 2.0])) == pytest.approx([1e-2, 2.0], rel=0)
+
+
+def counting(times: np.ndarray, mergers: list[float]) -> Story:
+    """A run to t = 10⁶ with one cluster less after each of the times ``mergers``."""
+    clusters = 5.0 - np.searchsorted(mergers, times, side="right")
+    return story(circle(16), times, diagnostics={"time": times, "clusters": clusters})
+
+
+EVEN = np.linspace(0, 1e6, 2001)
+
+
+@pytest.mark.parametrize(
+    ("told", "log"),
+    [
+        (counting(EVEN, [2e3, 2e4, 9e5]), True),  # over decades
+        (counting(EVEN, [6e4, 8e4, 9e4]), True),  # all early
+        (counting(EVEN, [2e4, 2e5, 5e5, 9e5]), False),
+        (counting(EVEN, [100.0, 200.0, 300.0]), False),  # before the first sample: a log axis has nothing of it
+        (counting(EVEN, []), False),
+        (counting(np.concatenate([[0], np.geomspace(1, 1e6, 99)]), []), True),  # snapshots early
+        (replace(counting(EVEN, []), log_spacing=True), True),
+        (replace(counting(np.array([0.0, 1e6]), []), log_spacing=True), False),
+    ],
+)
+def test_time_is_on_a_log_axis_where_the_case_says_so_or_what_happens_comes_early(told: Story, log: bool) -> None:
+    assert told.log_time == log
+
+
+def test_a_case_says_that_its_times_have_equal_ratios(tmp_path: Path) -> None:
+    """From 2 to 10 there is less than a decade: nothing else would say it."""
+    text = CASE + 'output = {spacing = "log", first = 2.0}\n'
+    with RunFile.create(tmp_path / "run.h5", sphere(8), [Column("mass", (), "1", "mass")], {"case": text}) as file:
+        for time in (0.0, 2.0, 4.0, 8.0):
+            file.write_snapshot(time, np.full(sphere(8).cells, 0.25 / np.pi))
+    assert load(tmp_path / "run.h5").log_time
+
+
+def test_what_was_recorded_once_has_no_panel() -> None:
+    """Of atoms from the start on there is no entropy but that of the first density, which a log axis does not show."""
+    times = np.concatenate([[0], np.geomspace(1, 1e6, 40)])
+    told = story(circle(16), times)
+    entropy = np.where(times == 0, 1.0, np.nan)
+    told = replace(told, diagnostics=told.diagnostics | {"entropy": entropy})
+    assert panels(without(told, "energy", "speed", "power")) == ["clusters"]
+    figure = compose(told, Figure())
+    titles = [ax.get_title() for ax in figure.findobj(matplotlib.axes.Axes)]
+    assert "energy $E$" in titles
 
 
 def test_cluster_count_is_the_last_recorded() -> None:
@@ -291,7 +338,6 @@ def test_run_file_is_drawn(tmp_path: Path) -> None:
 
 
 def test_story_of_a_run_file(tmp_path: Path) -> None:
-    from meanfield.plots import load
     from meanfield.stability import growth_rates
 
     power = Column("power", (("degree", 9),), "1", "power")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 import pytest
 from sweeping import CASE, SIX, in_this_process, statuses, write
 
-from meanfield.case import CaseError, parse
+from meanfield.case import CaseError, parse, to_toml
 from meanfield.run import run
 from meanfield.sweep import DONE, POINTS_FAILED, sweep
 from meanfield.sweep_case import parse_sweep
 from meanfield.sweep_index import points_folder
+from meanfield.sweep_point import Result, solve_point
+from meanfield.sweep_results import describe_sweep
+from meanfield.sweep_workers import Solver
 from solvers.output import FileError, read
 
 
@@ -67,8 +71,11 @@ def test_another_sweep_does_not_take_its_place(six: Path, tmp_path: Path) -> Non
     index = tmp_path / "six.h5"
     sweep(six, index, quiet=True)
     other = write(tmp_path / "other.toml", SIX.replace("9.0", "16.0"), CASE)
-    with pytest.raises(FileError, match=r"index of another sweep.*--overwrite"):
+    before = index.read_bytes()
+    told = r"left as it is: 6 points of another sweep, or this one before .* changed \(Six\); -o starts .* --overwrite"
+    with pytest.raises(FileError, match=told):
         sweep(other, index, quiet=True)
+    assert index.read_bytes() == before
     run(parse_sweep(six.read_text()).points[0].case, tmp_path / "run.h5", quiet=True)
     with pytest.raises(FileError, match="no index of a sweep"):
         sweep(six, tmp_path / "run.h5", quiet=True)
@@ -122,3 +129,55 @@ def test_case_errors_are_not_lost(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="point 1"):
         sweep(write(tmp_path / "bad.toml", '[keys]\n"attention.beta" = [1.0, -1.0]\n', CASE), quiet=True)
     assert not list(tmp_path.glob("*.h5"))
+
+
+def test_a_point_over_its_time_is_stopped_as_by_an_interrupt(tmp_path: Path) -> None:
+    """Its file is valid to its last step: it has one, however short its time."""
+    text = to_toml(parse(CASE.replace("case.", ""), ["time.end=1e9"]))
+    result = solve_point(text, True, 0.1)
+    assert result.status == "over time"
+    assert result.reason.startswith("interrupted at time")
+    assert result.file is not None
+    (tmp_path / "run.h5").write_bytes(result.file)
+    kept = read(tmp_path / "run.h5")
+    assert kept.attributes["stop_reason"] == "interrupted"
+    np.testing.assert_array_equal(kept.sample_times, result.tables["time"])
+    quick = solve_point(to_toml(parse(CASE.replace("case.", ""))), False, 60.0)
+    assert quick.status == "done"
+
+
+def test_points_over_their_time_wait_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """The same sweep, with a longer limit: what was done stays, and what was stopped is solved again."""
+    done, stopped = Result("done", 0, wall_time=1.0), Result("over time", 130, "interrupted at time 3")
+    asked: list[tuple[float | None, list[int]]] = []
+
+    def solver(answer: Result) -> Any:
+        def with_processes(jobs: int, limit: float | None) -> Solver:
+            return lambda cases, keep: (
+                (number, done if number < 4 else answer) for number in (asked.append((limit, list(cases))), *cases)[1:]
+            )
+
+        return with_processes
+
+    index, file = tmp_path / "six.h5", tmp_path / "six.toml"
+    monkeypatch.setattr("meanfield.sweep.with_processes", solver(stopped))
+    assert sweep(write(file, "limit = 2.5\n", SIX, CASE), index, quiet=True) == POINTS_FAILED
+    assert "2 of 6 points ran over the limit of 2.5 s; the same command solves them again" in capsys.readouterr().err
+    assert statuses(index) == ["done"] * 4 + ["over time"] * 2
+    assert "6, 4 done, 2 over time" in describe_sweep(index)
+    assert "go on with the same command" in describe_sweep(index)
+    monkeypatch.setattr("meanfield.sweep.with_processes", solver(done))
+    assert sweep(write(file, "limit = 60\n", SIX, CASE), index, quiet=True) == DONE
+    assert statuses(index) == ["done"] * 6
+    assert asked == [(2.5, [0, 1, 2, 3, 4, 5]), (60.0, [4, 5])]
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", '"1 h"'])
+def test_a_limit_is_a_positive_number(limit: str) -> None:
+    with pytest.raises(CaseError, match=r"limit = .*: expected a number > 0"):
+        parse_sweep(f"limit = {limit}\n{SIX}{CASE}")
+
+
+def test_no_limit_on_dask(tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match=r"limit = 5\.0: expected no such key with --dask"):
+        sweep(write(tmp_path / "six.toml", "limit = 5\n", SIX, CASE), tmp_path / "six.h5", dask="localhost:1")

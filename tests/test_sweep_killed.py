@@ -14,7 +14,7 @@ import pytest
 from sweeping import CASE, SIX, SLOW, contents, in_this_process, start, statuses, wait_for_points, write
 
 from meanfield import sweep_workers
-from meanfield.case import to_toml
+from meanfield.case import parse, to_toml
 from meanfield.sweep import DONE, INTERRUPTED, sweep
 from meanfield.sweep_case import parse_sweep
 from meanfield.sweep_index import points_folder
@@ -106,6 +106,18 @@ def test_interrupted_and_gone_on_with(slow: Path, tmp_path: Path) -> None:
     assert statuses(index) == ["done"] * 6
 
 
+def test_a_point_that_never_ends_is_stopped_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker for both: it is not killed, but goes on with the next point."""
+    cases = {
+        number: to_toml(parse(CASE.replace("case.", ""), [f"time.end={end}"])) for number, end in ((0, 1e9), (1, 0.01))
+    }
+    monkeypatch.setattr(sweep_workers, "get_context", lambda _: multiprocessing.get_context("fork"))
+    solved = list(sweep_workers.with_processes(1, limit=0.5)(cases, True))
+    assert [number for number, _ in solved] == [0, 1]
+    assert solved[0][1].status == "over time"
+    assert solved[1][1].status in ("done", "over time")  # over, on a slow machine, after its first step
+
+
 def die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -116,7 +128,9 @@ def test_a_point_that_kills_its_worker_twice_has_failed(monkeypatch: pytest.Monk
     cases = {0: to_toml(case), 1: "die", 2: to_toml(case)}
     monkeypatch.setattr(sweep_workers, "get_context", lambda _: multiprocessing.get_context("fork"))
     solve = sweep_workers.solve_point
-    monkeypatch.setattr(sweep_workers, "solve_point", lambda case, keep: die() if case == "die" else solve(case, keep))
+    monkeypatch.setattr(
+        sweep_workers, "solve_point", lambda case, *rest: die() if case == "die" else solve(case, *rest)
+    )
     results = dict(sweep_workers.with_processes(2)(cases, False))
     assert [results[number].status for number in range(3)] == ["done", "failed", "done"]
     assert results[1].reason == "its worker died 2 times: signal 9, as when memory runs out"
