@@ -11,6 +11,7 @@ import numpy as np
 from meanfield import diagnostics_unbounded as unbounded
 from meanfield.clusters import Clusters
 from meanfield.clusters_tokens import SCALE, find_clusters_of_tokens
+from meanfield.diagnostics_sequence import SEQUENCE
 from meanfield.diagnostics_table import LENGTHS, Diagnostics, Table, heaviest
 from meanfield.heads import matrix_of
 from meanfield.pairs import close_pairs, pairs_of_points
@@ -138,20 +139,6 @@ def leaders(sample: Particles) -> float:
     return float(len(np.unique((seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1))))
 
 
-def drift(sample: Particles) -> float:
-    """1 − Σ m_i ⟨θ_i(t), θ_i(0)⟩: 0 where tokens are what they were, 1 where that is forgotten."""
-    assert sample.start is not None
-    start = sample.start / np.linalg.norm(sample.start, axis=1)[:, None]
-    return float(sample.masses @ (1.0 - np.einsum("nd,nd->n", sample.directions, start)))
-
-
-def roughness(sample: Particles) -> float:
-    """∫|∂ₓu|² dx of the field u(x) over a sequence, by differences of neighbours."""
-    assert sample.along is not None
-    steps = np.diff(sample.points, axis=0)
-    return float((steps**2).sum()) * len(sample.points) / sample.along.length
-
-
 @lru_cache(maxsize=4)
 def steepness(law: ParticleLaw) -> float:
     """The largest |β|‖QᵀK‖ of a law's heads, of identities where R^d is any; at least 1, for a length 1/√ of it."""
@@ -190,7 +177,7 @@ def diagnostics_particles(
     def look(time: float, positions: Floats) -> Particles:
         return Particles(law_at(time), time, positions, masses, start, along)
 
-    table = dict(DIAGNOSTICS)
+    table = DIAGNOSTICS | (SEQUENCE if along is not None else {})
     if first.log_bound > LARGEST_BETA:
         table["energy"] = (energy, "", "interaction energy, in units of e^beta")
     return Diagnostics(names, table, {"d": dimension, **LENGTHS}, look)
@@ -208,7 +195,5 @@ DIAGNOSTICS: Table = {
     "cluster_center": (cluster_center, "cluster d", "center of each cluster"),
     "pairs": (pairs, "pair_bin", "probability of each bin of <x,y> for two different tokens"),
     "pairs_close": (pairs_close, "", "probability of <x,y> >= 0.999 for two different tokens"),
-    "drift": (drift, "", "1 - mean cosine of a token with its start"),
-    "roughness": (roughness, "", "integral of |du/dx|^2 over the sequence"),
     "leaders": (leaders, "", "number of tokens that some token attends to most"),
 }
