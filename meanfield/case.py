@@ -26,6 +26,7 @@ from meanfield.case_initial import (
     Tokens,
     Uniform,
     VonMisesFisher,
+    Waves,
 )
 from meanfield.case_overrides import apply
 from meanfield.case_sections import (
@@ -39,6 +40,7 @@ from meanfield.case_sections import (
     Output,
     Stabilizers,
     Time,
+    TokenSequence,
 )
 
 __all__ = [
@@ -59,9 +61,11 @@ __all__ = [
     "Points",
     "Stabilizers",
     "Time",
+    "TokenSequence",
     "Tokens",
     "Uniform",
     "VonMisesFisher",
+    "Waves",
     "load",
     "parse",
     "schema",

@@ -19,6 +19,7 @@ from meanfield.case_initial import (
     Tokens,
     Uniform,
     VonMisesFisher,
+    Waves,
 )
 from meanfield.case_sections import Case, Domain
 
@@ -35,7 +36,7 @@ def initial_problems(case: Case) -> Iterator[Problem]:
     if domain.manifold not in manifolds:
         here = [tag_of(found) for found, (places, _) in _INITIAL.items() if domain.manifold in places]
         yield "initial.kind", kind, f"one of {', '.join(here)} {domain.place}"
-    if initial.radius is not None and (not case.tokens_have_radius or isinstance(initial, Gaussian)):
+    if initial.radius is not None and (not case.tokens_have_radius or isinstance(initial, Gaussian | Waves)):
         yield "initial.radius", initial.radius, f"no such key {domain.place} for initial.kind = {kind}"
     if isinstance(initial, Gaussian) and domain.manifold == "particles" and not case.tokens_have_radius:
         yield "initial.kind", kind, f"another with stabilizers.layer_norm = {case.stabilizers.layer_norm}: no radius"
@@ -142,6 +143,12 @@ def _equiangular(initial: Equiangular, domain: Domain) -> Iterator[Problem]:
         yield "initial.cosine", initial.cosine, f"at least -1/(count - 1) = {-1 / (count - 1)} of {count} tokens"
 
 
+def _waves(initial: Waves, domain: Domain) -> Iterator[Problem]:
+    yield from _vector("initial.mean", initial.mean, domain)
+    if domain.count is not None and 2 * initial.modes > domain.count:
+        yield "initial.modes", initial.modes, f"at most domain.count / 2 = {domain.count // 2}: two tokens a half wave"
+
+
 def _interval(initial: Interval, domain: Domain) -> Iterator[Problem]:
     if initial.low >= initial.high:
         yield "initial.high", initial.high, f"more than initial.low = {initial.low}"
@@ -158,5 +165,6 @@ _INITIAL: dict[type, tuple[tuple[str, ...], Callable[[Any, Domain], Iterator[Pro
     Tokens: (_ROUND, _tokens),
     Gaussian: (("line", "free_radius_circle", "free_radius_sphere", "particles"), _gaussian),
     Equiangular: (("particles",), _equiangular),
+    Waves: (("particles",), _waves),
     Interval: (("line",), _interval),
 }

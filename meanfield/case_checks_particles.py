@@ -15,6 +15,8 @@ def particle_problems(case: Case) -> Iterator[Problem]:
     """What is wrong with the particles of a case, and what only particles may have."""
     domain, time = case.domain, case.time
     if domain.manifold != "particles":
+        if case.sequence is not None:
+            yield "sequence", "given", f"no such section {domain.place}: its tokens have no order"
         if time.method == "adaptive":
             yield "time.method", "adaptive", f"ssprk3, ssprk2 or layers {domain.place}"
         return
@@ -26,6 +28,8 @@ def particle_problems(case: Case) -> Iterator[Problem]:
         yield "domain.count", domain.count, "no such key: a file has as many tokens as it has"
     if (domain.count or 0) * domain.d > _MOST_NUMBERS:
         yield "domain.count", domain.count, f"at most {_MOST_NUMBERS // domain.d} with domain.dimension = {domain.d}"
+    if case.sequence is not None and isinstance(case.initial, Points) and case.initial.masses is not None:
+        yield "initial.masses", list(case.initial.masses), "no such key with a section [sequence]: its tokens are alike"
     attention, norm = case.attention, case.stabilizers.layer_norm
     if norm == "none" and (attention.kernel == "windowed" or attention.normalization == "sinkhorn"):
         kind = "windowed" if attention.kernel == "windowed" else "sinkhorn"

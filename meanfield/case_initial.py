@@ -86,6 +86,18 @@ class Equiangular(Start, frozen=True, kw_only=True, tag_field="kind", tag="equia
     cosine: Annotated[float, Meta(ge=-1, lt=1)] = 0.0
 
 
+class Waves(Start, frozen=True, kw_only=True, tag_field="kind", tag="waves"):
+    """A smooth field over a sequence: ``mean`` + ``amplitude``·g, g of ``modes`` waves with E|g|² = 1, normalized.
+
+    g = Σ_m a_m cos(mπx/length), m = 1 … ``modes``, a_m Gaussian by ``seed``.
+    """
+
+    mean: Vector
+    amplitude: NotNegative
+    modes: Count = 4
+    seed: Seed = 0
+
+
 class Interval(Start, frozen=True, kw_only=True, tag_field="kind", tag="interval"):
     """The uniform density on [low, high] of the line."""
 
@@ -94,5 +106,6 @@ class Interval(Start, frozen=True, kw_only=True, tag_field="kind", tag="interval
 
 
 Initial = (
-    Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Gaussian | Equiangular | Interval
+    Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Gaussian | Equiangular | Waves
+    | Interval
 )  # fmt: skip

@@ -22,6 +22,7 @@ from meanfield.case_initial import Initial
 Diagnostic = Literal[
     "mass", "entropy", "energy", "speed", "centroid", "clusters", "power", "label_centroid", "variance", "radius",
     "escaped", "cluster_mass", "cluster_center", "pairs", "pairs_close", "entropy_rate", "leaders",
+    "drift", "roughness",
 ]  # fmt: skip
 _ON_SPHERES: tuple[Diagnostic, ...] = (
     "mass", "entropy", "energy", "speed", "centroid", "clusters", "power", "cluster_mass", "cluster_center", "pairs",
@@ -36,7 +37,7 @@ DIAGNOSTICS: dict[str, tuple[Diagnostic, ...]] = {  # what can be measured on a 
     "free_radius_sphere": ("mass", "centroid", "variance", "radius", "escaped", "clusters"),
     "particles": (
         "mass", "energy", "speed", "centroid", "variance", "radius", "clusters", "cluster_mass", "cluster_center",
-        "pairs", "pairs_close", "leaders",
+        "pairs", "pairs_close", "leaders", "drift", "roughness",
     ),
 }  # fmt: skip
 Manifold = Literal[
@@ -143,6 +144,16 @@ class Time(Section, frozen=True):
     step: Positive | None = None
 
 
+class TokenSequence(Section, frozen=True):
+    """Particles in their order as a sequence: the representation field u(x), x ∈ [0, ``length``] the token's position.
+
+    ``diffusion``: the κ of κ ∂ₓₓu, by which neighbours become alike.
+    """
+
+    length: Positive = 1.0
+    diffusion: NotNegative = 0.0
+
+
 class HandOver(Section, frozen=True):
     """When a density that has collapsed goes on as atoms, its clusters as point masses: exactly, to any time.
 
@@ -184,6 +195,7 @@ class Case(Section, frozen=True):
     feed_forward: FeedForward | None = None
     reaction: Reaction | None = None
     stabilizers: Stabilizers = Stabilizers()
+    sequence: TokenSequence | None = None
     hand_over: HandOver | None = None
     output: Output = Output()
 
@@ -199,7 +211,8 @@ class Case(Section, frozen=True):
         manifold = self.domain.manifold
         by_label = self.attention.mask == "causal" and manifold != "particles"
         labels: tuple[Diagnostic, ...] = ("label_centroid",) if by_label else ()
-        without = () if manifold != "particles" or self.tokens_have_radius else ("variance", "radius")
+        without = set() if manifold != "particles" or self.tokens_have_radius else {"variance", "radius"}
+        without |= {"drift", "roughness"} if self.sequence is None else set()
         identities = self._is_gradient_flow and manifold in ("circle", "sphere")
         rate: tuple[Diagnostic, ...] = ("entropy_rate",) if identities else ()
         return tuple(name for name in DIAGNOSTICS[manifold] if name not in without) + labels + rate

@@ -11,10 +11,12 @@ import numpy as np
 from meanfield import diagnostics_unbounded as unbounded
 from meanfield.clusters import Clusters
 from meanfield.clusters_tokens import SCALE, find_clusters_of_tokens
+from meanfield.diagnostics_sequence import SEQUENCE
 from meanfield.diagnostics_table import LENGTHS, Diagnostics, Table, heaviest
 from meanfield.heads import matrix_of
 from meanfield.pairs import close_pairs, pairs_of_points
 from meanfield.particles import ParticleLaw
+from meanfield.sequence import SequenceDiffusion
 from solvers.mesh import Floats
 
 MOST_LEADERS = 2048  # tokens among which leaders are looked for: all pairs are held at once
@@ -26,13 +28,16 @@ LARGEST_BETA = 700.0  # as in meanfield.diagnostics: beyond it the energy is sto
 class Particles:
     """Tokens at points (n, d), x = rθ, with masses (n,) at a time, and the law that moves them.
 
-    What several diagnostics want to know is found at most once.
+    In a sequence also where they started (n, d), and how they diffuse along it. What several diagnostics
+    want to know is found at most once.
     """
 
     law: ParticleLaw
     time: float
     points: Floats
     masses: Floats
+    start: Floats | None = None
+    along: SequenceDiffusion | None = None
 
     @cached_property
     def radii(self) -> Floats:
@@ -76,13 +81,16 @@ def energy(sample: Particles) -> float:
 
 
 def speed(sample: Particles) -> float:
-    """Root mean square of |ẋ|, √Σ m_i (r²|θ̇|² + ṙ²)."""
+    """Root mean square of |ẋ|, √Σ m_i |r θ̇ + ṙ θ|²; in a sequence with what comes from neighbours."""
     law, directions, output = sample.law, sample.directions, sample.normalizer_and_output[1]
     if law.feed_forward is not None:
         output = output + law.feed_forward(sample.seen)
     turn = law.norm.turn(sample.time, sample.radii, directions, output)
     growth = law.norm.growth(sample.time, directions, output) - law.gate * sample.radii
-    return float(np.sqrt(sample.masses @ (sample.radii**2 * (turn**2).sum(axis=1) + growth**2)))
+    moved = sample.radii[:, None] * turn + growth[:, None] * directions
+    if sample.along is not None:
+        moved = moved + sample.along.rate(sample.points)
+    return float(np.sqrt(sample.masses @ (moved**2).sum(axis=1)))
 
 
 def clusters(sample: Particles) -> float:
@@ -145,7 +153,12 @@ def _norm(query: Floats | float, key: Floats | float) -> float:
 
 
 def diagnostics_particles(
-    names: Sequence[str], law: ParticleLaw | Callable[[float], ParticleLaw], masses: Floats, dimension: int
+    names: Sequence[str],
+    law: ParticleLaw | Callable[[float], ParticleLaw],
+    masses: Floats,
+    dimension: int,
+    start: Floats | None = None,
+    along: SequenceDiffusion | None = None,
 ) -> Diagnostics:
     """The diagnostics of a run of particles.
 
@@ -153,6 +166,8 @@ def diagnostics_particles(
     law         of the tokens, or for each time the one that holds then; with the same masses
     masses      (n,) of sum 1
     dimension   d of the tokens' R^d
+    start       (n, d) where they started, for drift
+    along       diffusion along their sequence
 
     What is looked at is positions (n, d), x = rθ.
     """
@@ -160,9 +175,9 @@ def diagnostics_particles(
     first = law_at(0.0)
 
     def look(time: float, positions: Floats) -> Particles:
-        return Particles(law_at(time), time, positions, masses)
+        return Particles(law_at(time), time, positions, masses, start, along)
 
-    table = dict(DIAGNOSTICS)
+    table = DIAGNOSTICS | (SEQUENCE if along is not None else {})
     if first.log_bound > LARGEST_BETA:
         table["energy"] = (energy, "", "interaction energy, in units of e^beta")
     return Diagnostics(names, table, {"d": dimension, **LENGTHS}, look)

@@ -52,6 +52,7 @@ def _stabilizers(case: Case) -> list[str]:
     return [
         *([LAYER_NORMS.get(norm, f"{norm} layer norm") + switch] if norm != "post" else []),
         *([f"gate γ = {stabilizers.gate:g}"] if stabilizers.gate else []),
+        *([f"diffusion {case.sequence.diffusion:g} along the sequence"] if case.sequence else []),
         *([f"scale {stabilizers.scale:g}"] if stabilizers.scale != 1 else []),
         *(["no residual"] if not stabilizers.residual else []),
     ]

@@ -128,5 +128,16 @@ def tokens_equiangular(count: int, dimension: int, cosine: float = 0.0) -> Float
     return np.asarray(own * np.eye(count, dimension) + common * (np.arange(dimension) < count))
 
 
+def tokens_waves(count: int, mean: ArrayLike, amplitude: float, modes: int = 4, seed: int = 0) -> Floats:
+    """(count, d) a smooth field at the positions x = (i + ½)/count of tokens: mean + amplitude·g, not normalized.
+
+    g = Σ_m a_m √2 cos(mπx), m = 1 … modes, a_m Gaussian, E|a_m|² = 1/modes.
+    """
+    middle = np.asarray(mean, dtype=float)
+    sizes = np.random.default_rng(seed).standard_normal((modes, len(middle))) / np.sqrt(modes * len(middle))
+    waves = np.sqrt(2.0) * np.cos(np.pi * np.multiply.outer(np.arange(count) + 0.5, np.arange(1, modes + 1)) / count)
+    return np.asarray(middle + amplitude * waves @ sizes)
+
+
 def _unit(vectors: Floats) -> Floats:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1)[:, None])

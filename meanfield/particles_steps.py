@@ -17,6 +17,7 @@ from meanfield.brownian import Brownian
 from meanfield.particles import ParticleLaw, layer_map
 from meanfield.particles_motion import Motion, to_unit_length
 from meanfield.problem import Advance, AfterStep, advance_in_layers, in_turn
+from meanfield.sequence import SequenceDiffusion
 from solvers.adaptive import evolve_adaptively
 from solvers.evolution import STEPPERS, Equation, Exploding, Listed, Observer, Schedule, State, Stepper, evolve
 from solvers.mesh import Floats
@@ -27,10 +28,13 @@ ONE_TURN = Listed((0.0,))
 LEAST_RADIUS = 1e-6  # of a token with a layer norm, within which it counts as at the origin
 
 
-def advance_adaptive(law: LawOfTurn, turns: Schedule = ONE_TURN, tolerance: float = 1e-9) -> Advance:
+def advance_adaptive(
+    law: LawOfTurn, turns: Schedule = ONE_TURN, tolerance: float = 1e-9, along: SequenceDiffusion | None = None
+) -> Advance:
     """Advance with the error of each step below ``tolerance``: :func:`solvers.adaptive.evolve_adaptively`.
 
     law     k → the law from time turns.due(k) to turns.due(k + 1)
+    along   diffusion from token to token; it is not stiff where κn²/L² is not far above 1
     Raises NonFinite, or Exploding at a blow-up, when it advances.
     """
 
@@ -38,8 +42,13 @@ def advance_adaptive(law: LawOfTurn, turns: Schedule = ONE_TURN, tolerance: floa
         law: ParticleLaw, state: State, until: float, observers: Sequence[Observer], cfl: float, look: AfterStep
     ) -> State:
         motion, limit = Motion(law), None if law.norm.carries_radius else to_unit_length
+
+        def rate(time: float, positions: Floats) -> Floats:
+            own = motion.rate_at(time, positions)
+            return own if along is None else own + along.rate(positions)
+
         after = _away_from_origin(look) if law.norm.carries_radius and not law.sees_positions else look
-        return evolve_adaptively(state, motion.rate_at, until, observers, tolerance, after, limit)
+        return evolve_adaptively(state, rate, until, observers, tolerance, after, limit)
 
     return _in_turn(piece, law, turns)
 
@@ -58,12 +67,18 @@ def _away_from_origin(look: AfterStep) -> AfterStep:
 
 
 def advance_explicit(
-    law: LawOfTurn, method: str, turns: Schedule = ONE_TURN, noise: float = 0.0, seed: int = 0
+    law: LawOfTurn,
+    method: str,
+    turns: Schedule = ONE_TURN,
+    noise: float = 0.0,
+    seed: int = 0,
+    along: SequenceDiffusion | None = None,
 ) -> Advance:
     """Advance by a method of ``solvers.evolution.STEPPERS``, and after each step by Brownian motion of ``noise`` κ.
 
     law     k → the law from time turns.due(k) to turns.due(k + 1)
     seed    of the noise; the same for the same number of the step
+    along   diffusion from token to token, half a step before and half a step after
     The noise is of first order in the length of a step. At cfl ½ ssprk3 errs by at most (½)³/24 = 0.5 % of the fastest
     rate; a good cfl where growth matters is 0.1. Raises NonFinite when it advances.
     """
@@ -74,14 +89,16 @@ def advance_explicit(
         brownian = Brownian(noise, seed, curved=not law.sees_positions) if noise else None
         stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, law, brownian)
         with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for what is not finite
-            return evolve(state, Equation((Motion(law, noise),)), stepper, until, observers, cfl, look)
+            return evolve(state, Equation((Motion(law, noise),), along), stepper, until, observers, cfl, look)
 
     return _in_turn(piece, law, turns)
 
 
-def advance_layers(law: LawOfTurn, step: float, residual: bool = True) -> Advance:
+def advance_layers(
+    law: LawOfTurn, step: float, residual: bool = True, along: SequenceDiffusion | None = None
+) -> Advance:
     """Advance by one :func:`meanfield.particles.layer_map` after another, layer k by the law k."""
-    return advance_in_layers(TokenLayers(law, step, residual))
+    return advance_in_layers(TokenLayers(law, step, residual, along))
 
 
 @dataclass(frozen=True)
@@ -100,15 +117,23 @@ class _TokenStepper(Stepper):
 
 
 class TokenLayers:
-    """Layers of tokens as :func:`meanfield.layers.run_layers` takes them: ``layer(time, positions)`` → (n, d)."""
+    """Layers of tokens as :func:`meanfield.layers.run_layers` takes them: ``layer(time, positions)`` → (n, d).
 
-    def __init__(self, law: LawOfTurn, step: float, residual: bool = True) -> None:
+    After each layer tokens diffuse for its Δt = ``step``.
+    """
+
+    def __init__(
+        self, law: LawOfTurn, step: float, residual: bool = True, along: SequenceDiffusion | None = None
+    ) -> None:
         self.duration = step if residual else 1.0
-        self._law, self._step, self._residual = law, step, residual
+        self._law, self._step, self._residual, self._along = law, step, residual, along
 
     def __call__(self, time: float, positions: Floats) -> Floats:
         law = self._law(round(time / self.duration))
-        return layer_map(law, positions, self._step, residual=self._residual, time=time)
+        moved = layer_map(law, positions, self._step, residual=self._residual, time=time)
+        if self._along is not None:
+            self._along.step(self._step, moved)
+        return moved
 
 
 def _in_turn(piece: Piece, law: LawOfTurn, turns: Schedule) -> Advance:

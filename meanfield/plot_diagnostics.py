@@ -174,6 +174,13 @@ def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, Story], Non
     return draw
 
 
+def _draw_drift(ax: Axes, story: Story) -> None:
+    """Drawn from 0, where tokens are what they were, to at least 1, where that is forgotten."""
+    drift = story.diagnostics["drift"]
+    ax.plot(story.diagnostics["time"], drift, color=VERMILION, lw=1.4)
+    ax.set(title="drift of the tokens", ylabel="1 − mean cosine", ylim=(-0.05, 1.05 * max(1.0, float(drift.max()))))
+
+
 def _draw_escaped(ax: Axes, story: Story) -> None:
     """Masses at both ends of the mesh, which no cell beyond could take up."""
     ends = ("left end", "right end") if story.manifold == "line" else ("innermost", "outermost")
@@ -215,6 +222,8 @@ PANELS = {  # the first that were recorded are drawn
     "speed": (("speed",), _draw_speed),
     "radius": (("radius",), _draw_size("radius", "radius of the tokens", r"$R=\sqrt{\int|x|^2\rho}$")),
     "variance": (("variance",), _draw_size("variance", "variance of the tokens", r"$\int|x-\bar x|^2\rho$")),
+    "drift": (("drift",), _draw_drift),
+    "roughness": (("roughness",), _draw_size("roughness", "roughness of the field", r"$\int|\partial_x u|^2 dx$")),
     "label_centroid": (("label_centroid",), _draw_label_centroid),
     "escaped": (("escaped",), _draw_escaped),
     "clusters": (("clusters",), _draw_clusters),

@@ -16,6 +16,7 @@ from meanfield.plot_particles_circle import draw_angles, draw_strips
 from meanfield.plot_particles_projected import draw_pairs, draw_projections, has_pairs, projections_height
 from meanfield.plot_particles_sphere import draw_maps, maps_height
 from meanfield.plot_profiles import columns, draw_profiles, profiles_height
+from meanfield.plot_sequence import FIELD_HEIGHT, draw_field
 from meanfield.plot_story import BLUE, ORANGE, SKY, Story, format_time, snapshots_chosen
 from meanfield.plot_tokens import MOST_LINES, as_density, dot_areas, gathered, token_quantiles, token_radii, tokens_of
 
@@ -45,6 +46,11 @@ def draw_particles(figure: SubFigure, story: Story) -> None:
 def _rows(story: Story) -> list[tuple[float, Draw]]:
     """Heights, and what is drawn in each row."""
     moves, few = len(columns(story)) > 1, len(tokens_of(story).weights) <= MOST_LINES
+    field = [(FIELD_HEIGHT, draw_field)] if tokens_of(story).length is not None and moves else []
+    return field + _rows_of_tokens(story, moves, few)
+
+
+def _rows_of_tokens(story: Story, moves: bool, few: bool) -> list[tuple[float, Draw]]:
     radii: list[Panel] = [draw_radii] if tokens_of(story).has_radius and moves else []
     if story.dimension == 3:
         return [(maps_height(story), draw_maps), *_over_time(radii)]

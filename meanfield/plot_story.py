@@ -30,11 +30,13 @@ class Particles:
     positions    positions(k): (n, d) x = rθ of snapshot k
     weights      (n,) their masses
     has_radius   whether r is anything but 1
+    length       of the sequence whose field they are, in their order; None of tokens without one
     """
 
     positions: Callable[[int], Floats]
     weights: Floats
     has_radius: bool = False
+    length: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,7 +86,8 @@ def load(path: str | Path) -> Story:
 
 
 def _particles(run: Run, case: Case) -> Particles:
-    return Particles(run.positions, run.weights, case.tokens_have_radius)
+    length = None if case.sequence is None else case.sequence.length
+    return Particles(run.positions, run.weights, case.tokens_have_radius, length)
 
 
 def _ring_cells(run: Run) -> Integers:

@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import ModuleType
 
-from meanfield.case import Case
+from meanfield.case import Case, Waves
 from meanfield.diagnostics_particles import diagnostics_particles
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.heads import Head
 from meanfield.layer_norm import LayerNorm
 from meanfield.particles import ParticleLaw
+from meanfield.particles_motion import to_unit_length
 from meanfield.particles_steps import LawOfTurn, advance_adaptive, advance_explicit, advance_layers
 from meanfield.problem import Advance, AfterStep, Problem
+from meanfield.sequence import SequenceDiffusion
 from meanfield.setup_model import feed_forward_of, heads_by_layer, layer_duration
 from meanfield.setup_tokens import draw_tokens
 from solvers.backends import kernels_for
@@ -29,6 +31,8 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
     """
     heads, duration, domain = heads_by_layer(case), layer_duration(case), case.domain
     positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed or 0)
+    if isinstance(case.initial, Waves) and not case.tokens_have_radius:
+        to_unit_length(positions)
     place = (kernels or kernels_for(positions)).place
     there = place(masses)  # where they move; what is looked at is on the host
 
@@ -43,7 +47,7 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
         return law(int(time / duration + 1e-9) if len(heads) > 1 else 0, on_host=True)  # at its end a layer is over
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        return diagnostics_particles(names, law_at, masses, domain.d)
+        return diagnostics_particles(names, law_at, masses, domain.d, positions, _along_sequence(case))
 
     return Problem(
         space=Tokens(masses, domain.d),
@@ -65,13 +69,21 @@ def _placed(advance: Advance, place: Callable[[Floats], Floats]) -> Advance:
 
 
 def _advance(case: Case, law: LawOfTurn, turns: Schedule) -> Advance:
-    time, stabilizers = case.time, case.stabilizers
+    time, stabilizers, along = case.time, case.stabilizers, _along_sequence(case)
     if time.method == "layers":
-        return advance_layers(law, time.step or 1.0, stabilizers.residual)
+        return advance_layers(law, time.step or 1.0, stabilizers.residual, along)
     if time.method == "adaptive":
         assert time.tolerance is not None  # a parsed case has it
-        return advance_adaptive(law, turns, time.tolerance)
-    return advance_explicit(law, time.method, turns, stabilizers.noise, case.domain.seed or 0)
+        return advance_adaptive(law, turns, time.tolerance, along)
+    return advance_explicit(law, time.method, turns, stabilizers.noise, case.domain.seed or 0, along)
+
+
+def _along_sequence(case: Case) -> SequenceDiffusion | None:
+    """Diffusion from token to token, None where tokens have no order."""
+    sequence = case.sequence
+    if sequence is None:
+        return None
+    return SequenceDiffusion(sequence.diffusion, sequence.length, on_sphere=not case.tokens_have_radius)
 
 
 def particle_law(case: Case, heads: Sequence[Head], masses: Floats | None = None) -> ParticleLaw:

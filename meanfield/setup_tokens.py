@@ -17,8 +17,9 @@ from solvers.mesh import Floats
 def draw_tokens(initial: sections.Initial, count: int, dimension: int, seed: int = 0) -> tuple[Floats, Floats]:
     """Positions (n, d) and masses (n,), Σ m = 1, of ``count`` tokens drawn from an initial density by ``seed``.
 
-    Directions times ``initial.radius`` (1 unless given), but for a Gaussian, whose positions are its own. Tokens of a
-    file are as many as they are. Raises ValueError for a kind, a count or a file that cannot be, OSError for no file.
+    Directions times ``initial.radius`` (1 unless given), but for a Gaussian and waves, whose positions are their own.
+    Tokens of a file are as many as they are. Raises ValueError for a kind, a count or a file that cannot be, OSError
+    for no file.
     """
     kind = tag_of(type(initial))
     if kind not in _TOKENS:
@@ -59,4 +60,8 @@ _TOKENS: dict[str, Callable[[Any, int, int, int], tuple[Floats, Floats | None]]]
     "tokens": _of_file,
     "gaussian": lambda kind, n, d, seed: (particles.tokens_gaussian(n, d, kind.mean, kind.variance, seed), None),
     "equiangular": lambda kind, n, d, seed: (particles.tokens_equiangular(n, d, kind.cosine), None),
+    "waves": lambda kind, n, d, seed: (
+        particles.tokens_waves(n, kind.mean, kind.amplitude, kind.modes, kind.seed),
+        None,
+    ),
 }

@@ -39,7 +39,7 @@ def refusal_of_theory(case: Case) -> CaseError | None:
             return refusal(key, value, f'"{only}", for linear theory')
     if attention.normalization == "sinkhorn":
         return refusal("attention.normalization", "sinkhorn", '"softmax" or "unnormalized", for linear theory')
-    for key in ("feed_forward", "reaction"):
+    for key in ("feed_forward", "reaction", "sequence"):
         if getattr(case, key) is not None:
             return refusal(key, "given", "no such section, for linear theory")
     if case.time.method == "layers":

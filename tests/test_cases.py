@@ -8,6 +8,7 @@ import pytest
 import test_cases_layer
 import test_cases_layer_norms
 import test_cases_metastable
+import test_cases_sequence
 import test_cases_unbounded
 from scipy import special
 from scipy.integrate import solve_ivp
@@ -30,7 +31,13 @@ def test_promise(name, tmp_path):
 
 
 def test_every_case_says_what_it_promises():
-    others = (test_cases_layer, test_cases_layer_norms, test_cases_metastable, test_cases_unbounded)
+    others = (
+        test_cases_layer,
+        test_cases_layer_norms,
+        test_cases_metastable,
+        test_cases_sequence,
+        test_cases_unbounded,
+    )
     promised = [*PROMISES, *(name for theme in others for name in theme.PROMISES)]
     assert sorted(promised) == list(shipped())
     for name, title in shipped().items():

@@ -50,6 +50,8 @@ CASES = {
     "ssprk3": (TOKENS, ["time.method=ssprk3"]),
     "layers": (TOKENS, ["time.method=layers", "time.layers=16", "time.step=0.25"]),
     "radius": (TOKENS, ["stabilizers.layer_norm=pre"]),
+    "sequence": (TOKENS, ["sequence={diffusion = 0.001}"]),
+    "sequence, ssprk3": (TOKENS, ["sequence={diffusion = 0.001}", "time.method=ssprk3"]),
     "handed over": (HANDED, []),
 }
 
