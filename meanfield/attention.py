@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from meanfield.heads import Head, HeadSums, head_sums
-from meanfield.sinkhorn import doubly_stochastic
+from meanfield.sinkhorn import doubly_stochastic, transposed
 from solvers.mesh import Floats, Mesh
 
 MOST_LOG_KERNEL = 700.0  # e^709 is the largest double
@@ -57,6 +57,10 @@ class Attention:
         self.heads = tuple(heads)
         full = full or not all(head.is_scalar for head in heads)
         self._sums: list[HeadSums] = [head_sums(mesh, beta, head, kernel, window, full) for head in heads]
+        others = [transposed(head, kernel) if normalization == "sinkhorn" else None for head in heads]
+        self._back = [
+            None if other is None else head_sums(mesh, beta, other, kernel, window, False) for other in others
+        ]
         self.tangent = not full
         self.log_bound = max(sums.log_bound for sums in self._sums)
         if normalization == "unnormalized" and not rescaled and self.log_bound > MOST_LOG_KERNEL:
@@ -73,16 +77,16 @@ class Attention:
 
     def normalizer_and_output(self, density: Floats) -> tuple[Floats, Floats]:
         """Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, (cells), and A[ρ], (cells, d), of a density (cells)."""
-        parts = (self._attend(head, sums, density) for head, sums in zip(self.heads, self._sums, strict=True))
+        parts = (self._attend(*each, density) for each in zip(self.heads, self._sums, self._back, strict=True))
         normalizer, output = next(parts)
         for more, added in parts:
             normalizer += more
             output += added
         return normalizer, output
 
-    def _attend(self, head: Head, sums: HeadSums, density: Floats) -> tuple[Floats, Floats]:
+    def _attend(self, head: Head, sums: HeadSums, back: HeadSums | None, density: Floats) -> tuple[Floats, Floats]:
         if self.normalization == "sinkhorn":
-            log_scale, normalizer, output = doubly_stochastic(sums, density)
+            log_scale, normalizer, output = doubly_stochastic(sums, back, density)
         else:
             log_scale, normalizer, output = sums.apply(density)
         kernels = self.mesh.kernels

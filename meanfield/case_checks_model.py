@@ -79,12 +79,10 @@ def _kernel(attention: Attention, domain: Domain) -> Iterator[Problem]:
         yield "attention.window", attention.window, 'an angle with attention.kernel = "windowed", else no such key'
     scalar = all(scale_of(head.query) is not None and scale_of(head.key) is not None for head in attention.all_heads)
     if attention.kernel == "windowed" and not (scalar and attention.file is None):
-        yield "attention.kernel", "windowed", "query and key that are multiples of the identity"
-    if attention.normalization == "sinkhorn":
-        if domain.manifold not in _GENERAL:
-            yield "attention.normalization", "sinkhorn", f'"softmax" or "unnormalized" {domain.place}'
-        if not (scalar and attention.file is None):
-            yield "attention.normalization", "sinkhorn", "query and key that are multiples of the identity"
+        told = "query and key that are multiples of the identity: its window is one of angles between x and y"
+        yield "attention.kernel", "windowed", told
+    if attention.normalization == "sinkhorn" and domain.manifold not in _GENERAL:
+        yield "attention.normalization", "sinkhorn", f'"softmax" or "unnormalized" {domain.place}'
 
 
 def tag_of(section: Any) -> str:

@@ -69,8 +69,11 @@ class HeadSums(Protocol):
     uniform: float
     gradient: Floats
 
-    def apply(self, density: Floats) -> tuple[Floats | float, Floats, Floats]:
-        """log_scale, Z e^{−log_scale} (cells,) and ∫ y k ρ dy e^{−log_scale} (cells, d) of a density (cells)."""
+    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[Floats | float, Floats, Floats]:
+        """log_scale, Z e^{−log_scale} (cells,) and ∫ y k ρ dy e^{−log_scale} (cells, d) of a density (cells).
+
+        They are right where there is mass, or where ``wanted``, another density (cells), has some.
+        """
         ...
 
 
@@ -89,7 +92,7 @@ class ZonalSums:
         self.uniform = self._kernel * self._mean
         self._masses = np.empty_like(mesh.volumes)
 
-    def apply(self, density: Floats) -> tuple[float, Floats, Floats]:
+    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[float, Floats, Floats]:
         mean = np.einsum("i,i", density, self.mesh.volumes) * self._mean
         mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
         np.subtract(density, mean, out=self._masses)
@@ -117,11 +120,13 @@ class BilinearSums:
         self._here: Floats | float = _fall(mesh, beta, query) if gaussian else 0.0
         self.log_bound = 0.0 if gaussian else size
 
-    def apply(self, density: Floats) -> tuple[Floats, Floats, Floats]:
+    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         masses = density * self.mesh.volumes
+        there = masses if wanted is None else wanted * self.mesh.volumes
         if self._there is None:
-            return self._operator.apply(masses)
-        log_scale, normalizer, vectors = self._operator.apply(masses * np.exp(self._there - self._highest))
+            return self._operator.apply(masses, there)
+        weights = masses * np.exp(self._there - self._highest)
+        log_scale, normalizer, vectors = self._operator.apply(weights, there)
         return log_scale + self._highest + self._here, normalizer, vectors
 
 

@@ -21,6 +21,7 @@ from meanfield.layer_norm import LAYER_NORMS, LayerNorm, by_row
 from meanfield.particle_pairs import Sums
 from meanfield.particle_sinkhorn import doubly_stochastic
 from meanfield.particle_sums import log_bound, token_sums
+from meanfield.sinkhorn import transposed
 from solvers.mesh import Floats
 
 KERNELS = ("exponential", "gaussian", "windowed")
@@ -67,7 +68,7 @@ class ParticleLaw:
             raise ValueError(f"kernel = {self.kernel!r}: expected one of {', '.join(KERNELS)}")
         if (self.kernel == "windowed") != (self.window is not None):
             raise ValueError(f"window = {self.window}: expected an angle with kernel = 'windowed', else None")
-        self._check_symmetry()
+        self._check_both_sides()
         if self.normalization == "unnormalized" and not self.rescaled and self.log_bound > MOST_LOG_KERNEL:
             raise ValueError(
                 f"attention.beta = {self.beta}: expected a kernel up to e^{MOST_LOG_KERNEL:g}; with these matrices "
@@ -76,12 +77,12 @@ class ParticleLaw:
         if self.gate and not self.norm.carries_radius:
             raise ValueError(f"gate = {self.gate}: expected 0 where layer_norm = {self.norm.name!r} keeps the radius")
 
-    def _check_symmetry(self) -> None:
-        """Windowed and sinkhorn attention are made for unit vectors, and for Q and K that are numbers."""
+    def _check_both_sides(self) -> None:
+        """Windowed and sinkhorn attention are made for unit vectors; a window is one of angles between them."""
         zonal = all(multiple(matrix) is not None for head in self.heads for matrix in (head.query, head.key))
+        if self.kernel == "windowed" and not zonal:
+            raise ValueError("windowed attention: expected query and key that are multiples of the identity")
         for chosen, name in ((self.kernel, "windowed"), (self.normalization, "sinkhorn")):
-            if chosen == name and not zonal:
-                raise ValueError(f"{name} attention: expected query and key that are multiples of the identity")
             if chosen == name and self.sees_positions:
                 raise ValueError(f"{name} attention: expected a layer norm, got {self.norm.name!r}")
         if self.normalization == "sinkhorn" and self.causal:
@@ -127,7 +128,11 @@ class ParticleLaw:
         """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
         masses = np.full_like(points[:, 0], 1.0 / len(points)) if self.masses is None else self.masses
         sums = token_sums(points, self.beta, head, self.kernel, self.window, self.causal)
-        return doubly_stochastic(sums, masses) if self.normalization == "sinkhorn" else sums.apply(masses)
+        if self.normalization != "sinkhorn":
+            return sums.apply(masses)
+        other = transposed(head, self.kernel)
+        back = None if other is None else token_sums(points, self.beta, other, self.kernel, self.window)
+        return doubly_stochastic(sums, back, masses)
 
     def _clock(self, head: Head) -> float:
         """Logarithm of what unnormalized sums are divided by."""

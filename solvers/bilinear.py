@@ -40,7 +40,7 @@ class Bilinear:
     mesh     a circle or sphere; or tokens (n, d), unit vectors, d = 2 or 3, that take the place of cells
     matrix   B (d, d), for attention β QᵀK
 
-    Tokens matter whatever their mass, cells only where mass is.
+    Tokens matter whatever their mass, cells only where mass is wanted.
     """
 
     def __init__(self, mesh: Mesh | Floats, matrix: Floats) -> None:
@@ -56,8 +56,12 @@ class Bilinear:
         if d == 3 and _Targets.count(degree) < len(self._centers):
             self._targets = _Targets(mesh, self._length, self.matrix, degree)
 
-    def apply(self, masses: Floats) -> Sums:
-        """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,)."""
+    def apply(self, masses: Floats, wanted: Floats | None = None) -> Sums:
+        """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
+
+        Of cells, Z and N are right where there is mass, or where ``wanted`` (cells,) holds some instead.
+        """
+        wanted = masses if wanted is None else wanted
         kernels, nodes = kernels_for(masses), self._sources.nodes
         held, count = kernels.chosen(masses != 0)
         few, first = count <= nodes, held[:nodes]
@@ -75,10 +79,10 @@ class Bilinear:
             return exact()
         if self._targets is None:
             sums = kernels.either(few, exact, lambda: self._dense(*stand_in()))
-            lost = self._is_lost(sums[1], masses) & np.logical_not(few)
+            lost = self._is_lost(sums[1], masses.sum(), wanted) & np.logical_not(few)
         else:
             sums = self._by_grid(self._targets, *kernels.either(few, cells, stand_in))
-            lost = self._is_lost(sums[1], masses)
+            lost = self._is_lost(sums[1], masses.sum(), wanted)
         kernels.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
 
@@ -94,12 +98,11 @@ class Bilinear:
                 whole[targets.near] = part
         return sums
 
-    def _is_lost(self, normalizer: Floats, masses: Floats) -> np.ndarray:
+    def _is_lost(self, normalizer: Floats, total: Floats, wanted: Floats) -> np.ndarray:
         """(cells,) where Z is wanted and too small for the digits that it has."""
         of_largest, of_mass = _LEAST_NORMALIZER
-        total = masses.sum()
         lost: np.ndarray = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
-        return lost if self._shares is None else lost & (masses > _LEAST_DENSITY * total * self._shares)
+        return lost if self._shares is None else lost & (wanted > _LEAST_DENSITY * wanted.sum() * self._shares)
 
 
 def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:

@@ -60,6 +60,18 @@ def test_velocity_is_the_dense_sum_on_any_mesh(mesh):
     assert error <= 1e-12, f"{error:.1e}"
 
 
+@pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
+def test_gaussian_kernel_where_tokens_are_hardly_attended_to(mesh):
+    """Tokens whose e^{−β|Ky|²/2} is e^{−90} of others' attend to these all the same."""
+    key = np.diag([1.0, 4.0, 1.0][: mesh.centers.shape[1]])
+    density, beta = density_smooth(mesh), 12.0
+    found = Attention(mesh, beta, heads=[Head(key=key)], kernel="gaussian").output(density)
+    logs = beta * mesh.centers @ key @ mesh.centers.T - beta / 2 * ((mesh.centers @ key) ** 2).sum(axis=1)
+    kernel = np.exp(logs - logs.max(axis=1)[:, None]) * density * mesh.volumes
+    off = np.linalg.norm(found - kernel @ mesh.centers / kernel.sum(axis=1)[:, None], axis=1)
+    assert off.max() <= 1e-9  # sums right to 2e-10
+
+
 @pytest.mark.parametrize("beta", [0.0, 9.0, 1000.0])
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)

@@ -166,7 +166,6 @@ REFUSED = {
     "attention.kernel=windowed": 'attention.window = null: expected an angle with attention.kernel = "windowed"',
     "attention.window=1": "attention.window = 1.0: expected an angle with",
     "attention={beta = 1, kernel = 'windowed', window = 1, key = [[1, 0], [0, 2]]}": "multiples of the identity",
-    "attention={beta = 1, normalization = 'sinkhorn', query = [[1, 0], [0, 2]]}": "multiples of the identity",
     # labels, feed-forward, reaction
     "domain.labels=4": 'domain.labels = 4: expected no such key without attention.mask = "causal"',
     "attention={beta = 1, normalization = 'sinkhorn', mask = 'causal'}": '"none" with sinkhorn',

@@ -63,13 +63,14 @@ REFUSED = {
     "particles in 8": (*PARTICLES, *DEGREES),
 }  # fmt: skip
 NEEDS = {"gate": RADIAL, "initial: gaussian": RADIAL}  # where tokens can have a radius: with a layer norm that frees it
-SYMMETRIC = ("kernel: windowed", "normalization: sinkhorn")  # both sides of the kernel, at unit vectors
+AT_UNIT_VECTORS = ("kernel: windowed", "normalization: sinkhorn")
 EXCLUSIVE = {  # anywhere
     *((depth, other) for depth in LAYERS for other in ("noise", *REACTIONS)),
     ("depth: adaptive", "noise"),
     ("depth: no residual", "gate"),
     *(("mask", other) for other in ("normalization: sinkhorn", *REACTIONS)),  # both sides of a kernel; labels' masses
-    *((kind, other) for kind in SYMMETRIC for other in ("query", "value: heads", "value: file", "norm: none")),
+    *((kind, "norm: none") for kind in AT_UNIT_VECTORS),
+    *(("kernel: windowed", other) for other in ("query", "value: heads", "value: file")),  # angles between x and y
     *(("query", other) for other in ("value: heads", "value: file")),  # a head, and a file, have their own
     *(("scale", norm) for norm in RADIAL),
     *(("hand over", other) for other in ("noise", *REACTIONS, "mask", *LAYERS, "normalization: sinkhorn", *KERNELS,

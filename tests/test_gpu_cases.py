@@ -62,6 +62,7 @@ def switches(d):
         "windowed": ["attention.kernel=windowed", "attention.window=1.0"],
         "unnormalized": ["attention.normalization=unnormalized"],
         "sinkhorn": ["attention.normalization=sinkhorn"],
+        "sinkhorn, matrices": ["attention.normalization=sinkhorn", f"attention.query={matrix}"],
         "ngpt": ["stabilizers.layer_norm=ngpt"],
         "feed-forward": ["feed_forward.width=3", "feed_forward.activation=gelu"],
         "noise": ["stabilizers.noise=0.1"],

@@ -226,6 +226,7 @@ def test_tokens_at_the_cells_of_a_circle_attend_as_the_density_does(mesh, heads,
 @pytest.mark.parametrize("mesh", [sphere(16), sphere(40)], ids=["pairs", "transform"])
 @pytest.mark.parametrize("options", [
     {}, {"kernel": "gaussian"}, {"normalization": "unnormalized"}, {"normalization": "unnormalized", "rescaled": True},
+    {"normalization": "sinkhorn"}, {"normalization": "sinkhorn", "kernel": "gaussian"},
 ])  # fmt: skip
 def test_tokens_at_the_cells_of_a_sphere_attend_as_the_density_does(mesh, options):
     """The density adds no closed form where Q and K are matrices; a rotation twice is none."""
@@ -265,7 +266,7 @@ def test_sinkhorn_is_doubly_stochastic(d, count, kernel):
 
 
 def test_sinkhorn_that_is_not_reached_is_reported(monkeypatch):
-    monkeypatch.setattr("meanfield.particle_sinkhorn._ROUNDS", 3)
+    monkeypatch.setattr("meanfield.sinkhorn._ROUNDS", 3)
     with pytest.raises(ArithmeticError, match="sinkhorn attention: marginals are off by"):
         ParticleLaw(3.0, "sinkhorn").output_at(tokens_uniform(10, 3))
 
@@ -309,7 +310,6 @@ def test_massless_tokens_are_moved_and_move_none():
     ({"kernel": "windowed"}, "window = None: expected an angle with kernel = 'windowed'"),
     ({"window": 1.0}, r"window = 1\.0: expected an angle with kernel = 'windowed', else None"),
     ({"kernel": "windowed", "window": 1.0, "heads": ANY_HEADS}, "windowed attention: expected query and key that are"),
-    ({"normalization": "sinkhorn", "heads": ANY_HEADS}, "sinkhorn attention: expected query and key that are"),
     ({"normalization": "sinkhorn", "norm": LayerNorm("none")}, "sinkhorn attention: expected a layer norm, got 'none'"),
     ({"normalization": "sinkhorn", "causal": True}, "sinkhorn attention: expected no causal mask"),
     ({"normalization": "unnormalized", "beta": 800.0}, r"attention.beta = 800.0: expected a kernel up to e\^700"),
