@@ -1,7 +1,8 @@
 """Cost on a GPU, beside a copy and a product there, and beside two cores of the same machine's CPU.
 
 Without a GPU the table says what is still to be measured. With one it is made to take less than eight minutes, most for
-the CPU's share, and the figures are kept in ``benchmarks/results/gpu.json``.
+the CPU's share, and the figures are kept in ``benchmarks/results/gpu.json``. What fails, for want of memory or time,
+says so in its row, and the others are kept.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
@@ -36,8 +38,10 @@ COPIED, MULTIPLIED = 1 << 30, 4096  # bytes of a copy; rows of a product
 MOST_STEP, LEAST_SPEED, MOST_FLUX, MOST_MEMORY = 60.0, 50.0, 2.0, 4.0  # ms, ×, ×, GB: what was asked
 AT_STEP, AT_MEMORY = 4042, 2724  # and of how many rings
 CORES = 2  # of the CPU that a device is compared with
+CPU_SECONDS = 270  # that the CPU's share may take: about 150 on two cores of 2024
 REPEATS = 3  # on the device; on the CPU, which takes minutes, one after one that does not count
 NUMBERS = (np.float64, np.float32)
+MEASURED = ("velocity", "flux", "SSPRK3 step")
 Timed = dict[str, float]
 _CHILD = "import os; {pin}; from benchmarks.gpu import child; child({rings}, {tokens})"
 
@@ -50,18 +54,19 @@ def gpu(rings: tuple[int, ...] = RINGS, tokens: int = TOKENS, copied: int = COPI
         print(f"no GPU: {error}")
         yield from _still_to_be_measured(rings, tokens)
         return
-    yield from _limits(kernels, copied)
     bandwidth = _copy_bandwidth(kernels, copied)
+    yield Figure("copy on the GPU, read and written together", bandwidth / 1e9, "GB/s")
+    yield from _products(kernels, copied)
     here = _on_cpu(rings, tokens)
     for count in rings:
         mesh = sphere(count)  # which takes as long as all that is measured on it
         for number in NUMBERS:
             yield from _on_sphere(kernels, mesh, number, bandwidth, here)
     for number in NUMBERS:
-        seconds = _attention(kernels, tokens, number)
         name = _tokens_name(tokens, number)
-        yield Figure(name, 1e3 * seconds, "ms")
-        yield Figure(f"{name}: speed over {CORES} CPU cores", here[name] / seconds, "×")
+        found, note = _tried(lambda name=name, number=number: {name: _attention(kernels, tokens, number)})
+        yield _time(name, found.get(name), note=note)
+        yield _speed(name, here.get(name), found.get(name))
 
 
 def _still_to_be_measured(rings: tuple[int, ...], tokens: int) -> Iterator[Figure]:
@@ -69,7 +74,7 @@ def _still_to_be_measured(rings: tuple[int, ...], tokens: int) -> Iterator[Figur
     for number in NUMBERS:
         for count in rings:
             name = f"{_cells(count)} cells, β = {BETA:g}, {number.__name__}"
-            for what in ("velocity", "flux", "SSPRK3 step"):
+            for what in MEASURED:
                 yield Figure(f"{what} on a GPU, {name}", None, "ms", note=note)
         yield Figure(_tokens_name(tokens, number), None, "ms", note=note)
 
@@ -78,8 +83,26 @@ def _cells(rings: int) -> str:
     return f"about {1.347 * rings**2:.2g}"
 
 
-def _limits(kernels: ModuleType, copied: int) -> Iterator[Figure]:
-    yield Figure("copy on the GPU, read and written together", _copy_bandwidth(kernels, copied) / 1e9, "GB/s")
+def _tried(timings: Callable[[], Timed]) -> tuple[Timed, str]:
+    """Times, or none and what went wrong."""
+    try:
+        return timings(), ""
+    except Exception as error:  # of CuPy, Numba or a library, most likely for want of memory
+        return {}, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+def _time(name: str, seconds: float | None, most: float | None = None, note: str = "") -> Figure:
+    return Figure(name, None if seconds is None else 1e3 * seconds, "ms", most=most, note=note)
+
+
+def _speed(name: str, on_cpu: float | None, on_gpu: float | None, least: float | None = None) -> Figure:
+    name = f"{name}: speed over {CORES} CPU cores"
+    if on_cpu is None or on_gpu is None:
+        return Figure(name, None, "×", note=f"not measured on the {'GPU' if on_gpu is None else 'CPU'}")
+    return Figure(name, on_cpu / on_gpu, "×", least=least)
+
+
+def _products(kernels: ModuleType, copied: int) -> Iterator[Figure]:
     for number in NUMBERS:
         rows = int(min(MULTIPLIED, np.sqrt(copied / 8)))
         matrix = kernels.place(np.ones((rows, rows), number))
@@ -108,21 +131,23 @@ def _seconds(kernels: ModuleType, call: Callable[[], object]) -> float:
 
 
 def _on_sphere(kernels: ModuleType, mesh: Mesh, number: Any, bandwidth: float, here: Timed) -> Iterator[Figure]:
-    rings, name = len(mesh.ring_cells), f"{mesh.cells} cells, β = {BETA:g}, {number.__name__}"
-    for what, seconds in _timings(mesh, kernels, number).items():
+    rings, cells = len(mesh.ring_cells), f"{mesh.cells} cells, β = {BETA:g}, {number.__name__}"
+    _held(kernels)  # what was measured before is not counted
+    found, note = _tried(lambda: _timings(mesh, kernels, number))
+    held = _held(kernels)
+    for what in MEASURED:
+        name, seconds = f"{what} on a GPU, {cells}", found.get(what)
         limit = MOST_STEP if (what, rings, number) == ("SSPRK3 step", AT_STEP, np.float64) else None
-        yield Figure(f"{what} on a GPU, {name}", 1e3 * seconds, "ms", most=limit)
-        speed = here[f"{what}, {rings}"] / seconds
-        yield Figure(f"{what} on a GPU, {name}: speed over {CORES} CPU cores", speed, "×", least=limit and LEAST_SPEED)
-        if what == "flux":
+        yield _time(name, seconds, limit, note)
+        yield _speed(name, here.get(f"{what}, {rings}"), seconds, limit and LEAST_SPEED)
+        if what == "flux" and seconds is not None:
             limit = MOST_FLUX if rings == AT_STEP else None
             over = seconds * bandwidth / _flux_bytes(mesh, np.dtype(number).itemsize)
-            yield Figure(f"flux on a GPU, {name}: over its bandwidth limit", over, "×", most=limit)
-    held = _held(kernels)
-    if held is not None:
+            yield Figure(f"{name}: over its bandwidth limit", over, "×", most=limit)
+    if held is not None and found:
         limit = MOST_MEMORY if (rings, number) == (AT_MEMORY, np.float64) else None
-        yield Figure(f"memory on a GPU, {name}", held / 1e9, "GB", most=limit)
-        yield Figure(f"memory on a GPU, {name}: a cell", held / mesh.cells, "bytes")
+        yield Figure(f"memory on a GPU, {cells}", held / 1e9, "GB", most=limit)
+        yield Figure(f"memory on a GPU, {cells}: a cell", held / mesh.cells, "bytes")
 
 
 def _timings(mesh: Mesh, kernels: ModuleType, number: Any = np.float64) -> Timed:
@@ -173,28 +198,37 @@ def _held(kernels: ModuleType) -> int | None:
     """Bytes that the device's arrays have taken at most since this was last asked; None in the simulator."""
     if import_module("solvers.backends.gpu.arrays").SIMULATED:
         return None
-    pool = import_module("cupy").get_default_memory_pool()
-    held = int(pool.total_bytes())
+    cupy = import_module("cupy")
+    pool = cupy.get_default_memory_pool()
+    held = int(pool.total_bytes())  # it gives nothing back by itself
     gc.collect()
+    cupy.fft.config.clear_plan_cache()  # plans hold memory of their own
     pool.free_all_blocks()
     return held
 
 
 def _on_cpu(rings: tuple[int, ...], tokens: int) -> Timed:
-    """The same times in float64 in a process of its own that has CORES cores."""
+    """The same times in float64 in a process of its own that has CORES cores; those that it found in CPU_SECONDS."""
     pin = f"os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{CORES}])"
     pin = pin if hasattr(os, "sched_setaffinity") else "pass"
     command = [sys.executable, "-c", _CHILD.format(pin=pin, rings=rings, tokens=tokens)]
-    found: Timed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    try:
+        lines = subprocess.run(command, stdout=subprocess.PIPE, timeout=CPU_SECONDS).stdout
+    except subprocess.TimeoutExpired as late:
+        lines = late.stdout or b""
+    found: Timed = {}
+    for line in lines.splitlines():
+        found |= json.loads(line)
     return found
 
 
 def child(rings: tuple[int, ...], tokens: int) -> None:
-    """Print the CPU's times as JSON: of "what, rings", and of the attention in both formats."""
-    found = {_tokens_name(tokens, number): _attention(cpu, tokens, number) for number in NUMBERS}
+    """Print the CPU's times as lines of JSON: of the attention in both formats, then of "what, rings"."""
+    for number in NUMBERS:
+        print(json.dumps({_tokens_name(tokens, number): _attention(cpu, tokens, number)}), flush=True)
     for count in rings:
-        found |= {f"{what}, {count}": seconds for what, seconds in _timings(sphere(count), cpu).items()}
-    print(json.dumps(found))
+        timings = _timings(sphere(count), cpu)
+        print(json.dumps({f"{what}, {count}": seconds for what, seconds in timings.items()}), flush=True)
 
 
 def machine() -> dict[str, str]:
@@ -210,5 +244,7 @@ def machine() -> dict[str, str]:
     return {
         "GPU": runtime.getDeviceProperties(0)["name"].decode(),
         "CUDA driver": str(runtime.driverGetVersion()),
+        "CUDA runtime": str(runtime.runtimeGetVersion()),
         "cupy": cupy.__version__,
+        "numba-cuda": version("numba-cuda"),
     }

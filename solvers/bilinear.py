@@ -146,7 +146,7 @@ def _on_cells(transform: Harmonics | PointHarmonics, sets: Complexes, cells: int
         return transform.synthesis(sets)
     result: Floats = kernels_for(sets).empty((len(sets), cells))
     for here, parts in transform.blocks(sets, [(False, np.ones_like(transform.sine))] * len(sets)):
-        result[:, here] = parts
+        result[:, here] = np.stack(parts)
     return result
 
 

@@ -59,7 +59,7 @@ def exponential_sums(
 
     rows = sums.transpose(0, 2, 1).reshape(-1, groups.shape[1])[: len(targets), : 1 + values.shape[1]]
     scale = scale.reshape(-1)[: len(targets)]
-    scale[scale == np.finfo(number).min] = -np.inf
+    scale = np.where(scale == np.finfo(number).min, -np.inf, scale)
     return scale, rows[:, 0], rows[:, 1:]
 
 

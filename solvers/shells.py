@@ -83,7 +83,7 @@ class SphereShells:
         outputs = [(False, np.ones_like(harmonics.sine))] * 4
         for i in range(len(values)):
             for here, parts in harmonics.blocks(spread[:, i].swapaxes(0, 1), outputs):
-                values[i, :, here] = parts
+                values[i, :, here] = np.stack(parts)
         return values
 
 

@@ -249,3 +249,31 @@ def test_gpu_is_compared_with_two_cores():
     found = load("gpu")._on_cpu((4,), 20)
     assert len(found) == 5
     assert min(found.values()) > 0
+
+
+@pytest.mark.gpu
+def test_gpu_rows_that_fail_say_so(monkeypatch):
+    gpu = load("gpu")
+    timings = gpu._timings
+
+    def short_of_memory(mesh, kernels, number=np.float64):
+        if number is np.float64:
+            raise MemoryError("out of memory\nmore")
+        return timings(mesh, kernels, number)
+
+    monkeypatch.setattr(gpu, "_timings", short_of_memory)
+    monkeypatch.setattr(gpu, "_on_cpu", lambda rings, tokens: {})
+    monkeypatch.setattr(gpu, "REPEATS", 1)
+    monkeypatch.setattr(gpu, "BETA", 1.0)
+    figures = by_name(list(gpu.gpu((4,), 16, 1 << 12)))
+    step = "SSPRK3 step on a GPU, 24 cells, β = 1"
+    assert figures[f"{step}, float64"].value is None
+    assert figures[f"{step}, float64"].note == "MemoryError: out of memory"
+    assert figures[f"{step}, float32"].value > 0
+    assert figures[f"{step}, float32: speed over 2 CPU cores"].note == "not measured on the CPU"
+
+
+def test_gpu_keeps_what_the_cpu_found_in_time(monkeypatch):
+    gpu = load("gpu")
+    monkeypatch.setattr(gpu, "CPU_SECONDS", 5)
+    assert "velocity, 4" in gpu._on_cpu((4, 3000), 20)  # ten million cells take longer

@@ -1,14 +1,17 @@
 """The device's arrays: they follow NumPy's functions, and no copy to the host goes unseen."""
 
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from device import SIMULATED, gpu
+from scipy import special
 
 from solvers import backends
 from solvers.backends import cpu
+from solvers.backends.gpu.stand_in import ABSENT
 
 only_simulated = pytest.mark.skipif(not SIMULATED, reason="what only the stand-in for the device's arrays does")
 A, B = np.random.default_rng(0).random((2, 6, 8))
@@ -50,6 +53,13 @@ def test_transform_and_back(module):
     assert module.bring(module.irfft(module.rfft(values), 8, "forward")) == pytest.approx(8 * A, rel=1e-14)
 
 
+@only_simulated
+def test_spectrum_is_spent():
+    spectrum = gpu.rfft(gpu.place(A))
+    gpu.irfft(spectrum, 8)
+    assert np.isnan(gpu.bring(spectrum)).all()
+
+
 def test_silent_copy_to_the_host_is_refused():
     with pytest.raises(TypeError):
         np.asarray(gpu.place(A))
@@ -71,6 +81,47 @@ def test_array_of_the_host_is_refused(mix):
         mix(gpu.place(A))
 
 
+UNTAKEN = {  # what CuPy 14.2 raises an error for, and the answer of the stand-in
+    "other ufuncs": (lambda a: np.spacing(a), "ufunc spacing"),
+    "ufuncs of others": (lambda a: special.i0e(a), "ufunc i0e"),
+    "reductions by ufuncs": (lambda a: np.add.reduce(a), "add.reduce"),
+    "sums of runs": (lambda a: np.add.reduceat(a, [0, 2]), "add.reduceat"),
+    "ufuncs where": (lambda a: np.sqrt(a, where=a > 0.5), "sqrt with where"),
+    "lists in ufuncs": (lambda a: a + [1.0] * 8, "other than arrays and numbers"),
+    "other functions": (lambda a: np.insert(a, 1, 0.0), "function insert"),
+    "of linalg": (lambda a: np.linalg.vector_norm(a), "function vector_norm"),
+    "first values": (lambda a: np.max(a, initial=0.0), "max with initial"),
+    "first values, methods": (lambda a: a.max(initial=0.0), "max with initial"),
+    "sums where": (lambda a: a.sum(where=a > 0.5), "sum with where"),
+    "einsum to an array": (lambda a: np.einsum("ij->i", a, out=a[:, 0]), "einsum with out"),
+    "kinds of sorting": (lambda a: np.argsort(a, kind="heapsort"), "argsort with kind = 'heapsort'"),
+    "repeats": (lambda a: np.repeat(a, gpu.place(np.arange(6)), axis=0), "repeat by an array of counts"),
+    "lists to assign": (lambda a: a.__setitem__(slice(2), [a[2], a[3]]), "a list to assign"),
+    "numbers of the host": (lambda a: a.tolist(), "tolist of an array"),
+    "flags": (lambda a: a.flags, "flags of an array"),
+    "formats": (lambda a: gpu.place(np.ones(2, np.longdouble)), "format"),
+}
+
+
+@only_simulated
+@pytest.mark.parametrize("name", UNTAKEN)
+def test_what_cupy_does_not_take_is_refused(name):
+    attempt, message = UNTAKEN[name]
+    with pytest.raises(TypeError, match=re.escape(f"CuPy does not take {message}")):
+        attempt(gpu.place(A))
+
+
+@only_simulated
+def test_arrays_take_no_attributes():
+    with pytest.raises(AttributeError):
+        gpu.place(A).shape = (48,)
+
+
+def test_what_is_refused_by_its_name_is_not_in_cupy():
+    cupy = pytest.importorskip("cupy", reason="needs no device, but CuPy")
+    assert not [name for name in ABSENT if any(hasattr(home, name) for home in (cupy, cupy.linalg, cupy.ndarray))]
+
+
 @only_simulated
 def test_copies_to_the_host_are_counted():
     array = gpu.place(A)
@@ -84,8 +135,10 @@ def test_copies_to_the_host_are_counted():
     assert kind.transfers == before + 3
     waited = kind.waits
     chosen = array[array > 0.5]
-    assert len(np.flatnonzero(array > 0.5)) == len(chosen)
-    assert (kind.transfers, kind.waits) == (before + 3, waited + 2)
+    assert len(np.flatnonzero(array > 0.5)) == len(np.where(array > 0.5)[0]) == len(chosen)
+    assert array[:, array[0] > 0.5].shape[0] == len(array)
+    array[array > 0.5] = 0.0
+    assert (kind.transfers, kind.waits) == (before + 3, waited + 5)
 
 
 @only_simulated

@@ -36,9 +36,10 @@ def _check(kernels: ModuleType) -> None:
     """Try what every run needs, before one starts."""
     from solvers.backends.gpu.arrays import SIMULATED
 
-    if not SIMULATED and find_spec("cupy") is None:
-        raise NoDevice("a gpu needs CuPy, which is not installed: pip install 'meanfield[gpu]'")
+    for package, name in (("cupy", "CuPy"), ("numba_cuda", "numba-cuda")):
+        if not SIMULATED and find_spec(package) is None:
+            raise NoDevice(f"a gpu needs {name}, which is not installed: pip install 'meanfield[gpu]'")
     try:
-        kernels.zeros(1)
+        kernels.sums_at(kernels.zeros(1, "int32"), kernels.zeros(1), 1)
     except Exception as error:  # CuPy's own kinds of errors, for want of a driver, a device or memory
         raise NoDevice(f"no gpu can be used: {error}") from None

@@ -48,7 +48,11 @@ def rfft(values):
 def irfft(spectrum, count, norm="backward"):
     """The inverse of :func:`rfft` for ``count`` values, without the 1/n if norm is "forward"; spends the spectrum."""
     _keep_plans()
-    return np.fft.irfft(spectrum, count, norm=norm)
+    if not SIMULATED:  # CuPy's own would copy the spectrum, which cuFFT spends
+        return import_module("cupyx.scipy.fft").irfft(spectrum, count, norm=norm, overwrite_x=True)
+    values = np.fft.irfft(spectrum, count, norm=norm)
+    spectrum[...] = np.nan
+    return values
 
 
 def erf(values):

@@ -1,8 +1,9 @@
 """A stand-in for the device's arrays in the simulator: a NumPy array that does not let itself be copied unseen.
 
 As with CuPy, NumPy's functions and operators give arrays on the device, also of one number; arrays of the host are
-refused among their arguments, and so is ``np.asarray``. What does go to the host, by :meth:`StandIn.get` or as a
-number or a truth value, is counted; and so is, by itself, where CuPy has to wait for the size of what is chosen.
+refused among their arguments, and so are ``np.asarray`` and what else CuPy does not take (the tables at the foot). What
+does go to the host, by :meth:`StandIn.get` or as a number or a truth value, is counted; and so is, by itself, where
+CuPy has to wait for the size of what is chosen.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-SHAPES = ("shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "flags")
-SIZED = (np.flatnonzero, np.nonzero, np.argwhere, np.unique, np.compress, np.extract)  # of a size that the values tell
-
 
 class StandIn(NDArrayOperatorsMixin):
     """An array on the simulated device; ``transfers`` counts the copies of any of them to the host, ``waits`` sizes."""
+
+    __slots__ = ("held",)  # CuPy's arrays take no other attribute, and no flag can be set
 
     transfers = 0
     waits = 0
 
     def __init__(self, array: np.ndarray) -> None:
+        _refuse(array.dtype.char not in FORMATS, f"format {array.dtype}")
         self.held = array
 
     def get(self) -> np.ndarray:
@@ -38,26 +39,43 @@ class StandIn(NDArrayOperatorsMixin):
         raise TypeError(f"an array {self.held.shape} on the device would be copied to the host unseen")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *arguments: Any, **options: Any) -> Any:
-        return _outside(getattr(ufunc, method)(*_inside(arguments), **_inside(options)))
+        held, name = _inside(arguments), ufunc.__name__
+        known = name in SPECIAL or (name not in ABSENT and getattr(np, name, None) is ufunc)
+        _refuse(not known, f"ufunc {name}")
+        _refuse(method != "__call__", f"{name}.{method}")  # it has some of them for some ufuncs
+        _refuse(not options.keys() <= UFUNC_OPTIONS, f"{name} with {', '.join(options)}")
+        _refuse(not all(isinstance(one, (StandIn, *NUMBERS)) for one in arguments), "other than arrays and numbers")
+        return _outside(ufunc(*held, **_inside(options)))
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        StandIn.waits += function in SIZED
+        _check_call(function.__name__, arguments, options)
         return _outside(function(*_inside(arguments), **_inside(options)))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # NumPy's own ways to an array's memory
             raise AttributeError(name)
-        found = getattr(self.held, name)
-        if not callable(found):
-            return found if name in SHAPES else _outside(found)
-        return lambda *arguments, **options: _outside(found(*_inside(arguments), **_inside(options)))
+        if name in SHAPES:
+            return getattr(self.held, name)
+        if name in PARTS:
+            return _outside(getattr(self.held, name))
+        method = getattr(self.held, name)
+        _refuse(not callable(method) or name in ABSENT | UNSEEN, f"{name} of an array")
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            _check_call(name, (self, *arguments), options)
+            return _outside(method(*_inside(arguments), **_inside(options)))
+
+        return call
 
     def __getitem__(self, index: Any) -> Any:
-        StandIn.waits += getattr(index, "dtype", None) == np.dtype(bool)
+        StandIn.waits += _has_mask(index)
         return _outside(self.held[_inside(index)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.held[_inside(index)] = _inside(value)
+        held = _inside(value)
+        _refuse(not isinstance(value, (StandIn, *NUMBERS)), f"a {type(value).__name__} to assign")
+        StandIn.waits += _has_mask(index)
+        self.held[_inside(index)] = held
 
     def __len__(self) -> int:
         return len(self.held)
@@ -70,6 +88,27 @@ class StandIn(NDArrayOperatorsMixin):
 
     def __int__(self) -> int:
         return int(self.get())
+
+
+def _check_call(name: str, arguments: Any, options: dict[str, Any]) -> None:
+    """Refuse what CuPy's function or method of this name does not take; count where it waits for a size."""
+    _refuse(name in ABSENT, f"function {name}")
+    untaken = options.keys() & UNTAKEN.get(name, set())
+    _refuse(bool(untaken), f"{name} with {', '.join(sorted(untaken))}")
+    _refuse(options.get("kind") not in (None, "stable"), f"{name} with kind = {options.get('kind')!r}")
+    counts = [*arguments, *options.values()][1:2] if name == "repeat" else []
+    _refuse(any(isinstance(count, StandIn) for count in counts), "repeat by an array of counts")
+    StandIn.waits += name in SIZED or (name == "where" and len(arguments) == 1)
+
+
+def _has_mask(index: Any) -> bool:
+    """Whether an index chooses by truth values."""
+    return any(getattr(one, "dtype", None) == np.bool_ for one in (index if isinstance(index, tuple) else (index,)))
+
+
+def _refuse(wrong: bool, what: str) -> None:
+    if wrong:
+        raise TypeError(f"CuPy does not take {what}")
 
 
 def _inside(value: Any) -> Any:
@@ -88,3 +127,20 @@ def _outside(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return StandIn(np.asarray(value))
     return type(value)(map(_outside, value)) if isinstance(value, (tuple, list)) else value
+
+
+FORMATS = "?bBhHiIlLqQefdFD"  # characters of the dtypes that a device has
+NUMBERS = (bool, int, float, complex, np.generic)
+SHAPES = {"shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides"}
+PARTS = {"T", "real", "imag"}
+SIZED = {"flatnonzero", "nonzero", "argwhere", "unique", "compress", "extract"}  # of a size that the values tell
+
+# What CuPy 14 lacks of what array code may be tempted by, by its names and signatures.
+ABSENT = {"block", "insert", "geomspace", "unstack", "spacing", "vecdot", "matvec", "vecmat", "vector_norm",
+          "matrix_norm", "multi_dot", "svdvals", "setflags"}  # fmt: skip
+UNSEEN = {"item", "tolist", "tobytes"}  # they copy to the host: that is what :meth:`StandIn.get` is for
+SPECIAL = {"erf", "erfc"}  # of SciPy, by :mod:`solvers.backends.gpu.arrays`
+UFUNC_OPTIONS = {"out", "dtype", "casting"}
+_CHOSEN = {"where", "initial"}
+UNTAKEN = dict.fromkeys(("all", "any", "max", "min", "mean", "sum", "prod", "std", "var"), _CHOSEN)
+UNTAKEN |= {"einsum": {"out", "order", "casting"}, "rfft": {"out"}, "irfft": {"out"}, "broadcast_to": {"subok"}}
