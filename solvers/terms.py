@@ -70,6 +70,7 @@ class Advection:
         self._linear_rate = 5.0 * linear_rate  # at cfl = ½ Runge–Kutta 3 then errs by (0.1)³/24 of the rate
         kernels, number = mesh.kernels, mesh.volumes.dtype
         self._sent = kernels.zeros(2 * mesh.faces, number)
+        self._flow = kernels.work_array(mesh.cells if mesh.dimension == 1 else 2 * mesh.faces, number)
         self._outflow = kernels.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
         self._occupied = kernels.zeros(1, number)
         self._send = _SENDERS[mesh.dimension]
@@ -100,7 +101,7 @@ class Advection:
     def _send_on_curve(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, kernels = self.mesh, self.mesh.kernels
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-        flow, smooth = kernels.empty(mesh.cells, self._sent.dtype), self._outflow
+        flow, smooth = self._flow(), self._outflow
         kernels.launch(
             kernels.look_on_curve, mesh.cells, mesh.centers, mesh.volumes, *neighborhood, density, velocity,
             *self.low_high, occupied, flow, smooth,
@@ -113,7 +114,7 @@ class Advection:
         mesh, kernels = self.mesh, self.mesh.kernels
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         work = len(mesh.cell_sides)
-        flow, smooth = kernels.empty(2 * mesh.faces, self._sent.dtype), self._outflow
+        flow, smooth = self._flow(), self._outflow
         kernels.launch(
             kernels.look_on_surface, work, mesh.centers, mesh.face_centers, mesh.face_normals, mesh.face_areas,
             mesh.face_curvatures, *neighborhood, density, velocity, *self.low_high, occupied, flow, smooth,

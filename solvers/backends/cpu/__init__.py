@@ -11,6 +11,7 @@ from solvers.backends.cpu.arrays import (
     place,
     rfft,
     sums_at,
+    work_array,
     zeros,
 )
 from solvers.backends.cpu.cells import (
@@ -103,5 +104,6 @@ __all__ = [
     "solve_tridiagonal",
     "sums_at",
     "unfold_rings",
+    "work_array",
     "zeros",
 ]

@@ -14,6 +14,12 @@ def empty(shape, dtype=np.float64):
     return np.empty(shape, dtype)
 
 
+def work_array(count, dtype):
+    """A function that gives an array (count,) for passing use: the same each time, as new memory costs time here."""
+    kept = np.zeros(count, dtype)
+    return lambda: kept
+
+
 def zeros(shape, dtype=np.float64):
     """An array of zeros."""
     return np.zeros(shape, dtype)

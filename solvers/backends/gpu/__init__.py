@@ -1,6 +1,18 @@
 """Kernels for a GPU, by CUDA: name for name those of :mod:`solvers.backends.cpu`. Compiled when first launched."""
 
-from solvers.backends.gpu.arrays import PAIRS_ONLY, TRANSFORM_CELLS, bring, empty, erf, erfc, irfft, place, rfft, zeros
+from solvers.backends.gpu.arrays import (
+    PAIRS_ONLY,
+    TRANSFORM_CELLS,
+    bring,
+    empty,
+    erf,
+    erfc,
+    irfft,
+    place,
+    rfft,
+    work_array,
+    zeros,
+)
 from solvers.backends.gpu.cells import apply_matrix, persistent_basins, sums_at
 from solvers.backends.gpu.launching import WORKERS, launch
 from solvers.backends.gpu.pairwise import (
@@ -88,5 +100,6 @@ __all__ = [
     "solve_tridiagonal",
     "sums_at",
     "unfold_rings",
+    "work_array",
     "zeros",
 ]

@@ -22,6 +22,11 @@ def empty(shape, dtype=np.float64):
     return _cupy().empty(shape, dtype)
 
 
+def work_array(count, dtype):
+    """A function that gives an array (count,) for passing use: new each time, as others use CuPy's pool meanwhile."""
+    return lambda: empty(count, dtype)
+
+
 def zeros(shape, dtype=np.float64):
     """An array of zeros."""
     return place(np.zeros(shape, dtype)) if SIMULATED else _cupy().zeros(shape, dtype)
