@@ -35,11 +35,15 @@ NEAR = 1e-2  # of the angle 1/(1 + β): the difference by which growth is found
 
 @dataclass(frozen=True, eq=False)
 class Merger:
-    """Two atoms of ``masses`` that became one at ``position`` (d,) when they touched, at ``time``."""
+    """Two atoms of ``masses`` that became one at ``position`` (d,) when they touched, at ``time``.
+
+    ``atoms`` are their numbers i < j among those of before; of these i goes on.
+    """
 
     time: float
     masses: tuple[float, float]
     position: Floats
+    atoms: tuple[int, int]
 
 
 def atoms_flow(
@@ -231,7 +235,7 @@ def _merge(atoms: Atoms, meetings: list[Meeting]) -> tuple[Atoms, list[Merger]]:
             continue
         total = masses[a] * positions[a] + masses[b] * positions[b]
         positions[a] = total / np.linalg.norm(total)
-        mergers.append(Merger(time, (float(masses[a]), float(masses[b])), positions[a].copy()))
+        mergers.append(Merger(time, (float(masses[a]), float(masses[b])), positions[a].copy(), (a, b)))
         masses[a] += masses[b]
         place = [a if p == b else p for p in place]
     kept = sorted(set(place))

@@ -8,6 +8,7 @@ from meanfield.case_checks_model import Problem, tag_of
 from meanfield.case_initial import Points, Tokens
 from meanfield.case_sections import Case
 
+_MOST_ATOM_DIMENSION = 128  # of four atoms at least, whose law is differentiated by each coordinate
 _MOST_NUMBERS = 10**9  # coordinates of all tokens together: 8 GB a state, of which a method keeps several
 
 
@@ -16,7 +17,8 @@ def particle_problems(case: Case) -> Iterator[Problem]:
     domain, time = case.domain, case.time
     if domain.manifold != "particles":
         if case.sequence is not None:
-            yield "sequence", "given", f"no such section {domain.place}: its tokens have no order"
+            diffusion = case.sequence.diffusion
+            yield "sequence.diffusion", diffusion, f"no such section {domain.place}: its tokens have no order"
         if time.method == "adaptive":
             yield "time.method", "adaptive", f"ssprk3, ssprk2 or layers {domain.place}"
         return
@@ -43,16 +45,20 @@ def hand_over_problems(case: Case) -> Iterator[Problem]:
     if case.hand_over is None:
         return
     against = {
-        "domain.manifold": (case.domain.manifold, ("circle", "sphere")),
+        "domain.manifold": (case.domain.manifold, ("circle", "sphere", "particles")),
+        "sequence.diffusion": (case.sequence and case.sequence.diffusion, (None,)),
+        "stabilizers.layer_norm": (case.stabilizers.layer_norm, ("post", "ngpt", "cod")),
         "attention.mask": (case.attention.mask, ("none",)),
         "attention.normalization": (case.attention.normalization, ("softmax", "unnormalized")),
         "attention.kernel": (case.attention.kernel, ("exponential",)),
         "attention.file": (case.attention.file, (None,)),
         "stabilizers.noise": (case.stabilizers.noise, (0.0,)),
         "reaction.kind": (case.reaction and tag_of(type(case.reaction)), (None,)),
-        "time.method": (case.time.method, ("ssprk3", "ssprk2")),
+        "time.method": (case.time.method, ("ssprk3", "ssprk2", "adaptive")),
     }
     for key, (value, possible) in against.items():
         if value not in possible:
             told = " or ".join("nothing" if choice is None else str(choice) for choice in possible)
             yield key, value, f"{told} with a section [hand_over]"
+    if case.domain.manifold == "particles" and case.domain.d > _MOST_ATOM_DIMENSION:
+        yield "domain.dimension", case.domain.d, f"at most {_MOST_ATOM_DIMENSION} with a section [hand_over]"

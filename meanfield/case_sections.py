@@ -155,11 +155,12 @@ class TokenSequence(Section, frozen=True):
 
 
 class HandOver(Section, frozen=True):
-    """When a density that has collapsed goes on as atoms, its clusters as point masses: exactly, to any time.
+    """When what has collapsed, a density or particles, goes on as atoms, its clusters as point masses: to any time.
 
     ``spread``: once tokens lie within that many cell widths (root mean square) of their cluster's center, for every
-    cluster. ``again`` (times in which the fastest token could move by a radian): after it the density, carried on
-    meanwhile, is handed over a second time, and the difference is the estimate of the error.
+    cluster; particles: all of them within that many times 1e-4 rad. ``again`` (times in which the fastest token could
+    move by a radian): after it what is carried on meanwhile is handed over a second time, and the difference is the
+    estimate of the error.
     """
 
     spread: Positive = 1.0

@@ -69,20 +69,21 @@ def atoms_of(clusters: Clusters) -> Atoms:
 
 def hand_over_error(
     law: AtomLaw,
-    mesh: Mesh,
-    density: Floats,
+    atoms_at: Callable[[Floats], Atoms],
+    values: Floats,
     time: float,
     later: float,
     end: float,
-    advance_density: Callable[[Floats, float, float], Floats],
+    carry_on: Callable[[Floats, float, float], Floats],
 ) -> HandOverError:
-    """What changes where a density (cells) is handed over at ``later`` and not at ``time``.
+    """What changes where a density (cells), or tokens (n, d), are handed over at ``later`` and not at ``time``.
 
-    end               time to which the next merger is looked for; of one that has none by then, it counts
-    advance_density   density, from, to → density, by the mesh
+    atoms_at   values → the atoms that they become
+    end        time to which the next merger is looked for; of one that has none by then, it counts
+    carry_on   values, from, to → values, as before a hand-over
     """
-    early, _ = advance(law, atoms_of(find_clusters(mesh, density)), time, later)
-    late = atoms_of(find_clusters(mesh, advance_density(density, time, later)))
+    early, _ = advance(law, atoms_at(values), time, later)
+    late = atoms_at(carry_on(values, time, later))
     angle, mass = difference(early, late)
     fewest = min(early.count, late.count)  # a merger that one has had by then, and the other is about to have, is past
     times = [_falls_below(fewest, law, atoms, later, end) for atoms in (early, late)]

@@ -162,15 +162,18 @@ def _density(facts: dict[str, Any]) -> str:
 
 
 def _atoms(facts: dict[str, Any]) -> str:
-    """From when on the clusters of a density are atoms, and what that changes."""
+    """From when on clusters are atoms, and what that changes."""
     time, error, angle = (facts[name] for name in HAND_OVER)
+    on_mesh = facts["tokens"] is None
     if facts["hand_over"] and time is None:
-        return "not yet: some cluster is wider than hand_over.spread cells"
-    hint = "; a finer mesh, or hand_over.spread below 1, makes it smaller" if (error or 0.0) > LARGE_ERROR else ""
+        return f"not yet: some cluster is wider than hand_over.spread {'cells' if on_mesh else '· 1e-4 rad'}"
+    finer = "a finer mesh, or hand_over.spread below 1," if on_mesh else "hand_over.spread below 1"
+    hint = f"; {finer} makes it smaller" if (error or 0.0) > LARGE_ERROR else ""
+    before = " (what the mesh did before is not in this)" if on_mesh else ""
     texts = [
         "" if time is None else f"clusters are atoms from t = {time:.6g} on",
         "" if error is None else f"a later hand-over changes the next merger by {error:.1e} of the time to it",
-        "" if angle is None else f"and places by {angle:.1e} rad (what the mesh did before is not in this)",
+        "" if angle is None else f"and places by {angle:.1e} rad{before}",
     ]
     return ", ".join(text for text in texts if text) + hint
 

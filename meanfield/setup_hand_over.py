@@ -1,7 +1,8 @@
-"""A run in two stages: a density until it has collapsed, and from then on its clusters as atoms, to any time.
+"""A run in two stages: a density or tokens until they have collapsed, and from then on their clusters as atoms, to any
+time.
 
-The state of the first stage is the density (cells,), that of the second (atoms, 1 + d): mass and position of each. The
-file goes on with densities, the atoms deposited on its mesh; its diagnostics are those of the atoms themselves.
+The file goes on with densities, the atoms deposited on its mesh, or with tokens, each where its atom is; its
+diagnostics are those of the atoms themselves.
 """
 
 from __future__ import annotations
@@ -12,26 +13,29 @@ from dataclasses import replace
 
 import numpy as np
 
-from meanfield.atoms import AtomLaw, Atoms
+from meanfield.atoms import AtomLaw
 from meanfield.atoms_flow import until_merger
 from meanfield.case import Case
+from meanfield.clusters_tokens import SCALE
 from meanfield.diagnostics_atoms import DIAGNOSTICS as of_atoms
 from meanfield.diagnostics_atoms import AtomSample
+from meanfield.diagnostics_particles import steepness
 from meanfield.diagnostics_table import Diagnostics
-from meanfield.hand_over import HandOverError, atoms_of, collapsed, hand_over_error
+from meanfield.hand_over import HandOverError, hand_over_error
+from meanfield.hand_over_states import DensityStates, States, TokenStates
 from meanfield.problem import AfterStep, Problem
 from meanfield.setup_model import heads_by_layer
 from meanfield.setup_particles import particle_law
 from solvers.backends import kernels_for
-from solvers.deposit import deposit_points
 from solvers.evolution import Observer, Schedule, State
+from solvers.layout import Tokens
 from solvers.mesh import Floats, Mesh
 
 MARKS = ("hand_over_time", "hand_over_error", "hand_over_angle")
 
 
 def with_hand_over(case: Case, problem: Problem, looks: Schedule) -> Problem:
-    """A problem on a circle or sphere that goes on as atoms once its density has collapsed.
+    """A problem on a circle or sphere, or of tokens, that goes on as atoms once they have collapsed.
 
     looks    when to look whether it has
 
@@ -39,36 +43,44 @@ def with_hand_over(case: Case, problem: Problem, looks: Schedule) -> Problem:
     another if that is done ``again`` later, and how far the atoms are then from those (radians).
     """
     law = AtomLaw(particle_law(case, heads_by_layer(case)[0]))
-    mesh = problem.space
-    assert isinstance(mesh, Mesh)
-    stages = _Stages(case, problem, mesh, law, looks)
+    states = _states(case, problem, law)
+    stages = _Stages(case, problem, states, law, looks)
     return replace(
         problem,
         advance=stages.advance,
-        prepare=lambda state: problem.prepare(state) if _is_density(state.values) else None,
-        diagnostics=lambda names, degrees: _OfEitherStage(problem.diagnostics(names, degrees), law),
-        snapshot=lambda values: values if _is_density(values) else _deposit(mesh, values),
+        prepare=lambda state: None if states.are_atoms(state.values) else problem.prepare(state),
+        diagnostics=lambda names, degrees: _OfEitherStage(problem.diagnostics(names, degrees), law, states),
+        snapshot=states.snapshot,
         whole=False,
         marks=stages.marks,
     )
 
 
-class _Stages:
-    """Moves a density, and the atoms that it becomes."""
+def _states(case: Case, problem: Problem, law: AtomLaw) -> States:
+    assert case.hand_over is not None
+    space, spread = problem.space, case.hand_over.spread
+    if isinstance(space, Tokens):
+        return TokenStates(space.weights, case.domain.d, spread, min(SCALE, steepness(law.particles) ** -0.5))
+    assert isinstance(space, Mesh)
+    return DensityStates(space, spread)
 
-    def __init__(self, case: Case, problem: Problem, mesh: Mesh, law: AtomLaw, looks: Schedule) -> None:
+
+class _Stages:
+    """Moves a density or tokens, and the atoms that they become."""
+
+    def __init__(self, case: Case, problem: Problem, states: States, law: AtomLaw, looks: Schedule) -> None:
         assert case.hand_over is not None
         self.marks = dict.fromkeys(MARKS, np.nan)
-        self._spread, self._again = case.hand_over.spread, case.hand_over.again / case.attention.speed_bound
-        self._problem, self._mesh, self._law, self._looks = problem, mesh, law, looks
+        self._again = case.hand_over.again / case.attention.speed_bound
+        self._problem, self._states, self._law, self._looks = problem, states, law, looks
 
     def advance(
         self, state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep
     ) -> State:
         """Advance a state of either stage, in place."""
         stopped = False
-        if _is_density(state.values):
-            stopped, found = self._advance_density(state, until, observers, cfl, after_step)
+        if not self._states.are_atoms(state.values):
+            stopped, found = self._advance_at_first(state, until, observers, cfl, after_step)
             state.values = _on_host(state.values)
             if not found or state.time >= until:
                 return state
@@ -77,15 +89,15 @@ class _Stages:
             self._advance_atoms(state, until, observers, after_step)
         return state
 
-    def _advance_density(
+    def _advance_at_first(
         self, state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep
     ) -> tuple[bool, bool]:
-        """Advance until the density has collapsed; whether the run is to stop, and whether it has collapsed."""
+        """Advance until all has collapsed; whether the run is to stop, and whether all has."""
         stopped = found = False
 
         def look(state: State) -> None:
             nonlocal found
-            found = collapsed(self._mesh, state.values, self._spread) is not None
+            found = self._states.have_collapsed(state.values)
 
         def after(state: State) -> bool:
             nonlocal stopped
@@ -97,20 +109,18 @@ class _Stages:
         return stopped, found
 
     def _hand_over(self, state: State, until: float, cfl: float) -> None:
-        """From the density to atoms, with the error that another moment tells."""
-        clusters = collapsed(self._mesh, state.values, np.inf)
-        assert clusters is not None  # it has collapsed
+        """On to atoms, with the error that another moment tells."""
         error = self._error(state, until, cfl)
         self.marks.update(zip(MARKS, (state.time, error.merger, error.angle), strict=True))
-        state.values = _rows(atoms_of(clusters))
+        state.values = self._states.handed_over(state.values)
 
     def _error(self, state: State, until: float, cfl: float) -> HandOverError:
-        def carry_on(density: Floats, start: float, end: float) -> Floats:
-            copy = State(start, density.copy())
+        def carry_on(values: Floats, start: float, end: float) -> Floats:
+            copy = State(start, values.copy())
             return _on_host(self._problem.advance(copy, end, (), cfl, lambda state: False).values)
 
         later = min(state.time + self._again, until)
-        return hand_over_error(self._law, self._mesh, state.values, state.time, later, until, carry_on)
+        return hand_over_error(self._law, self._states.atoms, state.values, state.time, later, until, carry_on)
 
     def _advance_atoms(self, state: State, until: float, observers: Sequence[Observer], after_step: AfterStep) -> None:
         """Advance atoms; observers look at their times, and at each merger besides."""
@@ -118,8 +128,9 @@ class _Stages:
             observer.look_if_due(state)
         while state.time < until:
             target = min([until, *(observer.due() for observer in observers)])
-            atoms, state.time, mergers = until_merger(self._law, _atoms(state.values), state.time, target)
-            state.values, state.steps = _rows(atoms), state.steps + 1
+            before = state.values
+            atoms, state.time, mergers = until_merger(self._law, self._states.atoms(before), state.time, target)
+            state.values, state.steps = self._states.moved(before, atoms, mergers), state.steps + 1
             for observer in observers:
                 if mergers and observer.due() > state.time:
                     observer.look_now(state)
@@ -129,38 +140,27 @@ class _Stages:
 
 
 class _OfEitherStage(Diagnostics):
-    """The diagnostics of a density, and from the hand-over on the same ones of atoms."""
+    """The diagnostics of the first stage, and from the hand-over on the same ones of atoms."""
 
-    def __init__(self, of_density: Diagnostics, law: AtomLaw) -> None:
-        super().__init__(of_density.names, of_density.table, of_density.lengths, of_density.look)
-        self._law = law
+    def __init__(self, at_first: Diagnostics, law: AtomLaw, states: States) -> None:
+        super().__init__(at_first.names, at_first.table, at_first.lengths, at_first.look)
+        self._law, self._states = law, states
 
     def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
-        if _is_density(values):
+        if not self._states.are_atoms(values):
             return super().__call__(time, values)
-        sample = AtomSample(self._law, time, _atoms(values), self.lengths["degree"])
-        return {name: of_atoms[name](sample) for name in self.names}
-
-
-def _is_density(values: Floats) -> bool:
-    return values.ndim == 1
+        sample = AtomSample(self._law, time, self._states.atoms(values), self.lengths.get("degree", 0))
+        theirs = [name for name in self.names if name in self._states.diagnostics]
+        rest = [name for name in self.names if name not in theirs]
+        found = {name: of_atoms[name](sample) for name in theirs}
+        if rest:  # of tokens, each where its atom is
+            found |= Diagnostics(rest, self.table, self.lengths, self.look)(time, self._states.snapshot(values))
+        return found
 
 
 def _on_host(values: Floats) -> Floats:
     brought: Floats = kernels_for(values).bring(values)
     return brought
-
-
-def _atoms(values: Floats) -> Atoms:
-    return Atoms(np.ascontiguousarray(values[:, 1:]), values[:, 0].copy())
-
-
-def _rows(atoms: Atoms) -> Floats:
-    return np.column_stack([atoms.masses, atoms.positions])
-
-
-def _deposit(mesh: Mesh, values: Floats) -> Floats:
-    return deposit_points(mesh, values[:, 1:], values[:, 0])
 
 
 def _events_before(schedule: Schedule, time: float) -> int:

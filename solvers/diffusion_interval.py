@@ -77,7 +77,7 @@ class DriftDiffusion:
 
 
 def _running_sums(values: Floats) -> Floats:
-    """Σ_{j ≤ i} values[j], (n,), by doubling: the same bits each time, which a device's scan does not promise."""
+    """Σ_{j ≤ i} values[j], (n,), by doubling: the same bits wherever and whenever."""
     sums, step = values.copy(), 1
     while step < len(sums):
         sums[step:] = sums[step:] + sums[:-step]

@@ -15,7 +15,7 @@ from meanfield.particles_flow import flow
 
 @pytest.mark.parametrize("name", [
     "ladder_circle", "merging_far_circle", "three_clusters_sphere", "tokens_causal", "tokens_drift",
-    "tokens_equiangular", "tokens_high_dimension", "tokens_pair",
+    "tokens_equiangular", "tokens_high_dimension", "tokens_ladder", "tokens_pair",
 ])  # fmt: skip
 def test_promise(name, tmp_path):
     PROMISES[name](*finished(name, tmp_path))
@@ -134,6 +134,20 @@ def tokens_causal(case, file):
     assert np.log(away[0] / away[1]) == pytest.approx(10 / 2, rel=0.01)
 
 
+def tokens_ladder(case, file):
+    handed = file.attributes["hand_over_time"]
+    k = int(np.searchsorted(file.times, 150.0)) - 1
+    assert 20 < handed < file.times[k]
+    law, ones = ParticleLaw(case.attention.beta), np.ones(case.domain.count)
+    directions, _ = flow(law, file.positions(0), ones, np.array([0.0, file.times[k]]), tolerance=1e-12)
+    assert np.abs(file.positions(k) - directions[-1]).max() < 1e-6
+    climbed = 2 * case.attention.beta * np.exp(-case.attention.beta) * file.diagnostics["energy"]
+    squares = np.nansum(file.diagnostics["cluster_mass"] ** 2, axis=1)
+    late = (file.sample_times > 1e4) & (np.abs(file.sample_times / 2.56e8 - 1) > 0.1)  # and not at the last merger
+    assert climbed[late] == pytest.approx(squares[late], abs=1e-6)
+    assert file.diagnostics["clusters"][-1] == 1
+
+
 PROMISES = {
     "ladder_circle": ladder,
     "merging_far_circle": merging_far,
@@ -142,5 +156,6 @@ PROMISES = {
     "tokens_drift": tokens_drift,
     "tokens_equiangular": tokens_equiangular,
     "tokens_high_dimension": tokens_high_dimension,
+    "tokens_ladder": tokens_ladder,
     "tokens_pair": tokens_pair,
 }

@@ -38,17 +38,19 @@ START = {
 ON_SPHERES = ("norm: post", "norm: ngpt", "norm: cod")
 CARRIED = ("norm: pre", "norm: peri", "norm: mix")
 RADIAL = (*CARRIED, "norm: none")
+SEQUENCE = ("sequence", "initial: waves")
 REACTIONS = ("reaction: linear", "reaction: logistic", "reaction: replicator")
 LAYERS = ("depth: layers", "depth: no residual")
 KERNELS = ("kernel: gaussian", "kernel: windowed")
 INTERVALS = (*KERNELS, "normalization: sinkhorn", "query", "value: random", "value: heads", "value: file", "mask",
              "scale", "feed-forward", "hand over", "depth: adaptive", *REACTIONS,
-             "initial: equiangular", "initial: tokens")  # fmt: skip
+             "initial: equiangular", "initial: tokens", *SEQUENCE)  # fmt: skip
 FREE = (*ON_SPHERES, "noise", "scale", *LAYERS, "mask", *KERNELS, *REACTIONS, "normalization: sinkhorn",
         "value: heads", "value: file", "hand over", "depth: adaptive",
-        "initial: equiangular", "initial: interval")  # fmt: skip
-ROUND = (*RADIAL, "gate", "depth: adaptive", "initial: gaussian", "initial: equiangular", "initial: interval")
-PARTICLES = (*REACTIONS, "hand over", "initial: interval")
+        "initial: equiangular", "initial: interval", *SEQUENCE)  # fmt: skip
+ROUND = (*RADIAL, "gate", "depth: adaptive", "initial: gaussian", "initial: equiangular", "initial: interval",
+         *SEQUENCE)  # fmt: skip
+PARTICLES = (*REACTIONS, "initial: interval")
 DEGREES = ("initial: perturbed", "initial: harmonic")
 REFUSED = {
     "circle": ROUND,
@@ -74,7 +76,7 @@ EXCLUSIVE = {  # anywhere
     *(("query", other) for other in ("value: heads", "value: file")),  # a head, and a file, have their own
     *(("scale", norm) for norm in RADIAL),
     *(("hand over", other) for other in ("noise", *REACTIONS, "mask", *LAYERS, "normalization: sinkhorn", *KERNELS,
-                                         "value: file")),
+                                         "value: file", *RADIAL, "sequence")),
 }  # fmt: skip
 NOT_IN_PAIRS = (
     "depth: ssprk3",
@@ -85,6 +87,7 @@ NOT_IN_PAIRS = (
     "initial: moebius",
     "initial: equiangular",
     "initial: interval",
+    "initial: waves",
 )  # but in larger sets
 OF_LABELS = {("mask", depth) for depth in LAYERS}  # densities; tokens of a layer see those before them
 
@@ -130,6 +133,7 @@ def switches(base):
         "depth: ssprk2": ["time.method=ssprk2"],
         "depth: adaptive": ["time.method=adaptive", "time.tolerance=1e-3"],
         "hand over": ["hand_over.spread=1.0"],
+        "sequence": ["sequence.diffusion=0.01"],
         "mask": ["attention.mask=causal"],
         "kernel: gaussian": ["attention.kernel=gaussian"],
         "kernel: windowed": ["attention.kernel=windowed", "attention.window=1.0"],
@@ -157,6 +161,7 @@ def switches(base):
         "initial: tokens": ["initial.kind=tokens", f"initial.file=tokens-{d}.npy"],
         "initial: gaussian": ["initial.kind=gaussian", "initial.variance=0.5"],
         "initial: equiangular": ["initial.kind=equiangular", "initial.cosine=0.2", "domain.count=2"],
+        "initial: waves": ["initial={kind = 'waves', mean = %s, amplitude = 0.3, modes = 2}" % ([1.0] * d)],
         "initial: interval": ["initial.kind=interval", "initial.low=-1.0", "initial.high=1.0"],
     }  # fmt: skip
 

@@ -95,6 +95,14 @@ def test_a_pair_handed_over_meets_at_the_time_of_the_closed_form(beta):
     assert clock.process_time() - began < 20
 
 
+def at_clusters(density):
+    return atoms_of(collapsed(MESH, density, np.inf))
+
+
+def carried_on(density, start, end):
+    return carry(9, density, start, end).values
+
+
 def test_the_error_of_a_hand_over_falls_with_the_spread():
     """Four clusters out of noise, handed over at 10, 5 and 1 cells and then at time 30; the next merger is at 337.
 
@@ -104,7 +112,7 @@ def test_the_error_of_a_hand_over_falls_with_the_spread():
     for most in (10.0, 5.0, SPREAD):
         early = carry(9, density, time, 100.0, most)
         density, time = early.values, early.time
-        errors.append(hand_over_error(law(9), MESH, density, time, 30.0, 1e3, lambda *given: carry(9, *given).values))
+        errors.append(hand_over_error(law(9), at_clusters, density, time, 30.0, 1e3, carried_on))
     mergers = [error.merger for error in errors]
     assert mergers[0] > mergers[1] > mergers[2], f"relative errors {mergers}"
     assert errors[-1].merger < 1e-3, f"relative errors {mergers}"
