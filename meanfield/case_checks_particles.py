@@ -1,4 +1,4 @@
-"""What particles must satisfy, and a density that is to be handed over to atoms."""
+"""What particles must satisfy, and what is to be handed over to atoms, a density or particles."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def particle_problems(case: Case) -> Iterator[Problem]:
 
 
 def hand_over_problems(case: Case) -> Iterator[Problem]:
-    """A density becomes atoms where atoms obey the same law: nothing may spread or weigh them anew."""
+    """What becomes atoms has to obey the law of atoms: nothing may spread or order them, or weigh them anew."""
     if case.hand_over is None:
         return
     against = {

@@ -207,6 +207,11 @@ class Case(Section, frozen=True):
         return self.domain.has_radius or (self.domain.manifold == "particles" and free)
 
     @property
+    def beta_on_unit_sphere(self) -> float:
+        """β of the same law on the unit sphere: tokens on a sphere of radius g attend as there with β g²."""
+        return self.attention.beta_effective * self.stabilizers.scale**2
+
+    @property
     def possible_diagnostics(self) -> tuple[Diagnostic, ...]:
         """What can be measured of this case."""
         manifold = self.domain.manifold

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from solvers.output import FileError
@@ -35,3 +36,12 @@ def require_writable(path: str, case: str, overwrite: bool) -> None:
             pass
     except OSError as error:
         raise FileError(f"{path}: the folder {target.parent} cannot be written: {error.strerror}") from None
+
+
+def require_target(target: Path, run: Path, overwrite: bool, kind: str, suffixes: Sequence[str]) -> None:
+    """Raise FileError unless ``target``, a ``kind`` of file with one of the suffixes, may be made from a run's file."""
+    if target.suffix.lower() not in suffixes:
+        raise FileError(f"{target}: unknown kind of {kind} {target.suffix!r}; expected {', '.join(suffixes)}")
+    if target.exists() and run.exists() and target.samefile(run):
+        raise FileError(f"{target}: is the run itself; -o writes elsewhere")
+    require_writable(str(target), str(run), overwrite)

@@ -10,15 +10,14 @@ import numpy as np
 
 from meanfield.causal import CausalVelocity
 from meanfield.clusters import Clusters, find_clusters
-from meanfield.diagnostics_table import LENGTHS, Diagnostics, Table, heaviest
+from meanfield.diagnostics_clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
+from meanfield.diagnostics_table import LARGEST_EXPONENT, LENGTHS, SCALED_ENERGY, Diagnostics, Table
 from meanfield.equation import Velocity
 from meanfield.heads import multiple
-from meanfield.pairs import close_pairs, pairs_of_density
+from meanfield.pairs import pairs_of_density
 from solvers.harmonics import Harmonics, harmonic_transform
 from solvers.mesh import Floats, Mesh
 from solvers.zonal import exponential_degree, exponential_gradient_multipliers
-
-LARGEST_BETA = 700.0  # beyond it e^β is out of range and the energy is stored in units of e^β
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def energy(sample: Sample) -> float:
     if beta == 0:
         return 0.5 * float((centroid(sample) ** 2).sum())
     scaled = float(sample.masses @ sample.normalizer_and_velocity[0]) / (2 * beta)
-    return scaled * float(np.exp(attention.log_bound)) if attention.log_bound <= LARGEST_BETA else scaled
+    return scaled * float(np.exp(attention.log_bound)) if attention.log_bound <= LARGEST_EXPONENT else scaled
 
 
 def speed(sample: Sample) -> float:
@@ -87,31 +86,6 @@ def speed(sample: Sample) -> float:
 def centroid(sample: Sample) -> Floats:
     """∫xρ, (d)."""
     return np.asarray(sample.masses @ sample.mesh.centers)
-
-
-def clusters(sample: Sample) -> float:
-    """Number of clusters by persistence."""
-    return float(sample.clusters.count)
-
-
-def cluster_mass(sample: Sample) -> Floats:
-    """(32) masses of the clusters, heaviest first; NaN where there are fewer."""
-    return heaviest(sample.clusters.masses)
-
-
-def cluster_center(sample: Sample) -> Floats:
-    """(32, d) centers of the clusters, unit vectors, in the order of their masses."""
-    return heaviest(sample.clusters.centers)
-
-
-def pairs(sample: Sample) -> Floats:
-    """(64) P(z in bin), z = ⟨x, y⟩ of two tokens drawn at random; bins of meanfield.pairs."""
-    return sample.pairs
-
-
-def pairs_close(sample: Sample) -> float:
-    """P(⟨x, y⟩ ≥ 1 − 1e-3) of two tokens drawn at random."""
-    return close_pairs(sample.pairs)
 
 
 def entropy_rate(sample: Sample) -> float:
@@ -182,8 +156,8 @@ def diagnostics_round(
         return Sample(mesh, law_at(time), transform, time, total, by_label)
 
     table = dict(DIAGNOSTICS)
-    if attention.log_bound > LARGEST_BETA:
-        table["energy"] = (energy, "", "interaction energy, in units of e^beta")
+    if attention.log_bound > LARGEST_EXPONENT:
+        table["energy"] = (energy, "", SCALED_ENERGY)
     return Diagnostics(names, table, {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, **LENGTHS}, look)
 
 

@@ -11,17 +11,17 @@ import numpy as np
 from meanfield import diagnostics_unbounded as unbounded
 from meanfield.clusters import Clusters
 from meanfield.clusters_tokens import SCALE, find_clusters_of_tokens
+from meanfield.diagnostics_clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
 from meanfield.diagnostics_sequence import SEQUENCE
-from meanfield.diagnostics_table import LENGTHS, Diagnostics, Table, heaviest
-from meanfield.heads import matrix_of
-from meanfield.pairs import close_pairs, pairs_of_points
+from meanfield.diagnostics_table import LARGEST_EXPONENT, LENGTHS, SCALED_ENERGY, Diagnostics, Table
+from meanfield.heads import matrix_of, steepness
+from meanfield.pairs import pairs_of_points
 from meanfield.particles import ParticleLaw
 from meanfield.sequence import SequenceDiffusion
 from solvers.mesh import Floats
 
 MOST_LEADERS = 2048  # tokens among which leaders are looked for: all pairs are held at once
 SAME = 1e-9
-LARGEST_BETA = 700.0  # as in meanfield.diagnostics: beyond it the energy is stored in units of e^β
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,7 @@ class Particles:
 
     @cached_property
     def clusters(self) -> Clusters:
-        """At the scale 1/√β‖QᵀK‖ of attention, or SCALE if this is smaller."""
-        return find_clusters_of_tokens(self.directions, self.masses, min(SCALE, steepness(self.law) ** -0.5))
+        return find_clusters_of_tokens(self.directions, self.masses, cluster_scale(self.law))
 
     @cached_property
     def pairs(self) -> Floats:
@@ -77,7 +76,7 @@ def energy(sample: Particles) -> float:
     if law.beta == 0:
         return 0.5 * float(((sample.masses @ sample.seen) ** 2).sum())
     scaled = float(sample.masses @ sample.normalizer_and_output[0]) / (2 * law.beta)
-    return scaled * float(np.exp(law.log_bound)) if law.log_bound <= LARGEST_BETA else scaled
+    return scaled * float(np.exp(law.log_bound)) if law.log_bound <= LARGEST_EXPONENT else scaled
 
 
 def speed(sample: Particles) -> float:
@@ -91,31 +90,6 @@ def speed(sample: Particles) -> float:
     if sample.along is not None:
         moved = moved + sample.along.rate(sample.points)
     return float(np.sqrt(sample.masses @ (moved**2).sum(axis=1)))
-
-
-def clusters(sample: Particles) -> float:
-    """Number of clusters of directions by persistence."""
-    return float(sample.clusters.count)
-
-
-def cluster_mass(sample: Particles) -> Floats:
-    """(32) masses of the clusters, heaviest first; NaN where there are fewer."""
-    return heaviest(sample.clusters.masses)
-
-
-def cluster_center(sample: Particles) -> Floats:
-    """(32, d) centers of the clusters, unit vectors, in the order of their masses."""
-    return heaviest(sample.clusters.centers)
-
-
-def pairs(sample: Particles) -> Floats:
-    """(64) P(z in bin), z = ⟨θ_i, θ_j⟩ of two different tokens, P(i, j) ∝ m_i m_j; bins of meanfield.pairs."""
-    return sample.pairs
-
-
-def pairs_close(sample: Particles) -> float:
-    """P(⟨θ_i, θ_j⟩ ≥ 1 − 1e-3) of two different tokens."""
-    return close_pairs(sample.pairs)
 
 
 def leaders(sample: Particles) -> float:
@@ -140,16 +114,9 @@ def leaders(sample: Particles) -> float:
 
 
 @lru_cache(maxsize=4)
-def steepness(law: ParticleLaw) -> float:
-    """The largest |β|‖QᵀK‖ of a law's heads, of identities where R^d is any; at least 1, for a length 1/√ of it."""
-    norms = [_norm(head.query, head.key) for head in law.heads]
-    return max(1.0, abs(law.beta) * max(norms))
-
-
-def _norm(query: Floats | float, key: Floats | float) -> float:
-    """‖QᵀK‖ of matrices (d, d), or numbers that multiply the identity."""
-    dimension = max([len(matrix) for matrix in (query, key) if isinstance(matrix, np.ndarray)], default=1)
-    return float(np.linalg.norm(matrix_of(query, dimension).T @ matrix_of(key, dimension), 2))
+def cluster_scale(law: ParticleLaw) -> float:
+    """Angle (radians) at which clusters of tokens are told apart: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
+    return min(SCALE, max([1.0, *(abs(steepness(law.beta, head)) for head in law.heads)]) ** -0.5)
 
 
 def diagnostics_particles(
@@ -178,8 +145,8 @@ def diagnostics_particles(
         return Particles(law_at(time), time, positions, masses, start, along)
 
     table = DIAGNOSTICS | (SEQUENCE if along is not None else {})
-    if first.log_bound > LARGEST_BETA:
-        table["energy"] = (energy, "", "interaction energy, in units of e^beta")
+    if first.log_bound > LARGEST_EXPONENT:
+        table["energy"] = (energy, "", SCALED_ENERGY)
     return Diagnostics(names, table, {"d": dimension, **LENGTHS}, look)
 
 

@@ -9,9 +9,11 @@ import numpy as np
 
 from meanfield.pairs import BINS
 from solvers.mesh import Floats
-from solvers.output import Column
+from solvers.output import Column, Run
 
 Table = dict[str, tuple[Callable[[Any], float | Floats], str, str]]
+LARGEST_EXPONENT = 700.0  # of the largest kernel: beyond it e^β is out of range, and energies are kept in units of it
+SCALED_ENERGY = "interaction energy, in units of e^beta"
 MOST_CLUSTERS = 32  # whose masses and centers are kept
 LENGTHS = {"cluster": MOST_CLUSTERS, "pair_bin": BINS}  # of dimensions that are the same for every run
 
@@ -54,3 +56,8 @@ def heaviest(values: Floats) -> Floats:
     kept = np.full((MOST_CLUSTERS, *values.shape[1:]), np.nan)
     kept[: len(values)] = values[:MOST_CLUSTERS]
     return kept
+
+
+def energy_is_scaled(run: Run) -> bool:
+    """Whether the energies of a run are in units of e^|β|, as its file says."""
+    return "energy" in run.diagnostics and "in units of" in run.long_name("energy")

@@ -52,15 +52,15 @@ def cells_and_width(case: Case) -> tuple[int, float]:
         return domain.across, length / domain.across
     if domain.manifold == "free_radius_circle":
         return domain.across * (domain.radii or 1), 2 * math.pi / domain.across
-    from solvers.mesh import _ring_cells
+    from solvers.mesh import cells_of_rings
 
-    cells = int(_ring_cells(domain.across).sum())
+    cells = int(cells_of_rings(domain.across).sum())
     width = math.sqrt(4 * math.pi / cells)
     return cells * (domain.radii or domain.labels or 1), width
 
 
 def _steps(case: Case, width: float) -> str:
-    """How many: layers are counted; each step moves a token by at most cfl·width, noise is implicit and adds none."""
+    """How many: layers are counted; each step moves a token by at most cfl·width, noise adds none."""
     if case.time.method == "layers":
         return f"{case.time.layers} layers"
     if case.hand_over is not None:

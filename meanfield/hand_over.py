@@ -1,4 +1,4 @@
-"""From a density that has collapsed to the atoms that go on in its place, and the error of that.
+"""From a density that has collapsed to the atoms that go on in its place, and the error of that, of tokens too.
 
 A cluster that has collapsed is a point mass to its mesh: the scheme holds it in the cell around it and the next ones,
 and carries it as an atom. From there on the atoms' own law is the same motion without a mesh.

@@ -143,17 +143,26 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | 
         if kernel == "windowed":
             raise ValueError("kernel = 'windowed': expected query and key that are multiples of the identity")
         return BilinearSums(mesh, beta, matrix_of(head.query, d), matrix_of(head.key, d), kernel == "gaussian")
-    steepness = beta * query * key
+    exponent = steepness(beta, head)
     if kernel == "windowed":
         assert window is not None
         edge = window
-        multipliers = kernel_multipliers(d, lambda z: windowed(z, steepness, edge), _most_degrees(mesh))
-        return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), abs(steepness), full)
-    degrees = exponential_degree(d, steepness) + 1
-    multipliers = exponential_multipliers(d, steepness, degrees)
-    gradient = exponential_gradient_multipliers(d, steepness, degrees)
+        multipliers = kernel_multipliers(d, lambda z: windowed(z, exponent, edge), _most_degrees(mesh))
+        return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), abs(exponent), full)
+    degrees = exponential_degree(d, exponent) + 1
+    multipliers = exponential_multipliers(d, exponent, degrees)
+    gradient = exponential_gradient_multipliers(d, exponent, degrees)
     fall = beta * (query**2 + key**2) / 2 if kernel == "gaussian" else 0.0
-    return ZonalSums(mesh, multipliers, gradient, abs(steepness) - fall, full)
+    return ZonalSums(mesh, multipliers, gradient, abs(exponent) - fall, full)
+
+
+def steepness(beta: float, head: Head) -> float:
+    """β‖QᵀK‖ of a head, with its sign where both are multiples of the identity: k = e^{β⟨Qx,Ky⟩} is no steeper."""
+    query, key = multiple(head.query), multiple(head.key)
+    if query is not None and key is not None:
+        return beta * query * key
+    d = max(np.atleast_2d(matrix).shape[0] for matrix in (head.query, head.key))
+    return abs(beta) * float(np.linalg.norm(matrix_of(head.query, d).T @ matrix_of(head.key, d), 2))
 
 
 def windowed(cosines: Floats, beta: float, window: float) -> Floats:

@@ -166,7 +166,9 @@ def _atoms(facts: dict[str, Any]) -> str:
     time, error, angle = (facts[name] for name in HAND_OVER)
     on_mesh = facts["tokens"] is None
     if facts["hand_over"] and time is None:
-        return f"not yet: some cluster is wider than hand_over.spread {'cells' if on_mesh else '· 1e-4 rad'}"
+        if on_mesh:
+            return "not yet: some cluster is wider than hand_over.spread cells"
+        return "not yet: some cluster is wider than hand_over.spread · 1e-4 rad, or there are too many to follow"
     finer = "a finer mesh, or hand_over.spread below 1," if on_mesh else "hand_over.spread below 1"
     hint = f"; {finer} makes it smaller" if (error or 0.0) > LARGE_ERROR else ""
     before = " (what the mesh did before is not in this)" if on_mesh else ""

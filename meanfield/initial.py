@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from meanfield.initial_fields import harmonic_coefficients, perturbed_coefficients
 from solvers.deposit import deposit_points
@@ -93,14 +94,18 @@ def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floa
     return _normalized(mesh, (1 - t * t) / (1 - z * t) ** 2)
 
 
-def initial_points(mesh: Mesh, points: Sequence[Sequence[float]], masses: Sequence[float] | None = None) -> Floats:
-    """Point masses Σ m_k δ_{p_k} with Σ m_k scaled to 1, deposited keeping mass and first moment."""
+def initial_points(mesh: Mesh, points: ArrayLike, masses: ArrayLike | None = None) -> Floats:
+    """Point masses Σ m_k δ_{p_k} with Σ m_k scaled to 1, deposited keeping mass and first moment.
+
+    points   (n, d) of any length: directions count
+    masses   (n,), equal ones by default
+    """
     places = _unit(points)
     shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
     return deposit_points(mesh, places, shares / shares.sum())
 
 
-def _unit(vectors: Sequence[Sequence[float]]) -> Floats:
+def _unit(vectors: ArrayLike) -> Floats:
     array = np.asarray(vectors, dtype=float)
     return array / np.linalg.norm(array, axis=1, keepdims=True)
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 LASTING = 3  # samples that a cluster is there at least; what is shorter is no cluster that merges
 PLATEAU = 3  # samples of the energy between two mergers, for a step to be measured
 STAIR = 0.2  # relative distance from Σ m² within which a plateau counts as a stair
-MOST_EXPONENT = 700.0  # beyond it energies are recorded in units of e^β
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def lifetimes(tracks: Tracks, exact_from: float = np.inf) -> list[Lifetime]:
 
 
 def exact_from(run: Run) -> float:
-    """From when on a run has a sample at each merger: once its density goes on as atoms; never where it does not."""
+    """From when on a run has a sample at each merger: once its clusters go on as atoms; never where they do not."""
     recorded = "cluster_mass" in run.diagnostics and "cluster_center" in run.diagnostics
     moment = float(run.attributes.get("hand_over_time", np.nan))
     return moment if recorded and np.isfinite(moment) else np.inf
@@ -103,14 +102,15 @@ def _around(times: Floats, sample: int, exact_from: float) -> tuple[float, float
 def staircase(run: Run) -> tuple[Floats, Floats] | None:
     """Times (samples,) and 2β e^{−β} E (samples,) of a run; None unless Q = K = V = I, β > 0, and E was recorded."""
     from meanfield.case import parse
+    from meanfield.diagnostics_table import energy_is_scaled
 
     case = parse(run.attributes["case"])
     attention = case.attention
-    beta = attention.beta_effective * case.stabilizers.scale**2
+    beta = case.beta_on_unit_sphere
     plain = attention.is_scalar and attention.value_scale == 1 and attention.kernel == "exponential"
     if not plain or beta <= 0 or "energy" not in run.diagnostics or len(run.sample_times) == 0:
         return None
-    unit = 1.0 if beta > MOST_EXPONENT else float(np.exp(-beta))
+    unit = 1.0 if energy_is_scaled(run) else float(np.exp(-beta))
     return run.sample_times, 2 * beta * unit * run.diagnostics["energy"]
 
 

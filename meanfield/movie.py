@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from meanfield.cli_files import require_target
 from meanfield.movie_frames import Frames
 from meanfield.movie_page import DPI, palette
 from meanfield.plots import STYLE, load
@@ -33,7 +34,7 @@ def movie(
     if not 1 <= fps <= FPS_MOST:
         raise ValueError(f"fps: {fps}; expected a whole number from 1 to {FPS_MOST}")
     path, target = Path(path), Path(target)
-    _require_target(path, target, overwrite)
+    require_target(target, path, overwrite, "movie", SUFFIXES)
     writer = _writer(target, fps)
     story = load(path)
     unfinished = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
@@ -43,17 +44,6 @@ def movie(
     finally:
         unfinished.unlink(missing_ok=True)
     return target
-
-
-def _require_target(path: Path, target: Path, overwrite: bool) -> None:
-    from meanfield.cli_files import require_writable
-    from solvers.output import FileError
-
-    if target.suffix.lower() not in SUFFIXES:
-        raise FileError(f"{target}: unknown kind of movie {target.suffix!r}; expected {', '.join(SUFFIXES)}")
-    if target.exists() and path.exists() and target.samefile(path):
-        raise FileError(f"{target}: is the run itself; -o writes elsewhere")
-    require_writable(str(target), str(path), overwrite)
 
 
 def _film(story: Story, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from scipy import fft
 
-from meanfield.heads import Head, matrix_of, multiple, windowed
+from meanfield.heads import Head, matrix_of, multiple, steepness, windowed
 from meanfield.particle_pairs import PairSums, Sums, WindowedPairSums, fall, sum_of, weighted
 from solvers.backends import kernels_for
 from solvers.bilinear import Bilinear
@@ -160,15 +160,6 @@ def _are_unit(points: Floats) -> bool:
     """Whether all lengths are 1 to rounding; not so where a number is not finite."""
     off = np.abs(np.einsum("nd,nd->n", points, points) - 1).max(initial=0.0)
     return bool(off <= 100 * np.finfo(points.dtype).eps)
-
-
-def steepness(beta: float, head: Head) -> float:
-    """β‖QᵀK‖, with its sign where both are multiples of the identity."""
-    query, key = multiple(head.query), multiple(head.key)
-    if query is not None and key is not None:
-        return beta * query * key
-    d = max(np.atleast_2d(matrix).shape[0] for matrix in (head.query, head.key))
-    return abs(beta) * float(np.linalg.norm(matrix_of(head.query, d).T @ matrix_of(head.key, d), 2))
 
 
 def log_bound(beta: float, head: Head, gaussian: bool = False) -> float:

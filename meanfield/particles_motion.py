@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from meanfield.heads import matrix_of
+from meanfield.heads import steepness
 from meanfield.layer_norm import LAYER_NORMS
 from meanfield.particles import ParticleLaw
 from solvers.mesh import Floats
@@ -30,13 +30,13 @@ class Motion:
         """Evaluate at positions (n, d); returns the largest stable time step."""
         radii = _lengths(values)
         output, self._rate = self._output_and_rate(time, values, radii)
-        steepness, value = self._norms = self._norms or _norms(self.law, values.shape[1])
+        steepest, value = self._norms = self._norms or _norms(self.law)
         free = self.law.sees_positions
         scale = np.maximum(radii.max(), np.finfo(float).tiny) if free else 1.0
         sizes = np.maximum(_lengths(output), np.finfo(float).tiny)
         pace = 1.0 if free else LAYER_NORMS[self.law.norm.name].pace(self.law.norm, time, radii, sizes)
         fastest = np.max(np.maximum(value * scale, sizes) / pace) / scale
-        rate = (1 + steepness * scale**2) * fastest + self.law.gate + (values.shape[1] - 1) * self._noise
+        rate = (1 + steepest * scale**2) * fastest + self.law.gate + (values.shape[1] - 1) * self._noise
         with np.errstate(divide="ignore", over="ignore"):
             step: Step = np.divide(1.0, rate)
             return step
@@ -65,11 +65,10 @@ def to_unit_length(positions: Floats) -> None:
     positions /= _lengths(positions)[:, None]
 
 
-def _norms(law: ParticleLaw, dimension: int) -> tuple[float, float]:
+def _norms(law: ParticleLaw) -> tuple[float, float]:
     """The largest ‖β QᵀK‖ of a head, and Σ_h |w_h| ‖V_h‖."""
-    pairs = [[matrix_of(matrix, dimension) for matrix in (head.query, head.key)] for head in law.heads]
-    steepness = max((float(np.linalg.norm(law.beta * query.T @ key, 2)) for query, key in pairs), default=0.0)
-    return steepness, sum(abs(head.weight * head.value_norm) for head in law.heads)
+    steepest = max((abs(steepness(law.beta, head)) for head in law.heads), default=0.0)
+    return steepest, sum(abs(head.weight * head.value_norm) for head in law.heads)
 
 
 def _lengths(vectors: Floats) -> Floats:

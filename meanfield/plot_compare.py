@@ -13,7 +13,7 @@ from meanfield.plot_axes import is_early, label_decades, label_linear, positive,
 from meanfield.plot_compare_states import draw_lines, draw_maps, maps_height
 from meanfield.plot_story import BLACK, BLUE, GREEN, ORANGE, VERMILION, format_time
 from meanfield.plot_words import fitting_size
-from meanfield.plots import DPI, HEADING_SIZE, STYLE, WIDTH, _target
+from meanfield.plots import DPI, HEADING_SIZE, STYLE, WIDTH, figure_target
 from solvers.mesh import Floats
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def plot_compare(comparison: Comparison, figure: str | Path) -> Path:
     States are drawn on the circle, the sphere and in one dimension. Raises solvers.output.FileError where the suffix is
     unknown, and where the figure's folder is missing or cannot be written.
     """
-    target = _target(Path(figure))
+    target = figure_target(Path(figure))
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-LARGEST_BETA = 700.0  # beyond it energies are recorded in units of e^|β|: diagnostics.LARGEST_BETA, a heavy import
 MOST = 4  # panels
 NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
 ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
@@ -89,8 +88,8 @@ def draw_diagnostics(figure: SubFigure, story: Story) -> None:
 
 def _draw_energy(ax: Axes, story: Story) -> None:
     """Entropy H = ∫ρ log ρ on the left axis, energy E on the right."""
-    relative = story.manifold == "axisymmetric"  # diagnostics_axisymmetric records them so
-    unit = r"/$e^{|\beta|}$" if relative or abs(story.beta) > LARGEST_BETA else ""
+    relative = story.manifold == "axisymmetric"  # diagnostics_axisymmetric records entropy so
+    unit = r"/$e^{|\beta|}$" if story.scaled_energy else ""
     curves = {
         "entropy": ("$H$", BLUE, "-"),
         "energy": (f"$E${unit}", VERMILION, "--"),

@@ -13,7 +13,7 @@ from meanfield.plot_axes import is_early, say, set_time
 from meanfield.plot_labels import Line, write_beside
 from meanfield.plot_story import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from meanfield.plot_words import SEPARATOR, fitting_size
-from meanfield.plots import DPI, HEADING_SIZE, STYLE, WIDTH, _target
+from meanfield.plots import DPI, HEADING_SIZE, STYLE, WIDTH, figure_target
 from meanfield.tracks import Track, Tracks, tracks_of
 from solvers.mesh import Floats
 
@@ -42,7 +42,7 @@ def plot_mergers(path: str | Path, figure: str | Path) -> Path:
     from meanfield.case import parse
     from solvers.output import FileError, read
 
-    target = _target(Path(figure))
+    target = figure_target(Path(figure))
     run = read(path)
     tracks = tracks_of(run)
     if not len(tracks.times):

@@ -60,7 +60,8 @@ class Story:
     uniform       (cells,) the law of uniform tokens, where it is drawn for comparison
     core          of the line, within which its axis is linear; 0 where it is linear throughout
     particles     the tokens, where they are particles
-    hand_over     time from which the density is atoms deposited on the mesh; NaN where it never is
+    hand_over     time from which the clusters of the density or of the tokens are atoms; NaN where they never are
+    scaled_energy  whether "energy" is in units of e^|β|
     log_spacing   whether the case asked for times of equal ratios
     """
 
@@ -83,6 +84,7 @@ class Story:
     core: float = 0.0
     particles: Particles | None = None
     hand_over: float = np.nan
+    scaled_energy: bool = False
     log_spacing: bool = False
 
     def ratio(self, k: int) -> Floats:

@@ -39,9 +39,9 @@ def plot_sweep(path: str | Path, figure: str | Path) -> Path:
     import matplotlib
     from matplotlib.figure import Figure
 
-    from meanfield.plots import DPI, STYLE, _target
+    from meanfield.plots import DPI, STYLE, figure_target
 
-    target = _target(Path(figure))
+    target = figure_target(Path(figure))
     found = read_sweep(path)
     if not len(found.done):
         raise FileError(f"{path}: no point is done yet, so there is nothing to draw")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.stability import critical_noise
 from solvers.mesh import Floats
 
 if TYPE_CHECKING:
@@ -42,9 +41,9 @@ def meeting_time(beta: Floats, tokens: int, normalization: str = "softmax", clos
 
 def beside_curve(case: Case, x: str, value: str) -> Curve | None:
     """The theory of a scalar over a key, None where there is none to draw."""
-    if x != "attention.beta" or value not in ("clusters", "most_clusters") or not _has_theory(case):
+    if x != "attention.beta" or value not in ("clusters", "most_clusters") or not _is_plain(case):
         return None
-    if case.domain.manifold != "circle" or case.attention.normalization == "sinkhorn":
+    if case.domain.manifold != "circle":
         return None
     return r"fastest mode, $\sqrt{2\beta}$", lambda beta: fastest_mode(2, beta)
 
@@ -52,8 +51,8 @@ def beside_curve(case: Case, x: str, value: str) -> Curve | None:
 def beside_map(case: Case, x: str, y: str, value: str) -> Curve | None:
     """The curve of theory over a map of ``value``: of ``y`` over ``x``, or of time over ``y`` where x is "time"."""
     if (x, y) == ("attention.beta", "stabilizers.noise") and _has_theory(case):
-        return r"critical noise $\kappa_\#$", lambda beta: critical_noises(case, beta)
-    if (x, y, value) == ("time", "attention.beta", "pairs_close") and case.attention.normalization != "sinkhorn":
+        return r"critical noise $\kappa_\#$", lambda beta: _critical_noises(case, beta)
+    if (x, y, value) == ("time", "attention.beta", "pairs_close") and _is_plain(case):
         tokens = case.domain.count
         if tokens is not None:
             law = case.attention.normalization
@@ -65,14 +64,25 @@ def critical_line(case: Case, x: str) -> float | None:
     """Where over the noise the uniform density becomes stable, None for another ``x`` or without theory."""
     if x != "stabilizers.noise" or not _has_theory(case):
         return None
-    return float(critical_noises(case, np.array([case.attention.beta_effective]))[0])
+    from meanfield.stability_report import critical_noise_of
+
+    return critical_noise_of(case)
 
 
-def critical_noises(case: Case, betas: Floats) -> Floats:
-    """The critical noise of a case that linear theory applies to, for each β."""
-    attention = case.attention
-    found = [critical_noise(case.domain.d, b, attention.normalization, attention.value_scale) for b in betas]
-    return np.array(found) * (np.exp(-np.abs(betas)) if attention.rescaled else 1.0)
+def _critical_noises(case: Case, betas: Floats) -> Floats:
+    """The critical noise of a case that linear theory applies to, for each value of attention.beta."""
+    from msgspec.structs import replace
+
+    from meanfield.stability_report import critical_noise_of
+
+    cases = (replace(case, attention=replace(case.attention, beta=float(beta))) for beta in betas)
+    return np.array([critical_noise_of(each) for each in cases])
+
+
+def _is_plain(case: Case) -> bool:
+    """Whether linear theory applies, with Q = K = V = I on the unit sphere: a law in which β is attention.beta."""
+    given = case.attention.beta_effective, case.stabilizers.scale, case.attention.value_scale
+    return _has_theory(case) and given == (case.attention.beta, 1.0, 1.0)
 
 
 def _has_theory(case: Case) -> bool:

@@ -48,13 +48,14 @@ def plot(path: str | Path, figure: str | Path) -> Path:
     The run may still be going. Raises solvers.output.FileError where the run file cannot be read or holds no
     snapshot, where the suffix is unknown, and where the figure's folder is missing or cannot be written.
     """
-    target = _target(Path(figure))
+    target = figure_target(Path(figure))
     return draw(load(path), target)
 
 
 def load(path: str | Path) -> Story:
     """The story of the run file ``path``. Raises solvers.output.FileError where there is none to tell yet."""
     from meanfield.case import parse
+    from meanfield.diagnostics_table import energy_is_scaled
     from solvers.output import FileError, read
 
     run = read(path)
@@ -80,6 +81,7 @@ def load(path: str | Path) -> Story:
         uniform=run.variable("uniform") if run.manifold == "axisymmetric" else None,
         particles=_particles(run, case) if run.manifold == "particles" else None,
         hand_over=float(run.attributes.get("hand_over_time", np.nan)),
+        scaled_energy=energy_is_scaled(run),
         log_spacing=case.output.spacing == "log",
     )
     return trimmed(story) if EDGES.get(run.manifold) == "cell_edge" else story
@@ -139,7 +141,8 @@ def compose(story: Story, figure: Figure) -> Figure:
     return figure
 
 
-def _target(figure: Path) -> Path:
+def figure_target(figure: Path) -> Path:
+    """A path to draw to, as it is. Raises solvers.output.FileError for another suffix, or where none can be written."""
     from solvers.output import FileError
 
     if figure.suffix.lower() not in SUFFIXES:

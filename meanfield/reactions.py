@@ -22,8 +22,8 @@ Growth = Callable[[Floats], Floats | float]
 class Reaction:
     """R[ρ] = ρ g[ρ], an explicit term; ``growth`` gives g (cells,) or a number of a density (cells)."""
 
-    def __init__(self, growth: Growth, keeps_mass: bool = False) -> None:
-        self.growth, self.keeps_mass = growth, keeps_mass
+    def __init__(self, growth: Growth) -> None:
+        self.growth = growth
         self._rate: Floats = np.zeros(0)
 
     def prepare(self, time: float, values: Floats) -> Step:
@@ -56,7 +56,7 @@ def reaction_replicator(mesh: Mesh, rate: float, fitness: Floats) -> Reaction:
         gain: Floats = rate * (fitness - (masses @ fitness) / masses.sum())
         return gain
 
-    return Reaction(growth, keeps_mass=True)
+    return Reaction(growth)
 
 
 def fitness_quadratic(mesh: Mesh, vector: Floats, matrix: Floats) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from meanfield.case import Case
 from meanfield.problem import Problem
 from meanfield.setup import sample_schedule, snapshot_schedule
 from solvers.checkpoint import Checkpoints
-from solvers.evolution import Schedule, State
+from solvers.evolution import Schedule, State, events_before
 from solvers.mesh import Floats
 from solvers.output import Run
 
@@ -36,7 +35,7 @@ class Start:
     note: str = ""
 
 
-def new_start(case: Case, problem: Problem) -> Start:
+def new_start(problem: Problem) -> Start:
     """Time 0. Raises CaseError for an initial density that cannot be."""
     return Start(State(0.0, problem.initial()))
 
@@ -53,7 +52,7 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
         rows = int(scalars["snapshots"]), int(scalars["samples"])
         return _start(run, case, state, rows, float(scalars["wall_time"]))
     if run.snapshots == 0 or not problem.whole:
-        return replace(new_start(case, problem), note="no checkpoint yet: computed again from the initial density")
+        return replace(new_start(problem), note="no checkpoint yet: computed again from the initial density")
     time = float(run.times[-1])
     rows = run.snapshots, int(np.searchsorted(run.sample_times, time, side="right"))
     start = _start(run, case, State(time, run.snapshot(-1)), rows, float(run.attributes["wall_time"]))
@@ -74,8 +73,4 @@ def _start(run: Run, case: Case, state: State, rows: tuple[int, int], wall_time:
 
 def _seen(schedule: Schedule, now: float, rows: Floats) -> int:
     """Events before ``now``, and the one at ``now`` if it is among the rows. A new schedule applies from now on."""
-    most = 1
-    while schedule.due(most) <= now:
-        most *= 2
-    bisect = bisect_right if len(rows) and rows[-1] == now else bisect_left
-    return bisect(range(most), now, key=schedule.due)
+    return events_before(schedule, now, or_at=len(rows) > 0 and rows[-1] == now)

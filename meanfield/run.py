@@ -43,7 +43,7 @@ def run(
     Raises CaseError for an initial density that cannot be, FileError for a file that cannot be written.
     """
     problem = set_up(case, kernels)
-    start = new_start(case, problem)
+    start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     attributes = provenance(case, command) | problem.marks | problem.attributes
     with RunFile.create(

@@ -7,7 +7,6 @@ diagnostics are those of the atoms themselves.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,10 +15,9 @@ import numpy as np
 from meanfield.atoms import AtomLaw
 from meanfield.atoms_flow import until_merger
 from meanfield.case import Case
-from meanfield.clusters_tokens import SCALE
 from meanfield.diagnostics_atoms import DIAGNOSTICS as of_atoms
 from meanfield.diagnostics_atoms import AtomSample
-from meanfield.diagnostics_particles import steepness
+from meanfield.diagnostics_particles import cluster_scale
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.hand_over import HandOverError, hand_over_error
 from meanfield.hand_over_states import DensityStates, States, TokenStates
@@ -27,7 +25,7 @@ from meanfield.problem import AfterStep, Problem
 from meanfield.setup_model import heads_by_layer
 from meanfield.setup_particles import particle_law
 from solvers.backends import kernels_for
-from solvers.evolution import Observer, Schedule, State
+from solvers.evolution import Observer, Schedule, State, events_before
 from solvers.layout import Tokens
 from solvers.mesh import Floats, Mesh
 
@@ -60,7 +58,7 @@ def _states(case: Case, problem: Problem, law: AtomLaw) -> States:
     assert case.hand_over is not None
     space, spread = problem.space, case.hand_over.spread
     if isinstance(space, Tokens):
-        return TokenStates(space.weights, case.domain.d, spread, min(SCALE, steepness(law.particles) ** -0.5))
+        return TokenStates(space.weights, case.domain.d, spread, cluster_scale(law.particles))
     assert isinstance(space, Mesh)
     return DensityStates(space, spread)
 
@@ -104,7 +102,7 @@ class _Stages:
             stopped = after_step(state)
             return stopped or found
 
-        watch = Observer(look, self._looks, _events_before(self._looks, state.time))
+        watch = Observer(look, self._looks, events_before(self._looks, state.time))
         self._problem.advance(state, until, [*observers, watch], cfl, after)
         return stopped, found
 
@@ -161,11 +159,3 @@ class _OfEitherStage(Diagnostics):
 def _on_host(values: Floats) -> Floats:
     brought: Floats = kernels_for(values).bring(values)
     return brought
-
-
-def _events_before(schedule: Schedule, time: float) -> int:
-    """How many events of a schedule lie before a time."""
-    most = 1
-    while schedule.due(most) < time:
-        most *= 2
-    return bisect_left(range(most), time, key=schedule.due)

@@ -31,12 +31,12 @@ def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
     if not isinstance(kind, sections.Points):
         return np.tile(initial_density(case, mesh) / labels, labels)
     rows = np.array(kind.points).reshape(labels, -1, case.domain.d)
-    return np.concatenate([initial.initial_points(mesh, points.tolist()) / labels for points in rows])
+    return np.concatenate([initial.initial_points(mesh, points) / labels for points in rows])
 
 
 def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
     """Embeddings as equal point masses; their directions count."""
-    return initial.initial_points(mesh, embeddings_of(kind, mesh.centers.shape[1]))  # type: ignore[arg-type]
+    return initial.initial_points(mesh, embeddings_of(kind, mesh.centers.shape[1]))
 
 
 def embeddings_of(kind: sections.Tokens, d: int) -> Floats:

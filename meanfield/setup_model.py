@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from meanfield import case_attention as sections
 from meanfield.case import Case
+from meanfield.equation import Local
 from meanfield.feed_forward import FeedForward, feed_forward_random
 from meanfield.heads import Factor, Head
 from meanfield.matrices import matrices_of_layers, random_matrix
@@ -19,6 +21,7 @@ from meanfield.reactions import (
     reaction_logistic,
     reaction_replicator,
 )
+from solvers.evolution import Every, Listed, Schedule
 from solvers.mesh import Mesh
 
 
@@ -41,10 +44,31 @@ def heads_by_layer(case: Case) -> list[list[Head]]:
     ]
 
 
-def layer_duration(case: Case) -> float:
-    """Time that one set of matrices, or one layer, lasts."""
-    in_layers = case.time.method == "layers"
-    return 1.0 if in_layers and not case.stabilizers.residual else case.time.step or 1.0
+@dataclass(frozen=True)
+class HeadsInTurn:
+    """Sets of matrices, each for a ``duration`` of time: turn k begins at k·duration. The last one goes on."""
+
+    sets: list[list[Head]]
+    duration: float
+
+    def of_turn(self, turn: int) -> list[Head]:
+        """The heads of a turn."""
+        return self.sets[min(turn, len(self.sets) - 1)]
+
+    def turn_at(self, time: float) -> int:
+        """The turn that a time lies in; at its end a turn is over, but for rounding."""
+        return 0 if len(self.sets) == 1 else int(time / self.duration + 1e-9)
+
+    @property
+    def turns(self) -> Schedule:
+        """When each turn begins; a single set has but one."""
+        return Every(self.duration) if len(self.sets) > 1 else Listed((0.0,))
+
+
+def heads_in_turn(case: Case) -> HeadsInTurn:
+    """The heads of a case and how long each set of them lasts. Raises as ``heads_by_layer``."""
+    one_a_layer = case.time.method == "layers" and not case.stabilizers.residual
+    return HeadsInTurn(heads_by_layer(case), 1.0 if one_a_layer else case.time.step or 1.0)
 
 
 def _from_file(path: str, d: int) -> list[list[Head]]:
@@ -67,8 +91,15 @@ def _factor(matrix: sections.Matrix | sections.RandomMatrix | None, d: int) -> F
     return np.array(matrix, dtype=float) if scale is None else scale
 
 
-def feed_forward_of(case: Case) -> FeedForward | None:
-    """F, None where the case has none."""
+def feed_forward_of(case: Case) -> Local | None:
+    """F, from (n, d) to (n, d), None where the case has none; F(gx)/g where a sphere of radius g is the unit one."""
+    network, size = _network(case), case.stabilizers.scale
+    if network is None or size == 1:
+        return network
+    return lambda points: network(size * points) / size
+
+
+def _network(case: Case) -> FeedForward | None:
     network = case.feed_forward
     if network is None:
         return None

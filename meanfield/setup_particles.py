@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from types import ModuleType
 
@@ -14,12 +14,12 @@ from meanfield.layer_norm import LayerNorm
 from meanfield.particles import ParticleLaw
 from meanfield.particles_motion import to_unit_length
 from meanfield.particles_steps import LawOfTurn, advance_adaptive, advance_explicit, advance_layers
-from meanfield.problem import Advance, AfterStep, Problem
+from meanfield.problem import Advance, Problem, placed
 from meanfield.sequence import SequenceDiffusion
-from meanfield.setup_model import feed_forward_of, heads_by_layer, layer_duration
+from meanfield.setup_model import feed_forward_of, heads_in_turn
 from meanfield.setup_tokens import draw_tokens
 from solvers.backends import kernels_for
-from solvers.evolution import Every, Listed, Observer, Schedule, State
+from solvers.evolution import Schedule
 from solvers.layout import Tokens
 from solvers.mesh import Floats
 
@@ -29,7 +29,7 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
 
     Raises ValueError or OSError for a file that cannot be used.
     """
-    heads, duration, domain = heads_by_layer(case), layer_duration(case), case.domain
+    heads, domain = heads_in_turn(case), case.domain
     positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed or 0)
     if isinstance(case.initial, Waves) and not case.tokens_have_radius:
         to_unit_length(positions)
@@ -37,14 +37,14 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
     there = place(masses)  # where they move; what is looked at is on the host
 
     @lru_cache(maxsize=2)
-    def law(layer: int, on_host: bool = False) -> ParticleLaw:
-        return particle_law(case, heads[min(layer, len(heads) - 1)], masses if on_host else there)
+    def law(turn: int, on_host: bool = False) -> ParticleLaw:
+        return particle_law(case, heads.of_turn(turn), masses if on_host else there)
 
-    for layer in range(len(heads)):
-        law(layer)  # what no law can have is refused here, not on the way
+    for turn in range(len(heads.sets)):
+        law(turn)  # what no law can have is refused here, not on the way
 
     def law_at(time: float) -> ParticleLaw:
-        return law(int(time / duration + 1e-9) if len(heads) > 1 else 0, on_host=True)  # at its end a layer is over
+        return law(heads.turn_at(time), on_host=True)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return diagnostics_particles(names, law_at, masses, domain.d, positions, _along_sequence(case))
@@ -52,20 +52,10 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
     return Problem(
         space=Tokens(masses, domain.d),
         initial=lambda: positions.copy(),
-        advance=_placed(_advance(case, law, Every(duration) if len(heads) > 1 else Listed((0.0,))), place),
+        advance=placed(_advance(case, law, heads.turns), place),
         prepare=lambda state: law(0).output_at(place(state.values)),
         diagnostics=diagnostics,
     )
-
-
-def _placed(advance: Advance, place: Callable[[Floats], Floats]) -> Advance:
-    """The same where ``place`` puts the tokens."""
-
-    def placed(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
-        state.values = place(state.values)
-        return advance(state, until, observers, cfl, after_step)
-
-    return placed
 
 
 def _advance(case: Case, law: LawOfTurn, turns: Schedule) -> Advance:
@@ -89,20 +79,14 @@ def _along_sequence(case: Case) -> SequenceDiffusion | None:
 def particle_law(case: Case, heads: Sequence[Head], masses: Floats | None = None) -> ParticleLaw:
     """The law of a case's tokens with the given heads; a sphere of radius g is the unit one with β g²."""
     attention, stabilizers = case.attention, case.stabilizers
-    network, size = feed_forward_of(case), stabilizers.scale
-
-    def local(points: Floats) -> Floats:
-        assert network is not None
-        return network(size * points) / size
-
     switch = 1.0 if stabilizers.switch is None else stabilizers.switch
     return ParticleLaw(
-        attention.beta_effective * size**2,
+        case.beta_on_unit_sphere,
         attention.normalization,
         tuple(heads),
         masses,
         LayerNorm(stabilizers.layer_norm, stabilizers.alpha, switch),
-        None if network is None else local,
+        feed_forward_of(case),
         stabilizers.gate,
         attention.mask == "causal",
         kernel=attention.kernel,

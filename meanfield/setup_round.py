@@ -18,37 +18,31 @@ from meanfield.layer_norm import LayerNorm
 from meanfield.layers import LayerMap
 from meanfield.problem import Advance, Prepare, Problem, advance_in_layers, advance_in_turn, placed
 from meanfield.setup_initial import initial_by_label, initial_density
-from meanfield.setup_model import feed_forward_of, heads_by_layer, layer_duration, reaction_of
-from solvers.evolution import Equation, Every, Listed, Schedule
-from solvers.mesh import Floats, Mesh, circle, sphere
+from meanfield.setup_model import feed_forward_of, heads_in_turn, reaction_of
+from solvers.evolution import Equation, Schedule
+from solvers.mesh import Mesh, circle, sphere
 
 
 def set_up_round(case: Case, kernels: ModuleType | None = None) -> Problem:
     """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
     mesh = _MESHES[case.domain.manifold](case.domain.across)
     there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
-    heads = heads_by_layer(case)
-    labels = case.domain.labels or 1
-    duration = layer_duration(case)
+    heads, labels = heads_in_turn(case), case.domain.labels or 1
 
     @lru_cache(maxsize=2)
-    def velocity(layer: int, mesh: Mesh) -> Velocity:
-        return _velocity(case, mesh, heads[min(layer, len(heads) - 1)])
-
-    def layer_at(time: float) -> int:
-        return 0 if len(heads) == 1 else int(time / duration + 1e-9)  # at its end a layer is over
+    def velocity(turn: int, mesh: Mesh) -> Velocity:
+        return _velocity(case, mesh, heads.of_turn(turn))
 
     def law_at(time: float) -> Velocity:
-        return velocity(layer_at(time), mesh)
+        return velocity(heads.turn_at(time), mesh)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return diagnostics_round(names, mesh, law_at, degrees, labels)
 
     if case.time.method == "layers":
-        advance, prepare = _in_layers(case, there, lambda time: velocity(layer_at(time), there))
+        advance, prepare = _in_layers(case, there, lambda time: velocity(heads.turn_at(time), there))
     else:
-        turns = Every(duration) if len(heads) > 1 else Listed((0.0,))
-        advance, prepare = _flowing(case, there, lambda layer: velocity(layer, there), turns, labels)
+        advance, prepare = _flowing(case, there, lambda turn: velocity(turn, there), heads.turns, labels)
     place = there.kernels.place
     return Problem(
         space=mesh,
@@ -67,11 +61,11 @@ def _flowing(
     """The continuous flow, with the velocity of one set of matrices after another."""
 
     @lru_cache(maxsize=1)
-    def equation(layer: int) -> Equation:
+    def equation(turn: int) -> Equation:
         noise = case.stabilizers.noise
         if labels > 1:
-            return causal_equation(mesh, velocity(layer), labels, noise)
-        return mean_field_equation(mesh, velocity(layer), noise, reaction_of(case, mesh))
+            return causal_equation(mesh, velocity(turn), labels, noise)
+        return mean_field_equation(mesh, velocity(turn), noise, reaction_of(case, mesh))
 
     return advance_in_turn(equation, turns, case.time.method), lambda state: float(
         equation(0).prepare(state.time, state.values)
@@ -94,17 +88,10 @@ def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
     """X[ρ] with the given heads; tokens on a sphere of radius g attend as on the unit sphere with β g²."""
     attention, stabilizers = case.attention, case.stabilizers
     norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha)
-    size = stabilizers.scale
-    network = feed_forward_of(case)
-
-    def local(points: Floats) -> Floats:
-        assert network is not None
-        return network(size * points) / size
-
     return Velocity(
         Attention(
             mesh,
-            attention.beta_effective * size**2,
+            case.beta_on_unit_sphere,
             attention.normalization,
             heads=heads,
             kernel=attention.kernel,
@@ -113,7 +100,7 @@ def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
             full=norm.sees_size or case.time.method == "layers",
         ),
         norm,
-        None if network is None else local,
+        feed_forward_of(case),
     )
 
 

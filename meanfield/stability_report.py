@@ -49,13 +49,13 @@ def refusal_of_theory(case: Case) -> CaseError | None:
 
 def rates_of(case: Case, degrees: ArrayLike) -> Floats:
     """Growth rates of a case that linear theory applies to, noise included, per unit of its time."""
-    attention, stabilizers = case.attention, case.stabilizers
+    attention = case.attention
     return growth_rates(
         case.domain.d,
-        attention.beta_effective * stabilizers.scale**2,
+        case.beta_on_unit_sphere,
         degrees,
         attention.normalization,
-        stabilizers.noise,
+        case.stabilizers.noise,
         attention.value_scale,
         attention.rescaled,
     )
@@ -63,8 +63,7 @@ def rates_of(case: Case, degrees: ArrayLike) -> Floats:
 
 def critical_noise_of(case: Case) -> float:
     """Noise below which the uniform density of a case is unstable, where linear theory applies."""
-    attention = case.attention
-    beta = attention.beta_effective * case.stabilizers.scale**2
+    attention, beta = case.attention, case.beta_on_unit_sphere
     scale = float(np.exp(-abs(beta))) if attention.rescaled else 1.0
     return scale * critical_noise(case.domain.d, beta, attention.normalization, attention.value_scale)
 
@@ -77,7 +76,7 @@ def report(case: Case) -> str:
     if (refused := refusal_of_theory(case)) is not None:
         raise refused
     attention, noise, dimension = case.attention, case.stabilizers.noise, case.domain.d
-    beta, value = attention.beta_effective * case.stabilizers.scale**2, attention.value_scale
+    beta, value = case.beta_on_unit_sphere, attention.value_scale
     l = np.arange(1, most_degrees(beta))
     rates = rates_of(case, l)
     fastest = int(l[rates.argmax()])

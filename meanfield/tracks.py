@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,8 @@ def tracks_of(run: Run) -> Tracks:
     recorded = run.diagnostics
     if "cluster_mass" in recorded and "cluster_center" in recorded:
         return track(run.sample_times, recorded["cluster_mass"], recorded["cluster_center"])
-    found = [_clusters_of(run, k) for k in range(len(run.times))]
+    find = _finder(run)
+    found = [find(k) for k in range(len(run.times))]
     most = max((one.count for one in found), default=0)
     dimension = found[0].centers.shape[1] if found else 0
     masses, centers = np.full((len(found), most), np.nan), np.full((len(found), most, dimension), np.nan)
@@ -179,18 +181,29 @@ def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
     return np.asarray(found.x.reshape(a, b) * (masses.sum() / LARGE))
 
 
-def _clusters_of(run: Run, k: int) -> Clusters:
-    """Clusters of snapshot k, of tokens at the scale of attention."""
-    from meanfield.case import parse
+def _finder(run: Run) -> Callable[[int], Clusters]:
+    """Finds the clusters of snapshot k as the diagnostics do. Raises ValueError as :func:`tracks_of`."""
     from meanfield.clusters import find_clusters
-    from meanfield.clusters_tokens import SCALE, find_clusters_of_tokens
+    from meanfield.clusters_tokens import find_clusters_of_tokens
     from solvers.mesh import circle, sphere
 
     if run.manifold == "particles":
-        beta = parse(run.attributes["case"]).attention.beta_effective
-        return find_clusters_of_tokens(run.positions(k), run.weights, min(SCALE, max(abs(beta), 1.0) ** -0.5))
+        scale = _scale_of_tokens(run)
+        return lambda k: find_clusters_of_tokens(run.positions(k), run.weights, scale)
     if run.manifold not in ("circle", "sphere"):
         raise ValueError(
             f"manifold {run.manifold}: expected circle, sphere or particles, whose clusters can be followed"
         )
-    return find_clusters({"circle": circle, "sphere": sphere}[run.manifold](run.resolution), run.density(k))
+    mesh = {"circle": circle, "sphere": sphere}[run.manifold](run.resolution)
+    return lambda k: find_clusters(mesh, run.density(k))
+
+
+def _scale_of_tokens(run: Run) -> float:
+    """Of the law that the run began with."""
+    from meanfield.case import parse
+    from meanfield.diagnostics_particles import cluster_scale
+    from meanfield.setup_model import heads_by_layer
+    from meanfield.setup_particles import particle_law
+
+    case = parse(run.attributes["case"])
+    return cluster_scale(particle_law(case, heads_by_layer(case)[0]))

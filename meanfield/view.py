@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from meanfield.cli_files import require_target
 from meanfield.plot_words import SEPARATOR, facts
 from meanfield.plots import load
 
@@ -49,22 +50,11 @@ def view(path: str | Path, target: str | Path, *, overwrite: bool = False) -> Pa
     from solvers.writing import disk_errors, replacement
 
     path, target = Path(path), Path(target)
-    _require_target(path, target, overwrite)
+    require_target(target, path, overwrite, "page", SUFFIXES)
     page = compose(path, read(path))
     with disk_errors(target, "cannot write it"), replacement(target) as new:
         new.write_text(page, encoding="utf-8")
     return target
-
-
-def _require_target(path: Path, target: Path, overwrite: bool) -> None:
-    from meanfield.cli_files import require_writable
-    from solvers.output import FileError
-
-    if target.suffix.lower() not in SUFFIXES:
-        raise FileError(f"{target}: unknown kind of page {target.suffix!r}; expected {', '.join(SUFFIXES)}")
-    if target.exists() and path.exists() and target.samefile(path):
-        raise FileError(f"{target}: is the run itself; -o writes elsewhere")
-    require_writable(str(target), str(path), overwrite)
 
 
 def compose(path: Path, run: Run) -> str:

@@ -61,10 +61,7 @@ def _logarithmic(title: str, curves: list[Panel], **options: Any) -> Panel:
 
 
 def _energy(story: Story) -> Panel:
-    from meanfield.diagnostics import LARGEST_BETA
-
-    relative = story.manifold == "axisymmetric"  # diagnostics_axisymmetric records it so
-    unit = " in units of e^|β|" if relative or abs(story.beta) > LARGEST_BETA else ""
+    unit = " in units of e^|β|" if story.scaled_energy else ""
     return _linear(f"energy E{unit}", [_curve(story.diagnostics["energy"], VERMILION)])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -140,6 +141,14 @@ class Listed:
 
     def due(self, count: int) -> float:
         return self.times[count] if count < len(self.times) else np.inf
+
+
+def events_before(schedule: Schedule, time: float, *, or_at: bool = False) -> int:
+    """How many events of a schedule lie before a time, or also at it."""
+    most = 1
+    while schedule.due(most) <= time:
+        most *= 2
+    return (bisect_right if or_at else bisect_left)(range(most), time, key=schedule.due)
 
 
 @dataclass

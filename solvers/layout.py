@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .mesh import Mesh
-from .reading import SCHEMA_VERSION, SNAPSHOT
+from .reading import SNAPSHOT
 
 if TYPE_CHECKING:
     import h5py
 
-Attribute = str | int | float | Sequence[int] | Sequence[float]
-STOP_REASONS = ("running", "finished", "interrupted", "failed")
-CHANGING = {
-    "stop_reason": 32,
-    "message": 1000,
-}  # bytes; text of fixed length can be overwritten under readers
-RESERVED = ("schema_version", "manifold", "resolution")
 CHUNK_BYTES = 8192  # of a diagnostics column: small, for a chunk is rewritten as it fills
 
 
@@ -203,71 +196,3 @@ def _attach(group: h5py.Group, scales: Mapping[str, h5py.Dataset]) -> None:
     for dataset in group.values():
         for dimension in dataset.dims if dataset.name.split("/")[-1] not in scales else ():
             dimension.attach_scale(scales[dimension.label])
-
-
-def root_attributes(space: Space, attributes: Mapping[str, Attribute]) -> dict[str, Any]:
-    """``attributes`` and those that every file has."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "manifold": space.manifold,
-        "resolution": _resolution(space),
-        "stop_reason": "running",
-        "message": "",
-        "wall_time": 0.0,
-        **attributes,
-    }
-
-
-def _resolution(space: Space) -> int:
-    """Tokens, rings of a sphere, or cells."""
-    if isinstance(space, Tokens):
-        return len(space.weights)
-    return len(space.ring_cells) if space.dimension == 2 else space.cells
-
-
-def check_attributes(attributes: Mapping[str, Attribute]) -> None:
-    """ValueError for a reserved name, or a value that is neither text nor numbers."""
-    for name, value in attributes.items():
-        if name in RESERVED:
-            raise ValueError(f"attribute {name} is reserved")
-        if not isinstance(value, str) and np.asarray(value).dtype.kind not in "iuf":
-            raise ValueError(f"attribute {name}: {value!r}, expected text, a number or a list of numbers")
-        _check_stop_reason(name, value)
-
-
-def create_attributes(file: h5py.File, attributes: Mapping[str, Any]) -> None:
-    """Create attributes, or replace them by such of another type or length."""
-    import h5py
-
-    for name, value in attributes.items():
-        if name in CHANGING:
-            dtype = h5py.string_dtype("utf-8", CHANGING[name])
-            file.attrs.create(name, _text_of_fixed_length(name, value), dtype=dtype)
-        else:
-            file.attrs[name] = value
-
-
-def overwrite_attributes(file: h5py.File, attributes: Mapping[str, Attribute]) -> None:
-    """Overwrite in place, all that may be done under the eyes of readers: numbers, and CHANGING texts.
-
-    Raises ValueError for others, and for those that the file does not have.
-    """
-    check_attributes(attributes)
-    for name, value in attributes.items():
-        old = file.attrs.get(name)
-        if name in CHANGING and isinstance(value, str):
-            file.attrs.modify(name, _text_of_fixed_length(name, value))
-        elif old is None or isinstance(old, str) or isinstance(value, str) or np.shape(old) != np.shape(value):
-            raise ValueError(f"attribute {name}: {old!r} cannot become {value!r}, expected the like")
-        else:
-            file.attrs.modify(name, value)
-
-
-def _text_of_fixed_length(name: str, value: str) -> np.bytes_:
-    """UTF-8, cut to the room that there is for ``name``."""
-    return np.bytes_(value.encode()[: CHANGING[name]].decode(errors="ignore").encode())
-
-
-def _check_stop_reason(name: str, value: Any) -> None:
-    if name == "stop_reason" and value not in STOP_REASONS:
-        raise ValueError(f"stop_reason: {value!r}, expected one of {', '.join(STOP_REASONS)}")

@@ -167,7 +167,7 @@ def sphere(rings: int) -> Mesh:
     """
     if rings < 4:
         raise ValueError(f"a sphere needs at least 4 rings, got {rings}")
-    counts = _ring_cells(rings)
+    counts = cells_of_rings(rings)
     start = np.concatenate([[0], np.cumsum(counts)])
     cells = int(start[-1])
     edge = np.linspace(0.0, np.pi, rings + 1)
@@ -230,7 +230,7 @@ def sphere(rings: int) -> Mesh:
     )
 
 
-def _ring_cells(rings: int) -> NDArray[np.int64]:
+def cells_of_rings(rings: int) -> NDArray[np.int64]:
     """Cells of each ring: base · 2^level, the level nearest to square cells, 2:1 at most between neighbours."""
     top = int(np.floor(np.log2(2 * rings / 3)))
     base = round(2 * rings / 2**top)  # 3 to 6 cells in a ring at the pole, about 2·rings at the equator

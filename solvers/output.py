@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .attributes import STOP_REASONS, Attribute, check_attributes, overwrite_attributes
 from .checkpoint import Checkpoints
-from .layout import STOP_REASONS, Attribute, Column, Space, Tokens, Variable, check_attributes, overwrite_attributes
+from .layout import Column, Space, Tokens, Variable
 from .reading import SNAPSHOT, Run, read, read_times
 from .repair import FileError, Lock, reason, repair
 from .writing import discard, disk_errors, image, open_shared, replace_attributes, replacement

@@ -97,6 +97,11 @@ class Run:
         """What the file keeps of its mesh by this name, see :class:`solvers.layout.Variable`. FileError if nothing."""
         return self._read(name)
 
+    def long_name(self, diagnostic: str) -> str:
+        """What a diagnostic is, in the file's words. FileError if it has none by this name."""
+        with _open(self.path) as file:
+            return str(file[f"diagnostics/{diagnostic}"].attrs["long_name"])
+
     def _expect(self, condition: bool, otherwise: str) -> None:
         if not condition:
             raise FileError(f"{self.path}: {otherwise}")

@@ -9,7 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .layout import Attribute, Column, Space, Variable, create_attributes, lay_out, root_attributes
+from .attributes import Attribute, create_attributes, root_attributes
+from .layout import Column, Space, Variable, lay_out
 from .repair import FileError, reason
 
 if TYPE_CHECKING:

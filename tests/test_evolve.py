@@ -4,7 +4,19 @@ import exact
 import numpy as np
 import pytest
 
-from solvers.evolution import CALM, STEPPERS, Equation, Every, Listed, Logarithmic, NonFinite, Observer, State, evolve
+from solvers.evolution import (
+    CALM,
+    STEPPERS,
+    Equation,
+    Every,
+    Listed,
+    Logarithmic,
+    NonFinite,
+    Observer,
+    State,
+    events_before,
+    evolve,
+)
 
 
 class Ordinary:
@@ -182,3 +194,11 @@ def test_a_step_that_shrinks_to_nothing_raises():
     with pytest.raises(NonFinite, match="stable time step is 1e-20"):
         evolve(state, Equation([Ordinary(lambda t, u: u, 1e-20)]), STEPPERS["euler"], 2.0, cfl=1.0)
     assert state.values[0] == 1.0
+
+
+@pytest.mark.parametrize("schedule", [Every(0.5), Listed((0.0, 1.0, 1.5)), Logarithmic(0.01, 10.0, 7)])
+@pytest.mark.parametrize("time", [0.0, 0.01, 0.7, 1.0, 9.0])
+def test_events_of_a_schedule_are_counted(schedule, time):
+    due = np.array([schedule.due(count) for count in range(40)])
+    assert events_before(schedule, time) == np.count_nonzero(due < time)
+    assert events_before(schedule, time, or_at=True) == np.count_nonzero(due <= time)

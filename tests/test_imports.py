@@ -46,6 +46,20 @@ PHYSICS = [
     "free_radius",
     "free_radius_attention",
     "free_radius_initial",
+    "feed_forward",
+    "layer_norm",
+    "matrices",
+    "sinkhorn",
+    "particle_sinkhorn",
+    "sequence",
+    "diagnostics_table",
+    "diagnostics_clusters",
+    "diagnostics_unbounded",
+    "diagnostics_axisymmetric",
+    "diagnostics_atoms",
+    "hand_over_states",
+    "initial_axisymmetric",
+    "problem",
 ]
 HEAVY = ("numba", "scipy", "h5py", "matplotlib", "finufft", "ot", "distributed", "cupy", "torch")
 

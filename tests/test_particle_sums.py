@@ -4,14 +4,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from meanfield.heads import Head, windowed
+from meanfield.heads import Head, steepness, windowed
 from meanfield.particle_pairs import PairSums, WindowedPairSums
 from meanfield.particle_sums import (
     BilinearPointSums,
     ZonalPointSums,
     log_bound,
     pays,
-    steepness,
     token_sums,
     windowed_multipliers,
 )

@@ -10,15 +10,24 @@ import pytest
 from matplotlib.figure import Figure
 from scipy import integrate
 
+from meanfield.case import parse
 from meanfield.plot_sweep import View, compose, plot_sweep, view_of
 from meanfield.plot_sweep_map import cell_edges
-from meanfield.plot_sweep_theory import CLOSE, fastest_mode, meeting_time
+from meanfield.plot_sweep_theory import CLOSE, beside_curve, beside_map, critical_line, fastest_mode, meeting_time
 from meanfield.stability import critical_noise, fastest_degree
+from meanfield.stability_report import rates_of
 from meanfield.sweep_case import parse_sweep
 from meanfield.sweep_index import open_index
 from meanfield.sweep_point import DONE, FAILED, Result
 from meanfield.sweep_results import SweepResults, describe_sweep, is_sweep, read_sweep
 from solvers.output import FileError
+
+CRITICAL = """
+domain = {manifold = "circle", resolution = 64}
+attention = {beta = 1.5, normalization = "unnormalized", rescaled = true}
+initial.kind = "uniform"
+time.end = 1.0
+"""
 
 BETA = '"attention.beta" = {from = 10, to = 1000, count = 3, spacing = "log"}\n'
 NOISE = '"stabilizers.noise" = {from = 0.1, to = 0.5, count = 5}\n'
@@ -161,3 +170,26 @@ def test_an_index_is_told_in_words(tmp_path: Path) -> None:
     other = tmp_path / "other.h5"
     other.write_bytes(b"no HDF5")
     assert not is_sweep(other)
+
+
+@pytest.mark.parametrize("change", ["stabilizers.scale=2.0", "attention.query=[[3,0],[0,3]]", "attention.beta=2.5"])
+def test_the_critical_noise_over_a_sweep_is_where_its_case_stops_growing(change):
+    """β of an axis is that of the case, whose law it makes together with the sphere's radius and multiples of I."""
+    case = parse(CRITICAL, [change])
+    (_, height), beta = beside_map(case, "attention.beta", "stabilizers.noise", "clusters"), case.attention.beta
+    critical = float(height(np.array([beta]))[0])
+    assert critical_line(case, "stabilizers.noise") == pytest.approx(critical, rel=1e-14)
+    noisy = parse(CRITICAL, [change, f"stabilizers.noise={critical}"])
+    assert rates_of(noisy, np.arange(1, 30)).max() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_theory_of_identities_is_drawn_for_identities_alone():
+    """The fastest mode is at √(2β), and tokens meet when they do, with Q = K = V = I on the unit sphere."""
+    tokens = ["domain={manifold = 'particles', count = 8, dimension = 8}", "initial.kind='uniform'"]
+    plain, crowd = parse(CRITICAL), parse(CRITICAL, tokens)
+    assert beside_curve(plain, "attention.beta", "clusters") is not None
+    assert beside_map(crowd, "time", "attention.beta", "pairs_close") is not None
+    assert beside_curve(parse(CRITICAL, ["stabilizers.scale=2"]), "attention.beta", "clusters") is None
+    assert beside_curve(parse(CRITICAL, ["attention.key=[[2,0],[0,2]]"]), "attention.beta", "clusters") is None
+    for change in ("stabilizers.scale=2", "stabilizers.layer_norm='pre'"):
+        assert beside_map(parse(CRITICAL, [*tokens, change]), "time", "attention.beta", "pairs_close") is None

@@ -12,7 +12,6 @@ import pytest
 from matplotlib.figure import Figure
 from stories import BLOBS, LINEAR, MANIFOLDS, MASSES, blobs, law, story, without
 
-from meanfield import diagnostics, plot_diagnostics
 from meanfield.case import parse
 from meanfield.layer_words import layer_in_words
 from meanfield.plot_axes import label_decades, label_linear
@@ -24,6 +23,7 @@ from meanfield.plot_sphere import cell_angles, draw_peaks, hammer, hammer_invers
 from meanfield.plot_story import Story, snapshots_chosen
 from meanfield.plot_words import cluster_history, facts, heading, page_heading
 from meanfield.plots import _growth, compose, draw, load, plot
+from meanfield.run import run
 from solvers.mesh import Mesh, circle, sphere
 from solvers.output import Column, FileError, RunFile
 
@@ -33,6 +33,13 @@ attention = {beta = 4, normalization = "unnormalized", rescaled = true, value = 
 stabilizers.noise = 0.01
 initial.kind = "uniform"
 time.end = 5.0
+"""
+SHARP = """
+domain = {manifold = "circle", resolution = 32}
+attention.beta = 8.0
+initial = {kind = "perturbed", amplitude = 0.1}
+time.end = 1e-4
+output = {snapshots = 2, samples = 2, diagnostics = ["energy"]}
 """
 
 
@@ -249,11 +256,13 @@ def test_a_small_change_is_shown_as_a_change() -> None:
         assert ax.get_ylabel() == label
 
 
-def test_energy_has_its_unit_where_beta_is_large() -> None:
-    assert plot_diagnostics.LARGEST_BETA == diagnostics.LARGEST_BETA
-    for beta, unit in [(700.0, "$E$"), (701.0, r"$E$/$e^{|\beta|}$"), (-701.0, r"$E$/$e^{|\beta|}$")]:
-        figure = compose(without(story(circle(16), LINEAR, beta=beta), "entropy"), Figure())
-        assert unit in [ax.get_ylabel() for ax in figure.findobj(matplotlib.axes.Axes)]
+@pytest.mark.parametrize(("scale", "scaled"), [(9.0, False), (10.0, True)])
+def test_energy_has_the_unit_that_its_file_says(tmp_path: Path, scale: float, scaled: bool) -> None:
+    """On a circle of radius 10 the kernel of β = 8 reaches e^800: energies are in units of that."""
+    run(parse(SHARP, [f"stabilizers.scale={scale}"]), tmp_path / "sharp.h5", quiet=True)
+    figure = compose(load(tmp_path / "sharp.h5"), Figure())
+    labels = [ax.get_ylabel() for ax in figure.findobj(matplotlib.axes.Axes)]
+    assert any(r"$E$/$e^{|\beta|}$" in label for label in labels) == scaled
 
 
 def test_ticks_are_plain_numbers_or_powers_with_one_factor() -> None:

@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from meanfield.tracks import FARTHEST, track
+from meanfield.case import parse
+from meanfield.run import run
+from meanfield.tracks import FARTHEST, track, tracks_of
+from solvers.output import read
+
+TWO_TOKENS = """
+domain.manifold = "particles"
+attention.beta = 1.0
+initial = {kind = "points", points = [[1.0, 0.0], [0.76, 0.64]]}
+time.end = 0.01
+output = {snapshots = 1, samples = 1, diagnostics = ["clusters"]}
+"""
 
 
 def on_circle(angles):
@@ -158,3 +169,12 @@ def test_atoms_merge_from_afar():
     assert [one.into for one in found.tracks] == [None, 0]
     vanished = track(np.array([1.0, 2.0]), np.array([[0.7, 0.3], [0.9, np.nan]]), centers)
     assert [one.into for one in vanished.tracks] == [None, None]
+
+
+@pytest.mark.parametrize("sharp", ["stabilizers.scale=6", "attention.query=[[36, 0], [0, 9]]"])
+def test_clusters_in_snapshots_are_those_of_the_diagnostics(tmp_path, sharp):
+    """Tokens 0.7 rad apart are two clusters at the scale of attention, 1/6 rad, and would be one at that of β alone."""
+    run(parse(TWO_TOKENS, [sharp]), tmp_path / "two.h5", quiet=True)
+    found = read(tmp_path / "two.h5")
+    np.testing.assert_array_equal(found.diagnostics["clusters"], 2)
+    np.testing.assert_array_equal(tracks_of(found).counts, 2)
