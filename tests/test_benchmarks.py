@@ -254,14 +254,14 @@ def test_gpu_is_compared_with_two_cores():
 @pytest.mark.gpu
 def test_gpu_rows_that_fail_say_so(monkeypatch):
     gpu = load("gpu")
-    timings = gpu._timings
+    step_of = gpu._step
 
     def short_of_memory(mesh, kernels, number=np.float64):
         if number is np.float64:
             raise MemoryError("out of memory\nmore")
-        return timings(mesh, kernels, number)
+        return step_of(mesh, kernels, number)
 
-    monkeypatch.setattr(gpu, "_timings", short_of_memory)
+    monkeypatch.setattr(gpu, "_step", short_of_memory)
     monkeypatch.setattr(gpu, "_on_cpu", lambda rings, tokens: {})
     monkeypatch.setattr(gpu, "REPEATS", 1)
     monkeypatch.setattr(gpu, "BETA", 1.0)
@@ -269,6 +269,7 @@ def test_gpu_rows_that_fail_say_so(monkeypatch):
     step = "SSPRK3 step on a GPU, 24 cells, β = 1"
     assert figures[f"{step}, float64"].value is None
     assert figures[f"{step}, float64"].note == "MemoryError: out of memory"
+    assert figures["flux on a GPU, 24 cells, β = 1, float64"].value > 0
     assert figures[f"{step}, float32"].value > 0
     assert figures[f"{step}, float32: speed over 2 CPU cores"].note == "not measured on the CPU"
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from importlib import import_module
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -168,6 +169,29 @@ def test_device_that_cannot_be_is_refused(monkeypatch):
     monkeypatch.setattr("solvers.backends.gpu.arrays._cupy", lambda: 1 / 0)
     with pytest.raises(backends.NoDevice, match="no gpu can be used: division by zero"):
         backends.kernels_on("gpu")
+
+
+FRAMED = ImportError("\n====\nFailed to import CuPy.\n\nMake sure of this and that.\n====\n")
+FRAMED.__cause__ = OSError("libcuda.so.1: no such file")
+TOLD = [
+    (FRAMED, "libcuda.so.1: no such file"),
+    (RuntimeError("Error at driver init: \nno driver"), "Error at driver init: no driver"),
+    (MemoryError(), "MemoryError"),
+]
+
+
+@pytest.mark.parametrize(("error", "told"), TOLD)
+@pytest.mark.parametrize("needed", ["zeros", "rfft", "sums_at"])
+def test_what_every_run_needs_is_tried_and_told_in_a_line(needed, error, told):
+    """Arrays, transforms and kernels are of libraries of their own."""
+
+    def fails(*arguments):
+        raise error
+
+    kernels = SimpleNamespace(**{**vars(gpu), needed: fails})
+    with pytest.raises(backends.NoDevice) as refused:
+        backends._check(kernels)
+    assert str(refused.value) == f"no gpu can be used: {told}"
 
 
 @pytest.mark.parametrize(("package", "absent"), [("cpu", ["numba.cuda", "cupy"]), ("gpu", ["cupy"])])

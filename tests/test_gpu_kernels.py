@@ -11,6 +11,8 @@ from meanfield.clusters import find_clusters
 from meanfield.equation import Velocity, mean_field_equation
 from solvers import pairwise
 from solvers.backends import cpu
+from solvers.backends.cpu import launching as cpu_launching
+from solvers.backends.gpu import launching
 from solvers.evolution import STEPPERS, State, evolve
 from solvers.mesh import circle, sphere
 from solvers.mesh_interval import interval
@@ -218,6 +220,13 @@ def test_any_number_of_threads_gives_the_same(calls, monkeypatch):
         gpu.launch(getattr(gpu, name), threads, *there)
         results.append(gpu.bring(there[-1]))
     assert np.array_equal(*results)
+
+
+def test_threads_beyond_the_items_are_the_last_ones():
+    """A cell's work is counted by its sides: threads that have none must not be spread among those that do."""
+    share = launching._there(cpu_launching.share)
+    shares = [getattr(share, "py_func", share)(worker, 40, 10) for worker in range(40)]
+    assert shares == [(i, i + 1) for i in range(10)] + [(10, 10)] * 30
 
 
 def in_single(argument):

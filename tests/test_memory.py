@@ -6,6 +6,8 @@ A device's arrays are counted as stand-ins while kernels do nothing: what they t
 import sys
 import tracemalloc
 import weakref
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ RINGS = 512  # enough for degrees times rings, and degrees squared, to be few be
 # Noise (little, for few stages, whose number takes no memory) keeps one array more of the faces and one of the cells.
 LITTLE_NOISE = 1e-6
 ON_A_DEVICE, ON_THE_CPU = ((0.0, 340.0), (LITTLE_NOISE, 360.0)), ((0.0, 365.0), (LITTLE_NOISE, 390.0))
+only_simulated = pytest.mark.skipif(not SIMULATED, reason="counts the simulator's arrays")
 
 
 def step(mesh, density, noise):
@@ -71,15 +74,28 @@ def counted(monkeypatch):
     return count
 
 
-@pytest.mark.skipif(not SIMULATED, reason="counts the simulator's arrays")
+@pytest.fixture
+def mesh(monkeypatch):
+    """A sphere of which as large a share is transformed together as of 10⁷ cells."""
+    made = sphere(RINGS)
+    monkeypatch.setattr(gpu, "TRANSFORM_CELLS", int(gpu.TRANSFORM_CELLS * made.cells / CELLS))
+    return made
+
+
+@only_simulated
 @pytest.mark.parametrize(("noise", "most"), ON_A_DEVICE)
-def test_ten_million_cells_fit_on_a_device(counted, monkeypatch, noise, most):
-    mesh = sphere(RINGS)
-    together = int(gpu.TRANSFORM_CELLS * mesh.cells / CELLS)  # the share of the cells that it is of 10⁷
-    monkeypatch.setattr(gpu, "TRANSFORM_CELLS", together)
+def test_ten_million_cells_fit_on_a_device(counted, mesh, noise, most):
     step(mesh.on(gpu), gpu.place(density_on(mesh)), noise)
     bytes_a_cell = counted.most / mesh.cells
     assert bytes_a_cell < most, f"{bytes_a_cell:.1f} bytes a cell"
+
+
+@only_simulated
+def test_step_of_the_benchmark_holds_what_that_of_a_run_does(counted, mesh, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])  # benchmarks are not installed
+    import_module("benchmarks.gpu")._step(mesh, gpu)
+    bytes_a_cell = counted.most / mesh.cells
+    assert bytes_a_cell < ON_A_DEVICE[0][1], f"{bytes_a_cell:.1f} bytes a cell"
 
 
 @pytest.mark.parametrize(("noise", "most"), ON_THE_CPU)

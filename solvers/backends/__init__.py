@@ -40,6 +40,13 @@ def _check(kernels: ModuleType) -> None:
         if not SIMULATED and find_spec(package) is None:
             raise NoDevice(f"a gpu needs {name}, which is not installed: pip install 'meanfield[gpu]'")
     try:
+        square = kernels.zeros((2, 2))
+        kernels.irfft(kernels.rfft(square @ square), 2)
         kernels.sums_at(kernels.zeros(1, "int32"), kernels.zeros(1), 1)
-    except Exception as error:  # CuPy's own kinds of errors, for want of a driver, a device or memory
-        raise NoDevice(f"no gpu can be used: {error}") from None
+    except Exception as error:  # CuPy's own kinds, for want of a driver, a device, a library or memory
+        raise NoDevice(f"no gpu can be used: {_in_a_line(error)}") from None
+
+
+def _in_a_line(error: Exception) -> str:
+    """What an error says, or what it comes from: CuPy puts that into a frame of many lines."""
+    return " ".join(str(error.__cause__ or error).split()) or type(error).__name__

@@ -1,7 +1,8 @@
 """How device kernels are made and run.
 
 A kernel for the CPU, ``(worker, workers, ...)``, is one for the device as it is: each thread is a worker, and with as
-many threads as items neighbouring threads visit neighbouring items. Its compiled code is another, its source the same.
+many threads as items, or more, neighbouring threads visit neighbouring items. Its compiled code is another, its source
+the same.
 Kernels gather, without atomics, so results do not depend on the number of threads nor on which comes first.
 
 Arrays are the caller's and stay on the device: a kernel given an array of the host refuses it.
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float64
 
-from solvers.backends.cpu.launching import put, scratch
+from solvers.backends.cpu.launching import put, scratch, share
 from solvers.backends.gpu.arrays import SIMULATED, empty
 
 WORKERS = 1  # host threads for what runs beside the kernels
@@ -49,6 +50,8 @@ def _there(value: Any) -> Any:
     """What a name of the CPU's source stands for on the device."""
     if value is put:
         return _put
+    if value is share:
+        return _share
     if not SIMULATED and value is np:
         return import_module("solvers.backends.gpu.scalars")
     if not SIMULATED and value is scratch:
@@ -64,6 +67,17 @@ def _put(landed, place, amount):
         places[at[0]] = place
         amounts[at[0]] = amount
     at[0] += 1
+
+
+@device_function
+def _share(worker, workers, items):
+    """:func:`solvers.backends.cpu.launching.share` on the device: threads beyond the items are the last ones.
+
+    Were they spread among the others, those that work side by side would wait for as many that do nothing.
+    """
+    if workers >= items:
+        return min(worker, items), min(worker + 1, items)
+    return items * worker // workers, items * (worker + 1) // workers
 
 
 @cache
