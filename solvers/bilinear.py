@@ -46,15 +46,14 @@ class Bilinear:
     def __init__(self, mesh: Mesh | Floats, matrix: Floats) -> None:
         self.matrix = np.asarray(matrix, dtype=float)
         self._centers = mesh.centers if isinstance(mesh, Mesh) else mesh
-        self._shares = mesh.volumes / mesh.volume if isinstance(mesh, Mesh) else None
+        self._mesh = mesh if isinstance(mesh, Mesh) else None
         self._towards = self._centers @ kernels_for(self._centers).place(self.matrix)  # b(x) of each cell
-        self._length = np.linalg.norm(self._towards, axis=1)
         d = self._centers.shape[1]
         degree = exponential_degree(d, float(np.linalg.norm(self.matrix, 2))) + 1
         self._sources = _SOURCES[d](mesh, degree, len(self._centers))
         self._targets = None
         if d == 3 and _Targets.count(degree) < len(self._centers):
-            self._targets = _Targets(mesh, self._length, self.matrix, degree)
+            self._targets = _Targets(mesh, np.linalg.norm(self._towards, axis=1), self.matrix, degree)
 
     def apply(self, masses: Floats, wanted: Floats | None = None) -> Sums:
         """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
@@ -88,7 +87,8 @@ class Bilinear:
 
     def _dense(self, points: Floats, weights: Floats, cells: Any = slice(None)) -> Sums:
         """At cells (k,), of masses (m,) of any sign at points (m, d)."""
-        return exponential_sums(self._towards[cells], points, weights, log_scale=self._length[cells])
+        towards = self._towards[cells]
+        return exponential_sums(towards, points, weights, log_scale=np.linalg.norm(towards, axis=1))
 
     def _by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
         """The same at all cells, by a grid of targets but for those near a zero of b."""
@@ -102,7 +102,9 @@ class Bilinear:
         """(cells,) where Z is wanted and too small for the digits that it has."""
         of_largest, of_mass = _LEAST_NORMALIZER
         lost: np.ndarray = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
-        return lost if self._shares is None else lost & (wanted > _LEAST_DENSITY * wanted.sum() * self._shares)
+        if self._mesh is None:
+            return lost
+        return lost & (wanted > _LEAST_DENSITY * wanted.sum() / self._mesh.volume * self._mesh.volumes)
 
 
 def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
@@ -136,18 +138,23 @@ class _Targets:
         _, normalizer, vectors = exponential_sums(self._towards, points, weights, log_scale=self._scale)
         values = np.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
         sets = np.stack([self._on_grid.analysis(column.copy()) for column in values.T])
-        result = _on_cells(self._on_cells, sets, len(self._cell_scale))
-        return self._cell_scale.copy(), result[0], result[1:].T.copy()
+        normalizer, vectors = _on_cells(self._on_cells, sets, len(self._cell_scale))
+        return self._cell_scale.copy(), normalizer, vectors
 
 
-def _on_cells(transform: Harmonics | PointHarmonics, sets: Complexes, cells: int) -> Floats:
-    """(sets, cells) functions on the sphere from their coefficients."""
+def _on_cells(transform: Harmonics | PointHarmonics, sets: Complexes, cells: int) -> tuple[Floats, Floats]:
+    """(cells,) and (cells, d) functions on the sphere from their coefficients, (1 + d) sets."""
     if not isinstance(transform, SphereHarmonics):
-        return transform.synthesis(sets)
-    result: Floats = kernels_for(sets).empty((len(sets), cells))
+        result = transform.synthesis(sets)
+        return result[0], result[1:].T.copy()
+    kernels = kernels_for(sets)
+    first, others = kernels.empty(cells), kernels.empty((cells, len(sets) - 1))
     for here, parts in transform.blocks(sets, [(False, np.ones_like(transform.sine))] * len(sets)):
-        result[:, here] = np.stack(parts)
-    return result
+        first[here] = parts[0]
+        for axis, values in enumerate(parts[1:]):
+            others[here, axis] = values
+        del parts, values  # the next block is made in their place
+    return first, others
 
 
 class _CircleSources:

@@ -100,7 +100,11 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
 
 def chosen(mask):
     """Places where a mask (n,) is true, in order, and how many; a device has (n,) places, the others after them."""
-    return np.argsort(~mask, kind="stable"), mask.sum(keepdims=True)
+    among = np.cumsum(mask, dtype=np.int32)  # how many are chosen up to here
+    index = np.cumsum(np.ones_like(among), dtype=np.int32) - 1
+    places = np.empty_like(among)
+    places[np.where(mask, among - 1, len(mask) - 1 + among - index)] = index  # the others from the end on
+    return places, mask.sum(keepdims=True)
 
 
 def either(condition, one, other):
