@@ -22,6 +22,8 @@ from solvers.zonal import (
 
 Factor = float | Floats
 
+STEEPEST_OPPOSITE = -4.0  # of e^{t⟨x,y⟩} by harmonics: where Z is least they keep 1e-16·e^8 of it
+
 
 @dataclass(frozen=True, eq=False)
 class Head:
@@ -78,9 +80,12 @@ class HeadSums(Protocol):
 
 
 class ZonalSums:
-    """k(⟨x,y⟩) by its multipliers, which count ``log_bound`` out; the uniform density's part is added in closed form.
+    """k(⟨x,y⟩) by its multipliers, which count ``log_bound`` out; near uniform a part is added in closed form.
 
-    So uniform stays uniform to the last bit, and a mass that is 1 to rounding counts as 1.
+    The cells' sum over the uniform density is off by O(h²), which would grow: a density near uniform is told none of
+    that, and stays uniform to the last bit. Nor are clusters told the difference, which is large beside the pull of a
+    far one: they see the cells' sum. Between, the share is 1 − (2D)² or none, D the total variation distance from
+    uniform. A mass that is 1 to rounding counts as 1.
     """
 
     def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, full: bool) -> None:
@@ -97,11 +102,53 @@ class ZonalSums:
         mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
         np.subtract(density, mean, out=self._masses)
         self._masses *= self.mesh.volumes
+        share = _likeness(self._masses, mean * self.mesh.volume)
+        self._masses += (mean - share * mean) * self.mesh.volumes
+        mean = share * mean
         normalizer, vectors = self._operator.apply(self._masses)
         normalizer += self._kernel * mean
         if self._radial is not None:
             vectors += (self._radial * mean) * self.mesh.centers
         return self.log_bound, normalizer, vectors
+
+
+class OppositeSums:
+    """k = e^{t⟨x,y⟩}, t < 0: tokens attend to what is opposite, so Z at a cluster may be e^{−2|t|} of the largest.
+
+    Harmonics would lose that, :class:`Bilinear` does not. What its sums over the uniform density are off by is taken
+    off Z and N/Z in the same share as in :class:`ZonalSums`: as a factor and a difference, for Z has many sizes.
+    """
+
+    def __init__(self, mesh: Mesh, steepness: float, fall: float, full: bool) -> None:
+        d, size = mesh.centers.shape[1], abs(steepness)
+        self.mesh, self._fall, self._full, self.log_bound = mesh, fall, full, size - fall
+        self.gradient = exponential_gradient_multipliers(d, steepness, exponential_degree(d, size) + 1)
+        normalizer, along = exponential_multipliers(d, steepness, 2) / mesh.volume
+        self.uniform = float(normalizer)
+        self._operator = Bilinear(mesh, steepness * np.eye(d))
+        log_scale, found, vectors = self._operator.apply(mesh.volumes / mesh.volume)
+        self._more = normalizer * np.exp(size - log_scale) / found - 1.0
+        self._off = vectors / found[:, None] - along / normalizer * mesh.centers
+
+    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        mesh = self.mesh
+        masses = density * mesh.volumes
+        there = masses if wanted is None else wanted * mesh.volumes
+        log_scale, normalizer, vectors = self._operator.apply(masses, there)
+        mass = masses.sum()
+        share = _likeness(masses - mass / mesh.volume * mesh.volumes, mass)
+        vectors = vectors - (share * normalizer)[:, None] * self._off
+        if not self._full:
+            vectors -= (vectors * mesh.centers).sum(axis=1)[:, None] * mesh.centers
+        factor = 1.0 + share * self._more
+        return log_scale - self._fall, normalizer * factor, vectors * factor[:, None]
+
+
+def _likeness(excess: Floats, mass: Floats) -> Floats:
+    """() 1 − (2D)², no less than 0, of masses that exceed those of the uniform density by ``excess`` (cells)."""
+    twice = np.abs(excess).sum() / np.maximum(mass, np.finfo(excess.dtype).tiny)
+    share: Floats = 1.0 - np.minimum(twice, 1.0) ** 2
+    return share
 
 
 class BilinearSums:
@@ -149,10 +196,12 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | 
         edge = window
         multipliers = kernel_multipliers(d, lambda z: windowed(z, exponent, edge), _most_degrees(mesh))
         return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), abs(exponent), full)
+    fall = beta * (query**2 + key**2) / 2 if kernel == "gaussian" else 0.0
+    if exponent < STEEPEST_OPPOSITE:
+        return OppositeSums(mesh, exponent, fall, full)
     degrees = exponential_degree(d, exponent) + 1
     multipliers = exponential_multipliers(d, exponent, degrees)
     gradient = exponential_gradient_multipliers(d, exponent, degrees)
-    fall = beta * (query**2 + key**2) / 2 if kernel == "gaussian" else 0.0
     return ZonalSums(mesh, multipliers, gradient, abs(exponent) - fall, full)
 
 

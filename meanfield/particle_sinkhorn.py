@@ -15,7 +15,7 @@ def doubly_stochastic(sums: TokenSums, back: TokenSums | None, masses: Floats) -
     """s, Z e^{−s} of k itself, (n,) each, and Σ_j P_ij m_j x_j (n, d), for masses (n,).
 
     ``back`` are the sums of the :func:`meanfield.sinkhorn.transposed` head. The marginals are right to the sums' own
-    rounding. Raises ArithmeticError where the iteration has not converged after 1000 rounds.
+    rounding. Raises Unbalanced where the iteration has not converged after 1000 rounds.
     """
     log_scale, unscaled, _ = sums.apply(masses)
     there = None if back is None else lambda logs: back.apply(masses, logs)

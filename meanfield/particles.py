@@ -46,7 +46,7 @@ class ParticleLaw:
     Times are depth, directions θ (n, d) unit vectors, radii r (n,). Tokens on the circle and sphere attend to each
     other by a transform where they are many; else pairs are summed, in the number format of the tokens. Raises
     ValueError for another normalization or kernel, for a gate where layer norm keeps the radius, and for what makes no
-    sense together; ArithmeticError where the iteration of sinkhorn does not converge.
+    sense together; Unbalanced where the iteration of sinkhorn does not converge.
     """
 
     beta: float

@@ -15,8 +15,16 @@ from collections.abc import Callable
 import numpy as np
 
 from meanfield.heads import Head, HeadSums, matrix_of, multiple
+from solvers.evolution import NonFinite
 from solvers.mesh import Floats
 from solvers.mixing import Mixing
+
+
+class Unbalanced(NonFinite):
+    """The iteration has not converged."""
+
+    what = "attention without a balance"
+
 
 Sums = tuple[Floats | float, Floats, Floats]  # s, Z e^{−s} and N e^{−s}
 
@@ -24,6 +32,7 @@ _TOLERANCE = 1e-12  # of the marginals
 _ROUNDS = 1000
 _LEAST_DENSITY = 1e-12  # of the mean; what holds less has no part in the marginals
 _NEAR, _REACH = 0.5, 2.0  # of logarithms, in which the turns are nearly linear over distances of about 1
+_MOST_RANGE = 650.0  # of logarithms of scalings; e^−708 is the smallest number, densities reach over e^28
 _SYMMETRIC = 1e-14  # of ‖QᵀK‖
 
 
@@ -49,7 +58,7 @@ def _is_positive(matrix: Floats) -> bool:
 def doubly_stochastic(sums: HeadSums, back: HeadSums | None, density: Floats) -> Sums:
     """log_scale, Z e^{−log_scale} (cells,) of k itself, and ∫ y P(x,y) ρ(y) dy (cells, d), for a density (cells).
 
-    ``back`` are the sums of the :func:`transposed` head. Raises ArithmeticError where the iteration has not converged
+    ``back`` are the sums of the :func:`transposed` head. Raises Unbalanced where the iteration has not converged
     after 1000 rounds.
     """
 
@@ -66,7 +75,8 @@ def doubly_stochastic(sums: HeadSums, back: HeadSums | None, density: Floats) ->
     there = None if back is None else sums_of(back)
     normalizer, vectors = balanced(sums_of(sums), there, held, _TOLERANCE)
     size = np.sqrt((vectors**2).sum(axis=1))  # of an average of unit vectors, also where Z is lost
-    return log_scale, unscaled, vectors / np.maximum(normalizer, size)[:, None]
+    bound = np.maximum(normalizer, size)
+    return log_scale, unscaled, vectors / np.where(bound > 0, bound, 1.0)[:, None]
 
 
 def balanced(
@@ -77,12 +87,13 @@ def balanced(
     forth       sums of k(x,y) over y with masses m e^{log weights}, for log weights (n,)
     back        sums of k(x,y) over x; None where k is symmetric
     masses      (n,) m ≥ 0, times any number; places without mass have no part in P
-    tolerance   of the marginals
+    tolerance   of the marginals, times the mean mass over a place's own where that is less
     """
     held = masses > 0
     mixing = Mixing(masses / masses.sum(), _NEAR, _REACH)
     log_there = np.zeros_like(masses)
     defect = np.inf
+    worth = np.minimum(masses / masses.mean(), 1.0)  # sums where there is little mass may have fewer digits
     for _ in range(_ROUNDS):
         scale, normalizer, vectors = forth(np.where(held, log_there, -np.inf))
         log_here = wanted = -scale - _log(normalizer)
@@ -90,11 +101,21 @@ def balanced(
             scale, sums, _ = back(np.where(held, log_here, -np.inf))
             wanted = -scale - _log(sums)
         off = np.where(held, wanted - log_there, 0.0)
-        defect = float(np.abs(off).max())
+        defect = float((worth * np.abs(off)).max())
         if defect <= tolerance:
+            _check_range(log_there, held)
+            _check_range(log_here, held)
             return normalizer, vectors
         log_there = mixing.next(log_there, off / 2 if back is None else off)
-    raise ArithmeticError(f"sinkhorn attention: marginals are off by {np.expm1(defect):.1e}")
+    with np.errstate(over="ignore"):
+        raise Unbalanced(f"sinkhorn attention: marginals are off by {np.expm1(defect):.1e} after {_ROUNDS} rounds")
+
+
+def _check_range(logs: Floats, held: np.ndarray) -> None:
+    """Scalings that are beyond the range of numbers beside the largest would count as zero."""
+    range_ = float(np.where(held, logs, -np.inf).max() - np.where(held, logs, np.inf).min())
+    if range_ > _MOST_RANGE:
+        raise Unbalanced(f"sinkhorn attention: scalings reach over a factor of e^{range_:.0f}")
 
 
 def _log(sums: Floats) -> Floats:

@@ -230,10 +230,14 @@ def evolve(
         parts = math.ceil((target - state.time) / stable)
         dt = (target - state.time) / max(parts, 1)
         reached = target if parts <= 1 else state.time + dt
-        told = _step(equation, stepper, state, dt, reached, calm < CALM, work)
-        if calm >= CALM and not told > 0:
+        try:
+            told = _step(equation, stepper, state, dt, reached, calm < CALM, work)
+            if calm >= CALM and not told > 0:
+                state.values[...] = good
+                told = _step(equation, stepper, state, dt, reached, True, work)
+        except NonFinite as error:  # of a term
             state.values[...] = good
-            told = _step(equation, stepper, state, dt, reached, True, work)
+            raise type(error)(f"at time {state.time:.6g}, step {state.steps}: {error}") from error
         stable, calm = cfl * abs(told), 0 if told < 0 else calm + 1
         if math.isnan(stable):
             state.values[...] = good

@@ -27,19 +27,21 @@ def growth_rate(dimension, beta, degree, normalization="softmax", noise=0.0, val
 
 
 def velocity(mesh, beta, density, normalization="softmax", value=1.0):
-    """Dense sums over cells, with the uniform density's part in closed form: velocity (cells, d) and Z (cells).
+    """Dense sums over cells, a share of the uniform density's in closed form: velocity (cells, d) and Z (cells).
 
     Both with e^{β⟨x,y⟩ − |β|}; the uniform part of Z is Γ(d/2)(2/β)^ν I_ν(β) e^{−|β|}, that of the numerator is
     normal to the manifold. |X| is bounded by |value| where Z is lost to rounding, as the softmax bounds it.
     """
     x, dimension = mesh.centers, mesh.centers.shape[1]
-    masses = (density - 1.0 / mesh.volume) * mesh.volumes
+    distance = 0.5 * np.abs(density - 1.0 / mesh.volume) @ mesh.volumes
+    share = max(0.0, 1.0 - 4.0 * distance**2)  # see meanfield.heads.ZonalSums
+    masses = (density - share / mesh.volume) * mesh.volumes
     size = abs(beta)
     mean = special.ive(0, size) if dimension == 2 else (-np.expm1(-2 * size) / (2 * size) if size else 1.0)
     normalizer, numerator = np.empty(mesh.cells), np.empty_like(x)
     for rows in np.array_split(np.arange(mesh.cells), max(1, mesh.cells // 500)):  # 500 rows at a time in memory
         kernel = np.exp(beta * (x[rows] @ x.T) - size) * masses
-        normalizer[rows] = kernel.sum(axis=1) + mean
+        normalizer[rows] = kernel.sum(axis=1) + share * mean
         numerator[rows] = kernel @ x
     numerator -= (numerator * x).sum(axis=1)[:, None] * x
     if normalization == "softmax":

@@ -7,7 +7,9 @@ import pytest
 from meanfield.attention import Attention
 from meanfield.heads import Head
 from meanfield.initial import initial_points, initial_uniform
+from meanfield.sinkhorn import Unbalanced
 from solvers.mesh import circle, sphere
+from solvers.pairwise import exponential_sums
 
 CIRCLE, SPHERE = circle(256), sphere(48)
 MESHES = [CIRCLE, SPHERE]
@@ -47,11 +49,56 @@ def test_velocity_is_the_dense_sum(mesh, beta, normalization, build):
         assert error <= reach, f"beta {beta}, value {value}: {error:.1e}"
 
 
+@pytest.mark.parametrize("build", [density_smooth, density_dirac])
+@pytest.mark.parametrize("normalization", ["softmax", "sinkhorn"])
+@pytest.mark.parametrize("beta", [-10.0, -40.0, -400.0])
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
-def test_velocity_is_the_dense_sum_at_large_negative_beta(mesh):
-    """Smooth densities only: where tokens avoid each other, Z at a Dirac is e^{−2|β|} of the largest, and lost."""
-    error = misfit(mesh, -100.0, density_smooth(mesh), "softmax")
-    assert error <= 1e-12, f"{error:.1e}"
+def test_tokens_that_attend_to_what_is_opposite(mesh, beta, normalization, build):
+    """Z at a cluster is e^{−2|β|} of the largest, and right all the same; columns of sinkhorn attention have mean 1.
+
+    Scalings of e^{800} are refused.
+    """
+    density = build(mesh)
+    masses = density * mesh.volumes
+    attention = Attention(mesh, beta, normalization, full=True)
+    if normalization == "sinkhorn" and beta == -400.0:
+        if build is density_smooth:
+            with pytest.raises(Unbalanced, match="scalings reach over"):
+                attention.output(density)
+        return
+    found = attention.output(density)
+    if normalization == "sinkhorn":
+        assert np.abs(masses @ (found - mesh.centers)).max() <= 1e-12
+        return
+    _, normalizer, expected = exponential_sums(beta * mesh.centers, mesh.centers, masses)
+    assert masses @ np.linalg.norm(found - expected / normalizer[:, None], axis=1) <= 1e-11
+
+
+@pytest.mark.parametrize("kernel", ["exponential", "gaussian"])
+@pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
+def test_uniform_density_that_attends_to_what_is_opposite(mesh, kernel):
+    """A = −x I_{d/2}(β)/I_{d/2−1}(β): nothing moves. Whether or not the part along x is asked for."""
+    density, heads = initial_uniform(mesh), (Head(query=-1.0),)
+    for full, along in ((True, -exact.resultant(mesh.centers.shape[1], 9.0)), (False, 0.0)):
+        attention = Attention(mesh, 9.0, heads=heads, kernel=kernel, full=full)
+        assert np.abs(attention.output(density) - along * mesh.centers).max() <= 1e-15
+    smooth = density_smooth(mesh)
+    output = attention.output(smooth)
+    assert np.abs((output * mesh.centers).sum(axis=1)).max() <= 1e-14
+
+
+@pytest.mark.parametrize("beta", [3.0, 9.0, 14.0])
+@pytest.mark.parametrize("rings", [32, 57])
+def test_a_light_cluster_moves_by_what_attracts_it(rings, beta):
+    """Not by the error of the cells' sum over the uniform density, 1e-6, which is large beside e^{−β(1 − cos)}."""
+    mesh = sphere(rings)
+    density = initial_points(mesh, [[1.0, 0.0, 0.0], [-0.42, 0.73, 0.54]], [999.0, 1.0])
+    masses = density * mesh.volumes
+    _, normalizer, vectors = exponential_sums(beta * mesh.centers, mesh.centers, masses)
+    expected = vectors / normalizer[:, None]
+    expected -= (expected * mesh.centers).sum(axis=1)[:, None] * mesh.centers
+    off = np.linalg.norm(Attention(mesh, beta).output(density) - expected, axis=1)
+    assert off[masses > 1e-9].max() <= 1e-12
 
 
 @pytest.mark.parametrize("mesh", [circle(7), circle(1001), sphere(5), sphere(33)], ids=lambda m: str(m.cells))
@@ -124,14 +171,16 @@ def test_normalizer_is_the_dense_sum(mesh, beta):
 def test_unnormalized_attention_turns_nothing(mesh, build):
     """∫ x∧X dμ = 0: pairs pull on each other along the same great circle with the same force.
 
-    As sums over cells that is so for the departure from uniform, to rounding; the uniform density's pull, which
-    is exactly zero, leaves an error of quadrature for the whole.
+    As sums over cells that is so, to rounding, for what is summed; a share of the uniform density's pull, which is
+    exactly zero, leaves an error of quadrature for the whole.
     """
     density = build(mesh)
     vectors = Attention(mesh, 4.0, "unnormalized", rescaled=True).output(density)
     largest = np.linalg.norm(vectors, axis=1).max()
+    distance = 0.5 * np.abs(density - 1 / mesh.volume) @ mesh.volumes
+    share = max(0.0, 1 - 4 * distance**2)
     for masses, reach in (
-        ((density - 1 / mesh.volume) * mesh.volumes, 1e-14),
+        ((density - share / mesh.volume) * mesh.volumes, 1e-14),
         (
             density * mesh.volumes,
             3e-5,

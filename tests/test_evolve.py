@@ -189,6 +189,33 @@ def test_a_lost_state_raises_and_leaves_the_last_good_one(stepper, stiff, time):
     assert state.values[0] == pytest.approx(np.exp(-rate * state.time), rel=0.05)  # Euler's own error is 2 %
 
 
+class Refusing(Ordinary):
+    """u' = −u, whose evaluation fails from call number ``calls`` on."""
+
+    def __init__(self, calls):
+        super().__init__(lambda t, u: -u, 0.1)
+        self.calls = calls
+
+    def prepare(self, time, values):
+        self.calls -= 1
+        if self.calls < 0:
+            raise NonFinite("no balance")
+        return super().prepare(time, values)
+
+
+@pytest.mark.parametrize("stepper", sorted(STEPPERS))
+@pytest.mark.parametrize("stiff", [None, Decay()])
+@pytest.mark.parametrize("calls", range(3, 9))
+def test_a_term_that_cannot_be_evaluated_leaves_the_last_good_state(stepper, stiff, calls):
+    state, seen = State(0.0, np.array([1.0])), [1.0]
+    with pytest.raises(NonFinite, match=r"at time .*, step \d+: no balance"):
+        evolve(
+            state, Equation([Refusing(calls)], stiff), STEPPERS[stepper], 1.0,
+            after_step=lambda state: seen.append(float(state.values[0])),
+        )  # fmt: skip
+    assert (state.values[0], state.steps) == (seen[-1], len(seen) - 1)
+
+
 def test_a_step_that_shrinks_to_nothing_raises():
     state = State(1.0, np.array([1.0]))
     with pytest.raises(NonFinite, match="stable time step is 1e-20"):

@@ -316,6 +316,20 @@ def test_a_finished_run_has_nothing_to_resume(tmp_path, capsys):
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("manifold", ["circle", "particles"])
+def test_sinkhorn_attention_without_a_balance(tmp_path, monkeypatch, capsys, manifold):
+    """Status 3, and the file says why."""
+    path = tmp_path / "run.h5"
+    domain = "domain.resolution=64" if manifold == "circle" else 'domain={manifold = "particles", count = 20}'
+    case = parse(CASE, [domain, "attention.normalization=sinkhorn", "stabilizers.noise=0.0"])
+    monkeypatch.setattr("meanfield.sinkhorn._ROUNDS", 2)
+    assert run(case, path, quiet=True) == NON_FINITE
+    assert "marginals are off by" in capsys.readouterr().err
+    facts = read(path).attributes
+    assert facts["stop_reason"] == "failed"
+    assert "marginals are off by" in facts["message"]
+
+
 @pytest.mark.parametrize("after", [0.0, 0.9])
 def test_non_finite_state(tmp_path, lose_velocity, capsys, after):
     """Status 3; the file says why and is good to its last snapshot, which is finite; so are the checkpoints."""

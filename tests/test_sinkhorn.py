@@ -190,6 +190,17 @@ def test_clusters_that_hardly_see_each_other_take_few_rounds(monkeypatch):
         ParticleLaw(12.0, "sinkhorn", heads=(head,), masses=masses).output_at(points)
 
 
+@by_manifold
+def test_thin_cells_around_clusters_do_not_keep_it_from_an_end(mesh):
+    """By harmonics Z there is right to some 1e-11 only, and so are their marginals, which are of little mass."""
+    mesh = circle(301) if mesh.manifold == "circle" else sphere(33)
+    centers = np.eye(mesh.centers.shape[1])
+    bumps = [np.exp(60 * (mesh.centers @ center - 1)) for center in (centers[0], centers[1], -centers[0])]
+    density = sum(share * bump / (bump @ mesh.volumes) for share, bump in zip((0.8, 0.19, 0.01), bumps, strict=True))
+    found = Attention(mesh, 50.0, "sinkhorn", full=True).output(density)
+    assert np.abs((density * mesh.volumes) @ (found - mesh.centers)).max() <= 1e-12
+
+
 def test_which_kernels_have_one_scaling():
     eye, lower = np.eye(2), np.array([[1.0, 0.0], [0.5, 1.0]])
     one = [Head(), Head(2.0, 0.5), Head(-1.0, -1.0), Head(lower, lower), Head(eye, lower @ lower.T)]
