@@ -77,6 +77,7 @@ _SNAPSHOTS = 100
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _MANY = 1000  # tokens, all pairs of which are not looked at unless asked for
 _TOLERANCE = 1e-9  # of a step: a merger at the end of a metastable state is then good to about 1e-6
+_STIFF = 300.0  # an explicit method of order 8 then takes some hundred steps in a unit of time
 _FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
 
 
@@ -171,7 +172,7 @@ def _with_times(case: Case) -> Case:
     """The method; depth in layers: layers of one step, whose number tells the end."""
     time = case.time
     if time.method == "auto":
-        adaptive = case.domain.manifold == "particles" and not case.stabilizers.noise
+        adaptive = case.domain.manifold == "particles" and not case.stabilizers.noise and not _is_stiff(case)
         time = msgspec.structs.replace(time, method="adaptive" if adaptive else "ssprk3")
     if time.method == "adaptive" and time.tolerance is None:
         time = msgspec.structs.replace(time, tolerance=_TOLERANCE)
@@ -184,6 +185,12 @@ def _with_times(case: Case) -> Case:
     elif time.step is None and case.attention.file is not None:
         time = msgspec.structs.replace(time, step=1.0)
     return msgspec.structs.replace(case, time=time)
+
+
+def _is_stiff(case: Case) -> bool:
+    """Whether diffusion along a sequence is much faster than attention, by κn²/L²."""
+    sequence, count = case.sequence, case.domain.count or 0
+    return sequence is not None and sequence.diffusion * (count / sequence.length) ** 2 > _STIFF
 
 
 def read_text(name_or_path: str) -> str:

@@ -88,7 +88,7 @@ def speed(sample: Particles) -> float:
     growth = law.norm.growth(sample.time, directions, output) - law.gate * sample.radii
     moved = sample.radii[:, None] * turn + growth[:, None] * directions
     if sample.along is not None:
-        moved = moved + sample.along.rate(sample.points)
+        moved = moved + sample.along.where(law.norm.keeps_radius(sample.time)).rate(sample.points)
     return float(np.sqrt(sample.masses @ (moved**2).sum(axis=1)))
 
 

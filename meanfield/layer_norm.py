@@ -46,6 +46,10 @@ class LayerNorm:
         """Whether tokens have a radius of their own."""
         return LAYER_NORMS[self.name].carries_radius
 
+    def keeps_radius(self, time: float) -> bool:
+        """Whether tokens keep their radius at a time; mix holds it until its switch."""
+        return not self.carries_radius or (self.name == "mix" and time < self.switch)
+
     @property
     def sees_size(self) -> bool:
         """Whether |A| matters to θ, not only P_θ A."""

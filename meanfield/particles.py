@@ -163,7 +163,7 @@ def layer_map(law: ParticleLaw, positions: Floats, step: float, *, residual: boo
     moved: Floats = step * output / by_row(pace)
     if residual:
         moved += (1.0 - step * law.gate) * positions
-    if law.norm.carries_radius and not (law.norm.name == "mix" and time < law.norm.switch):
+    if not law.norm.keeps_radius(time):
         return moved
     turned: Floats = moved * lengths / np.linalg.norm(moved, axis=1)[:, None]
     return turned

@@ -42,10 +42,11 @@ def advance_adaptive(
         law: ParticleLaw, state: State, until: float, observers: Sequence[Observer], cfl: float, look: AfterStep
     ) -> State:
         motion, limit = Motion(law), None if law.norm.carries_radius else to_unit_length
+        diffusion = along and along.where(law.norm.keeps_radius(state.time))
 
         def rate(time: float, positions: Floats) -> Floats:
             own = motion.rate_at(time, positions)
-            return own if along is None else own + along.rate(positions)
+            return own if diffusion is None else own + diffusion.rate(positions)
 
         after = _away_from_origin(look) if law.norm.carries_radius and not law.sees_positions else look
         return evolve_adaptively(state, rate, until, observers, tolerance, after, limit)
@@ -89,7 +90,8 @@ def advance_explicit(
         brownian = Brownian(noise, seed, curved=not law.sees_positions) if noise else None
         stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, law, brownian)
         with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for what is not finite
-            return evolve(state, Equation((Motion(law, noise),), along), stepper, until, observers, cfl, look)
+            diffusion = along and along.where(law.norm.keeps_radius(state.time))
+            return evolve(state, Equation((Motion(law, noise),), diffusion), stepper, until, observers, cfl, look)
 
     return _in_turn(piece, law, turns)
 
@@ -132,7 +134,7 @@ class TokenLayers:
         law = self._law(round(time / self.duration))
         moved = layer_map(law, positions, self._step, residual=self._residual, time=time)
         if self._along is not None:
-            self._along.step(self._step, moved)
+            self._along.where(law.norm.keeps_radius(time)).step(self._step, moved)
         return moved
 
 

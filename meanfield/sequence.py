@@ -17,14 +17,16 @@ import numpy as np
 from solvers.backends import kernels_for
 from solvers.mesh import Floats
 
+TURN = 0.1  # κ|∂ₓu|²dt of a step on the sphere, of whose square it errs: a longer one is made of several
+
 
 class SequenceDiffusion:
     """κ ∂ₓₓu on n equal cells of [0, L], nothing passing the ends: a rate, and a stiff term of any step.
 
     coefficient   κ ≥ 0
     length        L > 0
-    on_sphere     whether layer norm keeps u (n, d) of unit length: rates are then tangent, P_u κ ∂ₓₓu, and a step ends
-                  with u/|u|, of second order in its length
+    on_sphere     whether layer norm keeps the length of each u (n, d): rates are then tangent, P_u κ ∂ₓₓu, and a step
+                  ends with u/|u|, of second order in its length
 
     Two-point fluxes: mode cos(kx), k = mπ/L, decays at κ (2 sin(kh/2)/h)², second order in h = L/n. Off the sphere a
     step is exact for these fluxes, so that u stays within the convex hull of what it was.
@@ -37,6 +39,10 @@ class SequenceDiffusion:
         if not (np.isfinite(length) and length > 0):
             raise ValueError(f"sequence.length = {length}: expected a finite number > 0")
         self.coefficient, self.length, self.on_sphere = coefficient, length, on_sphere
+
+    def where(self, on_sphere: bool) -> SequenceDiffusion:
+        """The same on the sphere, or off it."""
+        return SequenceDiffusion(self.coefficient, self.length, on_sphere)
 
     def rate(self, values: Floats) -> Floats:
         """(n, d) κ ∂ₓₓu, its tangent part on the sphere."""
@@ -51,12 +57,27 @@ class SequenceDiffusion:
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> float:
         """Advance u (n, d) by dt in place; returns 0: nothing is left to be mended."""
-        if self.on_sphere:  # u/|u| after a step errs in proportion to its square, which two steps tell and take off
-            halves = _unit(self._spread(dt / 2, _unit(self._spread(dt / 2, values))))
-            values[...] = _unit(2 * halves - _unit(self._spread(dt, values)))
-        else:
+        if not self.on_sphere:
             values[...] = self._spread(dt, values)
+            return 0.0
+        lengths, left = _lengths(values), dt
+        while left > 0:
+            part = left / max(np.ceil(left * self._steepest(values, lengths) / TURN), 1.0)
+            values[...] = self._turned(part, values, lengths)
+            left = left - part if part < left else 0.0
         return 0.0
+
+    def _turned(self, dt: float, values: Floats, lengths: Floats) -> Floats:
+        """u/|u| after a step errs in proportion to its square, which two steps tell and take off."""
+        half = _of_length(lengths, self._spread(dt / 2, values))
+        halves = _of_length(lengths, self._spread(dt / 2, half))
+        return _of_length(lengths, 2 * halves - _of_length(lengths, self._spread(dt, values)))
+
+    def _steepest(self, values: Floats, lengths: Floats) -> float:
+        """The largest κ|∂ₓu|²/|u|², the rate at which the sphere bends what spreads."""
+        steps = (values[1:] - values[:-1]) / lengths[1:]
+        squares = np.einsum("nd,nd->n", steps, steps)
+        return self.coefficient * (len(values) / self.length) ** 2 * float(squares.max()) if len(squares) else 0.0
 
     def _spread(self, dt: float, values: Floats) -> Floats:
         """e^{dt κ ∂ₓₓ} u: mirrored at its ends u is a periodic field of 2n cells."""
@@ -68,6 +89,11 @@ class SequenceDiffusion:
         return spread
 
 
-def _unit(values: Floats) -> Floats:
-    unit: Floats = values / np.sqrt(np.einsum("nd,nd->n", values, values))[:, None]
-    return unit
+def _of_length(lengths: Floats, values: Floats) -> Floats:
+    held: Floats = values * (lengths / _lengths(values))
+    return held
+
+
+def _lengths(values: Floats) -> Floats:
+    lengths: Floats = np.sqrt(np.einsum("nd,nd->n", values, values))[:, None]
+    return lengths

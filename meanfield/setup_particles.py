@@ -71,9 +71,7 @@ def _advance(case: Case, law: LawOfTurn, turns: Schedule) -> Advance:
 def _along_sequence(case: Case) -> SequenceDiffusion | None:
     """Diffusion from token to token, None where tokens have no order."""
     sequence = case.sequence
-    if sequence is None:
-        return None
-    return SequenceDiffusion(sequence.diffusion, sequence.length, on_sphere=not case.tokens_have_radius)
+    return None if sequence is None else SequenceDiffusion(sequence.diffusion, sequence.length)
 
 
 def particle_law(case: Case, heads: Sequence[Head], masses: Floats | None = None) -> ParticleLaw:

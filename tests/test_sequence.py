@@ -117,6 +117,31 @@ def test_rate_is_that_of_a_step():
         assert (end - start) / dt == pytest.approx(diffusion.rate(start), abs=1e-3)  # dt times the second derivative
 
 
+def test_one_long_step_is_as_good_as_many_short_ones():
+    """A rough field on the sphere: what bends it is seen to, however long the step."""
+    start = np.random.default_rng(2).standard_normal((24, 3))
+    start /= np.linalg.norm(start, axis=1)[:, None]
+    diffusion, once, often = SequenceDiffusion(KAPPA, LENGTH, on_sphere=True), start.copy(), start.copy()
+    diffusion.step(0.5, once)
+    for _ in range(2000):
+        diffusion.step(0.5 / 2000, often)
+    assert np.abs(once - often).max() < 0.01  # of vectors of length 1 that turned by about 1
+    assert np.abs(once - start).max() > 0.5
+
+
+@pytest.mark.parametrize("method", ["adaptive", "ssprk3", "layers"])
+def test_mix_holds_the_radius_until_its_switch(method):
+    """As post does, diffusion included; afterwards the field spreads off the sphere."""
+    depth = ["time.layers=8", "time.step=0.125"] if method == "layers" else []
+    common = [f"time.method={method}", *depth]
+    post = case_of(*common, value=np.eye(3))
+    start = set_up(post).initial()
+    held = case_of(*common, "stabilizers.switch=1.0", norm="mix", value=np.eye(3))
+    let_go = case_of(*common, "stabilizers.switch=0.5", norm="mix", value=np.eye(3))
+    assert np.abs(moved(held, start).values - moved(post, start).values).max() < 1e-9  # the error of an adaptive step
+    assert np.abs(np.linalg.norm(moved(let_go, start).values, axis=1) - 1).max() > 1e-3
+
+
 # A constant field goes where one token would: ORACLES, "representation field"
 
 
@@ -190,6 +215,11 @@ REFUSED = {
 def test_what_cannot_be_is_refused_by_its_key(setting):
     with pytest.raises(CaseError, match=REFUSED[setting]):
         case_of(setting)
+
+
+@pytest.mark.parametrize(("diffusion", "method"), [(0.01, "adaptive"), (50.0, "ssprk3")])
+def test_method_is_one_that_stiff_diffusion_does_not_slow_down(diffusion, method):
+    assert case_of(f"sequence.diffusion={diffusion}").time.method == method
 
 
 def test_sequence_is_for_particles():
