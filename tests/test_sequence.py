@@ -138,7 +138,8 @@ def test_mix_holds_the_radius_until_its_switch(method):
     start = set_up(post).initial()
     held = case_of(*common, "stabilizers.switch=1.0", norm="mix", value=np.eye(3))
     let_go = case_of(*common, "stabilizers.switch=0.5", norm="mix", value=np.eye(3))
-    assert np.abs(moved(held, start).values - moved(post, start).values).max() < 1e-9  # the error of an adaptive step
+    error = {"adaptive": 1e-9, "ssprk3": 1e-5}.get(method, 1e-12)  # of steps, in the radius that mix leaves as it comes
+    assert np.abs(moved(held, start).values - moved(post, start).values).max() < error
     assert np.abs(np.linalg.norm(moved(let_go, start).values, axis=1) - 1).max() > 1e-3
 
 
