@@ -50,7 +50,7 @@ class Attention(Section, frozen=True):
     beta: NotNegative
     normalization: Literal["softmax", "unnormalized", "sinkhorn"] = "softmax"
     kernel: Literal["exponential", "gaussian", "windowed"] = "exponential"
-    window: Annotated[float, Meta(gt=0, le=math.pi)] | None = None
+    window: Annotated[float, Meta(ge=1e-6, le=math.pi)] | None = None
     mask: Literal["none", "causal"] = "none"
     rescaled: bool = False
     query: Matrix | RandomMatrix | None = None

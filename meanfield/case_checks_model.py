@@ -11,7 +11,7 @@ from meanfield.case_sections import Case, Domain
 
 Problem = tuple[str, object, str]
 
-_MOST_BETA = 1e5
+MOST_BETA = 1e5
 _MOST_LOG_KERNEL = 700.0  # e^709 is the largest double
 _ROUND = ("circle", "sphere")
 _GENERAL = (*_ROUND, "particles")  # any matrices, kernels and normalizations
@@ -44,9 +44,9 @@ def _attention(attention: Attention, domain: Domain, scale: float) -> Iterator[P
     if attention.rescaled and attention.normalization != "unnormalized":
         yield "attention.rescaled", True, 'false, unless attention.normalization is "unnormalized"'
     scales = "" if attention.query is attention.key is None else ", times the scales of query and key"
-    if not abs(attention.beta_effective) * scale**2 <= _MOST_BETA:  # not nan either, which 0·∞ would give
-        yield "attention.beta", attention.beta, f"a number <= {_MOST_BETA:g}{scales}"
-    if attention.log_kernel_bound * scale**2 > _MOST_LOG_KERNEL:
+    if not abs(attention.beta_effective) * scale * scale <= MOST_BETA:  # not nan either, which 0·∞ would give
+        yield "attention.beta", attention.beta, f"a number <= {MOST_BETA:g}{scales}"
+    if attention.log_kernel_bound * scale * scale > _MOST_LOG_KERNEL:
         most = f"a number <= {_MOST_LOG_KERNEL:g}{scales}; beyond, e^beta overflows"
         yield "attention.beta", attention.beta, f"{most} (attention.rescaled = true avoids it)"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType
 
@@ -27,15 +28,23 @@ def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
 
     Raises CaseError for what only shows now, such as a file that is not there.
     """
-    try:
+    with _what_cannot_be():
         problem = _PROBLEMS[case.domain.manifold](case, kernels)
         problem = replace(problem, attributes={"device": HOST if kernels is None else name_of(kernels)})
+        problem = replace(problem, initial=_what_cannot_be()(problem.initial))
         if "pairs" in (case.output.diagnostics or ()):
             problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
         return problem if case.hand_over is None else with_hand_over(case, problem, sample_schedule(case))
+
+
+@contextmanager
+def _what_cannot_be() -> Iterator[None]:
+    """Errors of values, and of files, as CaseError."""
+    try:
+        yield
+    except CaseError:
+        raise
     except (ValueError, OSError) as error:
-        if isinstance(error, CaseError):
-            raise
         raise CaseError(str(error)) from None
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from meanfield import case_attention as sections
 from meanfield.case import Case
+from meanfield.case_checks_model import MOST_BETA
 from meanfield.equation import Local
 from meanfield.feed_forward import FeedForward, feed_forward_random
-from meanfield.heads import Factor, Head
+from meanfield.heads import Factor, Head, steepness
 from meanfield.matrices import matrices_of_layers, random_matrix
 from meanfield.reactions import (
     Reaction,
@@ -28,9 +29,18 @@ from solvers.mesh import Mesh
 def heads_by_layer(case: Case) -> list[list[Head]]:
     """The heads of each set of matrices: one set, or as many as the file has layers.
 
-    Raises ValueError or OSError for a file that cannot be used. Where all is a multiple of the identity, β has the
-    multiples of Q and K in it.
+    Raises ValueError or OSError for a file that cannot be used, and for matrices that are too large. Where all is a
+    multiple of the identity, β has the multiples of Q and K in it.
     """
+    sets = _sets_of_heads(case)
+    steepest = max(abs(steepness(case.beta_on_unit_sphere, head)) for heads in sets for head in heads)
+    if not steepest <= MOST_BETA:
+        expected = f"beta times the norm of query^T key at most {MOST_BETA:g}, not {steepest:.3g}"
+        raise ValueError(f"attention.beta = {case.attention.beta}: expected {expected}")
+    return sets
+
+
+def _sets_of_heads(case: Case) -> list[list[Head]]:
     attention, d = case.attention, case.domain.d
     if attention.file is not None:
         return _from_file(attention.file, d)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
@@ -19,7 +20,7 @@ from meanfield.layers import LayerMap
 from meanfield.problem import Advance, Prepare, Problem, advance_in_layers, advance_in_turn, placed
 from meanfield.setup_initial import initial_by_label, initial_density
 from meanfield.setup_model import feed_forward_of, heads_in_turn, reaction_of
-from solvers.evolution import Equation, Schedule
+from solvers.evolution import Equation, Schedule, State
 from solvers.mesh import Mesh, circle, sphere
 
 
@@ -81,7 +82,12 @@ def _in_layers(case: Case, mesh: Mesh, law_at: Callable[[float], Velocity]) -> t
         case.time.step or 1.0,
         case.stabilizers.residual,
     )
-    return advance_in_layers(layer), lambda state: layer(state.time, state.values)
+
+    def prepare(state: State) -> None:
+        with suppress(FloatingPointError):  # which the first layer will tell as well
+            layer(state.time, state.values)
+
+    return advance_in_layers(layer), prepare
 
 
 def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
