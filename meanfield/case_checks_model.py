@@ -12,6 +12,7 @@ from meanfield.case_sections import Case, Domain
 Problem = tuple[str, object, str]
 
 MOST_BETA = 1e5
+_MOST_NOISE = 1e6  # a step of diffusion takes √κ stages
 _MOST_LOG_KERNEL = 700.0  # e^709 is the largest double
 _ROUND = ("circle", "sphere")
 _GENERAL = (*_ROUND, "particles")  # any matrices, kernels and normalizations
@@ -44,6 +45,7 @@ def _attention(attention: Attention, domain: Domain, scale: float) -> Iterator[P
     if attention.rescaled and attention.normalization != "unnormalized":
         yield "attention.rescaled", True, 'false, unless attention.normalization is "unnormalized"'
     scales = "" if attention.query is attention.key is None else ", times the scales of query and key"
+    scales += "" if scale == 1 else f", times the square of stabilizers.scale = {scale:g}"
     if not abs(attention.beta_effective) * scale * scale <= MOST_BETA:  # not nan either, which 0·∞ would give
         yield "attention.beta", attention.beta, f"a number <= {MOST_BETA:g}{scales}"
     if attention.log_kernel_bound * scale * scale > _MOST_LOG_KERNEL:
@@ -161,6 +163,8 @@ def _stabilizers(case: Case) -> Iterator[Problem]:
         yield "stabilizers.gate", stabilizers.gate, f"0 {place}: layer norm takes away what points along x"
     if stabilizers.noise and case.domain.has_radius:
         yield "stabilizers.noise", stabilizers.noise, f"0 {place}"
+    if stabilizers.noise > _MOST_NOISE:
+        yield "stabilizers.noise", stabilizers.noise, f"a number <= {_MOST_NOISE:g}; by far less makes all uniform"
     if stabilizers.scale != 1 and (manifold not in _GENERAL or case.tokens_have_radius):
         yield "stabilizers.scale", stabilizers.scale, f"1 {place}"
     if stabilizers.switch is not None and stabilizers.layer_norm != "mix":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.distances import Measure, common_patches, distance_l1, measure_of, spaces_of, wasserstein
-from meanfield.distances_measure import case_of
+from meanfield.segments import case_table
 from solvers.mesh import Floats
 from solvers.output import FileError, Run, read
 
@@ -119,7 +119,9 @@ def _common_space(a: Run, b: Run) -> str:
 def _kind(run: Run) -> str:
     if run.manifold == "particles":
         return f"particles with d = {run.positions(0).shape[1]}"
-    dimension = f" with d = {case_of(run).get('domain', {}).get('dimension')}" * (run.manifold == "axisymmetric")
+    dimension = f" with d = {case_table(run.attributes).get('domain', {}).get('dimension')}" * (
+        run.manifold == "axisymmetric"
+    )
     return run.manifold.replace("_", " ") + dimension
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.compare import Comparison, units
-from meanfield.distances_measure import case_of
 from meanfield.plot_story import format_time
+from meanfield.segments import case_table
 from solvers.mesh import Floats
 from solvers.output import Run
 
@@ -25,7 +25,7 @@ def format_text(comparison: Comparison) -> str:
 
 def run_in_words(run: Run) -> str:
     """As in "a.h5: sphere, density in 5520 cells (64 rings), β = 9, 101 snapshots to t = 50"."""
-    domain, attention = (case_of(run).get(key, {}) for key in ("domain", "attention"))
+    domain, attention = (case_table(run.attributes).get(key, {}) for key in ("domain", "attention"))
     if run.manifold == "particles":
         tokens = len(run.weights)
         size = f"{tokens} particle{'' if tokens == 1 else 's'}, d = {run.positions(0).shape[1]}"

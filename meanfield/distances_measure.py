@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.segments import case_table
 from solvers.mesh import Floats
 from solvers.output import Run
 
@@ -52,7 +51,7 @@ def atoms(space: str, points: Floats, masses: Floats | None = None) -> Measure:
 
 def spaces_of(run: Run) -> tuple[str, ...]:
     """Where the tokens of a run can be compared, the natural one first: particles by direction or by position."""
-    case = case_of(run)
+    case = case_table(run.attributes)
     if run.manifold == "particles":
         d = run.positions(0).shape[1] if run.snapshots else int(case["domain"]["dimension"])
         places = (f"S{d - 1}", f"R{d}") if d > 1 else ("R1",)
@@ -81,14 +80,9 @@ def measure_of(run: Run, k: int, space: str | None = None) -> Measure:
     return Measure(space, points, masses, run.cell_areas)
 
 
-def case_of(run: Run) -> dict[str, Any]:
-    """The case that a run began with, as its file tells it; empty where it does not."""
-    return tomllib.loads(str(run.attributes.get("case", "")))
-
-
 def _with_radius(run: Run, k: int, space: str, masses: Floats) -> Measure:
     """The law in R^d of a run with a free radius: cells at the middle of log r, as wide as they are across or along."""
-    domain = case_of(run).get("domain", {})
+    domain = case_table(run.attributes).get("domain", {})
     edges = run.variable("radius_edge") * np.exp(domain.get("expansion", 0.0) * run.times[k])
     radii, thickness = np.sqrt(edges[1:] * edges[:-1]), np.diff(edges)
     directions = len(masses) // len(radii)

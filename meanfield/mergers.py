@@ -101,10 +101,10 @@ def _around(times: Floats, sample: int, exact_from: float) -> tuple[float, float
 
 def staircase(run: Run) -> tuple[Floats, Floats] | None:
     """Times (samples,) and 2β e^{−β} E (samples,) of a run; None unless Q = K = V = I, β > 0, and E was recorded."""
-    from meanfield.case import parse
     from meanfield.diagnostics_table import energy_is_scaled
+    from meanfield.segments import case_of
 
-    case = parse(run.attributes["case"])
+    case = case_of(run)
     attention = case.attention
     beta = case.beta_on_unit_sphere
     plain = attention.is_scalar and attention.value_scale == 1 and attention.kernel == "exponential"

@@ -39,7 +39,7 @@ def plot_mergers(path: str | Path, figure: str | Path) -> Path:
     import matplotlib
     from matplotlib.figure import Figure
 
-    from meanfield.case import parse
+    from meanfield.segments import case_of
     from solvers.output import FileError, read
 
     target = figure_target(Path(figure))
@@ -48,7 +48,7 @@ def plot_mergers(path: str | Path, figure: str | Path) -> Path:
     if not len(tracks.times):
         raise FileError(f"{path}: holds nothing yet, so there is nothing to draw")
     mergers = merger_tree(tracks, exact_from(run))
-    limits, log = _time_axis(tracks, mergers, parse(run.attributes["case"]).output.spacing == "log")
+    limits, log = _time_axis(tracks, mergers, case_of(run).output.spacing == "log")
     with matplotlib.rc_context(STYLE):
         page = Figure(figsize=(WIDTH, HEIGHT))
         heading = _heading(run)
@@ -165,10 +165,10 @@ def draw_staircase(
 
 
 def _heading(run: Run) -> list[str]:
-    from meanfield.case import parse
     from meanfield.layer_words import layer_in_words
+    from meanfield.segments import case_of
 
-    case = parse(run.attributes["case"])
+    case = case_of(run)
     title = case.title.replace("$", r"\$") or run.path.name
     facts = [run.manifold, *layer_in_words(case), f"β = {case.attention.beta_effective:g}"]
     return [title, SEPARATOR.join([*facts, f"κ = {case.stabilizers.noise:g}"])]

@@ -44,7 +44,8 @@ def _fastest(story: Story) -> int:
     power = story.diagnostics["power"]
     if story.growth is None or power[0, 1:].sum() > NEARLY_UNIFORM or power.shape[1] < 2:
         return 0
-    return 1 + int(np.argmax(story.growth[1 : power.shape[1]]))
+    there = power[0, 1:] > ROUNDING  # a mode that is not there does not grow, and one that only decays never comes
+    return 1 + int(np.argmax(np.where(there, story.growth[1 : power.shape[1]], -np.inf))) if there.any() else 0
 
 
 def _draw_prediction(ax: Axes, story: Story, degree: int) -> None:

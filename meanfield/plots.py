@@ -54,14 +54,14 @@ def plot(path: str | Path, figure: str | Path) -> Path:
 
 def load(path: str | Path) -> Story:
     """The story of the run file ``path``. Raises solvers.output.FileError where there is none to tell yet."""
-    from meanfield.case import parse
     from meanfield.diagnostics_table import energy_is_scaled
+    from meanfield.segments import case_of
     from solvers.output import FileError, read
 
     run = read(path)
     if len(run.times) == 0:
         raise FileError(f"{path}: holds no snapshot yet, so there is nothing to draw")
-    case = parse(run.attributes["case"])
+    case = case_of(run)
     story = Story(
         title=case.title,
         manifold=run.manifold,

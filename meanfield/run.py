@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
+
 from meanfield.case import Case
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.problem import Problem
@@ -138,7 +140,11 @@ def _go(
         Observer(sample, sample_schedule(case), start.samples_seen),
     )
     try:
-        with Progress(file.path.stem, state.time, end, quiet) as progress, stop_on_signal() as stop:
+        with (
+            Progress(file.path.stem, state.time, end, quiet) as progress,
+            stop_on_signal() as stop,
+            np.errstate(over="ignore", divide="ignore", invalid="ignore"),  # a state that is not finite is told below
+        ):
             with _said_if_slow(progress, "compiling the kernels: once, some seconds; later runs start at once"):
                 problem.prepare(state)
             problem.advance(state, end, observers, case.time.cfl, after_step)

@@ -14,6 +14,7 @@ from typing import Any
 
 from meanfield.case import Case, CaseError, parse
 from meanfield.provenance import provenance
+from solvers.output import FileError, Run
 
 FIXED = ("domain", "initial", "output.diagnostics")  # the file's cells, its first density, its columns
 TOLD = ("case", "start", "versions", "git_commit", "command")  # attributes that a segment has of its own
@@ -40,15 +41,36 @@ class Segment:
     command: str
 
 
+def case_of(run: Run) -> Case:
+    """The case that a file began with. Raises FileError for a file without one, CaseError for one that cannot be."""
+    if not case_table(run.attributes):
+        raise FileError(f"{run.path}: has no case; it was not written by `meanfield run`")
+    return parse(run.attributes["case"])
+
+
+def case_table(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The case that a file's ``attributes`` hold, as a table; empty without one. Raises FileError for what is none."""
+    try:
+        return tomllib.loads(str(attributes.get("case", "")))
+    except ValueError as error:
+        raise FileError(f"the file's attribute case is damaged: {error}") from None
+
+
 def read_segments(attributes: Mapping[str, Any]) -> list[Segment]:
-    """All segments that a file's ``attributes`` tell of, the first included; none in a file without a whole case."""
+    """All segments that a file's ``attributes`` tell of, the first included; none in a file without a whole case.
+
+    Raises FileError where what they hold is no case, or no segments.
+    """
     told = {name: str(attributes.get(name, "")) for name in TOLD}
-    end = tomllib.loads(told["case"]).get("time", {}).get("end")
+    end = case_table(attributes).get("time", {}).get("end")
     if end is None:
         return []
     first = Segment(from_time=0.0, until=end, changes=[], **told)
-    later = [json.loads(line) for line in str(attributes.get("segments", "")).splitlines()]
-    return [first, *(Segment(**line) for line in later)]
+    try:
+        later = [json.loads(line) for line in str(attributes.get("segments", "")).splitlines()]
+        return [first, *(Segment(**line) for line in later)]
+    except (ValueError, TypeError) as error:
+        raise FileError(f"the file's attribute segments is damaged: {error}") from None
 
 
 def next_case(segments: Sequence[Segment], changes: Sequence[str]) -> Case:

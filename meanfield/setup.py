@@ -7,7 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType
 
+import numpy as np
+
 from meanfield.case import Case, CaseError
+from meanfield.case_checks_model import tag_of
+from meanfield.case_errors import refusal
 from meanfield.pairs import EDGES
 from meanfield.problem import Problem
 from meanfield.setup_axisymmetric import set_up_axisymmetric
@@ -19,6 +23,7 @@ from meanfield.setup_round import set_up_round
 from solvers.backends import name_of
 from solvers.evolution import Every, Listed, Logarithmic, Schedule
 from solvers.layout import Variable
+from solvers.mesh import Floats
 
 HOST = "cpu"
 
@@ -31,17 +36,31 @@ def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
     with _what_cannot_be():
         problem = _PROBLEMS[case.domain.manifold](case, kernels)
         problem = replace(problem, attributes={"device": HOST if kernels is None else name_of(kernels)})
-        problem = replace(problem, initial=_what_cannot_be()(problem.initial))
+        problem = replace(problem, initial=_what_cannot_be()(_finite(problem.initial, case)))
         if "pairs" in (case.output.diagnostics or ()):
             problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
         return problem if case.hand_over is None else with_hand_over(case, problem, sample_schedule(case))
 
 
+def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
+    """The same initial values, refused where they are not finite: a density that no cell sees, or that overflows."""
+
+    def values() -> Floats:
+        first = initial()
+        if not np.isfinite(first).all():
+            told = f"numbers that leave a finite density {case.domain.place}"
+            raise refusal("initial.kind", tag_of(type(case.initial)), told)
+        return first
+
+    return values
+
+
 @contextmanager
 def _what_cannot_be() -> Iterator[None]:
-    """Errors of values, and of files, as CaseError."""
+    """Errors of values, and of files, as CaseError; without numpy's warnings, since what comes of them is told."""
     try:
-        yield
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            yield
     except CaseError:
         raise
     except (ValueError, OSError) as error:

@@ -92,7 +92,7 @@ def expected_clusters_from_tokens(beta: float) -> float:
     from scipy import special
 
     k = np.arange(1, most_degrees(beta))
-    bessel = special.ive(k, abs(beta)) ** 2
+    bessel = (special.ive(k, abs(beta)) / special.ive(1, abs(beta))) ** 2 if beta else k == 1  # 1 in the limit
     return float(np.sqrt((k**4 * bessel).sum() / (k**2 * bessel).sum()))
 
 

@@ -200,10 +200,10 @@ def _finder(run: Run) -> Callable[[int], Clusters]:
 
 def _scale_of_tokens(run: Run) -> float:
     """Of the law that the run began with."""
-    from meanfield.case import parse
     from meanfield.diagnostics_particles import cluster_scale
+    from meanfield.segments import case_of
     from meanfield.setup_model import heads_by_layer
     from meanfield.setup_particles import particle_law
 
-    case = parse(run.attributes["case"])
+    case = case_of(run)
     return cluster_scale(particle_law(case, heads_by_layer(case)[0]))

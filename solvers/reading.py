@@ -184,7 +184,7 @@ def _open(path: Path) -> Iterator[h5py.File]:
             raise FileError(f"{path}: schema version {version}, this program knows up to {SCHEMA_VERSION}")
         try:
             yield file
-        except (OSError, RuntimeError, KeyError) as error:
+        except (OSError, RuntimeError, KeyError, IndexError) as error:
             raise FileError(f"{path}: damaged: {reason(error)}") from error
 
 

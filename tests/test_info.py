@@ -5,9 +5,11 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 
+import h5py
 import numpy as np
 import pytest
 
+from meanfield.cli import main
 from meanfield.info import describe, format_text
 from meanfield.segments import next_case, next_segment, read_segments, with_segment
 from solvers.layout import Tokens
@@ -220,6 +222,38 @@ def test_hand_over(path):
     assert json.loads(json.dumps(facts)) == facts
     expected = "atoms from t = 1.5 on, a later hand-over changes the next merger by 2.0e-03 of the time to it\n"
     assert expected in format_text(facts)
+
+
+LOOKING = ("info", "plot", "mergers", "compare", "resume", "movie", "view")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "refused", "told"),
+    [
+        ({}, ("plot", "mergers", "resume", "movie", "view"), "it was not written by `meanfield run`"),
+        ({"case": "x = ["}, LOOKING, "damaged"),
+        ({"case": CASE, "segments": "no JSON"}, ("info", "resume"), "attribute segments is damaged"),
+    ],
+    ids=["of solvers alone", "no case", "no segments"],
+)
+def test_files_with_no_case_that_can_be_read_are_told_in_a_line(path, capsys, attributes, refused, told):
+    with RunFile.create(path, MESH, attributes=attributes) as file:
+        file.write_snapshot(0.0, np.ones(16))
+        file.close()
+    for command in refused:
+        assert main([command, str(path)]) == 2, command
+        line = capsys.readouterr().err.strip()
+        assert told in line
+        assert "\n" not in line
+
+
+def test_snapshots_that_are_not_there_are_damage(path):
+    with create(path) as file:
+        write(file)
+    with h5py.File(path, "r+") as file:
+        file["density"].resize(1, axis=0)
+    with pytest.raises(FileError, match="damaged"):
+        read(path).snapshot(-1)
 
 
 def test_no_run_file(path):

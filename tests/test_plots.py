@@ -311,6 +311,10 @@ def test_prediction_starts_at_the_fastest_mode_and_grows_at_its_rate() -> None:
     assert predicted[0] == pytest.approx(told.diagnostics["power"][0, 3], rel=1e-12)  # rounding
     assert np.gradient(np.log(predicted), t) == pytest.approx(2 * 0.5, rel=1e-6)
     assert dashed(replace(told, growth=None)) is None
+    alone = np.where(np.arange(told.diagnostics["power"].shape[1]) == 2, told.diagnostics["power"], 0.0)
+    assert "l = 2" in dashed(replace(told, diagnostics=told.diagnostics | {"power": alone})).get_label(), (
+        "no other is there"
+    )
     steep = np.concatenate([told.diagnostics["power"][20:]] * 2)[: len(LINEAR)]
     assert dashed(replace(told, diagnostics=told.diagnostics | {"power": steep})) is None, "it is not near uniform"
 

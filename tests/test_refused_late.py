@@ -21,7 +21,9 @@ end = 4.0
 """
 CIRCLE = 'manifold = "circle"\nresolution = 32'
 FREE = 'manifold = "free_radius_circle"\nresolution = 16\nradii = 12\ninnermost = 0.7\noutermost = 8.0'
+LINE = 'manifold = "line"\nresolution = 32'
 LARGE = np.diag([1e160, 1.0]).tolist()
+NORMS = {FREE: "pre", LINE: "none"}
 REFUSED = {
     "matrix": (CIRCLE, f"attention.key={LARGE}", "attention.beta = 2.0: expected beta times the norm"),
     "random": (CIRCLE, "attention.query={ensemble = 'goe', scale = 1e9}", "attention.beta = 2.0: expected beta times"),
@@ -29,13 +31,18 @@ REFUSED = {
     "window": (CIRCLE, "attention.window=1e-300", "attention.window"),
     "scale": (CIRCLE, "stabilizers.scale=1e300", "attention.beta = 2.0: expected a number <= 100000"),
     "radius": (FREE, "initial.radius=0.001", "initial.radius = 0.001: expected"),
+    "scaled": (CIRCLE, "stabilizers.scale=1e300", "times the square of stabilizers.scale = 1e+300"),
+    "outside": (LINE, "initial={kind = 'gaussian', mean = 100.0}", 'initial.kind = "gaussian": expected numbers'),
+    "away": (FREE, "initial={kind = 'gaussian', mean = [1e3, 0]}", 'initial.kind = "gaussian": expected numbers'),
+    "noise": (CIRCLE, "stabilizers.noise=1e300", "stabilizers.noise = 1e+300: expected a number <= 1e+06"),
 }
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("name", REFUSED)
 def test_one_line_and_status_2(name, tmp_path, capsys):
     domain, setting, line = REFUSED[name]
-    settings = ["stabilizers.layer_norm=pre"] if domain is FREE else []
+    settings = [f"stabilizers.layer_norm={NORMS[domain]}"] if domain in NORMS else []
     path, file = tmp_path / "case.toml", tmp_path / "run.h5"
     path.write_text(CASE.format(domain=domain), encoding="utf-8")
     assert main(["run", str(path), "-o", str(file), "--set", setting, *settings]) == 2
@@ -52,7 +59,7 @@ def test_initial_state_that_cannot_be_is_a_case_error():
             problem.initial()
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_layer_that_is_not_finite_stops_the_run(tmp_path, capsys):
     network = "{inner = [[1e200, 0], [0, 1]], bias = [1e300, 1], outer = [[1e200, 0], [0, 1]]}"
     settings = ["time.method=layers", "time.layers=2", f"feed_forward={network}"]

@@ -91,6 +91,11 @@ def test_large_beta(dimension):
     assert growth_rates(dimension, beta, [l])[0] == pytest.approx(2 / np.e, rel=1e-3)  # the next term is O(1/β)
 
 
+@pytest.mark.parametrize("beta", [0.0, 1e-200, 1e-3])
+def test_expected_clusters_from_tokens_where_beta_is_small(beta):
+    assert expected_clusters_from_tokens(beta) == pytest.approx(1.0, abs=1e-6)
+
+
 def test_expected_clusters_from_tokens():
     """√(Σk⁴I_k²/Σk²I_k²): the mean square slope of e^{β cos} as integrals; √(3β/2) for large β."""
     angle = (np.arange(2000) + 0.5) * np.pi / 1000
