@@ -137,7 +137,7 @@ def read_toml(text: str, source: str) -> dict[str, Any]:
 
 def _resolve(case: Case) -> Case:
     """The case with the defaults that depend on other keys."""
-    case = _with_domain(_with_times(case))
+    case = _with_times(_with_domain(case))  # stiffness depends on how many tokens there are
     output = case.output
     if output.snapshots is output.every is output.times is None:
         output = msgspec.structs.replace(output, snapshots=_SNAPSHOTS)
@@ -188,9 +188,13 @@ def _with_times(case: Case) -> Case:
 
 
 def _is_stiff(case: Case) -> bool:
-    """Whether diffusion along a sequence is much faster than attention, by κn²/L²."""
+    """Whether diffusion along a sequence is much faster than attention, by κn²/L², and no tolerance is asked for."""
     sequence, count = case.sequence, case.domain.count or 0
-    return sequence is not None and sequence.diffusion * (count / sequence.length) ** 2 > _STIFF
+    return (
+        sequence is not None
+        and case.time.tolerance is None
+        and sequence.diffusion * (count / sequence.length) ** 2 > _STIFF
+    )
 
 
 def read_text(name_or_path: str) -> str:

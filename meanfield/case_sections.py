@@ -131,8 +131,9 @@ class Time(Section, frozen=True):
     """Depth, as continuous time from 0 to ``end``, or in layers.
 
     ``method`` ssprk3 for densities, and for particles with noise or stiff diffusion, else adaptive, unless it is given;
-    adaptive keeps the error of a step below ``tolerance``. layers: x ← N(αx + step·(A + F)), ``layers`` times; α = 1
-    and a layer takes ``step`` of time with the residual, α = 0 and 1 without; ``end`` follows.
+    adaptive keeps the error of a step below ``tolerance``, and is chosen where this is given, if there is no noise.
+    layers: x ← N(αx + step·(A + F)), ``layers`` times; α = 1 and a layer takes ``step`` of time with the residual,
+    α = 0 and 1 without; ``end`` follows.
     ``step`` is also the time that one set of matrices of attention.file lasts. A good ``cfl`` is 0.5.
     """
 

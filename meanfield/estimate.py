@@ -7,6 +7,7 @@ import math
 from meanfield.case import Case, to_toml
 
 _STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}  # that each method keeps of particles
+_STIFF_STEPS, _MANY_STEPS = 0.6, 1000  # of adaptive over κn²t/L², measured; so many are worth a word
 _BYTES_PER_CELL = 400  # of memory: the budget of a run, fields and mesh together
 
 
@@ -32,13 +33,23 @@ def _of_tokens(case: Case) -> list[str]:
     if case.domain.count is None:
         return ["tokens        as many as the file has"]
     numbers, snapshots = case.domain.count * case.domain.d, _snapshots(case)
-    steps = f"{case.time.layers} layers" if case.time.method == "layers" else "as many as the fastest tokens ask for"
     return [
         f"tokens        {case.domain.count} in {case.domain.d} dimensions",
         f"memory        about {_bytes(8 * _STATES[case.time.method] * numbers)}",
         f"file          at most about {_bytes(8 * numbers * snapshots)} for {snapshots} snapshots",
-        f"time steps    {steps}",
+        f"time steps    {_steps_of_tokens(case, case.domain.count)}",
     ]
+
+
+def _steps_of_tokens(case: Case, count: int) -> str:
+    if case.time.method == "layers":
+        return f"{case.time.layers} layers"
+    sequence = case.sequence
+    if case.time.method == "adaptive" and sequence is not None:
+        least = _STIFF_STEPS * sequence.diffusion * (count / sequence.length) ** 2 * case.time.end
+        if least > _MANY_STEPS:
+            return f'at least about {least:.2g}, for diffusion is stiff; time.method = "ssprk3" takes it in any step'
+    return "as many as the fastest tokens ask for"
 
 
 def cells_and_width(case: Case) -> tuple[int, float]:

@@ -24,6 +24,11 @@ MOST_ATOMS, MOST_COORDINATES = 32, 128  # followed together: their law is differ
 FEW_ATOMS = 4  # in any dimension
 
 
+def most_atoms(dimension: int) -> int:
+    """How many clusters of tokens in R^d are followed as atoms."""
+    return min(MOST_ATOMS, max(FEW_ATOMS, MOST_COORDINATES // dimension))
+
+
 class States(Protocol):
     """What a run in two stages asks of its state's values."""
 
@@ -112,7 +117,7 @@ class TokenStates:
 
     def have_collapsed(self, values: Floats) -> bool:
         clusters = self._clusters(values)
-        if not 0 < clusters.count <= min(MOST_ATOMS, max(FEW_ATOMS, MOST_COORDINATES // self.dimension)):
+        if not 0 < clusters.count <= most_atoms(self.dimension):
             return False
         away = np.linalg.norm(values - clusters.centers[clusters.basin], axis=1)
         return bool(away.max() <= self.spread * TOUCH)

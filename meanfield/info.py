@@ -12,6 +12,7 @@ from typing import Any
 from meanfield.segments import Segment, read_segments
 from solvers.output import Run, read
 
+_UNITS = {True: "cells", False: "· 1e-4 rad"}  # of a spread, on a mesh or of tokens
 LARGE_ERROR = 0.05  # of a merger's time
 HAND_OVER = ("hand_over_time", "hand_over_error", "hand_over_angle")  # attributes of a run with a hand-over
 
@@ -166,9 +167,7 @@ def _atoms(facts: dict[str, Any]) -> str:
     time, error, angle = (facts[name] for name in HAND_OVER)
     on_mesh = facts["tokens"] is None
     if facts["hand_over"] and time is None:
-        if on_mesh:
-            return "not yet: some cluster is wider than hand_over.spread cells"
-        return "not yet: some cluster is wider than hand_over.spread · 1e-4 rad, or there are too many to follow"
+        return _too_many(facts) or f"not yet: some cluster is wider than hand_over.spread {_UNITS[on_mesh]}"
     finer = "a finer mesh, or hand_over.spread below 1," if on_mesh else "hand_over.spread below 1"
     hint = f"; {finer} makes it smaller" if (error or 0.0) > LARGE_ERROR else ""
     before = " (what the mesh did before is not in this)" if on_mesh else ""
@@ -178,6 +177,16 @@ def _atoms(facts: dict[str, Any]) -> str:
         "" if angle is None else f"and places by {angle:.1e} rad{before}",
     ]
     return ", ".join(text for text in texts if text) + hint
+
+
+def _too_many(facts: dict[str, Any]) -> str:
+    """That tokens of so many clusters do not become atoms; empty where it is not their number."""
+    if facts["tokens"] is None or facts["clusters"] is None:
+        return ""
+    from meanfield.hand_over_states import most_atoms
+
+    most, d = most_atoms(facts["dimension"]), facts["dimension"]
+    return f"not yet: more than {most} clusters in {d} dimensions" if facts["clusters"] > most else ""
 
 
 def _finite(value: float | None) -> float | None:

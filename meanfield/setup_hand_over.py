@@ -90,7 +90,11 @@ class _Stages:
     def _advance_at_first(
         self, state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep
     ) -> tuple[bool, bool]:
-        """Advance until all has collapsed; whether the run is to stop, and whether all has."""
+        """Advance until all has collapsed; whether the run is to stop, and whether all has.
+
+        Looked at when a time is due, from the first after 0 on: a run that goes on from that time, or from before, is
+        handed over then as well.
+        """
         stopped = found = False
 
         def look(state: State) -> None:
@@ -102,8 +106,11 @@ class _Stages:
             stopped = after_step(state)
             return stopped or found
 
-        watch = Observer(look, self._looks, events_before(self._looks, state.time))
-        self._problem.advance(state, until, [*observers, watch], cfl, after)
+        watch = Observer(look, self._looks, max(1, events_before(self._looks, state.time)))
+        for observer in (*observers, watch):
+            observer.look_if_due(state)
+        if not found:
+            self._problem.advance(state, until, [*observers, watch], cfl, after)
         return stopped, found
 
     def _hand_over(self, state: State, until: float, cfl: float) -> None:

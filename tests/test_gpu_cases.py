@@ -228,7 +228,15 @@ def test_run_goes_on_elsewhere(tmp_path, first):
     assert read(tmp_path / "parts.h5").attributes["device"] == ("cpu" if other is None else "gpu")
 
 
-LINE = """
+SHORT = """
+[time]
+end = 4.0
+[output]
+snapshots = 2
+samples = 2
+"""
+LINE = (
+    """
 [domain]
 manifold = "line"
 resolution = 14
@@ -240,12 +248,9 @@ beta = 1.0
 layer_norm = "none"
 [initial]
 kind = {initial}
-[time]
-end = 4.0
-[output]
-snapshots = 2
-samples = 2
 """
+    + SHORT
+)
 GAUSSIAN = '"gaussian"\nmean = 0.3\nvariance = 0.5'
 POINTS = '"points"\npoints = [[0.4], [-0.9], [0.8]]'
 LAYERS = ["time.method=layers", "time.layers=2", "time.step=0.3"]
@@ -263,7 +268,8 @@ LINES = [
 ]
 
 
-AXISYMMETRIC = """
+AXISYMMETRIC = (
+    """
 [domain]
 manifold = "axisymmetric"
 dimension = {dimension}
@@ -272,12 +278,9 @@ resolution = 14
 beta = 4.0
 [initial]
 kind = {initial}
-[time]
-end = 4.0
-[output]
-snapshots = 2
-samples = 2
 """
+    + SHORT
+)
 RIPPLES = '"perturbed"\ndegrees = 3\namplitude = 0.5'
 CIRCLES = '"points"\npoints = [[0.9], [-0.3]]'
 AXIAL = [

@@ -1,5 +1,8 @@
 """Tokens that are handed over to atoms: merging times in any dimension, and what tokens are in between."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from exact_atoms import pair_time_equal
@@ -11,6 +14,8 @@ from meanfield.hand_over_states import TokenStates
 from meanfield.info import describe
 from meanfield.mergers import report
 from meanfield.run import DONE, run
+from meanfield.setup import set_up
+from solvers.evolution import State
 from solvers.output import read
 
 PAIR = """
@@ -140,3 +145,25 @@ REFUSED = {
 def test_what_atoms_cannot_be_is_refused(setting):
     with pytest.raises(CaseError, match=REFUSED[setting]):
         parse(CLOUD, ["hand_over={}", setting])
+
+
+@pytest.mark.parametrize("domain", ['manifold = "particles"', 'manifold = "circle"\nresolution = 64'])
+def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain):
+    """From the start, within the first interval, and at its end, where a run may be killed while the error is told."""
+    text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=1e3, times=[0.0, 1e3])
+    case = parse(text.replace('manifold = "particles"', domain), ["output.first=5.0"])
+    kept, problem = [], set_up(case)
+
+    def keep(state):
+        kept.append(replace(state, values=state.values.copy()))
+        return math.isfinite(problem.marks["hand_over_time"])
+
+    problem.advance(State(0.0, problem.initial()), case.time.end, (), case.time.cfl, keep)
+    first = problem.marks["hand_over_time"]
+    before = [state for state in kept if state.time <= first]
+    assert before[-1].time == first
+    assert len(before) > 1
+    for state in before:
+        again = set_up(case)
+        again.advance(state, case.time.end, (), case.time.cfl, lambda _, told=again: told.marks["hand_over_time"] > 0)
+        assert again.marks["hand_over_time"] == first

@@ -211,6 +211,19 @@ def test_particles(path):
     assert "mass" not in text
 
 
+@pytest.mark.parametrize(
+    ("count", "line"), [(4, "some cluster is wider"), (5, "more than 4 clusters in 64 dimensions\n")]
+)
+def test_why_tokens_are_not_atoms_yet(path, count, line):
+    case = CASE.replace("resolution = 16", "dimension = 64\ncount = 5").replace('"circle"', '"particles"')
+    case += "[hand_over]\n"
+    with RunFile.create(path, Tokens(np.ones(5) / 5, 64), [Column("clusters")], {"case": case}) as file:
+        file.write_sample(0, {"clusters": count})
+        file.write_snapshot(0, np.eye(64)[:5])
+        file.close()
+    assert f"atoms     not yet: {line}" in format_text(describe(path))
+
+
 def test_hand_over(path):
     with create(path) as file:
         write(file)

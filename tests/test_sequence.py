@@ -6,6 +6,7 @@ from device import SIMULATED, gpu
 from scipy.linalg import expm
 
 from meanfield.case import CaseError, parse
+from meanfield.estimate import estimate
 from meanfield.run import DONE, run
 from meanfield.sequence import SequenceDiffusion
 from meanfield.setup import set_up
@@ -221,6 +222,13 @@ def test_what_cannot_be_is_refused_by_its_key(setting):
 @pytest.mark.parametrize(("diffusion", "method"), [(0.01, "adaptive"), (50.0, "ssprk3")])
 def test_method_is_one_that_stiff_diffusion_does_not_slow_down(diffusion, method):
     assert case_of(f"sequence.diffusion={diffusion}").time.method == method
+
+
+def test_a_tolerance_asks_for_steps_that_find_themselves_stiff_or_not():
+    case = case_of("sequence.diffusion=50.0", "time.tolerance=1e-8")
+    assert case.time.method == "adaptive"
+    assert "at least about 1.9e+03, for diffusion is stiff" in estimate(case)  # 0.6 · 50 · (16/2)²
+    assert "stiff" not in estimate(case_of())
 
 
 def test_sequence_is_for_particles():
