@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import time
 from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -10,10 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from device import SIMULATED, gpu
+from numba import cuda
 from scipy import special
 
 from solvers import backends
 from solvers.backends import cpu
+from solvers.backends.gpu.launching import THREADS, run
 from solvers.backends.gpu.stand_in import ABSENT
 
 only_simulated = pytest.mark.skipif(not SIMULATED, reason="what only the stand-in for the device's arrays does")
@@ -192,6 +195,31 @@ def test_what_every_run_needs_is_tried_and_told_in_a_line(needed, error, told):
     with pytest.raises(backends.NoDevice) as refused:
         backends._check(kernels)
     assert str(refused.value) == f"no gpu can be used: {told}"
+
+
+class Slow:
+    """A number that takes long to read: all other threads come in between."""
+
+    def __index__(self):
+        time.sleep(0.05)
+        return THREADS
+
+
+@cuda.jit
+def _mirror(items, count):
+    lane = cuda.threadIdx.x
+    together = cuda.shared.array(count, items.dtype)
+    together[lane] = items[lane]
+    cuda.syncthreads()
+    items[lane] = together[THREADS - 1 - lane]
+
+
+@only_simulated
+def test_threads_of_a_block_share_one_array():
+    """The simulator's own way may give some of them another: a wrong sum, now and then on a busy machine."""
+    items = gpu.place(np.arange(float(THREADS)))
+    run(_mirror, (1, THREADS), items, Slow())
+    assert np.array_equal(gpu.bring(items), np.arange(THREADS)[::-1])
 
 
 @pytest.mark.parametrize(("package", "absent"), [("cpu", ["numba.cuda", "cupy"]), ("gpu", ["cupy"])])

@@ -23,6 +23,7 @@ from numba import cuda, float64
 
 from solvers.backends.cpu.launching import put, scratch, share
 from solvers.backends.gpu.arrays import SIMULATED, empty
+from solvers.backends.gpu.simulator import share_one_array
 
 WORKERS = 1  # host threads for what runs beside the kernels
 THREADS = 16 if SIMULATED else 128  # of a block; each is a thread of Python in the simulator
@@ -30,6 +31,8 @@ THREADS = 16 if SIMULATED else 128  # of a block; each is a thread of Python in 
 # Kernels and array code run on one stream, in order: no need to wait for an array before it is passed on.
 # Small meshes leave most of a device idle: nothing to warn of.
 vars(cuda.config).update(CUDA_ARRAY_INTERFACE_SYNC=0, CUDA_LOW_OCCUPANCY_WARNINGS=0)
+if SIMULATED:
+    share_one_array()
 
 
 def device_function(function: Callable[..., Any]) -> Callable[..., Any]:
