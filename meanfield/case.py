@@ -209,6 +209,8 @@ def read_text(name_or_path: str) -> str:
         raise CaseError(f"{name_or_path}: cannot be read: {error.strerror}") from None
     texts = _shipped_texts()
     if name_or_path not in texts:
+        if name_or_path and path.is_dir():
+            raise CaseError(f"{name_or_path}: is a folder; expected a case file")
         hint = did_you_mean(path.name.removesuffix(".toml"), texts) or "; `meanfield cases` lists them"
         raise CaseError(f"{name_or_path}: no such file, nor a shipped case{hint}")
     return texts[name_or_path]

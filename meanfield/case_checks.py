@@ -30,6 +30,9 @@ _OWN_KEYS = {  # keys of [domain] that only some manifolds have
     "expansion": ("free_radius_circle", "free_radius_sphere"),
     "core": ("free_radius_circle", "free_radius_sphere", "line"),
 }
+_MOST_CELLS = 10**8  # of all radii or labels together
+_LENGTHS = (1e-100, 1e100)  # of an unbounded mesh: squares of its cells are doubles too
+_LEAST_CORE = 1e-12  # of domain.outermost: decades beyond, cells between which a density cannot be told apart
 _MOST_SNAPSHOTS = 10**6
 _MOST_SAMPLES = 10**7
 
@@ -44,7 +47,7 @@ def check(case: Case) -> None:
 
 def _problems(case: Case) -> Iterator[Problem]:
     yield from _domain(case.domain)
-    yield from _time(case.time)
+    yield from _time(case.time, case.attention.file is not None)
     yield from model_problems(case)
     yield from particle_problems(case)
     yield from hand_over_problems(case)
@@ -67,13 +70,35 @@ def _domain(domain: Domain) -> Iterator[Problem]:
             yield f"domain.{key}", getattr(domain, key), f"no such key {domain.place}"
     if domain.innermost is not None and domain.outermost is not None and domain.innermost >= domain.outermost:
         yield "domain.innermost", domain.innermost, f"less than domain.outermost = {domain.outermost}"
+    if domain.outermost is not None:
+        yield from _unbounded(domain, domain.outermost)
+    for key in ("radii", "labels"):
+        across = domain.resolution or 1
+        cells = across * across if domain.manifold.endswith("sphere") else across
+        if (getattr(domain, key) or 0) * cells > _MOST_CELLS:
+            told = f"at most {_MOST_CELLS // cells} with domain.resolution = {across}"
+            yield f"domain.{key}", getattr(domain, key), told
 
 
-def _time(time: Time) -> Iterator[Problem]:
+def _unbounded(domain: Domain, outermost: float) -> Iterator[Problem]:
+    """Meshes of the line and of radii, whose cells are equal within the core and grow in proportion to it beyond."""
+    low, high = _LENGTHS
+    if not low <= outermost <= high:
+        yield "domain.outermost", outermost, f"a number from {low:g} to {high:g}"
+    for key in ("core", "innermost"):
+        length = getattr(domain, key)
+        if length is not None and not _LEAST_CORE * outermost <= length <= high:
+            told = f"a number from {_LEAST_CORE * outermost:g}, {_LEAST_CORE:g} of domain.outermost, to {high:g}"
+            yield f"domain.{key}", length, told
+
+
+def _time(time: Time, has_file: bool) -> Iterator[Problem]:
     if time.layers is not None and time.method != "layers":
         yield "time.layers", time.layers, 'no such key without time.method = "layers"'
     if time.tolerance is not None and time.method != "adaptive":
         yield "time.tolerance", time.tolerance, 'no such key without time.method = "adaptive"'
+    if time.step is not None and time.method != "layers" and not has_file:
+        yield "time.step", time.step, 'no such key without time.method = "layers" or attention.file'
 
 
 def _snapshots(output: Output, end: float) -> Iterator[Problem]:

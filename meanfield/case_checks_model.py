@@ -13,6 +13,8 @@ Problem = tuple[str, object, str]
 
 MOST_BETA = 1e5
 _MOST_NOISE = 1e6  # a step of diffusion takes √κ stages
+_MOST_SIZE = 1e100  # of a number that speeds are in proportion to: its square is a double too
+_MOST_WEIGHTS = 10**8  # of one matrix of a network: 800 MB
 _MOST_LOG_KERNEL = 700.0  # e^709 is the largest double
 _ROUND = ("circle", "sphere")
 _GENERAL = (*_ROUND, "particles")  # any matrices, kernels and normalizations
@@ -34,6 +36,7 @@ def model_problems(case: Case) -> Iterator[Problem]:
     if case.feed_forward is not None:
         yield from _feed_forward(case.feed_forward, case.domain)
     yield from _reaction(case)
+    yield from _sizes(case)
     yield from _stabilizers(case)
     if case.time.method == "layers":
         yield from _layers(case)
@@ -125,6 +128,8 @@ def _feed_forward(network: FeedForward, domain: Domain) -> Iterator[Problem]:
         yield "feed_forward.width", None, "a width, for random weights, or inner, bias and outer"
     if network.width is not None and any(matrix is not None for matrix in given):
         yield "feed_forward.width", network.width, "no such key beside inner, bias and outer"
+    if (network.width or 0) * domain.d > _MOST_WEIGHTS:
+        yield "feed_forward.width", network.width, f"at most {_MOST_WEIGHTS // domain.d} in {domain.d} dimensions"
     if network.inner is not None and network.bias is not None and network.outer is not None:
         width = len(network.inner)
         if [len(row) for row in network.inner] != [domain.d] * width:
@@ -151,6 +156,33 @@ def _reaction(case: Case) -> Iterator[Problem]:
             yield from matrix_problem("reaction.matrix", reaction.matrix, domain.d)
 
 
+def _sizes(case: Case) -> Iterator[Problem]:
+    """Numbers that only scale a velocity or a rate may have any sign and size that can be computed with."""
+    heads, network, reaction = case.attention.all_heads, case.feed_forward, case.reaction
+    sized: dict[str, float | None] = {
+        "domain.expansion": case.domain.expansion,
+        "feed_forward.strength": None if network is None else network.strength,
+        "reaction.rate": None if reaction is None else reaction.rate,
+    }
+    for index, head in enumerate(heads):
+        place = "attention" if case.attention.heads is None else f"attention.heads[{index}]"
+        sized[f"{place}.weight"] = head.weight
+        for name in ("query", "key", "value"):
+            matrix = getattr(head, name)
+            random = isinstance(matrix, RandomMatrix)
+            sized[f"{place}.{name}.scale" if random else f"{place}.{name}"] = _largest(matrix)
+    for key, value in sized.items():
+        if value is not None and abs(value) > _MOST_SIZE:
+            yield key, value, f"numbers of at most {_MOST_SIZE:g} in size"
+
+
+def _largest(matrix: Matrix | RandomMatrix | None) -> float:
+    """The largest number of a matrix, with its sign; of a random one its scale."""
+    if matrix is None:
+        return 0.0
+    return matrix.scale if isinstance(matrix, RandomMatrix) else max((x for row in matrix for x in row), key=abs)
+
+
 def _stabilizers(case: Case) -> Iterator[Problem]:
     stabilizers, manifold, place = case.stabilizers, case.domain.manifold, case.domain.place
     possible = _LAYER_NORMS[manifold]
@@ -169,6 +201,8 @@ def _stabilizers(case: Case) -> Iterator[Problem]:
         yield "stabilizers.scale", stabilizers.scale, f"1 {place}"
     if stabilizers.switch is not None and stabilizers.layer_norm != "mix":
         yield "stabilizers.switch", stabilizers.switch, 'no such key without stabilizers.layer_norm = "mix"'
+    if stabilizers.alpha != 1 and stabilizers.layer_norm != "ngpt":
+        yield "stabilizers.alpha", stabilizers.alpha, '1 without stabilizers.layer_norm = "ngpt", which it is for'
     if not stabilizers.residual and case.time.method != "layers":
         yield "stabilizers.residual", False, 'true, unless time.method = "layers": a flow is made of residuals'
 

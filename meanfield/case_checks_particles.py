@@ -44,9 +44,11 @@ def hand_over_problems(case: Case) -> Iterator[Problem]:
     """What becomes atoms has to obey the law of atoms: nothing may spread or order them, or weigh them anew."""
     if case.hand_over is None:
         return
+    if case.sequence is not None:
+        told = "no such section beside [hand_over]: diffusion along a sequence keeps tokens from becoming atoms"
+        yield "sequence.diffusion", case.sequence.diffusion, told
     against = {
         "domain.manifold": (case.domain.manifold, ("circle", "sphere", "particles")),
-        "sequence.diffusion": (case.sequence and case.sequence.diffusion, (None,)),
         "stabilizers.layer_norm": (case.stabilizers.layer_norm, ("post", "ngpt", "cod")),
         "attention.mask": (case.attention.mask, ("none",)),
         "attention.normalization": (case.attention.normalization, ("softmax", "unnormalized")),
@@ -58,7 +60,7 @@ def hand_over_problems(case: Case) -> Iterator[Problem]:
     }
     for key, (value, possible) in against.items():
         if value not in possible:
-            told = " or ".join("nothing" if choice is None else str(choice) for choice in possible)
+            told = " or ".join("no such key" if choice is None else str(choice) for choice in possible)
             yield key, value, f"{told} with a section [hand_over]"
     if case.domain.manifold == "particles" and case.domain.d > _MOST_ATOM_DIMENSION:
         yield "domain.dimension", case.domain.d, f"at most {_MOST_ATOM_DIMENSION} with a section [hand_over]"

@@ -62,18 +62,14 @@ def info(options: argparse.Namespace) -> int:
     from meanfield.cli_kinds import require_file
 
     require_file(options.file, "run", "index")
-    from meanfield.sweep_results import describe_sweep, is_sweep
-
-    if is_sweep(options.file):
-        print(describe_sweep(options.file))
-        return 0
     from meanfield.info import describe, format_text
+    from meanfield.sweep_results import describe_sweep, is_sweep, sweep_facts
 
-    facts = describe(options.file)
+    of_sweep = is_sweep(options.file)
     if options.json:
-        _print_json(facts)
+        _print_json(sweep_facts(options.file) if of_sweep else describe(options.file))
     else:
-        print(format_text(facts))
+        print(describe_sweep(options.file) if of_sweep else format_text(describe(options.file)))
     return 0
 
 

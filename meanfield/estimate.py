@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from meanfield.case import Case, to_toml
+from meanfield.case import Case, Uniform, to_toml
 
 _STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}  # that each method keeps of particles
 _STIFF_STEPS, _MANY_STEPS = 0.6, 1000  # of adaptive over κn²t/L², measured; so many are worth a word
@@ -38,7 +38,24 @@ def _of_tokens(case: Case) -> list[str]:
         f"memory        about {_bytes(8 * _STATES[case.time.method] * numbers)}",
         f"file          at most about {_bytes(8 * numbers * snapshots)} for {snapshots} snapshots",
         f"time steps    {_steps_of_tokens(case, case.domain.count)}",
+        *_hand_over(case, case.domain.count),
     ]
+
+
+def _hand_over(case: Case, count: int) -> list[str]:
+    """What the hand-over of so many tokens waits for, where there may be more clusters than it takes."""
+    from meanfield.hand_over_states import most_atoms
+
+    most, beta = most_atoms(case.domain.d), case.beta_on_unit_sphere
+    if case.hand_over is None or count <= most:
+        return []
+    told = f"hand-over     only once {count} tokens are at most {most} clusters"
+    if case.domain.d == 2 and beta > 0 and isinstance(case.initial, Uniform):
+        from meanfield.stability import expected_clusters_from_tokens
+
+        expected = min(float(count), expected_clusters_from_tokens(beta))
+        told += f"; about {expected:.0f} form at first"
+    return [told]
 
 
 def _steps_of_tokens(case: Case, count: int) -> str:

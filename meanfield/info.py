@@ -153,10 +153,11 @@ def _time(facts: dict[str, Any]) -> str:
 
 
 def _density(facts: dict[str, Any]) -> str:
+    kind = "cluster" if facts["hand_over_time"] is None else "atom"
     low, high, drift, clusters = (facts[n] for n in ("minimum_density", "maximum_density", "mass_drift", "clusters"))
     texts = [
         "" if low is None else f"{low:.3g} to {high:.3g} in the last snapshot",
-        "" if clusters is None else f"{clusters:g} cluster{'' if clusters == 1 else 's'}",
+        "" if clusters is None else f"{clusters:g} {kind}{'' if clusters == 1 else 's'}",
         "" if drift is None else f"mass drifted by at most {drift:.1e}",
     ]
     return ", ".join(text for text in texts if text)
@@ -172,7 +173,7 @@ def _atoms(facts: dict[str, Any]) -> str:
     hint = f"; {finer} makes it smaller" if (error or 0.0) > LARGE_ERROR else ""
     before = " (what the mesh did before is not in this)" if on_mesh else ""
     texts = [
-        "" if time is None else f"clusters are atoms from t = {time:.6g} on",
+        "" if time is None else f"clusters are atoms from t = {time:.6g} on, one when within 1e-4 rad",
         "" if error is None else f"a later hand-over changes the next merger by {error:.1e} of the time to it",
         "" if angle is None else f"and places by {angle:.1e} rad{before}",
     ]

@@ -52,10 +52,14 @@ def _stabilizers(case: Case) -> list[str]:
     return [
         *([LAYER_NORMS.get(norm, f"{norm} layer norm") + switch] if norm != "post" else []),
         *([f"gate γ = {stabilizers.gate:g}"] if stabilizers.gate else []),
-        *([f"diffusion {case.sequence.diffusion:g} along the sequence"] if case.sequence else []),
+        *([] if case.sequence is None else [_diffusion(case.sequence.diffusion)]),
         *([f"scale {stabilizers.scale:g}"] if stabilizers.scale != 1 else []),
         *(["no residual"] if not stabilizers.residual else []),
     ]
+
+
+def _diffusion(kappa: float) -> str:
+    return f"diffusion κ = {kappa:g} along the sequence" if kappa else "a sequence without diffusion"
 
 
 def _depth(case: Case) -> list[str]:

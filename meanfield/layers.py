@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from meanfield.layer_norm import LAYER_NORMS, LayerNorm
-from solvers.evolution import NonFinite, Observer, State
+from solvers.evolution import NonFinite, Observer, State, events_before
 from solvers.mesh import Floats, Mesh
 from solvers.push_forward import PushForward
 
@@ -143,5 +143,4 @@ def run_layers(
 def _look(observers: Sequence[Observer], state: State) -> None:
     for observer in observers:
         observer.look_if_due(state)
-        while observer.due() <= state.time:
-            observer.count += 1
+        observer.count = max(observer.count, events_before(observer.schedule, state.time, or_at=True))

@@ -52,9 +52,9 @@ class Frames:
 
     def show(self, k: int) -> None:
         """Put snapshot k on the page."""
-        time, clusters = self._story.times[k], self._story.clusters_at(self._story.times[k])
+        time = self._story.times[k]
         self._clock.set_text(f"t = {format_time(time)}")
-        self._count.set_text("" if clusters is None else f"{clusters} cluster{'' if clusters == 1 else 's'}")
+        self._count.set_text(self._story.counted_at(time))
         for update in self._updates:
             update(k)
 

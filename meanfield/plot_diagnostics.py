@@ -184,7 +184,7 @@ def _draw_escaped(ax: Axes, story: Story) -> None:
     """Masses at both ends of the mesh, which no cell beyond could take up."""
     ends = ("left end", "right end") if story.manifold == "line" else ("innermost", "outermost")
     escaped = story.diagnostics["escaped"]
-    ax.set(ylabel="mass", title="mass that reached an end of the mesh")
+    ax.set(ylabel="mass", title="mass in the cells at the ends of the mesh")
     for values, name, color in zip(escaped.T, ends, (SKY, VERMILION), strict=True):
         ax.plot(story.diagnostics["time"], positive(values), color=color, lw=1.4, label=name)
     set_decades(ax, escaped, floor=ESCAPED)

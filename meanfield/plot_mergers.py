@@ -171,7 +171,8 @@ def _heading(run: Run) -> list[str]:
     case = case_of(run)
     title = case.title.replace("$", r"\$") or run.path.name
     facts = [run.manifold, *layer_in_words(case), f"β = {case.attention.beta_effective:g}"]
-    return [title, SEPARATOR.join([*facts, f"κ = {case.stabilizers.noise:g}"])]
+    noise = case.stabilizers.noise
+    return [title, SEPARATOR.join([*facts, *([f"noise κ = {noise:g}"] if noise else [])])]
 
 
 def _time_axis(tracks: Tracks, mergers: Sequence[Merger], log_spacing: bool) -> tuple[tuple[float, float], bool]:

@@ -9,7 +9,7 @@ import numpy as np
 from meanfield.plot_axes import Floats, label_decades, label_linear, set_time
 from meanfield.plot_profiles import COLUMNS, time_edges
 from meanfield.plot_scale import COLOR_MAP
-from meanfield.plot_story import BLUE, SNAPSHOTS, Integers, Story, format_time, snapshots_chosen
+from meanfield.plot_story import BLUE, SNAPSHOTS, Integers, Story, format_time, moment_in_words, snapshots_chosen
 from meanfield.plot_tokens import directions, dot_areas, gathered, principal_axes, tokens_of
 
 if TYPE_CHECKING:
@@ -87,9 +87,7 @@ def draw_projections(figure: SubFigure, story: Story) -> None:
     for ax, k, place in zip(panels.flat, chosen, places, strict=False):
         points, masses = gathered(place, tokens_of(story).weights, 2 * reach)
         ax.scatter(*points.T, s=dot_areas(masses), color=BLUE, alpha=0.6, linewidths=0, rasterized=True)
-        clusters = story.clusters_at(story.times[k])
-        counted = "" if clusters is None else f" · {clusters} cluster{'' if clusters == 1 else 's'}"
-        ax.set_title(f"t = {format_time(story.times[k])}{counted}")
+        ax.set_title(moment_in_words(story, story.times[k]))
         set_reach(ax, reach)
     for ax in panels[-1]:
         ax.set_xlabel("first axis")

@@ -17,7 +17,7 @@ from meanfield.plot_sphere import (
     map_grid,
     sphere_height,
 )
-from meanfield.plot_story import SNAPSHOTS, Floats, Story, format_time, snapshots_chosen
+from meanfield.plot_story import SNAPSHOTS, Floats, Story, moment_in_words, snapshots_chosen
 from meanfield.plot_tokens import MOST_DOTS, as_density, clusters_recorded, directions, polar_and_azimuth, tokens_of
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ def draw_maps(figure: SubFigure, story: Story) -> None:
         draw_dots(ax, story).set_offsets(map_places(directions(story, k)))
         draw_graticule(ax)
         draw_clusters(ax, story, story.times[k])
-        clusters = story.clusters_at(story.times[k])
-        counted = "" if clusters is None else f" · {clusters} cluster{'' if clusters == 1 else 's'}"
-        ax.set_title(f"t = {format_time(story.times[k])}{counted}")
+        ax.set_title(moment_in_words(story, story.times[k]))
     figure.supxlabel(caption(story, len(chosen)), fontsize="medium")
 
 

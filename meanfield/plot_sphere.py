@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from meanfield.plot_peaks import PEAK, peaks_of
 from meanfield.plot_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
-from meanfield.plot_story import SNAPSHOTS, Floats, Integers, Story, format_time, snapshots_chosen
+from meanfield.plot_story import SNAPSHOTS, Floats, Integers, Story, moment_in_words, snapshots_chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,9 +57,7 @@ def draw_sphere(figure: SubFigure, story: Story) -> None:
         )
         draw_graticule(ax)
         draw_peaks(ax, story, ratio)
-        clusters = story.clusters_at(story.times[k])
-        counted = "" if clusters is None else f" · {clusters} cluster{'' if clusters == 1 else 's'}"
-        ax.set_title(f"t = {format_time(story.times[k])}{counted}")
+        ax.set_title(moment_in_words(story, story.times[k]))
     extend = "min" if not scale.deviation and min(r.min() for r in ratios) < scale.low else "neither"
     bar = figure.colorbar(image, ax=drawn, extend=extend, shrink=0.9, aspect=30)
     scale.draw_on(bar.ax.yaxis, scale.label)

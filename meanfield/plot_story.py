@@ -142,6 +142,13 @@ class Story:
         found = self.diagnostics["clusters"][sample] if sample >= 0 else np.nan
         return int(found) if np.isfinite(found) else None
 
+    def counted_at(self, t: float) -> str:
+        """As in "3 clusters", from the hand-over on "3 atoms", which are one only when they touch; else nothing."""
+        if (found := self.clusters_at(t)) is None:
+            return ""
+        kind = "atom" if t >= self.hand_over else "cluster"
+        return f"{found} {kind}{'' if found == 1 else 's'}"
+
     def sample_at(self, t: float) -> int:
         """Number of the last sample up to t; −1 where there is none."""
         return int(np.searchsorted(self.diagnostics["time"], t * (1 + 1e-9), side="right")) - 1
@@ -172,6 +179,12 @@ def _fraction(values: Floats) -> Floats:
     """(snapshots,) total variation up to each snapshot over the whole; zeros where nothing changes."""
     variation = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(values)))])
     return variation / variation[-1] if variation[-1] > 0 else variation
+
+
+def moment_in_words(story: Story, t: float) -> str:
+    """As in "t = 12.5 · 3 clusters"."""
+    counted = story.counted_at(t)
+    return f"t = {format_time(t)}" + (f" · {counted}" if counted else "")
 
 
 def format_time(t: float) -> str:

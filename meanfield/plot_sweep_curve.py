@@ -54,7 +54,11 @@ def _draw_spread(ax: Axes, x: Floats, values: Floats, name: str | None, *, line:
 
 
 def _set_axes(ax: Axes, found: SweepResults, x: str, value: str, values: Floats) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     ax.set(xlabel=axis_name(x), ylabel=long_name(value))
+    if (values == np.round(values)).all():  # counts
+        ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     positions = abscissas(found, x)
     if found.parameters[x].dtype == object:
         texts = list(dict.fromkeys(found.parameters[x].tolist()))

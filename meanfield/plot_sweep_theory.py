@@ -45,7 +45,7 @@ def beside_curve(case: Case, x: str, value: str) -> Curve | None:
         return None
     if case.domain.manifold != "circle":
         return None
-    return r"fastest mode, $\sqrt{2\beta}$", lambda beta: fastest_mode(2, beta)
+    return r"fastest mode without noise, $\sqrt{2\beta}$", lambda beta: fastest_mode(2, beta)
 
 
 def beside_map(case: Case, x: str, y: str, value: str) -> Curve | None:

@@ -29,10 +29,15 @@ def facts(story: Story) -> list[str]:
         f"{story.manifold.replace('_', ' ')}, {_size(story)}",
         story.attention,
         f"β = {story.beta:g}",
-        f"κ = {story.noise:g}" + ("" if story.critical is None else f" (critical {story.critical:.4g})"),
+        *([_noise(story)] if story.noise else []),
         *([f"atoms from t = {_time(story.hand_over)}"] if np.isfinite(story.hand_over) else []),
         *([story.state] if story.state else []),
     ]
+
+
+def _noise(story: Story) -> str:
+    critical = "" if story.critical is None else f" (critical {story.critical:.4g})"
+    return f"noise κ = {story.noise:g}{critical}"
 
 
 def _size(story: Story) -> str:

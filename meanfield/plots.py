@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".pdf", ".svg")
 WIDTH, DPI = 10.0, 160  # inches and pixels an inch: half of the pixels still leave the smallest text legible
+TALLEST = 13.5  # inches: a higher page would be shown so small that its labels are lost
 HEADING_SIZE = 12.5  # points, or less where a line is too long
 STYLE: Any = {  # Any: matplotlib types the keys as literals since 3.11
     "font.size": 10.5,
@@ -131,7 +132,7 @@ def compose(story: Story, figure: Figure) -> Figure:
     rows = -(-len(panels(story)) // 2)
     draw_snapshots, height = DRAWINGS[story.manifold]
     heights = [height(story)] + ([2.3 * rows + 0.3] if rows else [])
-    figure.set_size_inches(WIDTH, sum(heights) + 0.9)
+    figure.set_size_inches(WIDTH, min(sum(heights) + 0.9, TALLEST))
     lines = page_heading(story)
     figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * WIDTH, HEADING_SIZE))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]

@@ -18,7 +18,8 @@ from meanfield.stability import (
 )
 from solvers.mesh import Floats
 
-NEUTRAL = 5e-9  # a rate that is told as 0
+NEUTRAL = 1e-7  # of what noise takes from a mode: the critical noise is told to eight digits
+_SMALL = 1e-3  # a rate of which eight decimals are fewer than six digits
 _COLUMNS = "clusters   fastest rate    lifetime     unstable rates"
 
 
@@ -81,11 +82,12 @@ def report(case: Case) -> str:
     rates = rates_of(case, l)
     fastest = int(l[rates.argmax()])
     shown = l[: max(8, fastest + 3)]
+    neutral = NEUTRAL * noise * l * (l + dimension - 2)
     lines = [
         f"uniform density {_place(case)}: beta = {attention.beta:g}, {attention.normalization}, noise = {noise:g}",
         "",
         "degree   growth rate     e-folding time",
-        *(f"{degree:6d}   {rate:+.8f}   {_e_folding(rate)}" for degree, rate in zip(shown, rates, strict=False)),
+        *(f"{degree:6d}   {_told(rates[k])}   {_e_folding(rates[k], neutral[k])}" for k, degree in enumerate(shown)),
         "",
     ]
     if rates.max() > 0:
@@ -109,9 +111,14 @@ def report(case: Case) -> str:
     return "\n".join(lines)
 
 
-def _e_folding(rate: float) -> str:
-    """Time of a mode to grow by e, or what it does instead."""
-    if abs(rate) < NEUTRAL:
+def _told(rate: float) -> str:
+    """Eight decimals, or five digits of what is small."""
+    return f"{rate:+.8f}" if rate == 0 or abs(rate) >= _SMALL else f"{rate:+.4e}"
+
+
+def _e_folding(rate: float, neutral: float) -> str:
+    """Time of a mode to grow by e, or what it does instead where its rate is beyond ``neutral``."""
+    if abs(rate) <= neutral:
         return "neutral"
     return f"{1 / rate:.4g}" if rate > 0 else "decays"
 

@@ -15,9 +15,7 @@ import msgspec
 from meanfield.case import Case, parse, to_toml
 from meanfield.case_attention import Count, Positive, Section, Seed
 from meanfield.case_errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
-from meanfield.sweep_keys import Value, flattened, inline, plan
-
-_MOST_POINTS = 100_000
+from meanfield.sweep_keys import MOST_POINTS, Value, flattened, inline, plan
 
 
 class Keep(Section, frozen=True):
@@ -132,7 +130,7 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep") -> Swee
         raise translate(error, data, _File) from None
     base = _base(file.case, folder)
     _check_design(file)
-    spacings, rows = plan(file.keys, file.design, file.points, file.seed or 0, _MOST_POINTS)
+    spacings, rows = plan(file.keys, file.design, file.points, file.seed or 0, MOST_POINTS)
     fixed = _fixed(file.fixed, spacings)
     points = tuple(_point(base, fixed, row, number) for number, row in enumerate(rows))
     _check_figure(file.figure, spacings)

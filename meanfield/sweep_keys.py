@@ -7,17 +7,19 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
 
-from meanfield.case_attention import Count, Section
+from meanfield.case_attention import Section
 from meanfield.case_errors import CaseError, refusal, show_key, translate
 
 Value = Any  # what TOML has: a number, text, a list, a table
 Row = dict[str, Value]
 _Table = TypeVar("_Table", bound=Section)
+MOST_POINTS = 100_000  # of a sweep, and so values of a key
+Number = Annotated[int, msgspec.Meta(ge=1, le=MOST_POINTS)]
 _WHOLE = 1e-9  # of a number: what rounding may add to the whole numbers of a range
 
 
@@ -26,7 +28,7 @@ class Range(Section, frozen=True, kw_only=True):
 
     first: float = msgspec.field(name="from")
     last: float = msgspec.field(name="to")
-    count: Count | None = None
+    count: Number | None = None
     spacing: Literal["linear", "log"] = "linear"
 
     def at(self, fraction: float) -> float:
@@ -41,7 +43,7 @@ class Range(Section, frozen=True, kw_only=True):
 class Seeds(Section, frozen=True):
     """0 … ``seeds`` − 1: runs that differ by nothing but chance."""
 
-    seeds: Count
+    seeds: Number
 
 
 @dataclass(frozen=True)

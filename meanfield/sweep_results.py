@@ -130,11 +130,40 @@ def describe_sweep(path: str | Path) -> str:
     return "\n".join(f"{name:9} {text}" for name, text in lines if text)
 
 
+def sweep_facts(path: str | Path) -> dict[str, Any]:
+    """The same as plain values for programs, as ``meanfield.info.describe`` tells a run. Raises FileError likewise.
+
+    ``state`` is running, killed, interrupted or finished; ``points`` counts them by status, ``parameters`` and
+    ``results`` hold a value for each point.
+    """
+    found = read_sweep(path)
+    state, writer = _state_and_writer(found)
+    return {
+        "path": str(path),
+        "title": str(found.attributes["title"]),
+        "state": state,
+        "writer": writer,
+        "next": _next(found),
+        "points": dict(Counter(found.status)),
+        "parameters": {name: values.tolist() for name, values in found.parameters.items()},
+        "status": list(found.status),
+        "reasons": list(found.reasons),
+        "wall_times": found.wall_times.tolist(),
+        "results": {name: values.tolist() for name, values in found.scalars.items()},
+        "versions": str(found.attributes["versions"]),
+        "file_size": Path(path).stat().st_size,
+    }
+
+
+def _state_and_writer(found: SweepResults) -> tuple[str, str | None]:
+    state = str(found.attributes["state"])
+    writer = holder(found.path) if state == "running" else None
+    return ("killed" if state == "running" and writer is None else state), writer
+
+
 def _state(found: SweepResults) -> str:
-    state, writer = str(found.attributes["state"]), holder(found.path)
-    if state != "running":
-        return state
-    return f"running, by {writer}" if writer else "killed: nobody writes it any more"
+    state, writer = _state_and_writer(found)
+    return f"running, by {writer}" if writer else {"killed": "killed: nobody writes it any more"}.get(state, state)
 
 
 def _points(found: SweepResults) -> str:

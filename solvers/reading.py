@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 SNAPSHOT = {"particles": "position"}  # what a file calls its snapshots; those of a mesh are densities
+_NEEDED = {"particles": ("position", "weight")}  # datasets without which a file says nothing; of a mesh
+_NEEDED_OF_CELLS = ("density", "cell_center", "cell_area")
 
 Floats = NDArray[np.float64]
 
@@ -121,6 +123,9 @@ def read(path: str | Path) -> Run:
     _mend(path)
     with _open(path) as file:
         attributes = {name: _plain(value) for name, value in file.attrs.items()}
+        for name in _NEEDED.get(attributes["manifold"], _NEEDED_OF_CELLS):
+            if name not in file:
+                raise FileError(f"{path}: damaged: it has no dataset {name}")
         times = read_times(file["time"])  # first: a snapshot has the samples before it
         group = file["diagnostics"]
         sample_times = read_times(group["time"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
 import msgspec
@@ -104,6 +105,12 @@ def test_a_case_is_frozen() -> None:
 
 
 REFUSED = {
+    "time.step=0.1": "time.step = 0.1: expected no such key without time.method",
+    "stabilizers.alpha=2": 'alpha = 2.0: expected 1 without stabilizers.layer_norm = "ngpt"',
+    "attention.value=[[0, -1e101], [0, 0]]": "attention.value = -1e+101: expected numbers of at most 1e+100 in size",
+    "attention.heads=[{value={ensemble='goe', scale=1e308}}]": "attention.heads[0].value.scale = 1e+308: expected num",
+    "reaction={kind='linear', rate=-1e300}": "reaction.rate = -1e+300: expected numbers of at most 1e+100",
+    "feed_forward={activation='relu', width=50000001}": "width = 50000001: expected at most 50000000 in 2 dimensions",
     # unknown keys, and did you mean
     "attention.bta=1": 'attention.bta: unknown key; did you mean "beta"?',
     "stabilisers.noise=1": 'stabilisers: unknown key; did you mean "stabilizers"?',
@@ -258,6 +265,40 @@ def test_refusal_names_key_value_and_expectation(override: str) -> None:
 )
 def test_refusal_on_the_sphere(overrides: list[str], expected: str) -> None:
     assert expected in refusal(SPHERE, *overrides)
+
+
+@pytest.mark.parametrize(
+    ("case", "override", "expected"),
+    [
+        (
+            "contraction_line",
+            "domain.core=1e-300",
+            "domain.core = 1e-300: expected a number from 1e-11, 1e-12 of domain.",
+        ),
+        ("contraction_line", "domain.core=1e300", "domain.core = 1e+300: expected a number from 1e-11"),
+        (
+            "contraction_line",
+            "domain.outermost=1e300",
+            "domain.outermost = 1e+300: expected a number from 1e-100 to 1e+100",
+        ),
+        ("contraction_plane", "domain.innermost=1e-300", "domain.innermost = 1e-300: expected a number from "),
+        ("contraction_plane", "domain.radii=100000000000", "domain.radii = 100000000000: expected at most "),
+        (
+            "contraction_plane",
+            "domain.expansion=1e300",
+            "domain.expansion = 1e+300: expected numbers of at most 1e+100",
+        ),
+    ],
+)
+def test_meshes_that_cannot_be_computed_with(case: str, override: str, expected: str) -> None:
+    with pytest.raises(CaseError, match=re.escape(expected)):
+        load(case, [override])
+
+
+def test_a_hand_over_beside_a_sequence_says_which_section_is_too_many() -> None:
+    told = "sequence.diffusion = 0.1: expected no such section beside [hand_over]"
+    with pytest.raises(CaseError, match=re.escape(told)):
+        load("tokens_ladder", ["sequence.diffusion=0.1"])
 
 
 @pytest.mark.parametrize("section", ["domain", "attention", "initial", "time"])

@@ -9,7 +9,8 @@ from exact_atoms import pair_time_equal
 
 from meanfield.atoms import Atoms
 from meanfield.atoms_flow import TOUCH, Merger
-from meanfield.case import CaseError, parse
+from meanfield.case import CaseError, load, parse
+from meanfield.estimate import estimate
 from meanfield.hand_over_states import TokenStates
 from meanfield.info import describe
 from meanfield.mergers import report
@@ -104,6 +105,15 @@ def test_tokens_in_more_clusters_than_can_be_followed_are_not_handed_over():
     assert not tokens.have_collapsed(on_circle(*np.arange(40) * np.pi / 20))
     few = TokenStates(np.full(30, 1 / 30), 2, 1.0, 0.02)
     assert few.have_collapsed(on_circle(*np.arange(30) * np.pi / 15))
+
+
+def test_check_tells_what_the_hand_over_of_many_tokens_waits_for():
+    """√(3β/2) clusters of many tokens on the circle."""
+    assert "hand-over" not in estimate(load("tokens_ladder", ["domain.count=16"]))
+    many = estimate(load("tokens_ladder", ["domain.count=200"]))
+    assert many.endswith("hand-over     only once 200 tokens are at most 16 clusters")
+    circle = estimate(load("tokens_ladder", ["domain.count=200", "domain.dimension=2", "attention.beta=2000"]))
+    assert circle.endswith("at most 32 clusters; about 55 form at first")
 
 
 def test_tokens_go_where_their_atom_goes():

@@ -233,8 +233,19 @@ def test_hand_over(path):
     facts = describe(path)
     assert (facts["hand_over_time"], facts["hand_over_angle"]) == (1.5, None)
     assert json.loads(json.dumps(facts)) == facts
-    expected = "atoms from t = 1.5 on, a later hand-over changes the next merger by 2.0e-03 of the time to it\n"
+    assert "3 atoms, mass" in format_text(facts)  # clusters that have come near are one, atoms only when they touch
+    expected = "atoms from t = 1.5 on, one when within 1e-4 rad, a later hand-over changes the next merger by 2.0e-03"
     assert expected in format_text(facts)
+
+
+@pytest.mark.parametrize("name", ["density", "cell_center", "cell_area"])
+def test_a_file_without_its_cells_is_damaged(path, name):
+    with create(path) as file:
+        write(file)
+    with h5py.File(path, "a") as file:
+        del file[name]
+    with pytest.raises(FileError, match=f"damaged: it has no dataset {name}"):
+        describe(path)
 
 
 LOOKING = ("info", "plot", "mergers", "compare", "resume", "movie", "view")

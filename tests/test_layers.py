@@ -155,6 +155,16 @@ def test_time_counts_layers_and_observers_look():
     assert state.time == pytest.approx(1.2)
 
 
+def test_many_samples_in_one_layer_are_looked_at_once_and_at_once():
+    """10¹⁵ that are due within a layer: counted one by one they would take years."""
+    mesh, looked = circle(16), []
+    layer = LayerMap(mesh, mean_field(mesh), POST, 1.0)
+    observer = Observer(lambda state: looked.append(state.time), Every(3.0, 3 * 10**15))
+    run_layers(State(0.0, initial_uniform(mesh)), layer, 3.0, [observer])
+    assert looked == [0.0, 1.0, 2.0, 3.0]
+    assert observer.count == 3 * 10**15 + 1
+
+
 def test_a_layer_that_is_not_finite_leaves_the_state():
     mesh = circle(16)
     state = State(0.0, initial_uniform(mesh))

@@ -20,9 +20,9 @@ from meanfield.plot_free_radius import directions_of, draw_plane, quantiles, rad
 from meanfield.plot_profiles import merged, time_edges
 from meanfield.plot_scale import Scale
 from meanfield.plot_sphere import cell_angles, draw_peaks, hammer, hammer_inverse, peaks, pixel_cells, sphere_cells
-from meanfield.plot_story import Story, snapshots_chosen
+from meanfield.plot_story import Story, moment_in_words, snapshots_chosen
 from meanfield.plot_words import cluster_history, facts, heading, page_heading
-from meanfield.plots import _growth, compose, draw, load, plot
+from meanfield.plots import DRAWINGS, TALLEST, _growth, compose, draw, load, plot
 from meanfield.run import run
 from solvers.mesh import Mesh, circle, sphere
 from solvers.output import Column, FileError, RunFile
@@ -218,10 +218,34 @@ def test_a_long_title_is_cut_after_two_lines() -> None:
     assert heading(story(circle(16), LINEAR, title="$5 and $6"))[0] == r"\$5 and \$6", "no formula was meant"
 
 
+@pytest.mark.parametrize(("height", "inches"), [(3.0, 3.0 + 4.9 + 0.9), (12.0, TALLEST)])
+def test_no_figure_is_so_high_that_its_labels_are_lost(
+    monkeypatch: pytest.MonkeyPatch, height: float, inches: float
+) -> None:
+    monkeypatch.setitem(DRAWINGS, "circle", (lambda figure, story: None, lambda story: height))
+    assert compose(story(circle(16), LINEAR), Figure()).get_size_inches()[1] == pytest.approx(inches)
+
+
+def test_from_the_hand_over_on_atoms_are_counted() -> None:
+    recorded = {"time": np.arange(4.0), "clusters": np.array([2.0, 2.0, 2.0, 1.0])}
+    told = story(circle(16), LINEAR, diagnostics=recorded, hand_over=2.0)
+    words = [moment_in_words(told, t) for t in recorded["time"]]
+    assert words == ["t = 0 · 2 clusters", "t = 1 · 2 clusters", "t = 2 · 2 atoms", "t = 3 · 1 atom"]
+    assert moment_in_words(without(told, "clusters"), 1.0) == "t = 1"
+
+
+def test_noise_is_told_where_there_is_some() -> None:
+    told = story(circle(16), LINEAR)
+    assert not any("κ" in fact for fact in facts(told))
+    assert "noise κ = 0.2 (critical 0.3)" in facts(replace(told, noise=0.2, critical=0.3))
+
+
 def test_only_a_state_that_has_no_room_takes_a_line_of_its_own() -> None:
     short = story(circle(16), LINEAR, state="killed at t = 2 of 5")
-    long = replace(short, attention="unnormalized rescaled attention, V = -1 I", state="interrupted at t = 2 of 5e+04")
-    assert page_heading(short)[1].endswith("κ = 0 · killed at t = 2 of 5")
+    long = replace(
+        short, attention="unnormalized rescaled attention, V = -1.25 I", state="interrupted at t = 2 of 5e+04"
+    )
+    assert page_heading(short)[1].endswith("β = 9 · killed at t = 2 of 5")
     assert page_heading(long)[1:3] == [" · ".join(facts(long)[:-1]), long.state]
 
 
@@ -357,7 +381,7 @@ def test_story_of_a_run_file(tmp_path: Path) -> None:
     told = load(run_file(tmp_path / "run.h5", columns=(power,)))
     assert heading(told) == [
         "A run in a file",
-        "sphere, 16 rings · unnormalized rescaled attention, V = -1 I · β = 4 · κ = 0.01",
+        "sphere, 16 rings · unnormalized rescaled attention, V = -1 I · β = 4 · noise κ = 0.01",
         "interrupted at t = 2 of 5",
     ]
     np.testing.assert_array_equal(told.density(1), blobs(sphere(16), 20, 0.5))

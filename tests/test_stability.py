@@ -14,7 +14,7 @@ from meanfield.stability import (
     growth_rates,
     transition_coefficient,
 )
-from meanfield.stability_report import report
+from meanfield.stability_report import critical_noise_of, report
 
 DEGREES = np.arange(1, 9)
 
@@ -151,6 +151,20 @@ def test_stationary_densities_branch_off_as_the_coefficient_says(dimension, beta
     extrapolated = (4 * found[0] - found[1]) / 3
     # rounding of κ, 1e-13, over a² = 4e-4, and the a⁴ that is left
     assert extrapolated == pytest.approx(transition_coefficient(dimension, beta, normalization), rel=2e-4, abs=1e-7)
+
+
+def test_small_rates_are_told_with_their_digits():
+    """i₂/i₁ ≈ β/5 on the sphere: degree 2 grows at (2·3 β/15)/β·β = 0.4 β."""
+    text = report(load("uniform", ["attention.beta=1e-7"]))
+    assert "     2   +4.0000e-08   2.5e+07" in text
+    assert "neutral" not in text
+
+
+def test_a_mode_is_neutral_at_the_critical_noise_as_it_is_told():
+    case = load("uniform", ["attention.beta=1"])
+    critical = f"{critical_noise_of(case):.8g}"
+    rows = report(load("uniform", ["attention.beta=1", f"stabilizers.noise={critical}"])).splitlines()[3:]
+    assert [row.endswith("neutral") for row in rows[:3]] == [True, False, False]
 
 
 def test_softmax_on_the_circle_as_in_oracles():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from sweeping import CASE, SIX, in_this_process, statuses, write
 
 from meanfield.case import CaseError, parse, to_toml
+from meanfield.cli import main
 from meanfield.run import run
 from meanfield.sweep import DONE, POINTS_FAILED, sweep
 from meanfield.sweep_case import parse_sweep
@@ -63,6 +65,10 @@ def test_a_finished_sweep_is_left_as_it_is(six: Path, tmp_path: Path, capsys: py
     capsys.readouterr()
     assert sweep(six, index) == DONE
     assert "all 6 points are there already" in capsys.readouterr().err
+    assert main(["info", str(index), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["state"], facts["points"], facts["reasons"]) == ("finished", {"done": 6}, [""] * 6)
+    assert len(facts["parameters"]["attention.beta"]) == len(facts["results"]["clusters"]) == 6
     assert index.read_bytes() == before
 
 
