@@ -59,16 +59,16 @@ class Dual:
         held = masses[self.simplices]
         occupied = held.sum(axis=1) > 0
         simplices, held = self.simplices[occupied], held[occupied]
-        fractions = held / held.sum(axis=1, keepdims=True)
+        total = held.sum(axis=1)
+        fractions = held / total[:, None]
         if held.shape[1] == 2:
             others = fractions[:, ::-1] + TIE
         else:
             after, before = np.roll(fractions, -1, axis=1), np.roll(fractions, 1, axis=1)
             others = after * before + TIE * (after + before) + TIE * TIE
-        shares = held * (others / self._sums_at(simplices, others)[simplices])
-        atoms = shares.sum(axis=1)
-        sums = np.einsum("nk,nkd->nd", shares / atoms[:, None], self.mesh.centers[simplices])
-        return self.project(sums), atoms
+        shares = fractions * (others / self._sums_at(simplices, others)[simplices])  # of the total: none underflows
+        sums = np.einsum("nk,nkd->nd", shares / shares.sum(axis=1, keepdims=True), self.mesh.centers[simplices])
+        return self.project(sums), total * shares.sum(axis=1)
 
     def compactness(self, masses: Floats) -> Floats:
         """How compact ``masses`` (cells) are: mass of a simplex over that around the heaviest of its corners' cells.

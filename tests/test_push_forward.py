@@ -243,6 +243,17 @@ def test_gathered_atoms_are_deposited_again(mesh):
     assert dual.deposit(atoms, held) == pytest.approx(masses, rel=1e-11)
 
 
+@meshes
+def test_the_smallest_numbers_are_gathered_too(mesh):
+    """Where tokens have left, layer by layer, masses shrink through all the doubles there are."""
+    dual, tiny = Dual(mesh), np.finfo(float).smallest_subnormal
+    masses = np.where(np.random.default_rng(0).random(mesh.cells) < 0.2, tiny, 0.0)
+    masses[:3] = 1.0, 7 * tiny, 1e-310
+    atoms, held = dual.gather(masses)
+    assert np.isfinite(atoms).all()
+    assert held.sum() == pytest.approx(1.0)
+
+
 def test_the_result_does_not_depend_on_the_number_of_workers(monkeypatch):
     mesh = sphere(32)
     density, move = rough(mesh), rotation(3, 0.6)[1]
