@@ -13,9 +13,7 @@ that it ends there. What is faster than the rounding of t leaves t where it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,15 +42,6 @@ class Merger:
     masses: tuple[float, float]
     position: Floats
     atoms: tuple[int, int]
-
-
-def atoms_flow(
-    law: AtomLaw, atoms: Atoms, times: Sequence[float], *, tolerance: float = TOLERANCE
-) -> Iterator[tuple[float, Atoms, tuple[Merger, ...]]]:
-    """(time, atoms, mergers since the time before) at each of the increasing ``times`` but the first, the start."""
-    for start, end in pairwise(times):
-        atoms, mergers = advance(law, atoms, start, end, tolerance=tolerance)
-        yield end, atoms, mergers
 
 
 def advance(

@@ -4,7 +4,8 @@
 
 on the circle or the sphere:
 
-    X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s         attention and feed-forward network, kept on the sphere by layer norm
+    X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s         attention and feed-forward network, kept on the sphere by layer norm, at
+                                              its pace 1/s: s = 1 for post, see meanfield/layer_norm.py
     κ Δρ                                      noise
     R[ρ]                                      growth and decay of tokens
 """
@@ -27,7 +28,7 @@ class Velocity:
     """X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s at cell centers.
 
     attention     A[ρ]
-    norm          the layer norm, which gives s
+    norm          the layer norm, which gives s; None for post
     feed_forward  F: points (n, d) → (n, d), None for none
     """
 

@@ -80,7 +80,7 @@ def cells_and_width(case: Case) -> tuple[int, float]:
         return domain.across, length / domain.across
     if domain.manifold == "free_radius_circle":
         return domain.across * (domain.radii or 1), 2 * math.pi / domain.across
-    from solvers.mesh import cells_of_rings
+    from solvers.rings import cells_of_rings
 
     cells = int(cells_of_rings(domain.across).sum())
     width = math.sqrt(4 * math.pi / cells)

@@ -8,7 +8,7 @@ A state goes on bit for bit from its time, values, steps and dt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,14 +16,14 @@ import numpy as np
 from meanfield.brownian import Brownian
 from meanfield.particles import ParticleLaw, layer_map
 from meanfield.particles_motion import Motion, to_unit_length
-from meanfield.problem import Advance, AfterStep, advance_in_layers, in_turn
+from meanfield.problem import Advance, AfterStep, Stretch, advance_in_layers, in_turn
 from meanfield.sequence import SequenceDiffusion
 from solvers.adaptive import evolve_adaptively
-from solvers.evolution import STEPPERS, Equation, Exploding, Listed, Observer, Schedule, State, Stepper, evolve
+from solvers.evolution import STEPPERS, Equation, Exploding, Listed, Schedule, State, Stepper, evolve
 from solvers.mesh import Floats
 
 LawOfTurn = Callable[[int], ParticleLaw]
-Piece = Callable[[ParticleLaw, State, float, Sequence[Observer], float, AfterStep], State]
+Piece = Callable[[ParticleLaw, State, Stretch], State]
 ONE_TURN = Listed((0.0,))
 LEAST_RADIUS = 1e-6  # of a token with a layer norm, within which it counts as at the origin
 
@@ -38,9 +38,7 @@ def advance_adaptive(
     Raises NonFinite, or Exploding at a blow-up, when it advances.
     """
 
-    def piece(
-        law: ParticleLaw, state: State, until: float, observers: Sequence[Observer], cfl: float, look: AfterStep
-    ) -> State:
+    def piece(law: ParticleLaw, state: State, stretch: Stretch) -> State:
         motion, limit = Motion(law), None if law.norm.carries_radius else to_unit_length
         diffusion = along and along.where(law.norm.keeps_radius(state.time))
 
@@ -48,8 +46,9 @@ def advance_adaptive(
             own = motion.rate_at(time, positions)
             return own if diffusion is None else own + diffusion.rate(positions)
 
+        look = stretch.after_step
         after = _away_from_origin(look) if law.norm.carries_radius and not law.sees_positions else look
-        return evolve_adaptively(state, rate, until, observers, tolerance, after, limit)
+        return evolve_adaptively(state, rate, stretch.until, stretch.observers, tolerance, after, limit)
 
     return _in_turn(piece, law, turns)
 
@@ -59,9 +58,7 @@ def _away_from_origin(look: AfterStep) -> AfterStep:
 
     def after_step(state: State) -> bool:
         if np.einsum("nd,nd->n", state.values, state.values).min() < LEAST_RADIUS**2:
-            raise Exploding(
-                f"at time {state.time:.6g}, step {state.steps}: a token has come to the origin and has no direction"
-            )
+            raise Exploding(f"{state.when}: a token has come to the origin and has no direction")
         return look(state)
 
     return after_step
@@ -84,14 +81,13 @@ def advance_explicit(
     rate; a good cfl where growth matters is 0.1. Raises NonFinite when it advances.
     """
 
-    def piece(
-        law: ParticleLaw, state: State, until: float, observers: Sequence[Observer], cfl: float, look: AfterStep
-    ) -> State:
+    def piece(law: ParticleLaw, state: State, stretch: Stretch) -> State:
         brownian = Brownian(noise, seed, curved=not law.sees_positions) if noise else None
         stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, law, brownian)
         with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for what is not finite
             diffusion = along and along.where(law.norm.keeps_radius(state.time))
-            return evolve(state, Equation((Motion(law, noise),), diffusion), stepper, until, observers, cfl, look)
+            equation = Equation((Motion(law, noise),), diffusion)
+            return evolve(state, equation, stepper, stretch.until, stretch.observers, stretch.cfl, stretch.after_step)
 
     return _in_turn(piece, law, turns)
 
@@ -141,9 +137,9 @@ class TokenLayers:
 def _in_turn(piece: Piece, law: LawOfTurn, turns: Schedule) -> Advance:
     """Advance piece by piece, from turn to turn; the switch of the layer norm ``mix`` is a turn too."""
 
-    def turn(k: int, state: State, end: float, observers: Sequence[Observer], cfl: float, look: AfterStep) -> State:
+    def turn(k: int, state: State, stretch: Stretch) -> State:
         now, switch = _in_force(law(k), state.time)
-        return piece(now, state, min(end, switch), observers, cfl, look)
+        return piece(now, state, replace(stretch, until=min(stretch.until, switch)))
 
     return in_turn(turn, turns)
 

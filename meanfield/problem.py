@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.layers import Layer, run_layers
@@ -15,15 +15,26 @@ from solvers.mesh import Floats
 MOST_ESCAPED = 1e-3  # of the mass: moments of what is left would be off by as much
 AfterStep = Callable[[State], bool]
 Prepare = Callable[[State], Any]
-Turn = Callable[[int, State, float, Sequence[Observer], float, AfterStep], State]  # k, state, its end, …
 
 
-class Advance(Protocol):
-    """Moves a state in place to a time, as :func:`solvers.evolution.evolve` does."""
+@dataclass(frozen=True)
+class Stretch:
+    """How far to go, and who is told on the way: what :func:`solvers.evolution.evolve` takes beside the equation.
 
-    def __call__(
-        self, state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep
-    ) -> State: ...
+    until        time
+    observers    look when they are due
+    cfl          fraction of the largest stable time step that is used
+    after_step   called after each step; True stops
+    """
+
+    until: float
+    observers: Sequence[Observer] = ()
+    cfl: float = 0.5
+    after_step: AfterStep = lambda state: False
+
+
+Advance = Callable[[State, Stretch], State]  # moves a state in place, and returns it
+Turn = Callable[[int, State, Stretch], State]  # the same for turn number k
 
 
 @dataclass(frozen=True)
@@ -32,7 +43,7 @@ class Problem:
 
     space        the cells or the tokens of a snapshot, as the file describes them
     initial      () → values of the state at time 0; CaseError for a density that cannot be
-    advance      moves a state
+    advance      moves a state over a stretch of the run
     prepare      evaluates the equation once, which compiles its kernels
     diagnostics  names, last degree of the power or None → what is measured along the run
     snapshot     values → density (cells), or positions (n, d), of a snapshot
@@ -57,8 +68,10 @@ class Problem:
 def advance_by(equation: Equation, method: str) -> Advance:
     """Advance by one equation with a stepper of that name."""
 
-    def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
-        return evolve(state, equation, STEPPERS[method], until, observers, cfl, after_step)
+    def advance(state: State, stretch: Stretch) -> State:
+        return evolve(
+            state, equation, STEPPERS[method], stretch.until, stretch.observers, stretch.cfl, stretch.after_step
+        )
 
     return advance
 
@@ -66,9 +79,9 @@ def advance_by(equation: Equation, method: str) -> Advance:
 def placed(advance: Advance, place: Callable[[Floats], Floats]) -> Advance:
     """The same for a state that may begin on the host: ``place`` puts its values where they move."""
 
-    def go(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
+    def go(state: State, stretch: Stretch) -> State:
         state.values = place(state.values)
-        return advance(state, until, observers, cfl, after_step)
+        return advance(state, stretch)
 
     return go
 
@@ -81,54 +94,46 @@ def within_mesh(advance: Advance, escaped: Callable[[State], float], end: str) -
     Raises Exploding then, since what comes there can go no farther, and the rest would follow it.
     """
 
-    def go(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
+    def go(state: State, stretch: Stretch) -> State:
         def look(state: State) -> bool:
             if (mass := escaped(state)) > MOST_ESCAPED:
                 raise Exploding(
-                    f"at time {state.time:.6g}, step {state.steps}: {mass:.2g} of the mass has come to {end}, where "
+                    f"{state.when}: {mass:.2g} of the mass has come to {end}, where "
                     "the mesh ends; domain.outermost can be larger"
                 )
-            return after_step(state)
+            return stretch.after_step(state)
 
-        return advance(state, until, observers, cfl, look)
+        return advance(state, replace(stretch, after_step=look))
 
     return go
 
 
 def advance_in_layers(layer: Layer) -> Advance:
     """Advance by one layer after another."""
-
-    def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
-        return run_layers(state, layer, until, observers, after_step)
-
-    return advance
+    return lambda state, stretch: run_layers(state, layer, stretch.until, stretch.observers, stretch.after_step)
 
 
 def advance_in_turn(equation: Callable[[int], Equation], turns: Schedule, method: str) -> Advance:
     """Advance by equation number k from time turns.due(k) to turns.due(k + 1); no step crosses from one to the next."""
-
-    def turn(k: int, state: State, end: float, observers: Sequence[Observer], cfl: float, look: AfterStep) -> State:
-        return evolve(state, equation(k), STEPPERS[method], end, observers, cfl, look)
-
-    return in_turn(turn, turns)
+    return in_turn(lambda k, state, stretch: advance_by(equation(k), method)(state, stretch), turns)
 
 
 def in_turn(turn: Turn, turns: Schedule) -> Advance:
     """Advance by turn number k from time turns.due(k) to turns.due(k + 1); one that ends early is called again."""
 
-    def advance(state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep) -> State:
+    def advance(state: State, stretch: Stretch) -> State:
         stopped = False
 
         def look(state: State) -> bool:
             nonlocal stopped
-            stopped = after_step(state)
+            stopped = stretch.after_step(state)
             return stopped
 
         k = 0
-        while state.time < until and not stopped:
+        while state.time < stretch.until and not stopped:
             while turns.due(k + 1) <= state.time:
                 k += 1
-            turn(k, state, min(until, turns.due(k + 1)), observers, cfl, look)
+            turn(k, state, replace(stretch, until=min(stretch.until, turns.due(k + 1)), after_step=look))
         return state
 
     return advance

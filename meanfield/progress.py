@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time as clock
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from solvers.evolution import State
 
 LOG_EVERY = 10.0  # seconds between lines where there is no terminal
 BAR_EVERY = 0.1
+COMPILING = 1.0  # seconds after which the first evaluation must be compiling its kernels
 
 
 class Progress:
@@ -53,6 +56,16 @@ class Progress:
         elif not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
+    @contextmanager
+    def said_if_slow(self, text: str) -> Iterator[None]:
+        """Say a text if the block takes longer than compiled kernels would."""
+        timer = threading.Timer(COMPILING, self.say, [text])
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def finish(self, state: State) -> None:
         """The bar as it is at the end."""
         if self._terminal:
@@ -68,8 +81,6 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._terminal:
             self._bar.close()

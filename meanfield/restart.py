@@ -10,7 +10,8 @@ import numpy as np
 from meanfield.case import Case
 from meanfield.problem import Problem
 from meanfield.setup import sample_schedule, snapshot_schedule
-from solvers.checkpoint import Checkpoints
+from solvers.backends import kernels_for
+from solvers.checkpoint import Checkpoints, Contents
 from solvers.evolution import Schedule, State, events_before
 from solvers.mesh import Floats
 from solvers.output import Run
@@ -40,6 +41,18 @@ def new_start(problem: Problem) -> Start:
     return Start(State(0.0, problem.initial()))
 
 
+def checkpoint_of(state: State, snapshots: int, samples: int, wall_time: float) -> Contents:
+    """Arrays and scalars of a checkpoint: the state, the rows that the file holds by then, seconds taken."""
+    return {"values": kernels_for(state.values).bring(state.values)}, {
+        "time": float(state.time),
+        "steps": state.steps,
+        "dt": float(state.dt) if math.isfinite(state.dt) else 0.0,  # 0 before the first step: NaN cannot be stored
+        "snapshots": snapshots,
+        "samples": samples,
+        "wall_time": wall_time,
+    }
+
+
 def last_start(run: Run, case: Case, problem: Problem) -> Start:
     """The last checkpoint; without one, the last snapshot, which is a whole state too; without any, time 0.
 
@@ -48,7 +61,8 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
     checkpoint = Checkpoints(run.path).read()
     if checkpoint is not None:
         arrays, scalars = checkpoint
-        state = State(float(scalars["time"]), arrays["values"], int(scalars["steps"]), float(scalars["dt"]) or math.nan)
+        dt = float(scalars["dt"]) or math.nan
+        state = State(float(scalars["time"]), arrays["values"], int(scalars["steps"]), dt)
         rows = int(scalars["snapshots"]), int(scalars["samples"])
         return _start(run, case, state, rows, float(scalars["wall_time"]))
     if run.snapshots == 0 or not problem.whole:

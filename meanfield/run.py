@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import sys
-import threading
-import time as clock
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -15,20 +11,18 @@ import numpy as np
 
 from meanfield.case import Case
 from meanfield.diagnostics_table import Diagnostics
-from meanfield.problem import Problem
+from meanfield.problem import Problem, Stretch
 from meanfield.progress import Progress
 from meanfield.provenance import provenance
 from meanfield.restart import Start, last_start, new_start
+from meanfield.run_record import Record
 from meanfield.segments import next_case, next_segment, read_segments, with_segment
-from meanfield.setup import sample_schedule, set_up, snapshot_schedule
+from meanfield.setup import set_up
 from meanfield.stopping import stop_on_signal
-from solvers.backends import kernels_for
-from solvers.checkpoint import Checkpoints
-from solvers.evolution import NonFinite, Observer, State
-from solvers.output import FileError, RunFile, read
+from solvers.evolution import NonFinite, State
+from solvers.output import FileError, Run, RunFile, read
 
 DONE, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2
-COMPILING = 1.0  # seconds after which the first evaluation must be compiling its kernels
 
 
 def run(
@@ -80,108 +74,75 @@ def resume(
     start = last_start(before, case, problem)
     segment = next_segment(segments, case, changes, start.state.time, until, command)
     if segment.from_time >= segment.until:
-        if before.attributes["stop_reason"] == "running":  # killed when all but this had been written
-            RunFile.append(path, snapshots=start.snapshots, samples=start.samples).close(wall_time=start.wall_time)
-        print(f"{path}: has reached time {segment.from_time:g} already; go on with --until TIME", file=sys.stderr)
-        return DONE
+        return _nothing_left(before, start)
     degrees = before.diagnostics["power"].shape[1] - 1 if "power" in before.diagnostics else None
     diagnostics = problem.diagnostics(case.output.diagnostics or (), degrees)
     attributes = with_segment(before.attributes, segment) | problem.attributes
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:
-            print(f"{path}: {start.note}", file=sys.stderr)
+            _tell(f"{path}: {start.note}")
         return _go(case, problem, start, diagnostics, file, segment.until, quiet)
+
+
+def _nothing_left(before: Run, start: Start) -> int:
+    """A file that is at its end already; that is recorded where the writer was killed just before it."""
+    if before.attributes["stop_reason"] == "running":
+        RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples).close(wall_time=start.wall_time)
+    _tell(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
+    return DONE
 
 
 def _go(
     case: Case, problem: Problem, start: Start, diagnostics: Diagnostics, file: RunFile, end: float, quiet: bool
 ) -> int:
-    """Evolve to ``end`` with snapshots, diagnostics, checkpoints and progress; returns the exit status."""
-    began = clock.monotonic()
-    state, checkpoints, saved = start.state, Checkpoints(file.path), began
-
-    def elapsed() -> float:
-        return start.wall_time + clock.monotonic() - began
-
-    def save() -> None:
-        file.sync()
-        checkpoints.write(
-            {"values": kernels_for(state.values).bring(state.values)},
-            {
-                "time": float(state.time),
-                "steps": state.steps,
-                "dt": float(state.dt) if math.isfinite(state.dt) else 0.0,
-                "snapshots": file.snapshots,
-                "samples": file.samples,
-                "wall_time": elapsed(),
-            },
-        )
-        file.update(wall_time=elapsed(), **problem.marks)
-
-    def sample(state: State) -> None:
-        values = diagnostics(state.time, state.values)
-        file.write_sample(state.time, values)
-        if "clusters" in values:
-            progress.clusters = f", {values['clusters']:.0f} clusters"
-
-    def after_step(state: State) -> bool:
-        nonlocal saved
-        progress.look(state)
-        if clock.monotonic() - saved > case.output.checkpoint:
-            save()
-            saved = clock.monotonic()
-        return bool(stop)
-
-    def keep(state: State) -> None:
-        file.write_snapshot(state.time, problem.snapshot(state.values))
-
-    observers = (
-        Observer(keep, snapshot_schedule(case), start.snapshots_seen),
-        Observer(sample, sample_schedule(case), start.samples_seen),
-    )
+    """Evolve to ``end``, write all that the file keeps, tell how it ended; returns the exit status."""
+    state, path = start.state, file.path
+    progress = Progress(path.stem, state.time, end, quiet)
+    record = Record(case, problem, start, diagnostics, file, progress)
     try:
-        with (
-            Progress(file.path.stem, state.time, end, quiet) as progress,
-            stop_on_signal() as stop,
-            np.errstate(over="ignore", divide="ignore", invalid="ignore"),  # a state that is not finite is told below
-        ):
-            with _said_if_slow(progress, "compiling the kernels: once, some seconds; later runs start at once"):
-                problem.prepare(state)
-            problem.advance(state, end, observers, case.time.cfl, after_step)
-            if state.time >= end and end != case.time.end:  # an end of its own, which no schedule knows
-                for observer in observers:
-                    if observer.schedule.due(observer.count - 1) < state.time:
-                        observer.look_now(state)
-            progress.finish(state)
-            save()
+        _evolve(case, problem, state, end, record, progress)
     except NonFinite as error:
         message = f"stopped on {error.what}: {error}"
-        file.close(stop_reason="failed", message=message, wall_time=elapsed())
-        print(f"meanfield: {message}; {file.path} is good up to its last snapshot", file=sys.stderr)
+        record.close("failed", message)
+        _tell(f"meanfield: {message}; {path} is good up to its last snapshot")
         return NON_FINITE
     except FileError as error:
-        raise FileError(f"{error}; when it can be written again: meanfield resume {file.path}") from error
+        raise FileError(f"{error}; when it can be written again: meanfield resume {path}") from error
     except KeyboardInterrupt:
-        file.close(stop_reason="interrupted", message="interrupted at once", wall_time=elapsed())
-        print(f"interrupted at once; go on from the last checkpoint: meanfield resume {file.path}", file=sys.stderr)
+        record.close("interrupted", "interrupted at once")
+        _tell(f"interrupted at once; go on from the last checkpoint: meanfield resume {path}")
         return INTERRUPTED
     if state.time < end:
-        file.close(stop_reason="interrupted", message=f"interrupted at time {state.time:.6g}", wall_time=elapsed())
-        print(f"interrupted at t = {state.time:.6g}; go on: meanfield resume {file.path}", file=sys.stderr)
+        record.close("interrupted", f"interrupted at time {state.time:.6g}")
+        _tell(f"interrupted at t = {state.time:.6g}; go on: meanfield resume {path}")
         return INTERRUPTED
-    file.close(stop_reason="finished", wall_time=elapsed())
+    record.close("finished")
     if not quiet:
-        print(f"{file.path}: t = {state.time:g} in {state.steps} steps, {elapsed():.1f} s", file=sys.stderr)
-        print(f"look at it: meanfield plot {file.path}", file=sys.stderr)
+        _tell(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
+        _tell(f"look at it: meanfield plot {path}")
     return DONE
 
 
-@contextmanager
-def _said_if_slow(progress: Progress, text: str) -> Iterator[None]:
-    """Say a text if the block takes longer than compiled kernels would."""
-    timer = threading.Timer(COMPILING, progress.say, [text])
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+def _evolve(case: Case, problem: Problem, state: State, end: float, record: Record, progress: Progress) -> None:
+    """Move the state to ``end``, or to the step after a signal, and save it there."""
+
+    def after_step(state: State) -> bool:
+        record.after_step(state)
+        return bool(stop)
+
+    with (
+        progress,
+        stop_on_signal() as stop,
+        np.errstate(over="ignore", divide="ignore", invalid="ignore"),  # a state that is not finite is told
+    ):
+        with progress.said_if_slow("compiling the kernels: once, some seconds; later runs start at once"):
+            problem.prepare(state)
+        problem.advance(state, Stretch(end, record.observers, case.time.cfl, after_step))
+        if state.time >= end and end != case.time.end:  # an end of its own, which no schedule knows
+            record.look_at_end(state)
+        progress.finish(state)
+        record.save(state)
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)

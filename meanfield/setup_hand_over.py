@@ -7,7 +7,6 @@ diagnostics are those of the atoms themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +20,7 @@ from meanfield.diagnostics_particles import cluster_scale
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.hand_over import HandOverError, hand_over_error
 from meanfield.hand_over_states import DensityStates, States, TokenStates
-from meanfield.problem import AfterStep, Problem
+from meanfield.problem import Problem, Stretch
 from meanfield.setup_model import heads_by_layer
 from meanfield.setup_particles import particle_law
 from solvers.backends import kernels_for
@@ -72,24 +71,20 @@ class _Stages:
         self._again = case.hand_over.again / case.attention.speed_bound
         self._problem, self._states, self._law, self._looks = problem, states, law, looks
 
-    def advance(
-        self, state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep
-    ) -> State:
+    def advance(self, state: State, stretch: Stretch) -> State:
         """Advance a state of either stage, in place."""
         stopped = False
         if not self._states.are_atoms(state.values):
-            stopped, found = self._advance_at_first(state, until, observers, cfl, after_step)
+            stopped, found = self._advance_at_first(state, stretch)
             state.values = _on_host(state.values)
-            if not found or state.time >= until:
+            if not found or state.time >= stretch.until:
                 return state
-            self._hand_over(state, until, cfl)
+            self._hand_over(state, stretch)
         if not stopped:
-            self._advance_atoms(state, until, observers, after_step)
+            self._advance_atoms(state, stretch)
         return state
 
-    def _advance_at_first(
-        self, state: State, until: float, observers: Sequence[Observer], cfl: float, after_step: AfterStep
-    ) -> tuple[bool, bool]:
+    def _advance_at_first(self, state: State, stretch: Stretch) -> tuple[bool, bool]:
         """Advance until all has collapsed; whether the run is to stop, and whether all has.
 
         Looked at when a time is due, from the first after 0 on: a run that goes on from that time, or from before, is
@@ -103,44 +98,45 @@ class _Stages:
 
         def after(state: State) -> bool:
             nonlocal stopped
-            stopped = after_step(state)
+            stopped = stretch.after_step(state)
             return stopped or found
 
         watch = Observer(look, self._looks, max(1, events_before(self._looks, state.time)))
-        for observer in (*observers, watch):
+        observers = (*stretch.observers, watch)
+        for observer in observers:
             observer.look_if_due(state)
         if not found:
-            self._problem.advance(state, until, [*observers, watch], cfl, after)
+            self._problem.advance(state, replace(stretch, observers=observers, after_step=after))
         return stopped, found
 
-    def _hand_over(self, state: State, until: float, cfl: float) -> None:
+    def _hand_over(self, state: State, stretch: Stretch) -> None:
         """On to atoms, with the error that another moment tells."""
-        error = self._error(state, until, cfl)
+        error = self._error(state, stretch)
         self.marks.update(zip(MARKS, (state.time, error.merger, error.angle), strict=True))
         state.values = self._states.handed_over(state.values)
 
-    def _error(self, state: State, until: float, cfl: float) -> HandOverError:
+    def _error(self, state: State, stretch: Stretch) -> HandOverError:
         def carry_on(values: Floats, start: float, end: float) -> Floats:
             copy = State(start, values.copy())
-            return _on_host(self._problem.advance(copy, end, (), cfl, lambda state: False).values)
+            return _on_host(self._problem.advance(copy, Stretch(end, cfl=stretch.cfl)).values)
 
-        later = min(state.time + self._again, until)
-        return hand_over_error(self._law, self._states.atoms, state.values, state.time, later, until, carry_on)
+        later = min(state.time + self._again, stretch.until)
+        return hand_over_error(self._law, self._states.atoms, state.values, state.time, later, stretch.until, carry_on)
 
-    def _advance_atoms(self, state: State, until: float, observers: Sequence[Observer], after_step: AfterStep) -> None:
+    def _advance_atoms(self, state: State, stretch: Stretch) -> None:
         """Advance atoms; observers look at their times, and at each merger besides."""
-        for observer in observers:
+        for observer in stretch.observers:
             observer.look_if_due(state)
-        while state.time < until:
-            target = min([until, *(observer.due() for observer in observers)])
+        while state.time < stretch.until:
+            target = min([stretch.until, *(observer.due() for observer in stretch.observers)])
             before = state.values
             atoms, state.time, mergers = until_merger(self._law, self._states.atoms(before), state.time, target)
             state.values, state.steps = self._states.moved(before, atoms, mergers), state.steps + 1
-            for observer in observers:
+            for observer in stretch.observers:
                 if mergers and observer.due() > state.time:
                     observer.look_now(state)
                 observer.look_if_due(state)
-            if after_step(state):
+            if stretch.after_step(state):
                 return
 
 

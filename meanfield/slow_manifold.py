@@ -1,4 +1,4 @@
-"""The slow motion of clusters: how fast k atoms leave a place where they rest, and how long they live there.
+"""The slow motion of clusters: how fast k equal ones, equally spaced, leave that place, and how long they rest there.
 
     d(δθ)/dt = J δθ ,   J the derivative of the atoms' law in tangent coordinates
 
@@ -10,33 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from meanfield.atoms import AtomLaw, Atoms
 from solvers.mesh import Floats
 
-STEP = 2e-3  # of the angle 1/(1 + β) over which the kernel changes: errors of fourth order and of rounding near 1e-11
 NOISE = 1e-9  # of the largest rate: what is smaller may be zero, as for a rotation of all
-
-
-def clusters_equally_spaced(count: int, dimension: int) -> Atoms:
-    """k equal atoms of mass 1/k, 2π/k apart on a great circle of S^{d−1}: they rest, by symmetry.
-
-    Raises ValueError for fewer than one atom or dimension < 2.
-    """
-    if count < 1 or dimension < 2:
-        raise ValueError(f"{count} clusters in R^{dimension}: expected at least 1, in at least 2 dimensions")
-    angles = 2 * np.pi * np.arange(count) / count
-    positions = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ np.eye(2, dimension)
-    return Atoms(positions, np.full(count, 1.0 / count))
-
-
-def slow_rates(law: AtomLaw, atoms: Atoms, time: float = 0.0) -> Floats:
-    """Eigenvalues of J, (k(d−1),), per unit time, largest real part first; complex where they come in pairs.
-
-    Differences of fourth order of velocities that are right relative to their own size, so that rates e^{−cβ} are
-    right relative to the largest. The atoms should rest; where they move the rates are those of that moment.
-    """
-    rates = np.linalg.eigvals(_jacobian(law, atoms, time))
-    return np.asarray(rates[np.lexsort((rates.imag, -rates.real))])
 
 
 def lifetimes(rates: Floats) -> Floats:
@@ -64,31 +40,3 @@ def equally_spaced_rates(count: int, beta: float, normalization: str = "softmax"
     along = -2 * np.sin(modes / 2) ** 2 @ slopes / size
     across = (np.cos(modes) - np.cos(delta)) @ weights / size
     return np.asarray(along), np.asarray(across)
-
-
-def _jacobian(law: AtomLaw, atoms: Atoms, time: float) -> Floats:
-    """J (k(d−1), k(d−1)): column (j, b) is the change of all velocities where atom j moves along its tangent b."""
-    k, d = atoms.positions.shape
-    frames = _tangent_frames(atoms.positions)
-    step = STEP / (1 + abs(law.particles.beta))
-    moves = np.zeros((k, d - 1, k, d))
-    for j in range(k):
-        moves[j, :, j] = frames[j]
-    moves = moves.reshape(-1, k, d)
-
-    def moved(angle: float) -> Floats:
-        positions = np.where(
-            np.any(moves != 0, axis=2, keepdims=True),
-            np.cos(angle) * atoms.positions + np.sin(angle) * moves,
-            atoms.positions,
-        )
-        return law.velocities(time, positions, atoms.masses)
-
-    near, far = (moved(step * m) - moved(-step * m) for m in (1, 2))
-    slopes = (8 * near - far) / (12 * step)
-    return np.asarray(np.einsum("cid,ibd->ibc", slopes, frames).reshape(len(moves), len(moves)))
-
-
-def _tangent_frames(positions: Floats) -> Floats:
-    """(k, d − 1, d) orthonormal tangent vectors at each position."""
-    return np.stack([np.linalg.svd(x[None])[2][1:] for x in positions])

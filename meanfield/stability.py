@@ -1,4 +1,4 @@
-"""Linear theory of the uniform density: growth rates of its modes, the fastest one, critical noise.
+"""Linear theory of the uniform density: growth rates of its modes, critical noise.
 
 Funk–Hecke with ν = d/2 − 1: a degree-l perturbation of the uniform density on S^{d−1} grows as e^{λ_l t},
 
@@ -79,12 +79,6 @@ def continuous_up_to(dimension: int) -> float:
     from scipy.optimize import brentq
 
     return float(brentq(lambda beta: transition_coefficient(dimension, beta, "unnormalized"), 1e-3, 20.0 + dimension))
-
-
-def fastest_degree(dimension: int, beta: float, value: float = 1.0) -> int:
-    """Degree of the fastest mode without noise, the same for both normalizations; l(l+d−2) ≈ 2β for large β."""
-    l = np.arange(1, most_degrees(beta))
-    return int(l[growth_rates(dimension, beta, l, value=value).argmax()])
 
 
 def expected_clusters_from_tokens(beta: float) -> float:

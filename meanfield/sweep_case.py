@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
@@ -106,11 +105,6 @@ def load_sweep(name_or_path: str | Path) -> Sweep:
         hint = did_you_mean(path.name.removesuffix(".toml"), texts) or f"; shipped are {', '.join(texts)}"
         raise CaseError(f"{source}: no such file, nor a shipped sweep{hint}")
     return parse_sweep(texts[source], source=source)
-
-
-def shipped_sweeps() -> dict[str, str]:
-    """Names and titles of the sweeps that come with the package, by name."""
-    return {name: tomllib.loads(text).get("title", "") for name, text in sorted(_shipped_texts().items())}
 
 
 def _shipped_texts() -> dict[str, str]:

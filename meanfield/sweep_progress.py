@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time as clock
-from types import TracebackType
 from typing import Self
 
 from meanfield.progress import LOG_EVERY
@@ -42,8 +41,6 @@ class SweepProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._terminal:
             self._bar.close()

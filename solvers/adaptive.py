@@ -69,7 +69,7 @@ def _step(state: State, method: _Method, target: float) -> None:
     size = size if size > least else least
     while True:
         if size < least:
-            raise Exploding(f"{_place(state)}: no step is small enough, as at a blow-up")
+            raise Exploding(f"{state.when}: no step is small enough, as at a blow-up")
         reached = min(state.time + size, target)
         taken = reached - state.time
         values, error = method.attempt(state, taken)
@@ -77,7 +77,7 @@ def _step(state: State, method: _Method, target: float) -> None:
         if error < 1:
             break
         if math.isnan(error) and not method.begins_finite():
-            raise NonFinite(f"{_place(state)}: the rate of change is not finite")
+            raise NonFinite(f"{state.when}: the rate of change is not finite")
         most = 1.0  # after a step that was refused none grows
     cut = first is not None and taken > 0.999 * first  # shortened to land, and not for the error's sake
     state.dt = max(size, state.dt) if cut else size
@@ -92,10 +92,6 @@ def _change(error: float, most: float) -> float:
         return SHRINK
     wanted = SAFETY * error ** (-1 / ORDER) if error > 0 else GROW
     return min(wanted, most) if error < 1 else max(wanted, SHRINK)
-
-
-def _place(state: State) -> str:
-    return f"at time {state.time:.6g}, step {state.steps}"
 
 
 class _Method:

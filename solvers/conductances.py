@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from solvers.rings import Counts, Floats, faces_between, starts_of
 
 
-def ring_conductances(counts: NDArray[np.int64], edges: Floats, colatitudes: Floats) -> Floats:
+def ring_conductances(counts: Counts, edges: Floats, colatitudes: Floats) -> Floats:
     """(faces,) area over distance of the cell centers: faces within rings, then those between, from north to south.
 
     counts        (rings,) cells of each ring, the same as the next ring's or 2:1
     edges         (rings + 1,) polar angle of the circles between rings
     colatitudes   (rings,) polar angle of the cell centers
     """
-    between = np.maximum(counts[:-1], counts[1:])  # faces on the circle below each ring but the last
+    between = faces_between(counts)
     within = np.diff(edges) / (2 * np.sin(colatitudes) * np.sin(np.pi / counts))
     inverse = [
         _inverse_distance(edge, *pair, *cells)
@@ -23,7 +23,7 @@ def ring_conductances(counts: NDArray[np.int64], edges: Floats, colatitudes: Flo
     ]
     across = np.sin(edges[1:-1]) * (2 * np.pi / between) * np.array(inverse)
     conductances = np.repeat(np.append(within, across), np.append(counts, between))
-    start = np.append(0, np.cumsum(counts))
+    start = starts_of(counts)
     for r in np.flatnonzero(np.diff(counts)):
         # Two fine cells face a coarse one: its flux is (½(ρ₁ + ρ₂) − ρ)/distance, not the slanted differences,
         # which would be inconsistent. As a symmetric operator that is a weaker link between the two.

@@ -37,6 +37,11 @@ class State:
     steps: int = 0
     dt: float = np.nan
 
+    @property
+    def when(self) -> str:
+        """For messages."""
+        return f"at time {self.time:.6g}, step {self.steps}"
+
 
 @dataclass(frozen=True)
 class Equation:
@@ -103,7 +108,6 @@ class Schedule(Protocol):
 
     def due(self, count: int) -> float:
         """Time of event number ``count`` = 0, 1, …; infinity after the last."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -153,10 +157,7 @@ def events_before(schedule: Schedule, time: float, *, or_at: bool = False) -> in
 
 @dataclass
 class Observer:
-    """Calls ``look(state)`` at scheduled times, which the time steps are shortened to meet; it changes nothing.
-
-    What it sees is on the host.
-    """
+    """Calls ``look(state)``, on the host, at times that steps are shortened to meet; it changes nothing."""
 
     look: Callable[[State], None]
     schedule: Schedule = field(default_factory=lambda: Listed(()))
@@ -225,7 +226,7 @@ def evolve(
     while state.time < until:
         target = min([until, *(observer.due() for observer in observers)])
         if not stable > np.spacing(state.time):
-            raise NonFinite(f"at time {state.time:.6g}, step {state.steps}: stable time step is {stable:.3g}")
+            raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
         good[...] = state.values
         parts = math.ceil((target - state.time) / stable)
         dt = (target - state.time) / max(parts, 1)
@@ -235,15 +236,13 @@ def evolve(
             if calm >= CALM and not told > 0:
                 state.values[...] = good
                 told = _step(equation, stepper, state, dt, reached, True, work)
-        except NonFinite as error:  # of a term
+            if math.isnan(told):
+                raise NonFinite(f"the step of {dt:.3g} is not finite")
+        except NonFinite as error:  # this one, or a term's
             state.values[...] = good
-            raise type(error)(f"at time {state.time:.6g}, step {state.steps}: {error}") from error
+            raise type(error)(f"{state.when}: {error}") from error
         stable, calm = cfl * abs(told), 0 if told < 0 else calm + 1
-        if math.isnan(stable):
-            state.values[...] = good
-            raise NonFinite(f"at time {state.time:.6g}, step {state.steps}: the step of {dt:.3g} is not finite")
-        state.time = reached
-        state.steps, state.dt = state.steps + 1, dt
+        state.time, state.steps, state.dt = reached, state.steps + 1, dt
         for observer in observers:
             observer.look_if_due(state)
         if after_step(state):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from solvers.backends import kernels_for
 from solvers.conductances import ring_conductances
+from solvers.rings import cells_of_rings, ring_cells, ring_faces, ring_sides
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -167,113 +168,22 @@ def sphere(rings: int) -> Mesh:
     """
     if rings < 4:
         raise ValueError(f"a sphere needs at least 4 rings, got {rings}")
-    counts = cells_of_rings(rings)
-    start = np.concatenate([[0], np.cumsum(counts)])
-    cells = int(start[-1])
-    edge = np.linspace(0.0, np.pi, rings + 1)
-    between = np.maximum(counts[:-1], counts[1:])  # faces on the circle below each ring but the last
-    face_start = np.concatenate([[0], np.cumsum(counts), cells + np.cumsum(between)])
-    faces = int(face_start[-1])
-
-    centers, volumes = np.empty((cells, 3)), np.empty(cells)
-    face_cells = np.empty((faces, 2), dtype=np.int32)
-    face_centers, face_normals = np.empty((faces, 3)), np.empty((faces, 3))
-    face_areas, face_curvatures = np.empty(faces), np.zeros(faces)
-    colatitude = np.empty(rings)  # of the cell centers
-    sides_per_cell = np.full(cells, 2, dtype=np.int32)
-
-    for r, count in enumerate(counts):
-        width = 2 * np.pi / count
-        j = np.arange(count)
-        here = slice(start[r], start[r + 1])
-        colatitude[r] = _ring_colatitude(edge[r], edge[r + 1], width)
-        centers[here] = _spherical(colatitude[r], (j + 0.5) * width)
-        volumes[here] = width * 2 * np.sin((edge[r] + edge[r + 1]) / 2) * np.sin((edge[r + 1] - edge[r]) / 2)
-        face_cells[here] = np.stack([start[r] + j, start[r] + (j + 1) % count], axis=1)
-        face_centers[here] = np.sinc((edge[r + 1] - edge[r]) / (2 * np.pi)) * _spherical(
-            (edge[r] + edge[r + 1]) / 2, (j + 1) * width
-        )
-        face_normals[here] = _east((j + 1) * width)
-        face_areas[here] = edge[r + 1] - edge[r]
-
-    for r, count in enumerate(between):
-        below = slice(face_start[rings + r], face_start[rings + r + 1])
-        width = 2 * np.pi / count
-        j = np.arange(count)
-        north, south = start[r] + j * counts[r] // count, start[r + 1] + j * counts[r + 1] // count
-        face_cells[below] = np.stack([north, south], axis=1)
-        face_centers[below] = _spherical(edge[r + 1], (j + 0.5) * width)
-        face_normals[below] = _spherical(edge[r + 1] + np.pi / 2, (j + 0.5) * width)
-        chord = np.sinc(width / (2 * np.pi))  # mean of cos φ over the arc: the faces of polar cells are strongly bent
-        face_centers[below, :2] *= chord
-        face_normals[below, :2] *= chord
-        face_areas[below] = np.sin(edge[r + 1]) * width
-        face_curvatures[below] = 1 / np.tan(edge[r + 1])
-        np.add.at(sides_per_cell, north, 1)
-        np.add.at(sides_per_cell, south, 1)
-
-    cell_start = np.concatenate([[0], np.cumsum(sides_per_cell)]).astype(np.int32)
+    counts, edges = cells_of_rings(rings), np.linspace(0.0, np.pi, rings + 1)
+    centers, areas, colatitudes = ring_cells(counts, edges)
+    faces = ring_faces(counts, edges)
+    cell_start, cell_sides = ring_sides(counts)
     return Mesh(
         manifold="sphere",
         dimension=2,
         centers=centers,
-        volumes=volumes,
-        face_cells=face_cells,
-        face_centers=face_centers,
-        face_normals=face_normals,
-        face_areas=face_areas,
-        face_curvatures=face_curvatures,
-        face_conductances=partial(ring_conductances, counts, edge, colatitude),
+        volumes=areas,
+        face_cells=faces.cells,
+        face_centers=faces.centers,
+        face_normals=faces.normals,
+        face_areas=faces.lengths,
+        face_curvatures=faces.curvatures,
+        face_conductances=partial(ring_conductances, counts, edges, colatitudes),
         cell_start=cell_start,
-        cell_sides=_ring_sides(counts, start, face_start, cell_start),
+        cell_sides=cell_sides,
         ring_cells=counts.astype(np.int32),
     )
-
-
-def cells_of_rings(rings: int) -> NDArray[np.int64]:
-    """Cells of each ring: base · 2^level, the level nearest to square cells, 2:1 at most between neighbours."""
-    top = int(np.floor(np.log2(2 * rings / 3)))
-    base = round(2 * rings / 2**top)  # 3 to 6 cells in a ring at the pole, about 2·rings at the equator
-    middle = (np.arange(rings) + 0.5) * np.pi / rings
-    level = np.rint(np.log2(2 * rings * np.sin(middle) / base)).clip(0, top)
-    from_pole = np.minimum(np.arange(rings), np.arange(rings)[::-1])
-    return base * 2 ** np.minimum(level, from_pole).astype(np.int64)
-
-
-def _ring_colatitude(north: float, south: float, width: float) -> float:
-    """Polar angle of the centroid of the cell [north, south] × [0, width], projected to the sphere."""
-    outward = ((south - north) / 2 - (np.sin(2 * south) - np.sin(2 * north)) / 4) * 2 * np.sin(width / 2)
-    upward = width * np.sin(south - north) * np.sin(south + north) / 2
-    return float(np.arctan2(outward, upward))
-
-
-def _spherical(theta: float, phi: Floats) -> Floats:
-    x = np.empty((len(phi), 3))
-    x[:, 0], x[:, 1], x[:, 2] = np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)
-    return x
-
-
-def _east(phi: Floats) -> Floats:
-    return np.stack([-np.sin(phi), np.cos(phi), np.zeros_like(phi)], axis=1)
-
-
-def _ring_sides(
-    counts: NDArray[np.int64], start: NDArray[np.int64], face_start: NDArray[np.int64], cell_start: Integers
-) -> Integers:
-    """Sides of each cell counterclockwise: east, north from east to west, west, south from west to east."""
-    rings = len(counts)
-    sides = np.empty(cell_start[-1], dtype=np.int32)
-    for r, count in enumerate(counts):
-        j = np.arange(count)
-        columns = [2 * (start[r] + j)]
-        if r > 0:
-            per_cell = max(counts[r - 1] // count, 1)
-            first = face_start[rings + r - 1] + j * per_cell
-            columns += [2 * (first + k) + 1 for k in reversed(range(per_cell))]
-        columns.append(2 * (start[r] + (j - 1) % count) + 1)
-        if r < rings - 1:
-            per_cell = max(counts[r + 1] // count, 1)
-            first = face_start[rings + r] + j * per_cell
-            columns += [2 * (first + k) for k in range(per_cell)]
-        sides[cell_start[start[r]] : cell_start[start[r + 1]]] = np.stack(columns, axis=1).reshape(-1)
-    return sides

@@ -1,9 +1,8 @@
 """The run file: snapshots of the density and a table of diagnostics over time, in HDF5 laid out as netCDF-4.
 
-The whole layout is created before the first snapshot; from then on HDF5 is in its
-single-writer-multiple-readers mode, so that the file can be read while it grows and stays sound wherever
-the writer is killed. A snapshot exists once its time is written, which is the last thing that happens to
-it; the same holds for a sample of the diagnostics.
+The whole layout is created before the first snapshot; from then on HDF5 is in its single-writer-multiple-readers mode,
+so that the file can be read while it grows and stays sound wherever the writer is killed. A snapshot exists once its
+time is written, which is the last thing that happens to it; the same holds for a sample of the diagnostics.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ import time as clock
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .attributes import STOP_REASONS, Attribute, check_attributes, overwrite_attributes
 from .checkpoint import Checkpoints
 from .layout import Column, Space, Tokens, Variable
-from .reading import SNAPSHOT, Run, read, read_times
+from .reading import SNAPSHOT, Floats, Run, read
 from .repair import FileError, Lock, reason, repair
+from .series import Series
 from .writing import discard, disk_errors, image, open_shared, replace_attributes, replacement
 
 if TYPE_CHECKING:
@@ -40,18 +39,14 @@ class RunFile:
     snapshots   number of snapshots written
     samples     number of samples written, those that still wait in memory included
 
-    Methods raise FileError when the disk is full or a write fails; the file is then good up to the last
-    snapshot.
+    Methods raise FileError when the disk is full or a write fails; the file is then good up to the last snapshot.
     """
 
     def __init__(self, path: Path, lock: Lock, file: h5py.File) -> None:
-        self.path = path
-        self._lock = lock
-        self._file: h5py.File | None = None
+        self.path, self._lock = path, lock
         self._adopt(file)
-        self.snapshots = len(read_times(self._time))
-        self.samples = len(read_times(self._sample_time))
-        self._waiting: list[tuple[float, dict[str, NDArray[np.float64]]]] = []
+        self.snapshots, self.samples = self._snapshots.committed, self._samples.committed
+        self._waiting: list[tuple[float, dict[str, Floats]]] = []
         self._flushed = clock.monotonic()
 
     @classmethod
@@ -68,16 +63,15 @@ class RunFile:
         """Start a new file, with ``attributes`` beside stop_reason, message and wall_time, which all have.
 
         ``space`` is the mesh that densities live on, or the tokens of particles; ``variables`` are kept beside it.
-
-        An existing file is replaced, and its checkpoints removed, only once the new one is laid out in
-        full. Raises FileError if the file exists and ``overwrite`` is false, if another process is writing
-        it, or if the folder cannot be written; ValueError for columns or attributes that cannot be stored.
+        An existing file is replaced, and its checkpoints removed, only once the new one is laid out in full. Raises
+        FileError if the file exists and ``overwrite`` is false, if another process is writing it, or if the folder
+        cannot be written; ValueError for columns or attributes that cannot be stored.
         """
         path = Path(path)
         check_attributes(attributes or {})
         start = image(columns, space, attributes or {}, variables)
         lock = Lock(path)
-        try:
+        with lock.kept_if_well():
             if path.exists() and not (overwrite and path.is_file()):
                 raise FileError(f"{path}: exists already; choose another name, or overwrite it if it is a file")
             with disk_errors(path, "cannot create it"):
@@ -85,9 +79,6 @@ class RunFile:
                     new.write_bytes(start)
                     Checkpoints(path).remove()
                 return cls(path, lock, open_shared(path))
-        except BaseException:
-            lock.release()
-            raise
 
     @classmethod
     def append(
@@ -100,49 +91,42 @@ class RunFile:
     ) -> Self:
         """Go on with a file, cut back to its first ``snapshots`` and ``samples``; None keeps all.
 
-        Mends a killed writer's file first, and sets ``stop_reason`` to "running". ``attributes`` are set or
-        replaced in a copy that then takes the file's place. Raises FileError if the file holds fewer than
-        that, is no run file, or is being written by another process.
+        Mends a killed writer's file first, and sets ``stop_reason`` to "running". ``attributes`` are set or replaced in
+        a copy that then takes the file's place. Raises FileError if the file holds fewer than that, is no run file, or
+        is being written by another process.
         """
         path = Path(path)
         check_attributes(attributes or {})
         if not path.is_file():
             raise FileError(f"{path}: no such file")
         lock = Lock(path)
-        try:
+        with lock.kept_if_well():
             with disk_errors(path, "cannot write it"):
                 repair(path)
             run = read(path)  # also refuses what is not a run file
-            keep = _keep(path, "snapshots", snapshots, len(run.times))
-            keep_samples = _keep(path, "samples", samples, len(run.sample_times))
+            kept = (
+                _kept(run, "snapshots", snapshots, run.snapshots),
+                _kept(run, "samples", samples, len(run.sample_times)),
+            )
             with disk_errors(path, "cannot write it"):
                 if attributes:
                     replace_attributes(path, attributes)
                 self = cls(path, lock, open_shared(path))
             with self._writing():
-                self._cut(keep, keep_samples)
+                self._cut(*kept)
                 self._set({"stop_reason": "running", "message": ""})
             return self
-        except BaseException:
-            lock.release()
-            raise
 
     def write_snapshot(self, t: float, values: ArrayLike) -> None:
         """Write a density, (cells,) with respect to surface area, or positions (n, d) at ``t``, and what waited.
 
-        Raises ValueError for another shape, or a time that is not finite: that would mean "no snapshot".
+        Raises ValueError for another shape, or a time that is not finite.
         """
-        handle = self._handle
-        row = np.asarray(values, dtype=np.float64)
-        if row.shape != self._snapshot.shape[1:]:
-            raise ValueError(f"snapshot: shape {row.shape}, expected {self._snapshot.shape[1:]}")
-        _check_time(t)
+        _ = self._handle
+        row = self._snapshots.row(t, {self._kind: values})
         self.flush()
         with self._writing():
-            _append(self._snapshot, self.snapshots, row[None])
-            handle.flush()  # the snapshot reaches the file before the time that commits it
-            _append(self._time, self.snapshots, np.array([t]))
-            handle.flush()
+            self._snapshots.append(self.snapshots, [t], {self._kind: row[self._kind][None]})
             self.snapshots += 1
 
     def write_sample(self, t: float, values: Mapping[str, ArrayLike]) -> None:
@@ -151,14 +135,8 @@ class RunFile:
         Raises ValueError for a missing or unknown column, another shape, or a time that is not finite.
         """
         _ = self._handle
-        if values.keys() != self._columns.keys():
-            raise ValueError(f"a sample with columns {sorted(values)}, expected {sorted(self._columns)}")
-        _check_time(t)
-        rows = {name: np.array(value, dtype=np.float64) for name, value in values.items()}
-        for name, row in rows.items():
-            if row.shape != self._columns[name].shape[1:]:
-                raise ValueError(f"{name}: shape {row.shape}, expected {self._columns[name].shape[1:]}")
-        self._waiting.append((float(t), rows))
+        row = self._samples.row(t, values)
+        self._waiting.append((float(t), {name: value.copy() for name, value in row.items()}))
         self.samples += 1
         if clock.monotonic() - self._flushed > FLUSH_EVERY:
             self.flush()
@@ -168,13 +146,10 @@ class RunFile:
         self._flushed = clock.monotonic()
         if not self._waiting:
             return
-        written = self.samples - len(self._waiting)
+        times, rows = zip(*self._waiting, strict=True)
         with self._writing():
-            for name, column in self._columns.items():
-                _append(column, written, np.stack([rows[name] for _, rows in self._waiting]))
-            self._handle.flush()
-            _append(self._sample_time, written, np.array([t for t, _ in self._waiting]))
-            self._handle.flush()
+            columns = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+            self._samples.append(self.samples - len(rows), times, columns)
             self._waiting.clear()
 
     def sync(self) -> None:
@@ -191,23 +166,22 @@ class RunFile:
     def close(self, **attributes: Attribute) -> None:
         """Write what waits, overwrite ``attributes`` (they exist since `create`), and give the file free.
 
-        ``stop_reason`` is "finished" unless given: see STOP_REASONS. A second call does nothing. After a
-        failed write it still records the attributes, if there is room for them; else it raises FileError.
+        ``stop_reason`` is "finished" unless given: see STOP_REASONS. A second call does nothing. After a failed write
+        it still records the attributes, if there is room for them; else it raises FileError.
         """
         if self._lock.released:
             return
-        values: dict[str, Attribute] = {"stop_reason": "finished", **attributes}
         try:
             if self._file is None:
                 self._waiting.clear()  # the write that failed may have been theirs
                 with disk_errors(self.path, "cannot record how the run ended"):
                     repair(self.path)
                     self._adopt(open_shared(self.path))
-                self.samples = min(self.samples, len(read_times(self._sample_time)))
+                self.samples = min(self.samples, self._samples.committed)
             self.flush()
             with self._writing():
                 self._cut(self.snapshots, self.samples)  # what an interrupt left half written
-                self._set(values)
+                self._set({"stop_reason": "finished", **attributes})
             self._abandon()  # all is in the file; HDF5's own close writes more, and crashes where that fails
             with disk_errors(self.path, "cannot close it"):
                 repair(self.path)
@@ -219,9 +193,7 @@ class RunFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Close; an exception is recorded as "failed", a KeyboardInterrupt or a failing write as "interrupted"."""
         if error is None:
             self.close()
@@ -241,11 +213,11 @@ class RunFile:
 
     def _adopt(self, file: h5py.File) -> None:
         """Take over a file that is in SWMR mode."""
-        self._file = file
-        self._time, self._snapshot = file["time"], file[SNAPSHOT.get(str(file.attrs["manifold"]), "density")]
-        self._sample_time = file["diagnostics/time"]
+        self._file: h5py.File | None = file
+        self._kind = SNAPSHOT.get(str(file.attrs["manifold"]), "density")  # what a snapshot is called
         group = file["diagnostics"]
-        self._columns = {name: group[name] for name in group.attrs["columns"]}
+        self._snapshots = Series(file, file, [self._kind])
+        self._samples = Series(file, group, group.attrs["columns"])
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -258,20 +230,13 @@ class RunFile:
             raise FileError(f"{self.path}: cannot write: {reason(error)}; {good}") from error
 
     def _abandon(self) -> None:
-        assert self._file is not None
-        discard(self._file)
+        discard(self._handle)
         self._file = None
 
     def _cut(self, snapshots: int, samples: int) -> None:
-        """Drop later snapshots and samples, times first: those without a time do not exist."""
-        for times, others, count in (
-            (self._time, [self._snapshot], snapshots),
-            (self._sample_time, list(self._columns.values()), samples),
-        ):
-            for dataset in (times, *others):
-                if len(dataset) != count:
-                    dataset.resize(count, axis=0)
-                    self._handle.flush()
+        """Drop later snapshots and samples."""
+        self._snapshots.cut(snapshots)
+        self._samples.cut(samples)
         self.snapshots, self.samples = snapshots, samples
 
     def _set(self, attributes: Mapping[str, Attribute]) -> None:
@@ -279,17 +244,7 @@ class RunFile:
         self._handle.flush()
 
 
-def _append(dataset: h5py.Dataset, start: int, rows: NDArray) -> None:
-    dataset.resize(start + len(rows), axis=0)
-    dataset[start:] = rows
-
-
-def _check_time(t: float) -> None:
-    if not np.isfinite(t):
-        raise ValueError(f"time: {t!r}, expected a finite number")
-
-
-def _keep(path: Path, what: str, wanted: int | None, there: int) -> int:
+def _kept(run: Run, what: str, wanted: int | None, there: int) -> int:
     if wanted is not None and not 0 <= wanted <= there:
-        raise FileError(f"{path}: holds {there} {what}, cannot go on after {wanted}")
+        raise FileError(f"{run.path}: holds {there} {what}, cannot go on after {wanted}")
     return there if wanted is None else wanted

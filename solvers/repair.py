@@ -14,6 +14,8 @@ import platform
 import re
 import struct
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -68,6 +70,15 @@ class Lock:
     @property
     def released(self) -> bool:
         return self._lock.closed
+
+    @contextmanager
+    def kept_if_well(self) -> Iterator[None]:
+        """Give the right back if the block raises."""
+        try:
+            yield
+        except BaseException:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Give the right back. A second call does nothing."""

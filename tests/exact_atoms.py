@@ -1,9 +1,20 @@
 """Exact laws of atoms to any number of digits: drift e^{−cβ} is lost in double precision unless one takes care."""
 
+from itertools import pairwise
+
 import mpmath as mp
 import numpy as np
 
+from meanfield.atoms_flow import advance
+
 mp.mp.dps = 30
+
+
+def flow(law, atoms, times):
+    """(time, atoms, mergers since the time before) of the package at each of ``times`` but the first, the start."""
+    for start, end in pairwise(times):
+        atoms, mergers = advance(law, atoms, start, end)
+        yield end, atoms, mergers
 
 
 def pair_time_equal(beta, angle=2, cosine=0.5):

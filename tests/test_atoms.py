@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate
 
 from meanfield.atoms import AtomLaw, Atoms
-from meanfield.atoms_flow import TOUCH, advance, atoms_flow, until_merger
+from meanfield.atoms_flow import TOUCH, advance, until_merger
 from meanfield.feed_forward import feed_forward_random
 from meanfield.heads import Head
 from meanfield.layer_norm import LayerNorm
@@ -108,7 +108,9 @@ def test_what_atoms_cannot_be_is_refused():
 def assert_cosine_half_at(beta, masses, expected):
     """The cosine is ½ within a relative 1e-6 of the time."""
     atoms = Atoms(PAIR, np.array(masses))
-    (_, before, _), (_, after, _) = atoms_flow(law(beta), atoms, [0.0, expected * (1 - 1e-6), expected * (1 + 1e-6)])
+    (_, before, _), (_, after, _) = exact_atoms.flow(
+        law(beta), atoms, [0.0, expected * (1 - 1e-6), expected * (1 + 1e-6)]
+    )
     cosines = [state.positions[0] @ state.positions[-1] for state in (before, after)]
     assert cosines[0] < 0.5 < cosines[1], f"cosines {cosines}"
 
@@ -129,7 +131,7 @@ def test_nearly_opposite_atoms_leave_each_other_at_their_rate():
     expected = exact_atoms.pair_time_equal(9, exact_atoms.mp.pi - exact_atoms.mp.mpf("1e-10"))
     atoms = Atoms(np.array([[1.0, 0.0], [-1.0, 1e-10]]), np.array([0.5, 0.5]))
     stops = [0.0, expected * (1 - 1e-5), expected * (1 + 1e-5)]
-    cosines = [now.positions[0] @ now.positions[-1] for _, now, _ in atoms_flow(law(9), atoms, stops)]
+    cosines = [now.positions[0] @ now.positions[-1] for _, now, _ in exact_atoms.flow(law(9), atoms, stops)]
     assert cosines[0] < 0.5 < cosines[1], f"cosines {cosines}"
 
 
@@ -184,7 +186,7 @@ def test_the_energy_climbs_its_staircase():
     _, mergers = advance(law(25), start, 0.0, 1e30)
     first, second = (merger.time for merger in mergers)
     times = [0.0, first / 2, first * (1 + 1e-6), (first + second) / 2, second * (1 + 1e-6), 1e30]
-    stages = [start, *(atoms for _, atoms, _ in atoms_flow(law(25), start, times))]
+    stages = [start, *(atoms for _, atoms, _ in exact_atoms.flow(law(25), start, times))]
     steps = [staircase(25, atoms) for atoms in stages]
     square, pair = (MASSES**2).sum(), 2 * np.prod(mergers[0].masses)
     np.testing.assert_allclose(steps, [square, square, square + pair, square + pair, 1, 1], rtol=1e-6)
@@ -230,9 +232,9 @@ def test_rotations_commute_with_the_flow():
 def test_a_resumed_flow_is_the_same_bit_for_bit():
     atoms = Atoms(THREE, MASSES)
     times = [0.0, 100.0, 200.0, 5e3]
-    whole = list(atoms_flow(law(5), atoms, times))
+    whole = list(exact_atoms.flow(law(5), atoms, times))
     _, half, _ = whole[0]
-    resumed = list(atoms_flow(law(5), Atoms(half.positions.copy(), half.masses.copy()), times[1:]))
+    resumed = list(exact_atoms.flow(law(5), Atoms(half.positions.copy(), half.masses.copy()), times[1:]))
     for (_, one, some), (_, other, others) in zip(resumed, whole[1:], strict=True):
         assert np.array_equal(one.positions, other.positions)
         assert [m.time for m in some] == [m.time for m in others]
@@ -244,7 +246,7 @@ def test_stops_on_the_way_change_little():
     atoms = Atoms(THREE, MASSES)
     _, mergers = advance(law(5), atoms, 0.0, 5e3)
     stops = sorted([*np.linspace(0.0, 5e3, 50), mergers[0].time - 3.0])
-    found = [merger for _, _, merged in atoms_flow(law(5), atoms, stops) for merger in merged]
+    found = [merger for _, _, merged in exact_atoms.flow(law(5), atoms, stops) for merger in merged]
     np.testing.assert_allclose([m.time for m in found], [m.time for m in mergers], rtol=1e-7, atol=1e-5)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from meanfield.case import CaseError, parse
+from meanfield.problem import Stretch
 from meanfield.run import DONE, run
 from meanfield.setup import set_up
 from solvers.evolution import State
@@ -197,7 +198,7 @@ def attempt(base, overrides):
         problem.prepare(state)
     except CaseError as refusal:
         return str(refusal)
-    state = problem.advance(state, case.time.end, (), case.time.cfl, lambda state: state.steps >= 2)
+    state = problem.advance(state, Stretch(case.time.end, (), case.time.cfl, lambda state: state.steps >= 2))
     found = problem.diagnostics(case.output.diagnostics, None)(state.time, state.values)
     assert 1 <= state.steps <= 2
     assert np.isfinite(state.values).all()

@@ -9,7 +9,7 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.initial import initial_harmonic, initial_points, initial_uniform, initial_von_mises_fisher
 from solvers.evolution import STEPPERS, State, evolve
 from solvers.mesh import circle, sphere
-from solvers.terms import Diffusion
+from solvers.terms import Diffusion, lift_to_zero
 
 MODES = [(1, 0), (1, 1), (2, 1), (2, -2), (3, 2), (4, 4)]
 
@@ -98,6 +98,28 @@ def test_a_dirac_spreads_without_loss_or_undershoot(mesh, steps):
     expected = np.exp(-mesh.dimension * 5 * dt)
     # A lump of one cell would undershoot at first; limiting its fluxes costs some of its center of mass.
     assert decay == pytest.approx(expected, rel=0.02, abs=5e-3), f"{decay:.4f} for {expected:.4f}"
+
+
+def test_what_is_negative_is_lifted_to_zero():
+    """ρ ← ρ + (m − ρ)·a/(m + a), m the mean and −a the least: affine, so that mass and order stay; by hand."""
+    volumes, values = np.array([1.0, 2.0, 1.0]), np.array([-1.0, 2.0, 5.0])  # m = 2, a = 1
+    lift_to_zero(values, volumes)
+    np.testing.assert_allclose(values, [0.0, 2.0, 4.0], rtol=1e-15)
+    assert values.min() == 0
+    before = values.copy()
+    lift_to_zero(values, volumes)
+    assert values.tobytes() == before.tobytes()
+
+
+def test_a_limiter_that_is_not_done_leaves_no_undershoot(monkeypatch):
+    """Without any round of the limiter all that undershoots is lifted: positivity and mass do not hang on its end."""
+    monkeypatch.setattr("solvers.terms._LIMITER_ROUNDS", 0)
+    mesh = circle(64)
+    density = np.where(np.arange(64) == 5, 1 / mesh.volumes, 0.0)
+    diffusion = Diffusion(mesh, 1.0)
+    assert diffusion.step(10 * diffusion._explicit_dt, density) < 0
+    assert density.min() == 0
+    assert density @ mesh.volumes == pytest.approx(1.0, abs=1e-14)
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.1])

@@ -6,6 +6,7 @@ from device import SIMULATED, gpu
 
 from meanfield.axisymmetric import AxisymmetricAttention
 from meanfield.case import parse
+from meanfield.problem import Stretch
 from meanfield.run import resume, run
 from meanfield.setup import set_up
 from solvers.backends import cpu
@@ -93,7 +94,7 @@ def advanced(case, kernels, steps):
         counts.append(transfers())
         return state.steps >= steps
 
-    problem.advance(state, case.time.end, (), 0.5, after)
+    problem.advance(state, Stretch(case.time.end, after_step=after))
     return problem, state, np.diff(counts)
 
 

@@ -15,6 +15,7 @@ from meanfield.particle_sums import token_sums
 from meanfield.particles import ParticleLaw, layer_map
 from meanfield.particles_initial import tokens_uniform
 from meanfield.particles_steps import advance_adaptive, advance_explicit, advance_layers
+from meanfield.problem import Stretch
 from meanfield.run import run
 from solvers.evolution import Exploding, NonFinite, State
 from solvers.output import read
@@ -93,7 +94,7 @@ STEPPED += [("ssprk3", name) for name in ("mix", "ngpt", "peri", "none")]
 def advanced(advance, law, positions, until=0.1):
     state, kind = State(0.0, positions), type(positions)
     before = getattr(kind, "transfers", 0)
-    ADVANCES[advance](law)(state, until, (), 0.5, lambda state: False)
+    ADVANCES[advance](law)(state, Stretch(until))
     return state, getattr(kind, "transfers", 0) - before
 
 
@@ -114,7 +115,7 @@ def test_goes_on_bit_for_bit_on_the_device():
     part = State(0.0, gpu.place(START[:4]))
     while part.time < 1.5:
         part = State(part.time, gpu.place(gpu.bring(part.values)), part.steps, part.dt)
-        ADVANCES["adaptive"](LAWS["identities"])(part, 1.5, (), 0.5, lambda state: True)
+        ADVANCES["adaptive"](LAWS["identities"])(part, Stretch(1.5, after_step=lambda state: True))
     assert part.steps == whole.steps > 2
     assert part.dt == whole.dt
     assert np.array_equal(gpu.bring(part.values), gpu.bring(whole.values))

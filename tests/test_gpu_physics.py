@@ -10,6 +10,7 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.initial import initial_harmonic, initial_moebius, initial_perturbed, initial_points
 from meanfield.particles import ParticleLaw
 from meanfield.particles_steps import advance_adaptive
+from meanfield.problem import Stretch
 from solvers.backends import cpu
 from solvers.evolution import STEPPERS, State, evolve
 from solvers.harmonics import harmonic_transform
@@ -76,6 +77,6 @@ def test_two_lumps_meet_when_they_should():
 def test_two_tokens_meet_when_they_should():
     start = there.place(np.array([[1.0, 0.0], [np.cos(2.0), np.sin(2.0)]]))
     state, time = State(0.0, start), exact.pair_time_equal(4.0)
-    advance_adaptive(lambda k: ParticleLaw(4.0), tolerance=1e-12)(state, time, (), 0.5, lambda state: False)
+    advance_adaptive(lambda k: ParticleLaw(4.0), tolerance=1e-12)(state, Stretch(time))
     first, second = there.bring(state.values)
     assert first @ second == pytest.approx(0.5, abs=1e-7)

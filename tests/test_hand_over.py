@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from meanfield.atoms import AtomLaw, Atoms
-from meanfield.atoms_flow import atoms_flow
 from meanfield.attention import Attention
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.hand_over import SPREAD, _falls_below, atoms_of, collapsed, difference, hand_over_error, spread
@@ -90,7 +89,7 @@ def test_a_pair_handed_over_meets_at_the_time_of_the_closed_form(beta):
     assert state.time < 20
     expected = exact_atoms.pair_time_equal(beta)
     stops = [state.time, 0.99 * expected, 1.01 * expected]
-    cosines = [now.positions[0] @ now.positions[-1] for _, now, _ in atoms_flow(law(beta), atoms, stops)]
+    cosines = [now.positions[0] @ now.positions[-1] for _, now, _ in exact_atoms.flow(law(beta), atoms, stops)]
     assert cosines[0] < 0.5 < cosines[1]
     assert clock.process_time() - began < 20
 

@@ -14,6 +14,7 @@ from meanfield.estimate import estimate
 from meanfield.hand_over_states import TokenStates
 from meanfield.info import describe
 from meanfield.mergers import report
+from meanfield.problem import Stretch
 from meanfield.run import DONE, run
 from meanfield.setup import set_up
 from solvers.evolution import State
@@ -168,12 +169,13 @@ def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain):
         kept.append(replace(state, values=state.values.copy()))
         return math.isfinite(problem.marks["hand_over_time"])
 
-    problem.advance(State(0.0, problem.initial()), case.time.end, (), case.time.cfl, keep)
+    problem.advance(State(0.0, problem.initial()), Stretch(case.time.end, (), case.time.cfl, keep))
     first = problem.marks["hand_over_time"]
     before = [state for state in kept if state.time <= first]
     assert before[-1].time == first
     assert len(before) > 1
     for state in before:
         again = set_up(case)
-        again.advance(state, case.time.end, (), case.time.cfl, lambda _, told=again: told.marks["hand_over_time"] > 0)
+        once = Stretch(case.time.end, (), case.time.cfl, lambda _, told=again: told.marks["hand_over_time"] > 0)
+        again.advance(state, once)
         assert again.marks["hand_over_time"] == first

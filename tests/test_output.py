@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-import solvers.output
+import solvers.series
 from solvers.mesh import circle, sphere
 from solvers.output import Column, FileError, RunFile, read
 from solvers.repair import SUPERBLOCK, is_open_for_writing, lookup3
@@ -195,10 +195,11 @@ def test_half_written_snapshot_does_not_exist(path):
     code = """
 file = RunFile.create(sys.argv[1], MESH, COLUMNS)
 write(file, 0, 3)
-file._snapshot.resize(4, axis=0); file._snapshot[3] = 7.0
-file._time.resize(4, axis=0)
-file._columns["mass"].resize(7, axis=0)
-file._handle.flush()
+plain = file._handle
+plain["density"].resize(4, axis=0); plain["density"][3] = 7.0
+plain["time"].resize(4, axis=0)
+plain["diagnostics/mass"].resize(7, axis=0)
+plain.flush()
 os.kill(os.getpid(), 9)
 """
     assert child(code, path).wait() == -signal.SIGKILL
@@ -211,8 +212,8 @@ os.kill(os.getpid(), 9)
 def test_killed_between_a_density_and_its_time(path):
     """The time is what commits a snapshot, so it must be the last to reach the file."""
     code = """
-import solvers.output
-append, calls = solvers.output._append, []
+import solvers.series
+append, calls = solvers.series._append, []
 def stop_at_the_second(*arguments):
     calls.append(arguments)
     if len(calls) == 2:
@@ -220,7 +221,7 @@ def stop_at_the_second(*arguments):
     append(*arguments)
 file = RunFile.create(sys.argv[1], MESH, COLUMNS)
 write(file, 0, 3)
-solvers.output._append = stop_at_the_second
+solvers.series._append = stop_at_the_second
 file.write_snapshot(0.3, density(3))
 """
     assert child(code, path).wait() == -signal.SIGKILL
@@ -261,10 +262,10 @@ def test_interrupt_in_the_middle_of_a_snapshot(path, monkeypatch):
         if dataset.name == "/density":
             raise KeyboardInterrupt
 
-    append = solvers.output._append
+    append = solvers.series._append
     file = RunFile.create(path, MESH, COLUMNS)
     write(file, 0, 3)
-    monkeypatch.setattr(solvers.output, "_append", interrupt)
+    monkeypatch.setattr(solvers.series, "_append", interrupt)
     with pytest.raises(KeyboardInterrupt), file:
         file.write_snapshot(0.3, density(3))
     check(read(path), 3)

@@ -7,6 +7,7 @@ from scipy.linalg import expm
 
 from meanfield.case import CaseError, parse
 from meanfield.estimate import estimate
+from meanfield.problem import Stretch
 from meanfield.run import DONE, run
 from meanfield.sequence import SequenceDiffusion
 from meanfield.setup import set_up
@@ -49,7 +50,7 @@ def moved(case, start, kernels=None, parts=1):
     """The state at the end, which is gone to in so many parts at least."""
     state, problem = State(0.0, start.copy()), set_up(case, kernels)
     for part in range(1, parts + 1):
-        problem.advance(state, case.time.end * part / parts, (), case.time.cfl, lambda state: False)
+        problem.advance(state, Stretch(case.time.end * part / parts, cfl=case.time.cfl))
     return state
 
 

@@ -10,7 +10,6 @@ from meanfield.stability import (
     continuous_up_to,
     critical_noise,
     expected_clusters_from_tokens,
-    fastest_degree,
     growth_rates,
     transition_coefficient,
 )
@@ -64,6 +63,11 @@ def test_critical_noise_is_where_the_last_mode_stops_growing(dimension, normaliz
 
 def test_nothing_needs_noise_when_repelled():
     assert critical_noise(2, 4.0, value=-1.0) == 0.0
+
+
+def fastest_degree(dimension, beta):
+    """Degree of the fastest mode without noise."""
+    return 1 + int(growth_rates(dimension, beta, np.arange(1, 300)).argmax())
 
 
 @pytest.mark.parametrize("dimension", [2, 3])

@@ -21,13 +21,13 @@ import pytest
 from test_run import CASE, LONG, assert_same, has_snapshots, start, wait_for
 
 import solvers.checkpoint
-import solvers.output
+import solvers.series
 from meanfield.case import parse
 from meanfield.cli import main
 from meanfield.equation import Velocity
 from meanfield.info import describe
 from meanfield.run import DONE, INTERRUPTED, resume, run
-from solvers.output import read
+from solvers.output import RunFile, read
 
 COLUMNS = 80  # of a terminal as it opens
 NOBODY = 65534  # the user without rights: permissions do not bind root
@@ -61,9 +61,9 @@ def twice_in(owner: object, name: str, call: int, monkeypatch: pytest.MonkeyPatc
     [
         (Velocity, "__call__", 40),  # in a step
         (Velocity, "__call__", 1),  # before the first
-        (solvers.output, "_append", 1),  # a density without its time
-        (solvers.output, "_append", 2),  # a snapshot, its time not yet flushed
-        (solvers.output, "_append", 13),  # some columns of the samples
+        (solvers.series, "_append", 1),  # a density without its time
+        (solvers.series, "_append", 2),  # a snapshot, its time not yet flushed
+        (solvers.series, "_append", 13),  # some columns of the samples
         (solvers.checkpoint, "_temporary", 5),  # a checkpoint
     ],
 )
@@ -150,7 +150,7 @@ def readonly(whole: Path) -> Iterator[Path]:
     path = folder / "run.h5"
     shutil.copy(whole, folder / "whole.h5")
     shutil.copy(whole, path)
-    file = solvers.output.RunFile.append(path)
+    file = RunFile.append(path)
     killed = path.read_bytes()
     file.close()
     path.write_bytes(killed)

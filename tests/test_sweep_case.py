@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meanfield.case import CaseError, load, parse
-from meanfield.sweep_case import load_sweep, parse_sweep, shipped_sweeps
+from meanfield.sweep_case import load_sweep, parse_sweep
 from meanfield.sweep_keys import inline
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
@@ -148,9 +148,8 @@ def test_refused_in_one_line(text: str, line: str):
 
 
 def test_shipped_sweeps_have_names():
-    titles = shipped_sweeps()
-    assert sorted(titles) == sorted(path.stem for path in SWEEPS.glob("*.toml"))
-    assert load_sweep("hysteresis").title == titles["hysteresis"]
+    for path in SWEEPS.glob("*.toml"):
+        assert load_sweep(path.stem).title == load_sweep(path).title
     with pytest.raises(CaseError, match=r'nor a shipped sweep; did you mean "hysteresis"\?'):
         load_sweep("hysteresys.toml")
 

@@ -1,0 +1,66 @@
+"""Rows that grow over time in a run file. A row exists once its time is written, the last thing to happen to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .reading import Floats, read_times
+
+if TYPE_CHECKING:
+    import h5py
+
+
+class Series:
+    """Datasets of a file's ``group`` by ``names``, which grow together with its ``time``.
+
+    What fails to be written raises OSError or RuntimeError, as h5py has it.
+    """
+
+    def __init__(self, file: h5py.File, group: h5py.Group, names: Sequence[str]) -> None:
+        self._file, self._times = file, group["time"]
+        self._columns = {name: group[name] for name in names}
+
+    @property
+    def committed(self) -> int:
+        """How many rows exist."""
+        return len(read_times(self._times))
+
+    def row(self, time: float, values: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+        """``values`` as arrays, one of each dataset.
+
+        Raises ValueError for a missing or unknown name, another shape, or a time that is not finite: that would mean
+        "no row".
+        """
+        if values.keys() != self._columns.keys():
+            raise ValueError(f"a sample with columns {sorted(values)}, expected {sorted(self._columns)}")
+        if not np.isfinite(time):
+            raise ValueError(f"time: {time!r}, expected a finite number")
+        row = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
+        for name, value in row.items():
+            if value.shape != self._columns[name].shape[1:]:
+                raise ValueError(f"{name}: shape {value.shape}, expected {self._columns[name].shape[1:]}")
+        return row
+
+    def append(self, start: int, times: Sequence[float], rows: Mapping[str, Floats]) -> None:
+        """Write rows of each dataset from number ``start`` on, and then the times that commit them."""
+        for name, dataset in self._columns.items():
+            _append(dataset, start, rows[name])
+        self._file.flush()
+        _append(self._times, start, np.array(times))
+        self._file.flush()
+
+    def cut(self, count: int) -> None:
+        """Drop rows from ``count`` on, times first: those without a time do not exist."""
+        for dataset in (self._times, *self._columns.values()):
+            if len(dataset) != count:
+                dataset.resize(count, axis=0)
+                self._file.flush()
+
+
+def _append(dataset: h5py.Dataset, start: int, rows: NDArray) -> None:
+    dataset.resize(start + len(rows), axis=0)
+    dataset[start:] = rows
