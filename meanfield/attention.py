@@ -73,18 +73,26 @@ class Attention:
 
     def output(self, density: Floats) -> Floats:
         """A[ρ] at cell centers, (cells, d), of a density (cells)."""
-        return self.normalizer_and_output(density)[1]
+        return self._over_heads(density, None)
 
     def normalizer_and_output(self, density: Floats) -> tuple[Floats, Floats]:
         """Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, (cells), and A[ρ], (cells, d), of a density (cells)."""
-        parts = (self._attend(*each, density) for each in zip(self.heads, self._sums, self._back, strict=True))
-        normalizer, output = next(parts)
-        for more, added in parts:
-            normalizer += more
-            output += added
-        return normalizer, output
+        normalizer = np.zeros_like(density)
+        return normalizer, self._over_heads(density, normalizer)
 
-    def _attend(self, head: Head, sums: HeadSums, back: HeadSums | None, density: Floats) -> tuple[Floats, Floats]:
+    def _over_heads(self, density: Floats, normalizer: Floats | None) -> Floats:
+        """A[ρ], one head after the other; ``normalizer`` (cells,) is added to where it is wanted."""
+        output = None
+        for each in zip(self.heads, self._sums, self._back, strict=True):
+            added = self._attend(*each, density, normalizer)
+            output = added if output is None else np.add(output, added, out=output)
+            del added  # the next head's sums are made in its place
+        assert output is not None
+        return output
+
+    def _attend(
+        self, head: Head, sums: HeadSums, back: HeadSums | None, density: Floats, total: Floats | None
+    ) -> Floats:
         if self.normalization == "sinkhorn":
             log_scale, normalizer, output = doubly_stochastic(sums, back, density)
         else:
@@ -96,9 +104,9 @@ class Attention:
         elif self.normalization == "unnormalized":
             factor = head.weight * np.exp(log_scale - (sums.log_bound if self.rescaled else 0.0))
         output = head.values(output, factor)
-        if np.ndim(log_scale) or log_scale != self.log_bound or head.weight != 1.0:
-            normalizer = normalizer * (head.weight * np.exp(log_scale - self.log_bound))
-        return normalizer, output
+        if total is not None:
+            total += normalizer * (head.weight * np.exp(log_scale - self.log_bound))
+        return output
 
     def _rates(self, head: Head, sums: HeadSums) -> Floats:
         """(degrees) growth of a mode of each degree about the uniform density, as if Q, K and V were their norms."""

@@ -95,17 +95,18 @@ class ZonalSums:
         self._kernel, self._radial = float(kernel[0]), None if radial is None else float(radial[0])
         self._mean = 1.0 / mesh.volume
         self.uniform = self._kernel * self._mean
-        self._masses = np.empty_like(mesh.volumes)
+        self._masses = mesh.kernels.work_array(mesh.cells, mesh.volumes.dtype)
 
     def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[float, Floats, Floats]:
-        mean = np.einsum("i,i", density, self.mesh.volumes) * self._mean
+        mean = self.mesh.kernels.dot(density, self.mesh.volumes) * self._mean
         mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
-        np.subtract(density, mean, out=self._masses)
-        self._masses *= self.mesh.volumes
-        share = _likeness(self._masses, mean * self.mesh.volume)
-        self._masses += (mean - share * mean) * self.mesh.volumes
+        masses = self._masses()
+        np.subtract(density, mean, out=masses)
+        masses *= self.mesh.volumes
+        share = _likeness(masses, mean * self.mesh.volume)
+        masses += (mean - share * mean) * self.mesh.volumes
         mean = share * mean
-        normalizer, vectors = self._operator.apply(self._masses)
+        normalizer, vectors = self._operator.apply(masses)
         normalizer += self._kernel * mean
         if self._radial is not None:
             vectors += (self._radial * mean) * self.mesh.centers

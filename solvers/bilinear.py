@@ -47,13 +47,13 @@ class Bilinear:
         self.matrix = np.asarray(matrix, dtype=float)
         self._centers = mesh.centers if isinstance(mesh, Mesh) else mesh
         self._mesh = mesh if isinstance(mesh, Mesh) else None
-        self._towards = self._centers @ kernels_for(self._centers).place(self.matrix)  # b(x) of each cell
+        self._placed = kernels_for(self._centers).place(self.matrix)
         d = self._centers.shape[1]
         degree = exponential_degree(d, float(np.linalg.norm(self.matrix, 2))) + 1
         self._sources = _SOURCES[d](mesh, degree, len(self._centers))
         self._targets = None
         if d == 3 and _Targets.count(degree) < len(self._centers):
-            self._targets = _Targets(mesh, np.linalg.norm(self._towards, axis=1), self.matrix, degree)
+            self._targets = _Targets(mesh, self._lengths(), self.matrix, degree)
 
     def apply(self, masses: Floats, wanted: Floats | None = None) -> Sums:
         """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
@@ -72,7 +72,7 @@ class Bilinear:
             return self._sources.stand_in(masses)
 
         def exact() -> Sums:
-            return gathered_sums(self._towards, *cells())
+            return gathered_sums(self._towards(), *cells())
 
         if nodes >= len(masses):
             return exact()
@@ -85,14 +85,27 @@ class Bilinear:
         kernels.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
 
+    def _towards(self, cells: Any = slice(None)) -> Floats:
+        """b(x) of cells (k, d): made anew each time, as every head would keep its own."""
+        towards: Floats = self._centers[cells] @ self._placed
+        return towards
+
+    def _lengths(self) -> Floats:
+        """|b(x)| of each cell."""
+        squares = self._towards()
+        squares *= squares
+        lengths: Floats = squares.sum(axis=1)
+        return np.sqrt(lengths, out=lengths)
+
     def _dense(self, points: Floats, weights: Floats, cells: Any = slice(None)) -> Sums:
         """At cells (k,), of masses (m,) of any sign at points (m, d)."""
-        towards = self._towards[cells]
+        towards = self._towards(cells)
         return exponential_sums(towards, points, weights, log_scale=np.linalg.norm(towards, axis=1))
 
     def _by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
         """The same at all cells, by a grid of targets but for those near a zero of b."""
-        sums = targets.sums(points, weights)
+        normalizer, vectors = targets.sums(points, weights)
+        sums = targets.scale(self._lengths()), normalizer, vectors
         if len(targets.near):
             for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
                 whole[targets.near] = part
@@ -119,13 +132,13 @@ class _Targets:
 
     def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int) -> None:
         most = int(np.ceil(_OVERSAMPLING * degree))
-        smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / most
+        self._smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / most
         kernels = kernels_for(lengths)
         self.grid = GaussGrid(most).on(kernels)
         self._towards = self.grid.centers @ kernels.place(matrix)
-        self._scale = np.sqrt((self._towards**2).sum(axis=1) + smoothing**2)
-        self._cell_scale = np.hypot(lengths, smoothing)
-        self.near = np.flatnonzero(self._cell_scale - lengths > _MOST_LOSS)
+        self._scale = np.sqrt((self._towards**2).sum(axis=1) + self._smoothing**2)
+        self.near = np.flatnonzero(self.scale(lengths) - lengths > _MOST_LOSS)
+        self._cells = len(lengths)
         self._on_grid, self._on_cells = SphereHarmonics(self.grid, most), _transform(mesh, most)
 
     @staticmethod
@@ -134,12 +147,17 @@ class _Targets:
         most = int(np.ceil(_OVERSAMPLING * degree))
         return 2 * (most + 1) ** 2
 
-    def sums(self, points: Floats, weights: Floats) -> Sums:
+    def scale(self, lengths: Floats) -> Floats:
+        """s of cells of which |b(x)| are given, (cells,)."""
+        scale: Floats = np.hypot(lengths, self._smoothing)
+        return scale
+
+    def sums(self, points: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Z e^{−s} (cells,) and N e^{−s} (cells, d) of masses (m,) at points (m, d)."""
         _, normalizer, vectors = exponential_sums(self._towards, points, weights, log_scale=self._scale)
         values = np.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
         sets = np.stack([self._on_grid.analysis(column.copy()) for column in values.T])
-        normalizer, vectors = _on_cells(self._on_cells, sets, len(self._cell_scale))
-        return self._cell_scale.copy(), normalizer, vectors
+        return _on_cells(self._on_cells, sets, self._cells)
 
 
 def _on_cells(transform: Harmonics | PointHarmonics, sets: Complexes, cells: int) -> tuple[Floats, Floats]:

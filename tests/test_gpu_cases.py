@@ -143,8 +143,8 @@ def test_sums_with_a_matrix_by_both_grids_are_the_cpu_s(monkeypatch):
     expected, operator = Bilinear(mesh, matrix).apply(masses), Bilinear(mesh.on(gpu), matrix)
     found = operator.apply(gpu.place(masses))
     assert 0 < len(operator._targets.near) < mesh.cells
-    lengths = np.linalg.norm(operator._towards, axis=1)
-    usual = [gpu.bring(scale) for scale in (operator._targets._cell_scale, lengths)]
+    lengths = operator._lengths()
+    usual = [gpu.bring(scale) for scale in (operator._targets.scale(lengths), lengths)]
     assert ((expected[0] != usual[0]) & (expected[0] != usual[1])).any()  # what was lost has a scale of its own
     assert max(map(difference, expected, map(gpu.bring, found))) < EQUAL
 

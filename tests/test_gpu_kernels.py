@@ -287,7 +287,8 @@ def test_sums_that_were_lost_are_the_cpu_s(d, lost, held):
     for kernels in (cpu, gpu, gpu):
         there = [kernels.place(array.copy()) for array in (mask, targets, sources, weights)]
         sums = tuple(kernels.place(array.copy()) for array in before)
-        kernels.redo_sums(there[0], *kernels.chosen(there[3] != 0), *there[1:], sums, pairwise.exponential_sums)
+        held = kernels.chosen(there[3] != 0)
+        kernels.redo_sums(there[0], *held, there[1].__getitem__, *there[2:], sums, pairwise.exponential_sums)
         results.append([kernels.bring(array) for array in sums])
     for old, expected, found, again in zip(before, *results, strict=True):
         assert np.abs(found - expected).max() < EQUAL * np.abs(expected).max()

@@ -24,14 +24,15 @@ CELLS = 1e7  # in 4 GB of a device, which is 400 bytes each; as many are asked o
 RINGS = 512  # enough for degrees times rings, and degrees squared, to be few beside the cells
 # CUDA's own memory and the work areas of transforms are no arrays of ours: 0.6 GB for them, with noise 0.4 GB.
 # Noise (little, for few stages, whose number takes no memory) keeps one array more of the faces and one of the cells.
-LITTLE_NOISE, PLAIN = 1e-6, Head()
+LITTLE_NOISE, PLAIN = 1e-6, (Head(),)
+SHEAR = np.eye(3) + 0.1 * np.eye(3, k=-1)
 ON_A_DEVICE, ON_THE_CPU = ((0.0, 340.0), (LITTLE_NOISE, 360.0)), ((0.0, 365.0), (LITTLE_NOISE, 390.0))
 only_simulated = pytest.mark.skipif(not SIMULATED, reason="counts the simulator's arrays")
 
 
-def step(mesh, density, noise, head=PLAIN):
+def step(mesh, density, noise, heads=PLAIN):
     """One step at β = 50, with softmax."""
-    equation = mean_field_equation(mesh, Velocity(Attention(mesh, 50.0, heads=(head,))), noise)
+    equation = mean_field_equation(mesh, Velocity(Attention(mesh, 50.0, heads=heads)), noise)
     evolve(State(0.0, density), equation, STEPPERS["ssprk3"], 1e9, after_step=lambda state: True)
 
 
@@ -92,12 +93,21 @@ def test_ten_million_cells_fit_on_a_device(counted, mesh, noise, most):
 
 
 @only_simulated
-def test_so_they_do_with_a_general_matrix(counted, mesh):
-    step(mesh.on(gpu), gpu.place(density_on(mesh)), 0.0, Head(query=np.eye(3) + 0.3 * np.eye(3, k=1)))
+@pytest.mark.parametrize(("count", "most"), [(1, 365.0), (2, 395.0), (4, 425.0)])
+def test_so_they_do_with_any_number_of_general_heads(counted, mesh, count, most):
+    """Each head has small grids of its own, up to 15 bytes a cell of so few and less than one of 10⁷ cells."""
+    heads = [Head(query=np.eye(3) + turn * np.eye(3, k=1), value=SHEAR, weight=turn) for turn in (0.3, 0.2, 0.5, 0.1)]
+    step(mesh.on(gpu), gpu.place(density_on(mesh)), 0.0, heads[:count])
     bytes_a_cell = counted.most / mesh.cells
-    assert bytes_a_cell < 395.0, (
-        f"{bytes_a_cell:.1f} bytes a cell"
-    )  # of 400: the law without matrices has to leave more
+    assert bytes_a_cell < most, f"{bytes_a_cell:.1f} bytes a cell"
+
+
+@only_simulated
+def test_heads_with_the_transform_of_one_hold_one_velocity_more(counted, mesh):
+    """Three heads with a matrix V only: the sum so far, (cells, 3), and V's product, beside what one holds."""
+    step(mesh.on(gpu), gpu.place(density_on(mesh)), 0.0, [Head(value=SHEAR, weight=0.3)] * 3)
+    bytes_a_cell = counted.most / mesh.cells
+    assert bytes_a_cell < 375.0, f"{bytes_a_cell:.1f} bytes a cell"
 
 
 @only_simulated

@@ -227,7 +227,7 @@ def test_sums_are_redone_where_they_are_lost_and_nowhere_else(lost):
     mask[random.permutation(60)[:lost]] = True
     before = random.random(60), random.random(60), random.random((60, 3))
     sums = tuple(array.copy() for array in before)
-    cpu.redo_sums(mask, *cpu.chosen(weights != 0), targets, sources, weights, sums, exponential_sums)
+    cpu.redo_sums(mask, *cpu.chosen(weights != 0), targets.__getitem__, sources, weights, sums, exponential_sums)
     for old, found in zip(before, sums, strict=True):
         assert np.array_equal(found[~mask], old[~mask])
     if lost:

@@ -50,6 +50,11 @@ def sums_at(places, amounts, count):
     return np.bincount(places, amounts, count)
 
 
+def dot(one, other):
+    """Σ_i one[i] other[i], (), of arrays (n,)."""
+    return np.einsum("i,i", one, other)  # BLAS would wake its threads
+
+
 def erf(values):
     """2/√π ∫₀ˣ e^{−t²} dt of each value."""
     return special.erf(values)

@@ -29,13 +29,13 @@ def redo_sums(lost, held, count, targets, sources, weights, sums, by):
     """Put s, Z and N of the targets that are ``lost`` (n,) in the place of ``sums``; s is their largest exponent.
 
     held, count   :func:`chosen` of the weights, which are positive there
-    targets       (n, d) b, d = 2 or 3
+    targets       function of places (k,), or of a slice, that gives their b (k, d), d = 2 or 3
     by            :func:`solvers.pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
                   device adds up all pairs by itself, without waiting for their number
     """
     places = np.flatnonzero(lost)
     if len(places):
-        for whole, part in zip(sums, by(targets[places], sources[held], weights[held]), strict=True):
+        for whole, part in zip(sums, by(targets(places), sources[held], weights[held]), strict=True):
             whole[places] = part
 
 

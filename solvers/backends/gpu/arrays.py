@@ -60,6 +60,11 @@ def irfft(spectrum, count, norm="backward"):
     return values
 
 
+def dot(one, other):
+    """Σ_i one[i] other[i], (), of arrays (n,)."""
+    return np.dot(one, other)  # CuPy's einsum takes it for a product of matrices, whose one entry few threads add up
+
+
 def erf(values):
     """2/√π ∫₀ˣ e^{−t²} dt of each value."""
     return _special().erf(values)

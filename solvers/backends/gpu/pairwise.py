@@ -187,11 +187,11 @@ def redo_sums(lost, held, count, targets, sources, weights, sums, by):
     """Put s, Z and N of the targets that are ``lost`` (n,) in the place of ``sums``; s is their largest exponent.
 
     held, count   :func:`chosen` of the weights, which are positive there
-    targets       (n, d) b, d = 2 or 3
+    targets       function of places (k,), or of a slice, that gives their b (k, d), d = 2 or 3
     by            :func:`solvers.pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
                   device adds up all pairs by itself, without waiting for their number
     """
-    beside = empty(_SHARES), empty(_SHARES), empty((_SHARES, targets.shape[1]))
+    beside = empty(_SHARES), empty(_SHARES), empty((_SHARES, sources.shape[1]))
     shape, wanted = (_SHARES // THREADS, THREADS), chosen(lost)
-    run(_add_parts, shape, *wanted, held, count, targets, sources, weights, *sums, *beside)
+    run(_add_parts, shape, *wanted, held, count, targets(slice(None)), sources, weights, *sums, *beside)
     run(_join_parts, shape, *wanted, *sums, *beside)
