@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.heads import Factor, Head, matrix_of, multiple
-from meanfield.layer_norm import LAYER_NORMS
+from meanfield.layer_norm import LAYER_NORMS, size_of
 from meanfield.particles import ParticleLaw
 from solvers.mesh import Floats
 
@@ -91,8 +91,7 @@ class AtomLaw:
             output += local
             blur += np.linalg.norm(local, axis=-1)
         tangent[np.linalg.norm(tangent, axis=-1) < ROUNDING * blur] = 0.0
-        size = np.maximum(np.linalg.norm(output, axis=-1), np.finfo(float).tiny)
-        pace = np.asarray(LAYER_NORMS[law.norm.name].pace(law.norm, time, 1.0, size))  # type: ignore[arg-type]
+        pace = np.asarray(LAYER_NORMS[law.norm.name].pace(law.norm, time, 1.0, size_of(output)))  # type: ignore[arg-type]
         return np.asarray(tangent / (pace[..., None] if pace.ndim else pace))
 
     def _weights(self, head: Head, positions: Floats, apart: Floats, masses: Floats) -> Floats:
@@ -108,7 +107,7 @@ class AtomLaw:
         if law.normalization == "softmax":
             weights = masses * np.exp(exponents - exponents.max(axis=-1, keepdims=True))
             return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-        bound = _size(scale, rest) if law.rescaled else 0.0
+        bound = law.log_bound if law.rescaled else 0.0
         return np.asarray(masses * np.exp(exponents + (own - bound)))
 
 

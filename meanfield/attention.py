@@ -30,7 +30,7 @@ class Attention:
     heads           matrices and weights; one head of identities by default
     kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``
     window          angle (radians) at which the windowed kernel has fallen to half
-    rescaled        unnormalized attention with k·e^{−|β|}: the same flow by the clock e^{|β|} t
+    rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
     full            whether A is wanted with its part along x; without, A may be P_x A, which is cheaper
 
     ``tangent`` tells that A comes as P_x A, ``log_bound`` is the logarithm of the largest k. ``rate`` is the fastest
@@ -68,6 +68,7 @@ class Attention:
                 f"attention.beta = {beta}: expected a kernel up to e^{MOST_LOG_KERNEL:g}; with these matrices "
                 f"it reaches e^{self.log_bound:.4g} (attention.rescaled = true avoids it)"
             )
+        self._clock = self.log_bound if rescaled else 0.0  # logarithm of what unnormalized sums are divided by
         rates = np.sum([np.abs(self._rates(head, sums)) for head, sums in zip(heads, self._sums, strict=True)], axis=0)
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
@@ -102,7 +103,7 @@ class Attention:
         if self.normalization == "softmax":
             kernels.launch(kernels.scale_softmax, len(normalizer), normalizer, output)
         elif self.normalization == "unnormalized":
-            factor = head.weight * np.exp(log_scale - (sums.log_bound if self.rescaled else 0.0))
+            factor = head.weight * np.exp(log_scale - self._clock)
         output = head.values(output, factor)
         if total is not None:
             total += normalizer * (head.weight * np.exp(log_scale - self.log_bound))
@@ -114,7 +115,7 @@ class Attention:
         l = np.arange(len(sums.gradient))
         mean = 1.0 / self.mesh.volume
         size = 1.0 if self.normalization == "unnormalized" else sums.uniform
-        scale = np.exp(sums.log_bound) if self.normalization == "unnormalized" and not self.rescaled else 1.0
+        scale = np.exp(sums.log_bound - self._clock) if self.normalization == "unnormalized" else 1.0
         rates = np.zeros(1 + max(len(other.gradient) for other in self._sums))
         rates[: len(l)] = head.weight * head.value_norm * l * (l + d - 2) * sums.gradient * mean * scale / size
         return rates

@@ -42,8 +42,8 @@ class Attention(Section, frozen=True):
     """The kernel e^{β⟨Qx, Ky⟩}, divided by its mean (softmax) or not or from both sides (sinkhorn), and the values Vy.
 
     ``kernel`` gaussian is e^{−β|Qx−Ky|²/2}, windowed leaves out tokens farther than ``window`` radians, smoothly.
-    ``mask`` causal: tokens attend to those of their label and below. ``rescaled`` (unnormalized only) divides the
-    kernel by its largest value: the same flow by a faster clock. Either query, key and value, or ``heads``, or
+    ``mask`` causal: tokens attend to those of their label and below. ``rescaled`` (unnormalized only) divides all
+    kernels by the largest value of any: the same flow by a faster clock. Either query, key and value, or ``heads``, or
     ``file``: .npz or .h5 with arrays query, key, value (layers, d, d) or (layers, heads, d, d), one set a layer.
     """
 
@@ -77,10 +77,13 @@ class Attention(Section, frozen=True):
 
     @property
     def beta_effective(self) -> float:
-        """β times the scales of query and key where they are multiples of the identity, else β."""
+        """β times the scales of query and key where they are multiples of the identity, else β, as with gaussian:
+        e^{−β|qx−ky|²/2} depends on more than their product.
+        """
         head = self.all_heads[0]
         query, key = scale_of(head.query), scale_of(head.key)
-        return self.beta if not self.is_scalar or query is None or key is None else self.beta * query * key
+        folds = self.is_scalar and self.kernel != "gaussian"
+        return self.beta if not folds or query is None or key is None else self.beta * query * key
 
     @property
     def value_scale(self) -> float:
@@ -91,7 +94,8 @@ class Attention(Section, frozen=True):
     @property
     def log_kernel_bound(self) -> float:
         """Logarithm of the largest weight of a token: 0 but for unnormalized attention. Of identities where unknown."""
-        return abs(self.beta_effective) if self.normalization == "unnormalized" and not self.rescaled else 0.0
+        grows = self.normalization == "unnormalized" and not self.rescaled and self.kernel != "gaussian"
+        return abs(self.beta_effective) if grows else 0.0
 
     @property
     def speed_bound(self) -> float:

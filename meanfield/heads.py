@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from meanfield.window import windowed_on
 from solvers.backends import kernels_for
 from solvers.bilinear import Bilinear
 from solvers.mesh import Floats, Mesh
@@ -15,13 +16,13 @@ from solvers.zonal import (
     exponential_gradient_multipliers,
     exponential_multipliers,
     gradient_multipliers,
-    kernel_multipliers,
     radial_multipliers,
     zonal_operator,
 )
 
 Factor = float | Floats
 
+MOST_LOG_RANGE = 600.0  # of weights that are multiplied out: no number is lost
 STEEPEST_OPPOSITE = -4.0  # of e^{t⟨x,y⟩} by harmonics: where Z is least they keep 1e-16·e^8 of it
 
 
@@ -165,6 +166,10 @@ class BilinearSums:
         self._operator = Bilinear(mesh, matrix)
         self._there = _fall(mesh, beta, key) if gaussian else None
         self._highest = 0.0 if self._there is None else float(self._there.max())
+        range_ = 0.0 if self._there is None else self._highest - float(self._there.min())
+        if range_ > MOST_LOG_RANGE:
+            told = f"a range of β|Ky|²/2 up to {MOST_LOG_RANGE:g} for the gaussian kernel, not {range_:.4g}"
+            raise ValueError(f"attention.beta = {beta}: expected {told}")
         self._here: Floats | float = _fall(mesh, beta, query) if gaussian else 0.0
         self.log_bound = 0.0 if gaussian else size
 
@@ -181,7 +186,8 @@ class BilinearSums:
 def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | None, full: bool) -> HeadSums:
     """The sums of a head for a kernel "exponential", "gaussian" or "windowed".
 
-    Raises ValueError for another kernel, and for a windowed one with query or key that is no multiple of the identity.
+    Raises ValueError for another kernel, for a windowed one with query or key that is no multiple of the identity or a
+    window that is too narrow, and for a gaussian one of more range than numbers have.
     """
     if kernel not in ("exponential", "gaussian", "windowed"):
         raise ValueError(f"kernel = {kernel!r}: expected 'exponential', 'gaussian' or 'windowed'")
@@ -194,8 +200,7 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | 
     exponent = steepness(beta, head)
     if kernel == "windowed":
         assert window is not None
-        edge = window
-        multipliers = kernel_multipliers(d, lambda z: windowed(z, exponent, edge), _most_degrees(mesh))
+        multipliers = windowed_on(mesh, exponent, window)
         return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), abs(exponent), full)
     fall = beta * (query**2 + key**2) / 2 if kernel == "gaussian" else 0.0
     if exponent < STEEPEST_OPPOSITE:
@@ -213,18 +218,6 @@ def steepness(beta: float, head: Head) -> float:
         return beta * query * key
     d = max(np.atleast_2d(matrix).shape[0] for matrix in (head.query, head.key))
     return abs(beta) * float(np.linalg.norm(matrix_of(head.query, d).T @ matrix_of(head.key, d), 2))
-
-
-def windowed(cosines: Floats, beta: float, window: float) -> Floats:
-    """e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z: smooth, half of it at z = cos w."""
-    edge = float(np.cos(window))
-    share = kernels_for(cosines).erfc((edge - cosines) * (4 / (1 - edge))) / 2
-    kernel: Floats = np.exp(beta * cosines - abs(beta)) * share
-    return kernel
-
-
-def _most_degrees(mesh: Mesh) -> int:
-    return len(mesh.ring_cells) if mesh.dimension == 2 else mesh.cells // 2
 
 
 def _fall(mesh: Mesh, beta: float, matrix: Floats) -> Floats:

@@ -73,10 +73,14 @@ def _von_mises_fisher_points(center: Floats, concentration: float, count: int = 
         angle = np.arctan2(center[1], center[0]) + np.interp(quantile, below / below[-1], apart)
         return np.stack([np.cos(angle), np.sin(angle)], axis=1)
     z = 1 + np.log1p(-quantile * -np.expm1(-2 * concentration)) / concentration
-    phi = np.pi * (1 + np.sqrt(5)) * np.arange(count)
+    return _spiral(center, z, np.sqrt(np.maximum(1 - z * z, 0.0)))
+
+
+def _spiral(center: Floats, along: Floats, across: Floats) -> Floats:
+    """Points (n, 3) so far (n,) along a unit vector and across it, from one to the next by the golden angle."""
+    phi = np.pi * (1 + np.sqrt(5)) * np.arange(len(along))
     tangent = np.linalg.svd(center[None])[2][1:]
-    radius = np.sqrt(np.maximum(1 - z * z, 0.0))
-    return z[:, None] * center + radius[:, None] * (
+    return along[:, None] * center + across[:, None] * (
         np.cos(phi)[:, None] * tangent[0] + np.sin(phi)[:, None] * tangent[1]
     )
 
@@ -85,13 +89,28 @@ def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floa
     """The uniform density pushed along ``axis`` for a time ``parameter`` = s: exact states of the flow at β = 0.
 
     S²: ρ = ρ̄ (1 − T²)/(1 − zT)², T = tanh s, z = ⟨x, axis⟩; S¹: the Poisson kernel of radius tanh(s/2).
+    One narrower than two cells, 2e^{−|s|} wide, is deposited as points, so that its mass and center are kept.
     """
+    if np.exp(-abs(parameter)) < mesh.width:
+        points = _moebius_points(np.sign(parameter) * _unit([axis])[0], abs(parameter))
+        return deposit_points(mesh, points, np.full(len(points), 1.0 / len(points)))
     z = mesh.centers @ _unit([axis])[0]
     if mesh.manifold == "circle":
         r = np.tanh(parameter / 2)
         return _normalized(mesh, (1 - r * r) / (1 - 2 * r * z + r * r))
     t = np.tanh(parameter)
     return _normalized(mesh, (1 - t * t) / (1 - z * t) ** 2)
+
+
+def _moebius_points(axis: Floats, parameter: float, count: int = 2048) -> Floats:
+    """Points (count, d) of equal mass: uniform ones, pushed along the axis by tan(θ/2) ↦ e^{−s} tan(θ/2)."""
+    quantile = (np.arange(count) + 0.5) / count
+    turned = np.pi * (2 * quantile - 1) if len(axis) == 2 else np.arccos(1 - 2 * quantile)
+    near, far = np.cos(turned / 2), np.exp(-parameter) * np.sin(turned / 2)
+    along, across = (near**2 - far**2) / (near**2 + far**2), 2 * near * far / (near**2 + far**2)
+    if len(axis) == 2:
+        return along[:, None] * axis + across[:, None] * np.array([-axis[1], axis[0]])
+    return _spiral(axis, along, across)
 
 
 def initial_points(mesh: Mesh, points: ArrayLike, masses: ArrayLike | None = None) -> Floats:

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from solvers.bessel import log_bessel
 from solvers.deposit_interval import deposit_on_interval
 from solvers.gegenbauer import gegenbauer
 from solvers.mesh import Floats, Mesh
@@ -55,17 +56,26 @@ def initial_harmonic(mesh: Mesh, dimension: int, degree: int, amplitude: float) 
 
 
 def initial_von_mises_fisher(
-    mesh: Mesh, dimension: int, concentrations: Sequence[float], masses: Sequence[float]
+    mesh: Mesh,
+    dimension: int,
+    concentrations: Sequence[float],
+    masses: Sequence[float],
+    cosines: Sequence[float] | None = None,
 ) -> Floats:
-    """Σ_k m_k e^{c_k ⟨x,e⟩} / ∫…, with Σ m_k scaled to 1; about the axis e for c > 0, about its opposite for c < 0."""
+    """Σ_k m_k e^{c_k ⟨x,μ_k⟩} / ∫…, with Σ m_k scaled to 1, ``cosines`` z_k = ⟨μ_k,e⟩, by default 1.
+
+    Off the axis the mean over all turns about it: e^{c z cosθ} g(c √(1 − z²) sinθ), as :mod:`solvers.polar_kernel` has
+    it. c < 0 is about the opposite of μ.
+    """
     density = np.zeros(mesh.cells)
-    for c, mass in zip(concentrations, masses, strict=True):
-        density += mass * _law(mesh, dimension, partial(_log_von_mises_fisher, c))
+    for c, mass, z in zip(concentrations, masses, cosines or [1.0] * len(masses), strict=True):
+        density += mass * _law(mesh, dimension, partial(_log_von_mises_fisher, dimension, c, z))
     return density / (density @ mesh.volumes)
 
 
-def _log_von_mises_fisher(concentration: float, theta: Floats) -> Floats:
-    return concentration * np.cos(theta)
+def _log_von_mises_fisher(dimension: int, concentration: float, cosine: float, theta: Floats) -> Floats:
+    across = abs(concentration) * np.sqrt(1 - cosine**2) * np.sin(theta)
+    return concentration * cosine * np.cos(theta) + log_bessel((dimension - 3) / 2, across)[0]
 
 
 def initial_moebius(mesh: Mesh, dimension: int, parameter: float) -> Floats:

@@ -58,12 +58,12 @@ class LayerNorm:
     def turn(self, time: float, radius: Sizes, direction: Floats, output: Floats) -> Floats:
         """θ̇ (n, d), tangent at θ = ``direction`` (n, d), for A = ``output`` (n, d). Where A = 0 nothing turns."""
         tangent = output - _along(direction, output)[:, None] * direction
-        pace = LAYER_NORMS[self.name].pace(self, time, radius, _size(output) if self.sees_size else 1.0)
+        pace = LAYER_NORMS[self.name].pace(self, time, radius, size_of(output) if self.sees_size else 1.0)
         return tangent / by_row(pace)
 
     def growth(self, time: float, direction: Floats, output: Floats) -> Floats:
         """ṙ (n,) at directions θ (n, d) for A = ``output`` (n, d)."""
-        size = _size(output) if self.sees_size else 1.0
+        size = size_of(output) if self.sees_size else 1.0
         return LAYER_NORMS[self.name].growth(self, time, _along(direction, output), size)
 
 
@@ -77,9 +77,11 @@ def _along(direction: Floats, output: Floats) -> Floats:
     return product
 
 
-def _size(output: Floats) -> Floats:
-    """|A|, never zero, for division."""
-    return np.maximum(np.sqrt(_along(output, output)), np.finfo(float).tiny)
+def size_of(output: Floats) -> Floats:
+    """|A| (...) of A (..., d), never zero, for division; squares of what is small would vanish."""
+    tiny = np.finfo(float).tiny
+    largest = np.maximum(np.abs(output).max(axis=-1), tiny)
+    return np.maximum(largest * np.sqrt(((output / largest[..., None]) ** 2).sum(axis=-1)), tiny)
 
 
 def _no_growth(norm: LayerNorm, time: float, along: Floats, size: Sizes) -> Floats:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from meanfield.heads import Factor, Head, matrix_of, multiple, windowed
+from meanfield.heads import Factor, Head, matrix_of, multiple
+from meanfield.window import windowed
 from solvers.backends import kernels_for
 from solvers.mesh import Floats, Integers
 from solvers.pairwise import exponential_sums

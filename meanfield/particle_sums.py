@@ -9,14 +9,13 @@ summed again, over all others or over patches that stand for them: N_i/Z_i is ri
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Protocol
 
 import numpy as np
-from scipy import fft
 
-from meanfield.heads import Head, matrix_of, multiple, steepness, windowed
+from meanfield.heads import MOST_LOG_RANGE, Head, matrix_of, multiple, steepness
 from meanfield.particle_pairs import PairSums, Sums, WindowedPairSums, fall, sum_of, weighted
+from meanfield.window import windowed_multipliers
 from solvers.backends import kernels_for
 from solvers.bilinear import Bilinear
 from solvers.harmonics_points import MANIFOLDS, PointHarmonics
@@ -26,14 +25,11 @@ from solvers.zonal import (
     exponential_gradient_multipliers,
     exponential_multipliers,
     gradient_multipliers,
-    kernel_multipliers,
     radial_multipliers,
     zonal_operator,
 )
 
 _LEAST_NORMALIZER = 1e-5  # of the mass: above, errors are measured below 1e-10 of Z, mostly 1e-12
-_MOST_LOG_RANGE = 600.0  # of weights that are multiplied out: no number is lost
-_MOST_DEGREES = 1000  # of a windowed kernel; with more its edge is so sharp that pairs are summed
 # Costs, by that of a pair of the exponential kernel
 _TOKEN = 700  # of a token in a transform
 _DEGREE = 20_000  # of a degree, for whatever is done once
@@ -130,7 +126,7 @@ def _exponential_sums(points: Floats, beta: float, head: Head, gaussian: bool, p
     wide = points.astype(float, copy=False)
     if query is None or key is None:
         spread = abs(beta) / 2 * float(np.linalg.norm(matrix_of(head.key, d), 2)) ** 2
-        return pairs if gaussian and spread > _MOST_LOG_RANGE else BilinearPointSums(wide, beta, head, gaussian)
+        return pairs if gaussian and spread > MOST_LOG_RANGE else BilinearPointSums(wide, beta, head, gaussian)
     multipliers = exponential_multipliers(d, size, degrees)
     gradient = exponential_gradient_multipliers(d, size, degrees)
     return ZonalPointSums(wide, multipliers, gradient, log_bound(beta, head, gaussian), pairs)
@@ -169,14 +165,3 @@ def log_bound(beta: float, head: Head, gaussian: bool = False) -> float:
     if not gaussian:
         return size
     return 0.0 if query is None or key is None else size - beta * (query**2 + key**2) / 2
-
-
-@cache
-def windowed_multipliers(dimension: int, beta: float, window: float) -> Floats | None:
-    """(degrees) multipliers of :func:`meanfield.particle_pairs.windowed`; None where they are too many."""
-    nodes = 4 * _MOST_DEGREES
-    waves = fft.rfft(windowed(np.cos(2 * np.pi / nodes * np.arange(nodes)), beta, window)).real
-    degrees = int(np.flatnonzero(np.abs(waves) > 1e-15 * np.abs(waves).max())[-1]) + 2
-    if degrees > _MOST_DEGREES:
-        return None
-    return kernel_multipliers(dimension, lambda cosines: windowed(cosines, beta, window), degrees)

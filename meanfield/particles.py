@@ -17,7 +17,7 @@ import numpy as np
 
 from meanfield.attention import MOST_LOG_KERNEL, NORMALIZATIONS
 from meanfield.heads import Head, multiple
-from meanfield.layer_norm import LAYER_NORMS, LayerNorm, by_row
+from meanfield.layer_norm import LAYER_NORMS, LayerNorm, by_row, size_of
 from meanfield.particle_pairs import Sums
 from meanfield.particle_sinkhorn import doubly_stochastic
 from meanfield.particle_sums import log_bound, token_sums
@@ -41,7 +41,7 @@ class ParticleLaw:
     causal          whether token i sees tokens j ≤ i only
     kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``
     window          angle (radians) at which the windowed kernel has fallen to half
-    rescaled        unnormalized attention with k·e^{−log_bound} of each head: the same flow by another clock
+    rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
 
     Times are depth, directions θ (n, d) unit vectors, radii r (n,). Tokens on the circle and sphere attend to each
     other by a transform where they are many; else pairs are summed, in the number format of the tokens. Raises
@@ -134,10 +134,6 @@ class ParticleLaw:
         back = None if other is None else token_sums(points, self.beta, other, self.kernel, self.window)
         return doubly_stochastic(sums, back, masses)
 
-    def _clock(self, head: Head) -> float:
-        """Logarithm of what unnormalized sums are divided by."""
-        return log_bound(self.beta, head, self.kernel == "gaussian") if self.rescaled else 0.0
-
     def _attend(self, head: Head, points: Floats) -> Sums:
         """s, Z e^{−s}, (n,) each, and w V Σ_j m_j y_j k(y_i, y_j) / Z_i, (n, d), of one head."""
         log_scale, normalizer, output = self._sums(head, points)
@@ -145,7 +141,7 @@ class ParticleLaw:
         if self.normalization == "softmax":
             size = head.weight / normalizer
         elif self.normalization == "unnormalized":
-            size = head.weight * np.exp(log_scale - self._clock(head))
+            size = head.weight * np.exp(log_scale - (self.log_bound if self.rescaled else 0.0))
         values = head.values(output.astype(points.dtype, copy=False), size.astype(points.dtype, copy=False))
         return log_scale, normalizer, values
 
@@ -158,7 +154,7 @@ def layer_map(law: ParticleLaw, positions: Floats, step: float, *, residual: boo
     """
     lengths = np.linalg.norm(positions, axis=1)[:, None]
     output = law.output_at(positions if law.sees_positions else positions / lengths)
-    sizes = np.maximum(np.linalg.norm(output, axis=1), np.finfo(float).tiny)
+    sizes = size_of(output)
     pace = LAYER_NORMS[law.norm.name].pace(law.norm, time, 1.0, sizes)
     moved: Floats = step * output / by_row(pace)
     if residual:

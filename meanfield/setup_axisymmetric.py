@@ -68,8 +68,9 @@ def _von_mises_fisher(mesh: Mesh, dimension: int, kind: sections.VonMisesFisher)
     return initial.initial_von_mises_fisher(
         mesh,
         dimension,
-        [part.concentration * part.center[0] for part in parts],
+        [part.concentration for part in parts],
         [part.mass for part in parts],
+        [part.center[0] for part in parts],
     )
 
 

@@ -30,7 +30,7 @@ def heads_by_layer(case: Case) -> list[list[Head]]:
     """The heads of each set of matrices: one set, or as many as the file has layers.
 
     Raises ValueError or OSError for a file that cannot be used, and for matrices that are too large. Where all is a
-    multiple of the identity, β has the multiples of Q and K in it.
+    multiple of the identity, β has the multiples of Q and K in it, but for the gaussian kernel.
     """
     sets = _sets_of_heads(case)
     steepest = max(abs(steepness(case.beta_on_unit_sphere, head)) for heads in sets for head in heads)
@@ -44,7 +44,7 @@ def _sets_of_heads(case: Case) -> list[list[Head]]:
     attention, d = case.attention, case.domain.d
     if attention.file is not None:
         return _from_file(attention.file, d)
-    if attention.is_scalar:
+    if attention.is_scalar and attention.kernel != "gaussian":
         return [[Head(value=attention.value_scale)]]
     return [
         [

@@ -5,12 +5,14 @@ from functools import cache
 import exact
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, special
 
 from meanfield import initial_axisymmetric as initial
 from meanfield.attention import Attention
 from meanfield.axisymmetric import AxisymmetricAttention, axisymmetric_equation
+from meanfield.case import parse
 from meanfield.equation import Velocity, mean_field_equation
+from meanfield.setup import set_up
 from meanfield.stability import growth_rates
 from solvers.diffusion_interval import DriftDiffusion
 from solvers.evolution import STEPPERS, Every, Observer, State, evolve
@@ -485,3 +487,24 @@ def test_noise_and_attraction_settle_on_von_mises_fisher(dimension, noise, start
 def test_a_coefficient_that_is_not_nonnegative_is_refused(coefficient):
     with pytest.raises(ValueError, match=rf"diffusion coefficient = {coefficient}: expected a number >= 0"):
         DriftDiffusion(polar(8, 3), coefficient, np.zeros(8))
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 5, 64])
+def test_a_bump_off_the_axis_is_spread_around_it(dimension):
+    """⟨x⟩ = Aμ and ⟨xxᵀ⟩ = (A/c)I + (1 − dA/c)μμᵀ of a von Mises–Fisher density, A = I_{d/2}(c)/I_{d/2−1}(c)."""
+    mesh, c, cosine = mesh_polar(512, dimension), 60.0, -0.3
+    masses = initial.initial_von_mises_fisher(mesh, dimension, [c], [1.0], [cosine]) * mesh.volumes
+    length = special.ive(dimension / 2, c) / special.ive(dimension / 2 - 1, c)
+    z = np.cos(mesh.centers[:, 0])
+    assert masses @ z == pytest.approx(length * cosine, abs=1e-5)  # cells of 0.006 rad: h²/24 = 2e-6
+    assert masses @ z**2 == pytest.approx(length / c + (1 - dimension * length / c) * cosine**2, abs=1e-5)
+
+
+def test_a_case_says_where_a_bump_is():
+    """``center`` is a cosine: the bump of a case lies about it, not about the pole."""
+    components = "[{center = [0.5], concentration = 2000.0}]"
+    domain = 'manifold = "axisymmetric"\nresolution = 64\ndimension = 3'
+    text = f"attention.beta = 1.0\ntime.end = 1.0\n[domain]\n{domain}"
+    case = parse(text, [f'initial={{kind = "von_mises_fisher", components = {components}}}'])
+    problem = set_up(case)
+    assert problem.space.centers[np.argmax(problem.initial()), 0] == pytest.approx(np.pi / 3, abs=0.05)

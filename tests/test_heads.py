@@ -1,19 +1,32 @@
 """Attention with matrices, heads, other kernels and other normalizations, against dense sums."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from meanfield.atoms import AtomLaw
 from meanfield.attention import Attention
+from meanfield.case import parse
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.heads import Head
 from meanfield.initial import initial_moebius, initial_perturbed, initial_points, initial_uniform
 from meanfield.matrices import ENSEMBLES, random_matrix
+from meanfield.particles import ParticleLaw
+from meanfield.setup import set_up
+from meanfield.window import windowed
 from solvers.evolution import STEPPERS, State, evolve
 from solvers.mesh import circle, sphere
 
 SPHERE, CIRCLE = sphere(32), circle(300)
 MESHES = pytest.mark.parametrize("mesh", [SPHERE, CIRCLE], ids=["sphere", "circle"])
+UNNORMALIZED = "unnormalized"
+GAUSSIAN = """
+attention = { beta = 2.0, normalization = "unnormalized" }
+initial = { kind = "von_mises_fisher", components = [{ center = [1.0, 0.5], concentration = 3.0 }] }
+time = { end = 1.0 }
+"""
 
 
 def three_heads(d, norm):
@@ -194,3 +207,67 @@ def test_a_kernel_beyond_all_numbers_is_refused():
     assert np.isfinite(Attention(SPHERE, 100.0, "unnormalized", heads=heads, rescaled=True).output(
         initial_perturbed(SPHERE, 0.5, 6)
     )).all()  # fmt: skip
+
+
+@MESHES
+def test_rescaling_several_heads_is_one_clock(mesh):
+    """Heads of different ‖QᵀK‖ are divided by the same number, in densities, particles and atoms."""
+    d = mesh.centers.shape[1]
+    heads = tuple(replace(head, query=(k + 1) * head.query) for k, head in enumerate(three_heads(d, 3.0)))
+    density = initial_perturbed(mesh, 0.5, 6, seed=2)
+    slow = Attention(mesh, 1.0, UNNORMALIZED, heads=heads, rescaled=True)
+    plain = np.exp(-slow.log_bound) * Attention(mesh, 1.0, UNNORMALIZED, heads=heads).output(density)
+    np.testing.assert_allclose(slow.output(density), plain, atol=1e-13 * np.abs(plain).max())
+    tokens, masses = mesh.centers[::40], np.full(len(mesh.centers[::40]), 1 / len(mesh.centers[::40]))
+    laws = [ParticleLaw(1.0, UNNORMALIZED, heads, masses, rescaled=rescaled) for rescaled in (False, True)]
+    radii, clock = np.ones(len(tokens)), np.exp(-laws[1].log_bound)
+    for rates in (
+        lambda law: law.rates(0.0, tokens, radii)[0],
+        lambda law: AtomLaw(law).velocities(0.0, tokens, masses),
+    ):
+        plain, slow_rates = map(rates, laws)
+        np.testing.assert_allclose(slow_rates, clock * plain, atol=1e-13 * clock * np.abs(plain).max())
+
+
+@MESHES
+@pytest.mark.parametrize(("beta", "window"), [(5.0, 0.2), (40.0, 0.5), (-4.0, 1.0)])
+def test_a_sharp_window_is_the_dense_sum(mesh, beta, window):
+    """Cells that resolve no wave of the window's edge see no ripples of it; rounding of 1000 degrees."""
+    density = np.random.default_rng(3).random(mesh.cells) ** 20  # little like uniform
+    density /= density @ mesh.volumes
+    output = Attention(mesh, beta, kernel="windowed", window=window, full=True).output(density)
+    weights = windowed(np.clip(mesh.centers @ mesh.centers.T, -1, 1), beta, window) * (density * mesh.volumes)
+    off = np.linalg.norm(output - weights @ mesh.centers / weights.sum(axis=1)[:, None], axis=1)
+    assert off[density > 1e-3 * density.max()].max() <= 1e-11
+
+
+def test_windows_that_harmonics_do_not_carry_are_refused():
+    with pytest.raises(ValueError, match=r"attention.window = 0.03: expected at least 0.05 on the sphere"):
+        Attention(SPHERE, 1.0, kernel="windowed", window=0.03)
+    assert Attention(CIRCLE, 1.0, kernel="windowed", window=1e-6).output(initial_uniform(CIRCLE)).shape == (300, 2)
+    with pytest.raises(
+        ValueError, match=r"attention.window = 2.0: expected beta times the scales of Q and K >= -5.649"
+    ):
+        Attention(CIRCLE, 9.0, heads=[Head(query=-1.0)], kernel="windowed", window=2.0)
+
+
+def test_gaussian_weights_beyond_all_numbers_are_refused():
+    """e^{−β|Ky|²/2} would be zero for tokens that attend to each other all the same."""
+    with pytest.raises(ValueError, match=r"attention.beta = 100.0: expected a range of β\|Ky\|²/2 up to 600"):
+        Attention(CIRCLE, 100.0, heads=[Head(key=np.diag([1.0, 4.0]))], kernel="gaussian")
+
+
+@pytest.mark.parametrize(("query", "key"), [(2.0, 1.0), (-1.0, 1.0), (0.5, 2.0)])
+def test_gaussian_scales_of_a_case_are_more_than_their_product(query, key):
+    """Unnormalized, e^{−β|qx − ky|²/2} is e^{−β(q² + k²)/2} of the exponential kernel, for cells and for tokens."""
+    scales = [f"attention.{name}=[[{s}, 0], [0, {s}]]" for name, s in (("query", query), ("key", key))]
+    found = {}
+    for kernel in ("exponential", "gaussian"):
+        for domain in ('{manifold = "circle", resolution = 64}', '{manifold = "particles", count = 9, dimension = 2}'):
+            case = parse(GAUSSIAN, [f"domain={domain}", f"attention.kernel={kernel}", *scales])
+            problem = set_up(case)
+            values = problem.diagnostics(["speed"], None)(0.0, problem.initial())
+            found[kernel, case.domain.manifold] = values["speed"]
+    factor = np.exp(-2.0 * (query**2 + key**2) / 2)
+    for domain in ("circle", "particles"):
+        assert found["gaussian", domain] == pytest.approx(factor * found["exponential", domain], rel=1e-12)

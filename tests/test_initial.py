@@ -128,3 +128,15 @@ def test_points_keep_their_center_of_mass(mesh):
     assert masses[north].sum() == pytest.approx(0.75, abs=1e-14)
     center = masses[north] @ mesh.centers[north]
     assert center / np.linalg.norm(center) == pytest.approx(axis, abs=1e-13)
+
+
+@pytest.mark.parametrize("s", [-8.0, 8.0, 400.0])
+@pytest.mark.parametrize("manifold", ["circle", "sphere"])
+def test_narrow_moebius_keeps_its_place(manifold, s):
+    """A density narrower than cells is where it should be, not at a cell center: half a cell off otherwise."""
+    mesh, axis = {"circle": (circle(31), [0.3, 1.0]), "sphere": (sphere(12), [0.5, -0.2, 0.7])}[manifold]
+    density = initial.initial_moebius(mesh, axis, s)
+    mean, towards = (density * mesh.volumes) @ mesh.centers, np.sign(s) * np.array(axis) / np.linalg.norm(axis)
+    assert density @ mesh.volumes == pytest.approx(1.0, abs=1e-12)
+    assert np.linalg.norm(mean - (mean @ towards) * towards) <= 2e-3 * mesh.width  # 2048 points, uneven by 1e-3
+    assert mean @ towards >= 1 - 0.3 * mesh.width**2  # points inside a cell count at its corners

@@ -114,3 +114,11 @@ def test_cod_is_post_by_another_clock(mesh, cfl, tolerance):
     post = run(equation_on(mesh, LayerNorm("post"), 2.0), start, 2 * (np.sqrt(end + 1) - 1), cfl=cfl)
     assert np.abs(post - start).max() > 0.1 * post.max()
     assert np.abs(cod - post).max() < tolerance * post.max()
+
+
+@pytest.mark.parametrize("norm", [LayerNorm("ngpt", alpha=0.7), LayerNorm("peri")], ids=name)
+def test_sizes_whose_squares_vanish_are_sizes(norm):
+    """θ̇ = α P A/|A| and P A/|A| at r = 1 are no larger where |A| is 1e-200."""
+    direction, output = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[3.0, 4.0], [1.0, 0.0]])
+    plain, small = (norm.turn(0.0, np.ones(2), direction, scale * output) for scale in (1.0, 1e-200))
+    np.testing.assert_allclose(small, plain, rtol=1e-14)

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from meanfield.heads import Head, steepness, windowed
+from meanfield.heads import Head, steepness
 from meanfield.particle_pairs import PairSums, WindowedPairSums
 from meanfield.particle_sums import (
     BilinearPointSums,
@@ -12,8 +12,8 @@ from meanfield.particle_sums import (
     log_bound,
     pays,
     token_sums,
-    windowed_multipliers,
 )
+from meanfield.window import windowed, windowed_multipliers
 from solvers.zonal import exponential_degree
 
 COUNT = 4000

@@ -17,10 +17,10 @@ MESH = sphere(16)
 STILL = Velocity(Attention(MESH, 0.0, heads=[Head(value=0.0)]))
 
 
-def run(density, reaction, end=1.5):
+def run(density, reaction, end=1.5, cfl=0.05):
+    """cfl 0.05: the exact solutions are of the reaction alone, and its Runge–Kutta error is to be small."""
     state = State(0.0, density.copy())
-    # cfl 0.05: the exact solutions are of the reaction alone, and its Runge–Kutta error is to be small
-    evolve(state, mean_field_equation(MESH, STILL, reaction=reaction), STEPPERS["ssprk3"], end, cfl=0.05)
+    evolve(state, mean_field_equation(MESH, STILL, reaction=reaction), STEPPERS["ssprk3"], end, cfl=cfl)
     return state.values
 
 
@@ -34,6 +34,19 @@ def test_logistic():
     most, growth = 2.0 / MESH.volume, np.exp(0.8 * 1.5)
     exact = most * density * growth / (most + density * (growth - 1))
     np.testing.assert_allclose(run(density, reaction_logistic(MESH, 0.8, 2.0)), exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize("rate", [5.0, -5.0])
+def test_linear_by_the_usual_step(rate):
+    """Nothing else bounds the step: at cfl = ½ ten steps an e-folding, e^{rate t} to (0.1)³/24 |rate| t = 2e-4."""
+    found = run(initial_uniform(MESH), reaction_linear(rate), 1.0, cfl=0.5)
+    assert found @ MESH.volumes == pytest.approx(np.exp(rate), rel=3e-4)
+
+
+def test_fast_logistic_growth_comes_to_rest():
+    """g vanishes at the capacity, but what departs from it returns at the rate, which bounds the step."""
+    found = run(initial_perturbed(MESH, 0.5, 4), reaction_logistic(MESH, 100.0, 2.0), 1.0, cfl=0.5)
+    np.testing.assert_allclose(found, 2.0 / MESH.volume, rtol=1e-12)
 
 
 def test_replicator_keeps_the_mass_and_selects():
