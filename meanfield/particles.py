@@ -18,6 +18,7 @@ import numpy as np
 from meanfield.attention import MOST_LOG_KERNEL, NORMALIZATIONS
 from meanfield.heads import Head, multiple
 from meanfield.layer_norm import LAYER_NORMS, LayerNorm, by_row, size_of
+from meanfield.layers import NOTHING
 from meanfield.particle_pairs import Sums
 from meanfield.particle_sinkhorn import doubly_stochastic
 from meanfield.particle_sums import log_bound, token_sums
@@ -151,6 +152,7 @@ def layer_map(law: ParticleLaw, positions: Floats, step: float, *, residual: boo
 
     α = 1 − γΔt, or 0 without the residual; s is the layer norm's at radius 1; N gives x back the length that it had,
     or is the identity where the layer norm lets the radius grow. The flow is its limit, with an error of order Δt.
+    Where N has nothing to normalize a token stays where it is.
     """
     lengths = np.linalg.norm(positions, axis=1)[:, None]
     output = law.output_at(positions if law.sees_positions else positions / lengths)
@@ -161,5 +163,6 @@ def layer_map(law: ParticleLaw, positions: Floats, step: float, *, residual: boo
         moved += (1.0 - step * law.gate) * positions
     if not law.norm.keeps_radius(time):
         return moved
-    turned: Floats = moved * lengths / np.linalg.norm(moved, axis=1)[:, None]
-    return turned
+    sizes = np.linalg.norm(moved, axis=1)[:, None]
+    turned: Floats = moved * lengths / np.maximum(sizes, NOTHING * lengths)
+    return np.where(sizes <= NOTHING * lengths, positions, turned)

@@ -380,6 +380,14 @@ def test_a_layer_without_residual_is_attention():
     assert np.allclose(post, output / np.linalg.norm(output, axis=1)[:, None], rtol=1e-14, atol=0)
 
 
+@pytest.mark.parametrize("residual", [True, False])
+def test_a_token_that_a_layer_leaves_without_a_direction_stays(residual):
+    """Two opposite tokens that attend to both alike; and one whose own value is the opposite of it."""
+    start = np.array([[1.0, 0.0], [-1.0, 0.0]] if not residual else [[1.0, 0.0]])
+    law = ParticleLaw(0.0, heads=(Head(value=-1.0 if residual else 1.0),))
+    assert np.array_equal(layer_map(law, start, 1.0, residual=residual), start)
+
+
 @pytest.mark.parametrize("cosine", [-1 / 7, 0.0, 0.3, 1.0])
 def test_equiangular_start(cosine):
     tokens = tokens_equiangular(8, 10, cosine)
