@@ -25,7 +25,7 @@ FLAGS = (
     "--force-color-profile=srgb",  # colours come out as the page has them
 )
 END, HOME, ARROW_LEFT, ARROW_RIGHT, SPACE = "\ue010", "\ue011", "\ue012", "\ue014", " "  # as WebDriver spells them
-PATIENCE = 20  # seconds: a page is drawn in less than one, but machines are shared
+PATIENCE = 60  # seconds: a page is drawn in less than one, but machines are shared
 
 
 class Browser:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -80,6 +80,12 @@ def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, **options)
 
 
+def seconds_of_children() -> float:
+    """Of the processor, that processes started here and ended since have taken."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
 def test_help_loads_nothing_heavy_and_is_fast() -> None:
     code = f"""
 import sys
@@ -92,13 +98,12 @@ finally:
 """
     done = process("-c", code)
     assert (done.returncode, done.stderr.strip()) == (0, "[]")
-    elapsed = []
+    before = seconds_of_children()
     for _ in range(3):
-        start = time.perf_counter()
         process("-m", "meanfield", "--help", check=True)
-        elapsed.append(time.perf_counter() - start)
-    print(f"meanfield --help: {min(elapsed):.3f} s")
-    assert min(elapsed) < 0.3  # what the interface promises; the least of three, since other work slows a process
+    spent = (seconds_of_children() - before) / 3
+    print(f"meanfield --help: {spent:.3f} s")
+    assert spent < 0.3  # what the interface promises; of the processor, for which a process waits on a busy machine
 
 
 @pytest.mark.parametrize("command", ["run", "resume", "info", "plot", "check", "cases", "schema", "stability"])

@@ -172,7 +172,7 @@ def test_mass_and_positivity_over_many_steps(mesh, beta, steps):
         initial_perturbed(mesh, 0.5, 6, 1),
         beta,
         1e9,
-        cfl=0.02,
+        cfl=0.05,
         observers=[Observer(look, Every(1.0))],
         after_step=lambda s: s.steps == steps,
     )

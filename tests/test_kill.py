@@ -38,14 +38,15 @@ kind = "perturbed"
 amplitude = 0.1
 seed = 7
 [time]
-end = 12.0
-cfl = 0.1
+end = 6.0
+cfl = 0.25
 [output]
-snapshots = 60
-samples = 300
+snapshots = 40
+samples = 120
 checkpoint = 0.01
 """
 SERIES, KILLS = 5, 10  # fifty kills, in parts that cores can share
+BETWEEN = 0.02  # seconds from a snapshot to the next, on an idle machine
 Start = Callable[[Path], BaseProcess]
 
 
@@ -77,30 +78,15 @@ def start() -> Start:
     return start
 
 
-@pytest.fixture(scope="module")
-def duration(start: Start, whole: Run, tmp_path_factory: pytest.TempPathFactory) -> float:
-    """Seconds for which such a process writes the whole run."""
-    path = tmp_path_factory.mktemp("timed") / "run.h5"
+def killed(path: Path, start: Start, snapshots: int, wait: float) -> bool:
+    """Run and kill, ``wait`` seconds after the file holds so many snapshots; False if the run was over by then."""
     process = start(path)
-    began = writing(path, process)
-    process.join()
-    assert process.exitcode == DONE
-    return clock.monotonic() - began
-
-
-def writing(path: Path, process: BaseProcess) -> float:
-    """Wait until the process has a file and holds its lock; when that was."""
-    while not (path.exists() and holder(path)):
+    while not (path.exists() and holder(path)):  # the process has a file and holds its lock
         assert process.is_alive()
         clock.sleep(0.001)
-    return clock.monotonic()
-
-
-def killed(path: Path, start: Start, moment: float) -> bool:
-    """Run and kill, ``moment`` seconds after it has begun to write; False if the run was over by then."""
-    process = start(path)
-    began = writing(path, process)
-    process.join(max(began + moment - clock.monotonic(), 0.0))
+    while process.is_alive() and read(path).snapshots < snapshots:
+        clock.sleep(0.005)
+    process.join(wait)
     process.kill()
     process.join()
     assert process.exitcode in (DONE, -signal.SIGKILL)
@@ -148,14 +134,14 @@ def assert_whole(path: Path, whole: Run) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("series", range(SERIES))
 def test_killed_at_random_moments_and_resumed(
-    series: int, tmp_path: Path, whole: Run, start: Start, duration: float, capsys: pytest.CaptureFixture[str]
+    series: int, tmp_path: Path, whole: Run, start: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Ten kills, from before the first snapshot to after the last checkpoint; every run ends as if undisturbed."""
     moments, reached = random.Random(series), []
     while len(reached) < KILLS:
         path = tmp_path / f"{len(reached)}.h5"
-        if not killed(path, start, moments.uniform(0, duration)):
-            path.unlink()  # over before the kill, on a machine that is faster now
+        if not killed(path, start, moments.randrange(whole.snapshots), moments.uniform(0, BETWEEN)):
+            path.unlink()  # over before the kill
             continue
         reached.append(inspect(path, whole, capsys).snapshots)
         assert resume(path, quiet=True) == DONE
@@ -164,21 +150,12 @@ def test_killed_at_random_moments_and_resumed(
     assert max(reached) > min(reached) + whole.snapshots // 4, "the kills do not spread over the run"
 
 
-def test_killed_again_and_again(
-    tmp_path: Path, whole: Run, start: Start, duration: float, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One run that is killed at up to six starts in a row, early and late."""
-    path, moments, kills, latest = tmp_path / "run.h5", random.Random(0), 0, 0.6 * duration
-    while kills < 6:
-        if killed(path, start, moments.uniform(0.1 * latest, latest)):
-            kills += 1
-            if inspect(path, whole, capsys).attributes["stop_reason"] == "finished":
-                break
-        elif kills >= 2:
-            break
-        else:  # over too soon: the machine is faster now
-            path.unlink()
-            kills, latest = 0, latest / 2
+def test_killed_again_and_again(tmp_path: Path, whole: Run, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    """One run that is killed at six starts in a row, early and late."""
+    path, moments, reached = tmp_path / "run.h5", random.Random(0), 0
+    for _ in range(6):
+        assert killed(path, start, reached + moments.randrange(whole.snapshots // 8), moments.uniform(0, BETWEEN))
+        reached = inspect(path, whole, capsys).snapshots
     assert resume(path, quiet=True) == DONE
     assert_whole(path, whole)
 

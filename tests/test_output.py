@@ -79,7 +79,7 @@ for k in range(10**9):
     time.sleep(0.05)  # so that checking all snapshots, time after time, keeps up on a busy machine too
 """
     process = child(code, path)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not path.exists() or read(path).snapshots < 5:
         assert process.poll() is None
         assert time.monotonic() < deadline
@@ -141,7 +141,7 @@ def test_xarray(path):
 
 @pytest.mark.parametrize("attempt", range(3))
 def test_killed_at_random_moments(path, attempt):
-    """Five kills in a row of one growing file: readable, sound and appendable after each."""
+    """Five kills in a row, or more until it holds something, of a growing file: sound and appendable after each."""
     moments = random.Random(attempt)
     code = """
 file = RunFile.append(sys.argv[1]) if int(sys.argv[2]) else RunFile.create(sys.argv[1], MESH, COLUMNS)
@@ -150,9 +150,9 @@ print(file.snapshots, flush=True)
 file._cut(file.snapshots, 2 * file.snapshots)
 write(file, file.snapshots, 10**9)
 """
-    before = 0
-    for start in range(5):
-        process = child(code, path, start, stdout=subprocess.PIPE)
+    before = kills = 0
+    while kills < 5 or before == 0:
+        process = child(code, path, kills, stdout=subprocess.PIPE)
         assert int(process.stdout.readline()) == before
         time.sleep(moments.uniform(0, 0.15))
         kill(process)
@@ -163,10 +163,9 @@ write(file, file.snapshots, 10**9)
         assert run.attributes["stop_reason"] == "running"
         assert run.writer is None
         assert not is_open_for_writing(path)
-        before = run.snapshots
+        before, kills = run.snapshots, kills + 1
         with h5py.File(path) as plain:
             np.testing.assert_array_equal(plain["time"][:before], run.times)
-    assert before > 0
     with RunFile.append(path, snapshots=before // 2, samples=before // 2 * 2) as file:
         write(file, before // 2, before // 2 + 3)
     check(read(path), before // 2 + 3)
@@ -275,12 +274,11 @@ def test_interrupt_in_the_middle_of_a_snapshot(path, monkeypatch):
 
 def test_reading_while_writing(path, writer):
     counts = []
-    for _ in range(20):
+    while len(counts) < 20 or counts[-1] == counts[0]:
         run = read(path)
         check(run)
         counts.append(run.snapshots)
         assert run.writer.startswith(f"process {writer.pid} on ")
-    assert counts[-1] > counts[0]
     assert is_open_for_writing(path)  # reading did not mend what was not broken
 
 

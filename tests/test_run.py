@@ -42,6 +42,7 @@ end = 4.0
 snapshots = 8
 samples = 40
 """
+PATIENCE = 300.0  # seconds for a process to start, compile and end: a few, but machines are shared
 LONG = ["time.end=1e6", "output.snapshots=1000000", "output.samples=2000000"]  # nobody waits for its end
 
 
@@ -65,7 +66,7 @@ def start(tmp_path, *overrides):
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path), path
 
 
-def wait_for(condition, process, seconds=90.0):
+def wait_for(condition, process, seconds=PATIENCE):
     """Wait, first for the kernels to compile, until the condition holds while the process runs."""
     deadline = clock.monotonic() + seconds
     while not condition():
@@ -148,7 +149,7 @@ def test_signal_from_outside(tmp_path, number):
     process, path = start(tmp_path, *LONG)
     wait_for(lambda: has_snapshots(path, 5), process)
     process.send_signal(number)
-    assert process.wait(30) == INTERRUPTED
+    assert process.wait(PATIENCE) == INTERRUPTED
     assert "meanfield resume" in process.stderr.read()
     facts = describe(path)
     assert facts["state"] == "interrupted"
@@ -164,7 +165,7 @@ def test_killed_and_resumed_is_the_uninterrupted_run(tmp_path):
     checkpoints = Checkpoints(path)
     wait_for(lambda: has_snapshots(path, 5) and path.with_name("run.h5.checkpoint-1").exists(), process)
     process.kill()
-    process.wait(30)
+    process.wait(PATIENCE)
     facts = describe(path)
     assert facts["state"] == "killed"
     assert "meanfield resume" in facts["next"]
@@ -380,14 +381,14 @@ def test_a_running_file_can_be_read_and_not_be_written(tmp_path):
         assert has_snapshots(path, facts["snapshots"])
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(PATIENCE)
         process.stderr.close()
 
 
 @pytest.mark.parametrize("words", [["attention.beta=-1"], ["time.ende=1"], ["initial.kind=nothing"]])
 def test_bad_input_has_status_2_and_leaves_no_file(tmp_path, words):
     process, path = start(tmp_path, *words)
-    assert process.wait(30) == 2
+    assert process.wait(PATIENCE) == 2
     lines = process.stderr.read().splitlines()
     assert len(lines) == 1
     assert words[0].split("=")[0] in lines[0]
@@ -397,7 +398,7 @@ def test_bad_input_has_status_2_and_leaves_no_file(tmp_path, words):
 def test_what_a_run_tells_in_a_log(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))  # none are compiled yet
     process, path = start(tmp_path)
-    assert process.wait(90) == DONE
+    assert process.wait(PATIENCE) == DONE
     lines = process.stderr.read().splitlines()
     assert lines[0].startswith("compiling the kernels")
     assert re.fullmatch(rf"{re.escape(str(path))}: t = 4 in \d+ steps, [\d.]+ s", lines[-2])

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_run import CASE, LONG, assert_same, has_snapshots, start, wait_for
+from test_run import CASE, LONG, PATIENCE, assert_same, has_snapshots, start, wait_for
 
 import solvers.checkpoint
 import solvers.series
@@ -97,7 +97,7 @@ def test_ctrl_c_twice_from_outside(tmp_path: Path) -> None:
     wait_for(lambda: has_snapshots(path, 5), process)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == INTERRUPTED
+    assert process.wait(PATIENCE) == INTERRUPTED
     said = process.stderr.read()
     assert "Traceback" not in said
     assert f"meanfield resume {path}" in said.splitlines()[-1]
@@ -110,7 +110,7 @@ def test_a_signal_is_obeyed_where_nobody_reads_what_is_said(tmp_path: Path) -> N
     wait_for(lambda: has_snapshots(path, 5), process)
     process.stderr.close()
     process.send_signal(signal.SIGTERM)
-    process.wait(30)
+    process.wait(PATIENCE)
     facts = describe(path)
     assert facts["state"] == "interrupted"
     assert facts["message"].startswith("interrupted at time ")
@@ -129,7 +129,7 @@ def test_full_disk(tmp_path: Path, whole: Path, part: float) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=90)
+    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 2
     assert re.fullmatch(
         rf"meanfield: {path}: cannot write: File too large; the file is good up to its \d+ snapshots; "
@@ -196,7 +196,7 @@ def test_a_second_writer_is_refused_by_name(tmp_path: Path, capsys: pytest.Captu
         wait_for(lambda: has_snapshots(path, count + 1), process)  # the first goes on undisturbed
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(PATIENCE)
         process.stderr.close()
 
 

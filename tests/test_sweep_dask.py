@@ -53,8 +53,9 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     need_module("distributed")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # folders of killed workers, and of their points, stay
     cluster = Cluster(tmp_path)
     try:
         yield cluster
