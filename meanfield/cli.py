@@ -11,10 +11,10 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
-from meanfield import __version__, cli_commands, cli_options
+from meanfield import __version__, cli_commands, cli_options, cli_transformer
 
 _BAD_INPUT = 2
 _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
@@ -77,14 +77,20 @@ def _errors_of_users() -> tuple[type[Exception], ...]:
 
 
 def _dispatch(argv: list[str]) -> int:
-    parser, commands = _parsers()
-    if argv and not argv[0].startswith("-") and argv[0] not in commands:
-        raise CommandError(f"{argv[0]}: no such command{_nearest(argv[0], commands)}")
-    options, unknown = parser.parse_known_args(argv)
+    parser: argparse.ArgumentParser = _parsers()
+    name = ""
+    for word in argv:
+        commands = _commands_of(parser)
+        if not commands or word.startswith("-"):
+            break
+        if word not in commands:
+            raise CommandError(f"{name} {word}: no such command{_nearest(word, commands)}".lstrip())
+        parser, name = commands[word], f"{name} {word}".lstrip()
+    options, unknown = _parsers().parse_known_args(argv)
     if unknown:
-        known = sorted(set(re.findall(r"--[a-z]+", commands.get(options.name, parser).format_help())))
+        known = sorted(set(re.findall(r"--[a-z]+", parser.format_help())))
         raise CommandError(f"{unknown[0]}: unexpected argument{_nearest(unknown[0], known)}")
-    if options.name is None:
+    if options.handler is None:
         parser.print_help()
         return 0
     options.command = shlex.join(["meanfield", *argv])
@@ -98,8 +104,14 @@ def _nearest(word: str, choices: Iterable[str]) -> str:
     return f'; did you mean "{near[0]}"?' if near else f"; expected one of {', '.join(known)}"
 
 
-def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
-    """The parser, and that of each command by name."""
+def _commands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    """The parser of each command of a parser, by name; none where it has no commands."""
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return groups[0].choices if groups else {}
+
+
+def _parsers() -> _Parser:
+    """The parser, with those of its commands."""
     parser = _Parser(
         prog="meanfield",
         description="Mean-field theory of Transformers: a token density moved by self-attention.",
@@ -108,21 +120,30 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"meanfield {__version__}")
-    group = parser.add_subparsers(title="commands", metavar="COMMAND", dest="name")
-    commands: dict[str, _Parser] = {}
-    for name, (handler, summary, usage, arguments) in _COMMANDS.items():
+    _add_commands(parser, "meanfield", _COMMANDS)
+    return parser
+
+
+def _add_commands(parser: argparse.ArgumentParser, words: str, table: Mapping[str, _Command]) -> None:
+    """Add the commands of a table to the parser of what is typed before them."""
+    parser.set_defaults(handler=None)
+    group = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+    for name, (handler, summary, usage, arguments) in table.items():
+        typed = f"{words} {name}"
         command = group.add_parser(
-            name, help=summary, description=summary, usage=f"meanfield {name} {usage}", allow_abbrev=False
+            name, help=summary, description=summary, usage=f"{typed} {usage}", allow_abbrev=False
         )
         command.set_defaults(handler=handler)
         for add in arguments:
             add(command)
-        commands[name] = command
-    return parser, commands
 
 
-_Add = Callable[[_Parser], None]
-_Command = tuple[Callable[[argparse.Namespace], int], str, str, tuple[_Add, ...]]
+def _transformer_commands(parser: argparse.ArgumentParser) -> None:
+    _add_commands(parser, "meanfield transformer", cli_transformer.COMMANDS)
+
+
+_Add = Callable[[argparse.ArgumentParser], None]
+_Command = tuple[Callable[[argparse.Namespace], int] | None, str, str, tuple[_Add, ...]]
 _SET = "[--set KEY=VALUE ...]"
 _COMMANDS: dict[str, _Command] = {
     "run": (
@@ -198,5 +219,11 @@ _COMMANDS: dict[str, _Command] = {
         "growth rate of each mode about the uniform density, and the critical noise",
         f"CASE {_SET}",
         (cli_options.case_file,),
+    ),
+    "transformer": (
+        None,
+        "read a trained Transformer's layers, and run cases by PyTorch's attention",
+        f"{'|'.join(cli_transformer.COMMANDS)} ...",
+        (_transformer_commands,),
     ),
 }

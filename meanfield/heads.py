@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from meanfield.matrices import norm_of_product
 from meanfield.window import windowed_on
 from solvers.backends import kernels_for
 from solvers.bilinear import Bilinear
@@ -39,6 +41,11 @@ class Head:
     def is_scalar(self) -> bool:
         """Whether all of Q, K and V are multiples of the identity."""
         return all(multiple(matrix) is not None for matrix in (self.query, self.key, self.value))
+
+    @cached_property
+    def product_norm(self) -> float:
+        """‖QᵀK‖, found once: of large matrices it takes long."""
+        return norm_of_product(self.query, self.key)
 
     @property
     def value_norm(self) -> float:
@@ -214,10 +221,7 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | 
 def steepness(beta: float, head: Head) -> float:
     """β‖QᵀK‖ of a head, with its sign where both are multiples of the identity: k = e^{β⟨Qx,Ky⟩} is no steeper."""
     query, key = multiple(head.query), multiple(head.key)
-    if query is not None and key is not None:
-        return beta * query * key
-    d = max(np.atleast_2d(matrix).shape[0] for matrix in (head.query, head.key))
-    return abs(beta) * float(np.linalg.norm(matrix_of(head.query, d).T @ matrix_of(head.key, d), 2))
+    return abs(beta) * head.product_norm if query is None or key is None else beta * query * key
 
 
 def _fall(mesh: Mesh, beta: float, matrix: Floats) -> Floats:

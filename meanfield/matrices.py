@@ -64,6 +64,18 @@ def _arrays(path: Path) -> dict[str, Floats]:
     raise ValueError(f"{path}: expected a file that ends in .npz or .h5")
 
 
+def norm_of_product(query: float | Floats, key: float | Floats) -> float:
+    """‖QᵀK‖ = ‖R_Q R_Kᵀ‖ of the QR factors of Qᵀ and Kᵀ, (d, d) matrices or multiples of the identity.
+
+    A trained head has d_head rows and the rest are zero: without these it takes a small part of the time.
+    """
+    d = max(np.atleast_2d(matrix).shape[0] for matrix in (query, key))
+    query, key = (matrix * np.eye(d) if np.ndim(matrix) == 0 else np.asarray(matrix) for matrix in (query, key))
+    used = query.any(axis=1) & key.any(axis=1)
+    query, key = (np.linalg.qr(matrix[used].T)[1] for matrix in (query, key))
+    return float(np.linalg.norm(query @ key.T, 2)) if used.any() else 0.0
+
+
 def _ginibre(random: np.random.Generator, d: int) -> Floats:
     return random.standard_normal((d, d)) / np.sqrt(d)
 

@@ -10,6 +10,7 @@ import numpy as np
 from meanfield.compare import Comparison, units
 from meanfield.compare_text import SIDES, run_in_words
 from meanfield.plot_axes import is_early, label_decades, label_linear, positive, say, set_time
+from meanfield.plot_compare_pairs import draw_pairs_beside
 from meanfield.plot_compare_states import draw_lines, draw_maps, maps_height
 from meanfield.plot_story import BLACK, BLUE, GREEN, ORANGE, VERMILION, format_time
 from meanfield.plot_words import fitting_size
@@ -22,14 +23,15 @@ if TYPE_CHECKING:
 
 SPREAD = 30.0  # largest over smallest distance, from which a log axis reads better
 FLOOR = 1e-6  # of the largest distance: what is smaller may be rounding
+_DRAWN = ("S1", "S2", "R1", "R2", "R3")
 _CURVES = (("l1", "L¹", GREEN), ("w1", "W₁", BLUE), ("w2", "W₂", VERMILION), ("centroid", "centroid", ORANGE))
 
 
 def plot_compare(comparison: Comparison, figure: str | Path) -> Path:
     """Draw a comparison to ``figure`` (.png, .pdf or .svg) and return where it was written.
 
-    States are drawn on the circle, the sphere and in one dimension. Raises solvers.output.FileError where the suffix is
-    unknown, and where the figure's folder is missing or cannot be written.
+    States are drawn on the circle, the sphere and in one dimension; of tokens in more the laws of ⟨x, y⟩. Raises
+    solvers.output.FileError where the suffix is unknown, and where the figure's folder is missing or cannot be written.
     """
     target = figure_target(Path(figure))
     import matplotlib
@@ -52,7 +54,8 @@ def compose(comparison: Comparison, figure: Figure) -> Figure:
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_distances(parts[0], comparison)
     if len(parts) > 1:
-        (draw_maps if comparison.space == "S2" else draw_lines)(parts[1], comparison, rows_shown(comparison))
+        draw = draw_maps if comparison.space == "S2" else draw_lines if _is_narrow(comparison) else draw_pairs_beside
+        draw(parts[1], comparison, rows_shown(comparison))
     return figure
 
 
@@ -66,7 +69,19 @@ def _states_height(comparison: Comparison) -> list[float]:
     """Inches for the states; none where they are not drawn."""
     if comparison.space == "S2":
         return [maps_height(comparison, rows_shown(comparison))]
-    return [2.9] if comparison.space in ("S1", "R1") or comparison.space.startswith("polar") else []
+    return [2.9] if _is_narrow(comparison) or _has_pairs(comparison) else []
+
+
+def _is_narrow(comparison: Comparison) -> bool:
+    """Whether states are lines over one coordinate."""
+    return comparison.space in ("S1", "R1") or comparison.space.startswith("polar")
+
+
+def _has_pairs(comparison: Comparison) -> bool:
+    """Whether two runs are tokens in four dimensions or more, of which no picture is left but of their angles."""
+    particles = all(run.manifold == "particles" for run in comparison.runs)
+    counts = [len(run.weights) for run in comparison.runs if run.manifold == "particles"]
+    return particles and len(comparison.runs) == 2 and min(counts) > 1 and comparison.space not in _DRAWN
 
 
 def _draw_distances(figure: SubFigure, comparison: Comparison) -> None:

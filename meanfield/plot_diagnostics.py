@@ -146,6 +146,14 @@ def _draw_pairs_close(ax: Axes, story: Story) -> None:
     ax.set_ylim(-0.05, 1.05)
 
 
+def _draw_cosine(ax: Axes, story: Story) -> None:
+    """Drawn up to 1, where all tokens are one."""
+    cosine = story.diagnostics["cosine"]
+    ax.plot(story.diagnostics["time"], cosine, color=ORANGE, lw=1.4, marker="o", markersize=3.5)
+    ax.set(title="mean inner product of two tokens", ylabel=r"$\langle\theta,\theta'\rangle$")
+    ax.set_ylim(min(-0.05, 1.05 * float(cosine.min())), 1.05)
+
+
 def _draw_centroid(ax: Axes, story: Story) -> None:
     length = np.linalg.norm(story.diagnostics["centroid"], axis=1)
     ax.set_title("centroid")
@@ -219,6 +227,8 @@ PANELS = {  # the first that were recorded are drawn
     "energy": (("entropy", "energy"), _draw_energy),
     "power": (("power",), draw_power),
     "speed": (("speed",), _draw_speed),
+    "cosine": (("cosine",), _draw_cosine),
+    "length": (("length",), _draw_size("length", "length of the states", r"$\sqrt{\mathrm{mean}\,|h|^2}$")),
     "radius": (("radius",), _draw_size("radius", "radius of the tokens", r"$R=\sqrt{\int|x|^2\rho}$")),
     "variance": (("variance",), _draw_size("variance", "variance of the tokens", r"$\int|x-\bar x|^2\rho$")),
     "drift": (("drift",), _draw_drift),

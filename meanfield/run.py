@@ -38,7 +38,13 @@ def run(
 
     Raises CaseError for an initial density that cannot be, FileError for a file that cannot be written.
     """
-    problem = set_up(case, kernels)
+    return run_problem(case, set_up(case, kernels), path, overwrite=overwrite, quiet=quiet, command=command)
+
+
+def run_problem(
+    case: Case, problem: Problem, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = ""
+) -> int:
+    """As ``run``, for a case whose ``problem`` has been made ready elsewhere."""
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     attributes = provenance(case, command) | problem.marks | problem.attributes
@@ -68,6 +74,8 @@ def resume(
     segments = read_segments(before.attributes)
     if not segments:
         raise FileError(f"{path}: has no case to go on with; it was not written by `meanfield run`")
+    if "layers_of" in before.attributes:
+        raise FileError(f"{path}: holds the layers of {before.attributes['layers_of']}, with which it cannot go on")
     case = next_case(segments, changes)
     problem = set_up(case, kernels)
     problem.marks.update({name: before.attributes[name] for name in problem.marks if name in before.attributes})

@@ -25,7 +25,7 @@ from solvers.evolution import Every, Listed, Logarithmic, Schedule
 from solvers.layout import Variable
 from solvers.mesh import Floats
 
-HOST = "cpu"
+ON_HOST = {"device": "cpu"}  # the attributes that say so
 
 
 def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
@@ -35,7 +35,7 @@ def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
     """
     with _what_cannot_be():
         problem = _PROBLEMS[case.domain.manifold](case, kernels)
-        problem = replace(problem, attributes={"device": HOST if kernels is None else name_of(kernels)})
+        problem = replace(problem, attributes=ON_HOST if kernels is None else {"device": name_of(kernels)})
         problem = replace(problem, initial=_what_cannot_be()(_finite(problem.initial, case)))
         if "pairs" in (case.output.diagnostics or ()):
             problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))

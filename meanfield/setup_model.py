@@ -103,13 +103,14 @@ def _factor(matrix: sections.Matrix | sections.RandomMatrix | None, d: int) -> F
 
 def feed_forward_of(case: Case) -> Local | None:
     """F, from (n, d) to (n, d), None where the case has none; F(gx)/g where a sphere of radius g is the unit one."""
-    network, size = _network(case), case.stabilizers.scale
+    network, size = network_of(case), case.stabilizers.scale
     if network is None or size == 1:
         return network
     return lambda points: network(size * points) / size
 
 
-def _network(case: Case) -> FeedForward | None:
+def network_of(case: Case) -> FeedForward | None:
+    """W σ(Ux + b) as the case has it, None where it has none."""
     network = case.feed_forward
     if network is None:
         return None

@@ -49,11 +49,15 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """What a file of particles keeps instead of a mesh: the weights (n,) of n tokens, and the d of their positions."""
+    """What a file of particles keeps instead of a mesh: the weights (n,) of n tokens, and the d of their positions.
+
+    ``time_name``: what the file calls time.
+    """
 
     weights: NDArray[np.float64]
     dimension: int
     manifold: str = "particles"
+    time_name: str = "model time"
 
 
 Space = Mesh | Tokens
@@ -61,7 +65,8 @@ Space = Mesh | Tokens
 
 def lay_out(file: h5py.File, space: Space, columns: Sequence[Column], variables: Sequence[Variable] = ()) -> None:
     """Create every dataset of the file, those over time empty. ValueError for contradictory columns."""
-    _dataset(file, "time", ("time",), np.empty(0), "1", "model time")
+    time_name = space.time_name if isinstance(space, Tokens) else "model time"
+    _dataset(file, "time", ("time",), np.empty(0), "1", time_name)
     scales = {"time": _scale(file["time"], "time")}
     if isinstance(space, Tokens):
         _lay_out_tokens(file, space, scales)

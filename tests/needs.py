@@ -32,4 +32,4 @@ def need_module(name: str) -> ModuleType:
 def _missing(what: str) -> NoReturn:
     if os.environ.get("MEANFIELD_TEST_ALL"):
         pytest.fail(f"{what}, and MEANFIELD_TEST_ALL is set", pytrace=False)
-    pytest.skip(what)
+    pytest.skip(what, allow_module_level=True)

@@ -136,7 +136,7 @@ REFUSED = [
     (["run", "mine.toml", "other.toml"], "other.toml: unexpected argument"),
     (["run", "mine.toml", "--over"], '--over: unexpected argument; did you mean "--overwrite"?'),
     (["run", "nine.tml"], "nine.tml: no such file, nor a shipped case"),
-    (["run", "."], ".: no such file, nor a shipped case"),
+    (["run", "."], ".: is a folder; expected a case file"),
     (["run", "mine.toml", "--set", "attention.bta=1"], 'attention.bta: unknown key; did you mean "beta"?'),
     (["run", "mine.toml", "--set", "attention.beta=-1"], "attention.beta = -1: expected a number >= 0"),
     (["run", "mine.toml", "--set", "time.end=1", "time.cfl=nan"], "time.cfl = nan: expected a finite number"),

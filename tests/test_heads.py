@@ -10,7 +10,7 @@ from meanfield.atoms import AtomLaw
 from meanfield.attention import Attention
 from meanfield.case import parse
 from meanfield.equation import Velocity, mean_field_equation
-from meanfield.heads import Head
+from meanfield.heads import Head, steepness
 from meanfield.initial import initial_moebius, initial_perturbed, initial_points, initial_uniform
 from meanfield.matrices import ENSEMBLES, random_matrix
 from meanfield.particles import ParticleLaw
@@ -271,3 +271,14 @@ def test_gaussian_scales_of_a_case_are_more_than_their_product(query, key):
     factor = np.exp(-2.0 * (query**2 + key**2) / 2)
     for domain in ("circle", "particles"):
         assert found["gaussian", domain] == pytest.approx(factor * found["exponential", domain], rel=1e-12)
+
+
+def test_the_steepness_of_a_head_with_rows_of_zeros():
+    """A trained head has d_head rows; those of zeros are left out, which changes the norm by rounding."""
+    random = np.random.default_rng(5)
+    for rows_query, rows_key in ((8, 8), (3, 3), (2, 5), (0, 4)):
+        query, key = random.standard_normal((2, 8, 8))
+        query[rows_query:], key[rows_key:] = 0.0, 0.0
+        expected = 1.5 * np.linalg.norm(query.T @ key, 2)
+        assert steepness(-1.5, Head(query, key)) == pytest.approx(expected, rel=1e-13, abs=0)
+    assert steepness(2.0, Head(query=np.diag([3.0, 1.0]), key=2.0)) == pytest.approx(12.0, rel=1e-14)

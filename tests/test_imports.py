@@ -61,7 +61,7 @@ PHYSICS = [
     "initial_axisymmetric",
     "problem",
 ]
-HEAVY = ("numba", "scipy", "h5py", "matplotlib", "finufft", "ot", "distributed", "cupy", "torch")
+HEAVY = ("numba", "scipy", "h5py", "matplotlib", "finufft", "ot", "distributed", "cupy", "torch", "transformers")
 
 
 def imported(path):
@@ -102,6 +102,11 @@ def test_only_backends_compile(path):
     assert not {"numba", "cupy"} & roots(path)
 
 
+@pytest.mark.parametrize("path", sorted([*MEANFIELD.rglob("*.py"), *SOLVERS.rglob("*.py")]), ids=lambda path: path.stem)
+def test_only_files_about_transformers_know_torch(path):
+    assert path.stem.startswith("transformer_") or not {"torch", "transformers"} & roots(path)
+
+
 @pytest.mark.parametrize("module", PHYSICS)
 def test_physics_sees_no_case(module):
     names = imported(MEANFIELD / f"{module}.py")
@@ -111,7 +116,10 @@ def test_physics_sees_no_case(module):
         assert not seen, f"meanfield.{module} imports {seen}"
 
 
-@pytest.mark.parametrize("package", ["solvers", "meanfield", "meanfield.cli"])
+LIGHT = ["solvers", "meanfield", "meanfield.cli", "meanfield.transformer_model", "meanfield.transformer_weights"]
+
+
+@pytest.mark.parametrize("package", LIGHT)
 def test_importing_loads_nothing_heavy(package):
     loaded = f"import sys, {package}; print([name for name in {HEAVY} if name in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)

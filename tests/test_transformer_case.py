@@ -1,0 +1,129 @@
+"""A model's attention as a case: exactly its layers where there is nothing but attention and layer norm."""
+
+import h5py
+import numpy as np
+import pytest
+from tiny_transformers import HEADS, LAYERS, D, hidden, saved, text_file
+
+from meanfield.case import load
+from meanfield.cli import main
+from solvers.output import read
+
+FLOAT32 = (
+    3e-6  # single embeddings are stored so: their lengths are equal to 1e-7, which layers of gain about 5 carry on
+)
+
+
+def case_of(model, folder, *more):
+    arguments = ["transformer", "case", str(model), "--text", text_file(folder), "-o", str(folder / "case"), *more]
+    assert main(arguments) == 0
+    return folder / "case" / "case.toml"
+
+
+def solved(path):
+    output = path.with_suffix(".h5")
+    assert main(["run", str(path), "-o", str(output), "--quiet"]) == 0
+    run = read(output)
+    return np.stack([run.positions(k) for k in range(run.snapshots)])
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("bert", {}), ("roberta", {}), ("distilbert", {}), ("albert", {}), ("albert", {"num_hidden_groups": LAYERS})],
+)
+def test_layers_of_the_case_are_those_of_a_plain_model(tmp_path, kind, more):
+    """Layer norm after attention; its ε, 1e-12 beside squares of about 1, is what the case does not have."""
+    model = saved(tmp_path / "model", kind, plain=True, layer_norm_eps=1e-12, **more)
+    expected = unit(hidden(model))
+    assert np.abs(np.diff(expected, axis=0)).max(axis=(1, 2)).min() > 0.1  # every layer moves tokens
+    np.testing.assert_allclose(solved(case_of(model, tmp_path)), expected, atol=1e-9)
+
+
+def test_layers_of_the_case_are_those_of_a_plain_gpt2(tmp_path):
+    """Layer norm before attention, with its gains, and tokens that see what is before them; lengths grow alike."""
+    model = saved(tmp_path / "model", "gpt2", plain=True, layer_norm_epsilon=1e-12)
+    states = hidden(model)
+    centered = states - states.mean(axis=2, keepdims=True)
+    path = case_of(model, tmp_path)
+    positions = solved(path)
+    np.testing.assert_allclose(positions[:-1], centered[:-1], atol=FLOAT32)
+    np.testing.assert_allclose(unit(positions[-1]), unit(centered[-1]), atol=FLOAT32)  # the model's last is normalized
+    assert load(str(path)).attention.mask == "causal"
+
+
+def test_tied_layers_give_the_same_case_for_every_layer(tmp_path):
+    model = saved(tmp_path / "model", "albert")
+    texts, arrays = [], []
+    for layer in ([], *(["--layer", str(k)] for k in range(1, LAYERS + 1))):
+        path = case_of(model, tmp_path, *layer, "--overwrite")
+        texts.append([line for line in path.read_text("utf-8").splitlines() if not line.startswith("title")])
+        with h5py.File(path.parent / "attention.h5") as file:
+            arrays.append({name: file[name][:] for name in ("query", "key", "value")})
+    for text, array in zip(texts[1:], arrays[1:], strict=True):
+        assert text == texts[0]
+        for name in array:
+            np.testing.assert_array_equal(array[name], arrays[0][name])
+
+
+def test_a_layer_of_a_model_is_one_of_all_its_layers(tmp_path):
+    model = saved(tmp_path / "model", "bert")
+    with h5py.File(case_of(model, tmp_path).parent / "attention.h5") as file:
+        every = file["value"][:]
+    with h5py.File(case_of(model, tmp_path, "--layer", "2", "--overwrite").parent / "attention.h5") as file:
+        one = file["value"][:]
+    assert every.shape == (LAYERS, HEADS, D, D)
+    np.testing.assert_array_equal(one, every[1:2])
+
+
+def test_the_case_says_what_it_leaves_out(tmp_path):
+    text = case_of(saved(tmp_path / "model", "bert"), tmp_path).read_text("utf-8")
+    assert "a reconstruction" in text
+    assert "Left out: biases, the network, gains of layer norm, lengths of single states" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "arguments", "message"),
+    [
+        ("bert", {}, ["--layer", "4"], "--layer 4: expected 1 to 3, the layers of"),
+        (
+            "gpt2",
+            {"scale_attn_by_inverse_layer_idx": True},
+            [],
+            "scale_attn_by_inverse_layer_idx = True: expected False",
+        ),
+        ("albert", {"inner_group_num": 2}, [], "inner_group_num = 2: expected 1"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(tmp_path, capsys, kind, more, arguments, message):
+    model = saved(tmp_path / "model", kind, **more)
+    text = text_file(tmp_path)
+    assert main(["transformer", "case", str(model), "--text", text, "-o", str(tmp_path / "case"), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "case").exists()
+
+
+def test_another_family_is_refused_with_those_that_are_known(tmp_path, capsys):
+    from tiny_transformers import add_tokenizer, transformers
+
+    config = transformers.GPTNeoXConfig(
+        vocab_size=16, hidden_size=D, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    transformers.AutoModel.from_config(config).save_pretrained(tmp_path / "neox")
+    add_tokenizer(tmp_path / "neox")
+    text = text_file(tmp_path)
+    assert main(["transformer", "case", str(tmp_path / "neox"), "--text", text, "-o", str(tmp_path / "case")]) == 2
+    assert "attention of gpt_neox: expected one of bert, roberta" in capsys.readouterr().err
+
+
+def test_a_case_that_is_there_is_kept(tmp_path, capsys):
+    model = saved(tmp_path / "model", "bert")
+    before = case_of(model, tmp_path).read_bytes()
+    assert main(["transformer", "case", str(model), "-o", str(tmp_path / "case")]) == 2
+    assert "exists already; --overwrite replaces it" in capsys.readouterr().err
+    assert (tmp_path / "case" / "case.toml").read_bytes() == before
