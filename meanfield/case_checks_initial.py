@@ -16,6 +16,7 @@ from meanfield.case_initial import (
     Moebius,
     Perturbed,
     Points,
+    Snapshot,
     Tokens,
     Uniform,
     VonMisesFisher,
@@ -36,7 +37,7 @@ def initial_problems(case: Case) -> Iterator[Problem]:
     if domain.manifold not in manifolds:
         here = [tag_of(found) for found, (places, _) in _INITIAL.items() if domain.manifold in places]
         yield "initial.kind", kind, f"one of {', '.join(here)} {domain.place}"
-    if initial.radius is not None and (not case.tokens_have_radius or isinstance(initial, Gaussian | Waves)):
+    if initial.radius is not None and (not case.tokens_have_radius or isinstance(initial, Gaussian | Waves | Snapshot)):
         yield "initial.radius", initial.radius, f"no such key {domain.place} for initial.kind = {kind}"
     if isinstance(initial, Gaussian) and domain.manifold == "particles" and not case.tokens_have_radius:
         yield "initial.kind", kind, f"another with stabilizers.layer_norm = {case.stabilizers.layer_norm}: no radius"
@@ -117,6 +118,11 @@ def _tokens(initial: Tokens, domain: Domain) -> Iterator[Problem]:
         yield "initial.file", initial.file, "a file that ends in .npy or .h5"
 
 
+def _snapshot(initial: Snapshot, domain: Domain) -> Iterator[Problem]:
+    if not initial.file.endswith((".h5", ".hdf5")):
+        yield "initial.file", initial.file, "a run, a file that ends in .h5"
+
+
 def _gaussian(initial: Gaussian, domain: Domain) -> Iterator[Problem]:
     if isinstance(initial.mean, tuple):
         yield from _vector("initial.mean", initial.mean, domain)
@@ -163,6 +169,7 @@ _INITIAL: dict[type, tuple[tuple[str, ...], Callable[[Any, Domain], Iterator[Pro
     Moebius: ((*_ROUND, "axisymmetric"), _moebius),
     Points: ((*_ROUND, "axisymmetric", "line"), _points),
     Tokens: (_ROUND, _tokens),
+    Snapshot: ((*_ROUND, "axisymmetric", "line"), _snapshot),
     Gaussian: (("line", "free_radius_circle", "free_radius_sphere", "particles"), _gaussian),
     Equiangular: (("particles",), _equiangular),
     Waves: (("particles",), _waves),

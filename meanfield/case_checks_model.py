@@ -47,6 +47,8 @@ def _attention(attention: Attention, domain: Domain, scale: float) -> Iterator[P
     yield from _kernel(attention, domain)
     if attention.rescaled and attention.normalization != "unnormalized":
         yield "attention.rescaled", True, 'false, unless attention.normalization is "unnormalized"'
+    if attention.rescaled and attention.file is not None:
+        yield "attention.rescaled", True, "false with attention.file: each layer would have a clock of its own"
     scales = "" if attention.query is attention.key is None else ", times the scales of query and key"
     scales += "" if scale == 1 else f", times the square of stabilizers.scale = {scale:g}"
     if not abs(attention.beta_effective) * scale * scale <= MOST_BETA:  # not nan either, which 0·∞ would give

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from meanfield.case_checks_model import Problem, tag_of
-from meanfield.case_initial import Points, Tokens
+from meanfield.case_initial import Points, Snapshot, Tokens
 from meanfield.case_sections import Case
 
 _MOST_ATOM_DIMENSION = 128  # of four atoms at least, whose law is differentiated by each coordinate
@@ -22,11 +22,11 @@ def particle_problems(case: Case) -> Iterator[Problem]:
         if time.method == "adaptive":
             yield "time.method", "adaptive", f"ssprk3, ssprk2 or layers {domain.place}"
         return
-    if domain.count is None and not isinstance(case.initial, Tokens):
+    if domain.count is None and not isinstance(case.initial, Tokens | Snapshot):
         yield "domain.count", None, "how many tokens, an integer >= 1"
     if isinstance(case.initial, Points) and domain.count != len(case.initial.points):
         yield "domain.count", domain.count, f"{len(case.initial.points)}, the number of initial.points, or no such key"
-    if isinstance(case.initial, Tokens) and domain.count is not None:
+    if isinstance(case.initial, Tokens | Snapshot) and domain.count is not None:
         yield "domain.count", domain.count, "no such key: a file has as many tokens as it has"
     if (domain.count or 0) * domain.d > _MOST_NUMBERS:
         yield "domain.count", domain.count, f"at most {_MOST_NUMBERS // domain.d} with domain.dimension = {domain.d}"

@@ -73,6 +73,13 @@ class Tokens(Start, frozen=True, kw_only=True, tag_field="kind", tag="tokens"):
     dataset: str = "tokens"
 
 
+class Snapshot(Start, frozen=True, kw_only=True, tag_field="kind", tag="file"):
+    """A snapshot of another run, ``file``: the last one up to ``time``, by default its last."""
+
+    file: str
+    time: NotNegative | None = None
+
+
 class Gaussian(Start, frozen=True, kw_only=True, tag_field="kind", tag="gaussian"):
     """N(mean, variance) in R^d, where tokens have a radius; a number or one for each coordinate, or a matrix."""
 
@@ -106,6 +113,6 @@ class Interval(Start, frozen=True, kw_only=True, tag_field="kind", tag="interval
 
 
 Initial = (
-    Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Gaussian | Equiangular | Waves
-    | Interval
+    Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Snapshot | Gaussian | Equiangular
+    | Waves | Interval
 )  # fmt: skip

@@ -9,21 +9,22 @@ from types import ModuleType
 
 import numpy as np
 
-from meanfield.case import Case, CaseError
+from meanfield.case import Case, CaseError, Snapshot
 from meanfield.case_checks_model import tag_of
 from meanfield.case_errors import refusal
 from meanfield.pairs import EDGES
 from meanfield.problem import Problem
 from meanfield.setup_axisymmetric import set_up_axisymmetric
 from meanfield.setup_free_radius import set_up_free_radius
+from meanfield.setup_from_run import density_of_run
 from meanfield.setup_hand_over import with_hand_over
 from meanfield.setup_line import set_up_line
 from meanfield.setup_particles import set_up_particles
 from meanfield.setup_round import set_up_round
 from solvers.backends import name_of
 from solvers.evolution import Every, Listed, Logarithmic, Schedule
-from solvers.layout import Variable
-from solvers.mesh import Floats
+from solvers.layout import Space, Variable
+from solvers.mesh import Floats, Mesh
 
 ON_HOST = {"device": "cpu"}  # the attributes that say so
 
@@ -36,10 +37,19 @@ def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
     with _what_cannot_be():
         problem = _PROBLEMS[case.domain.manifold](case, kernels)
         problem = replace(problem, attributes=ON_HOST if kernels is None else {"device": name_of(kernels)})
-        problem = replace(problem, initial=_what_cannot_be()(_finite(problem.initial, case)))
+        initial = _from_run(case, problem.space) or problem.initial
+        problem = replace(problem, initial=_what_cannot_be()(_finite(initial, case)))
         if "pairs" in (case.output.diagnostics or ()):
             problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
         return problem if case.hand_over is None else with_hand_over(case, problem, sample_schedule(case))
+
+
+def _from_run(case: Case, cells: Space) -> Callable[[], Floats] | None:
+    """Initial values from another run's snapshot, alike for all labels of a causal mask; None without such a run."""
+    if not (isinstance(case.initial, Snapshot) and isinstance(cells, Mesh)):
+        return None
+    labels = case.domain.labels or 1
+    return lambda: np.tile(density_of_run(case, cells) / labels, labels)
 
 
 def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:

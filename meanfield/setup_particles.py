@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from types import ModuleType
 
-from meanfield.case import Case, Waves
+from meanfield.case import Case, Snapshot, Waves
 from meanfield.diagnostics_particles import diagnostics_particles
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.heads import Head
@@ -16,6 +16,7 @@ from meanfield.particles_motion import to_unit_length
 from meanfield.particles_steps import LawOfTurn, advance_adaptive, advance_explicit, advance_layers
 from meanfield.problem import Advance, Problem, placed
 from meanfield.sequence import SequenceDiffusion
+from meanfield.setup_from_run import tokens_of_run
 from meanfield.setup_model import feed_forward_of, heads_in_turn
 from meanfield.setup_tokens import draw_tokens
 from solvers.backends import kernels_for
@@ -30,8 +31,11 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
     Raises ValueError or OSError for a file that cannot be used.
     """
     heads, domain = heads_in_turn(case), case.domain
-    positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed or 0)
-    if isinstance(case.initial, Waves) and not case.tokens_have_radius:
+    if isinstance(case.initial, Snapshot):
+        positions, masses = tokens_of_run(case)
+    else:
+        positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed or 0)
+    if isinstance(case.initial, Waves | Snapshot) and not case.tokens_have_radius:
         to_unit_length(positions)
     place = (kernels or kernels_for(positions)).place
     there = place(masses)  # where they move; what is looked at is on the host

@@ -256,6 +256,7 @@ def test_refusal_names_key_value_and_expectation(override: str) -> None:
         (["domain.resolution=8601"], "domain.resolution = 8601: expected 4 to 8600 on the sphere"),
         (["initial={kind='harmonic', amplitude=1, degree=2, order=-3}"], "order = -3: expected -2 to 2"),
         (["initial={kind='perturbed', amplitude=1, degrees=64}"], "at most 63 with domain.resolution = 64"),
+        ([UNNORMALIZED, "attention.rescaled=true", "attention.file=m.npz", "time.step=1"], "false with attention.file"),
         ([UNNORMALIZED, "attention.beta=701"], "<= 700; beyond, e^beta overflows (attention.rescaled = true"),
         (
             [UNNORMALIZED, "attention.beta=400", "attention.key=[[2, 0, 0], [0, 2, 0], [0, 0, 2]]"],

@@ -74,6 +74,7 @@ EXCLUSIVE = {  # anywhere
     *(("mask", other) for other in ("normalization: sinkhorn", *REACTIONS)),  # both sides of a kernel; labels' masses
     *((kind, "norm: none") for kind in AT_UNIT_VECTORS),
     *(("kernel: windowed", other) for other in ("query", "value: heads", "value: file")),  # angles between x and y
+    ("normalization: rescaled", "value: file"),  # a clock for each layer
     *(("query", other) for other in ("value: heads", "value: file")),  # a head, and a file, have their own
     *(("scale", norm) for norm in RADIAL),
     *(("hand over", other) for other in ("noise", *REACTIONS, "mask", *LAYERS, "normalization: sinkhorn", *KERNELS,
