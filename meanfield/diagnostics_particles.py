@@ -85,7 +85,8 @@ def speed(sample: Particles) -> float:
     if law.feed_forward is not None:
         output = output + law.feed_forward(sample.seen)
     turn = law.norm.turn(sample.time, sample.radii, directions, output)
-    growth = law.norm.growth(sample.time, directions, output) - law.gate * sample.radii
+    gate = law.norm.gate(sample.time, law.gate)
+    growth = law.norm.growth(sample.time, directions, output) - gate * sample.radii
     moved = sample.radii[:, None] * turn + growth[:, None] * directions
     if sample.along is not None:
         moved = moved + sample.along.where(law.norm.keeps_radius(sample.time)).rate(sample.points)

@@ -132,7 +132,8 @@ def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Ve
         result = np.broadcast_to(output(time, density), cells).reshape(direction.shape)
         radius = place(np.repeat(space.radii(time), space.directions.cells))
         turn = norm.turn(time, radius, direction, result).reshape(cells)
-        drift = (norm.growth(time, direction, result) / radius - gate - space.expansion).reshape(*space.shape, 1)
+        inwards = norm.gate(time, gate) + space.expansion
+        drift = (norm.growth(time, direction, result) / radius - inwards).reshape(*space.shape, 1)
         for velocity in (turn, drift):
             velocity[[0, -1]] = 0.0
         return turn, drift

@@ -65,11 +65,18 @@ def initial_von_mises_fisher(
     """Σ_k m_k e^{c_k ⟨x,μ_k⟩} / ∫…, with Σ m_k scaled to 1, ``cosines`` z_k = ⟨μ_k,e⟩, by default 1.
 
     Off the axis the mean over all turns about it: e^{c z cosθ} g(c √(1 − z²) sinθ), as :mod:`solvers.polar_kernel` has
-    it. c < 0 is about the opposite of μ.
+    it. c < 0 is about the opposite of μ. A component narrower than half a cell is deposited as the circle of latitude
+    through its mean, ⟨x,e⟩ = zA, so that its mass and mean angle are kept: A = c/(k + √(k² + c²)), k = (d − 1)/2, is
+    I_{d/2}(c)/I_{d/2−1}(c) but for a part of d/c² (Amos 1974).
     """
     density = np.zeros(mesh.cells)
     for c, mass, z in zip(concentrations, masses, cosines or [1.0] * len(masses), strict=True):
-        density += mass * _law(mesh, dimension, partial(_log_von_mises_fisher, dimension, c, z))
+        if abs(c) * mesh.width**2 > 4:
+            length = c / (0.5 * (dimension - 1) + np.hypot(0.5 * (dimension - 1), c))
+            component = initial_points(mesh, [float(np.arccos(z * length))])
+        else:
+            component = _law(mesh, dimension, partial(_log_von_mises_fisher, dimension, c, z))
+        density += mass * component
     return density / (density @ mesh.volumes)
 
 

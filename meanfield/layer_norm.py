@@ -50,6 +50,10 @@ class LayerNorm:
         """Whether tokens keep their radius at a time; mix holds it until its switch."""
         return not self.carries_radius or (self.name == "mix" and time < self.switch)
 
+    def gate(self, time: float, gate: float) -> float:
+        """The γ of −γx at a time: 0 while tokens keep their radius, for layer norm takes away what points along x."""
+        return 0.0 if self.keeps_radius(time) else gate
+
     @property
     def sees_size(self) -> bool:
         """Whether |A| matters to θ, not only P_θ A."""

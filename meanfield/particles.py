@@ -123,7 +123,7 @@ class ParticleLaw:
         """θ̇ (n, d), tangent, and ṙ (n,)."""
         output = self.output(time, directions, radii)
         turn = self.norm.turn(time, radii, directions, output)
-        return turn, self.norm.growth(time, directions, output) - self.gate * radii
+        return turn, self.norm.growth(time, directions, output) - self.norm.gate(time, self.gate) * radii
 
     def _sums(self, head: Head, points: Floats) -> Sums:
         """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
@@ -148,21 +148,22 @@ class ParticleLaw:
 
 
 def layer_map(law: ParticleLaw, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0) -> Floats:
-    """x ← N(αx + Δt (A + F)/s) for positions (n, d): one layer of depth Δt = ``step``.
+    """x ← αx + Δt (A + F)/s for positions (n, d): one layer of depth Δt = ``step``.
 
-    α = 1 − γΔt, or 0 without the residual; s is the layer norm's at radius 1; N gives x back the length that it had,
-    or is the identity where the layer norm lets the radius grow. The flow is its limit, with an error of order Δt.
-    Where N has nothing to normalize a token stays where it is.
+    α = 1 − γΔt, or 0 without the residual; s is the layer norm's at radius 1. Where it keeps the radius, θ ← N(αθ +
+    Δt (A + F)/s) with γ = 0, N y = y/|y|, and a token for which N has nothing to normalize stays where it is. The flow
+    is its limit, with an error of order Δt.
     """
     lengths = np.linalg.norm(positions, axis=1)[:, None]
-    output = law.output_at(positions if law.sees_positions else positions / lengths)
-    sizes = size_of(output)
-    pace = LAYER_NORMS[law.norm.name].pace(law.norm, time, 1.0, sizes)
+    seen = positions if law.sees_positions else positions / lengths
+    output = law.output_at(seen)
+    pace = LAYER_NORMS[law.norm.name].pace(law.norm, time, 1.0, size_of(output))
     moved: Floats = step * output / by_row(pace)
+    held = law.norm.keeps_radius(time)
     if residual:
-        moved += (1.0 - step * law.gate) * positions
-    if not law.norm.keeps_radius(time):
+        moved += (1.0 - step * law.norm.gate(time, law.gate)) * (seen if held else positions)
+    if not held:
         return moved
     sizes = np.linalg.norm(moved, axis=1)[:, None]
-    turned: Floats = moved * lengths / np.maximum(sizes, NOTHING * lengths)
-    return np.where(sizes <= NOTHING * lengths, positions, turned)
+    turned: Floats = moved * lengths / np.maximum(sizes, NOTHING)
+    return np.where(sizes <= NOTHING, positions, turned)

@@ -57,7 +57,7 @@ class Motion:
         directions = positions / radii[:, None]
         output = law.output_at(directions)
         turn, growth = law.norm.turn(time, radii, directions, output), law.norm.growth(time, directions, output)
-        return output, radii[:, None] * turn + (growth - law.gate * radii)[:, None] * directions
+        return output, radii[:, None] * turn + (growth - law.norm.gate(time, law.gate) * radii)[:, None] * directions
 
 
 def to_unit_length(positions: Floats) -> None:

@@ -21,9 +21,8 @@ def cells_of_rings(rings: int) -> Counts:
     """Cells of each ring: base · 2^level, the level nearest to square cells, 2:1 at most between neighbours."""
     top = int(np.floor(np.log2(2 * rings / 3)))
     base = round(2 * rings / 2**top)  # 3 to 6 cells in a ring at the pole, about 2·rings at the equator
-    middle = (np.arange(rings) + 0.5) * np.pi / rings
-    level = np.rint(np.log2(2 * rings * np.sin(middle) / base)).clip(0, top)
-    from_pole = np.minimum(np.arange(rings), np.arange(rings)[::-1])
+    from_pole = np.minimum(np.arange(rings), np.arange(rings)[::-1])  # the same angles on both sides: ties round alike
+    level = np.rint(np.log2(2 * rings * np.sin((from_pole + 0.5) * np.pi / rings) / base)).clip(0, top)
     return base * 2 ** np.minimum(level, from_pole).astype(np.int64)
 
 

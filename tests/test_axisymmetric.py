@@ -500,6 +500,19 @@ def test_a_bump_off_the_axis_is_spread_around_it(dimension):
     assert masses @ z**2 == pytest.approx(length / c + (1 - dimension * length / c) * cosine**2, abs=1e-5)
 
 
+@pytest.mark.parametrize("dimension", [2, 3, 64])
+@pytest.mark.parametrize("c", [3e3, 1e5, -1e7])
+def test_a_bump_within_a_cell_keeps_its_place(dimension, c):
+    """Its mean angle is that of 8192 cells; whole in a cell's center it could be half a cell off."""
+    coarse, fine = mesh_polar(64, dimension), mesh_polar(8192, dimension)
+    for cosine in np.cos([0.7, 0.72, 0.74]):
+        found, expected = (
+            initial.initial_von_mises_fisher(mesh, dimension, [c], [1.0], [cosine]) * mesh.volumes @ mesh.centers[:, 0]
+            for mesh in (coarse, fine)
+        )
+        assert found == pytest.approx(expected, abs=1 / abs(c) + 1e-3 * coarse.width)  # the mean's angle: 1/c off
+
+
 def test_a_case_says_where_a_bump_is():
     """``center`` is a cosine: the bump of a case lies about it, not about the pole."""
     components = "[{center = [0.5], concentration = 2000.0}]"

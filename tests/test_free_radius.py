@@ -149,6 +149,16 @@ def test_one_dirac_follows_the_value():
     assert np.linalg.norm(mean - steps[-1]) < 0.01 * path, f"{mean} for {steps[-1]}"
 
 
+def test_mix_keeps_the_radius_from_its_gate_until_its_switch():
+    """Its layer norm is post until then, which takes away what points along x."""
+    space = FreeRadius(circle(32), radial_mesh(0.1, 10.0, 40, 1.0))
+    start = initial_at_radius(space, initial_points(space.directions, [[0.6, 0.8]]), 1.0)
+    output = output_at_directions(space, ShellAttention(space.directions, 1.0))
+    state = State(0.0, start.reshape(-1))
+    evolve(state, free_radius_equation(space, LayerNorm("mix", switch=np.inf), output, gate=1.0), SSPRK3, 0.5)
+    assert mean_radius(space, state.values) == pytest.approx(1.0, abs=1e-12)
+
+
 def test_a_gate_balances_growth():
     """All tokens at one point: A = x, so that γ = 1 keeps the radius and γ = 1.5 shrinks it as e^{−t/2}."""
     space = FreeRadius(circle(32), radial_mesh(0.1, 4.0, 64, 0.1))

@@ -5,6 +5,7 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 
 from solvers.mesh import circle, sphere
+from solvers.rings import cells_of_rings
 
 MESHES = [circle(3), circle(64), *(sphere(rings) for rings in (4, 5, 7, 12, 33, 64))]
 SPHERES = [mesh for mesh in MESHES if mesh.manifold == "sphere"]
@@ -114,3 +115,10 @@ def test_mesh_is_frozen():
 def test_too_few_cells_are_refused(build, few):
     with pytest.raises(ValueError, match=rf"at least \d .*got {few}"):
         build(few)
+
+
+def test_rings_are_the_same_on_both_sides_of_the_equator():
+    """The harmonics count on it. At 10 rings the level of two rings is a tie, log₂(4 sin(π/4)) = 3/2."""
+    for rings in range(4, 200):
+        counts = cells_of_rings(rings)
+        assert np.array_equal(counts, counts[::-1]), f"{rings} rings: {counts}"

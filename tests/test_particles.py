@@ -363,6 +363,23 @@ def test_layers_are_the_flow_to_first_order(scheme):
     assert np.abs(orders - 1).max() < 0.1, f"{scheme}: orders {orders}, errors {errors}"
 
 
+def test_layers_of_mix_are_the_flow_before_its_switch():
+    """θ turns as by post and r stays, whatever the radius and the gate, which layer norm takes away."""
+    law, start = ParticleLaw(BETA, norm=LayerNorm("mix", switch=2.0), gate=0.5), 3 * tokens_uniform(6, 3, seed=5)
+    post = flow_from(ParticleLaw(BETA), start / 3, [0.0, 1.0])[0][-1]
+    directions, radii = flow(law, start / 3, np.full(6, 3.0), np.array([0.0, 1.0]))
+    assert np.abs(radii[-1] - 3).max() <= 1e-12
+    assert np.abs(directions[-1] - post).max() <= 1e-8  # both to the flow's tolerance
+    errors, counts = [], np.array([50, 100, 200])
+    for count in counts:
+        positions = start
+        for layer in range(count):
+            positions = layer_map(law, positions, 1 / count, time=layer / count)
+        errors.append(np.abs(positions - 3 * post).max())
+    orders = exact.orders(errors, counts)
+    assert np.abs(orders - 1).max() < 0.1, f"orders {orders}, errors {errors}"
+
+
 def test_mix_keeps_the_length_until_its_switch():
     law, start = ParticleLaw(BETA, norm=LayerNorm("mix", switch=1.0)), 2 * tokens_uniform(6, 3, seed=5)
     before, after = (np.linalg.norm(layer_map(law, start, 0.1, time=time), axis=1) for time in (0.99, 1.0))
