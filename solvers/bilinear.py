@@ -53,7 +53,8 @@ class Bilinear:
         self._sources = _SOURCES[d](mesh, degree, len(self._centers))
         self._targets = None
         if d == 3 and _Targets.count(degree) < len(self._centers):
-            self._targets = _Targets(mesh, self._lengths(), self.matrix, degree)
+            self._targets = targets = _Targets(mesh, self._lengths(), self.matrix, degree)
+            self._scale = kernels_for(self._centers).kept(lambda: targets.scale(self._lengths()))
 
     def apply(self, masses: Floats, wanted: Floats | None = None) -> Sums:
         """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
@@ -105,7 +106,7 @@ class Bilinear:
     def _by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
         """The same at all cells, by a grid of targets but for those near a zero of b."""
         normalizer, vectors = targets.sums(points, weights)
-        sums = targets.scale(self._lengths()), normalizer, vectors
+        sums = self._scale(), normalizer, vectors
         if len(targets.near):
             for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
                 whole[targets.near] = part

@@ -20,6 +20,11 @@ def work_array(count, dtype):
     return lambda: kept
 
 
+def kept(make):
+    """A function that gives an array like make()'s, the caller's own: a copy of one that is kept."""
+    return make().copy
+
+
 def zeros(shape, dtype=np.float64):
     """An array of zeros."""
     return np.zeros(shape, dtype)
