@@ -12,13 +12,14 @@ from typing import Any
 
 def run(options: argparse.Namespace) -> int:
     from meanfield.case import load
-    from meanfield.cli_files import output_for, require_writable
+    from meanfield.cli_files import output_for, require_files, require_writable
     from meanfield.cli_kinds import require_kind
 
     require_kind(options.case, "case")
     case = load(options.case, options.overrides)
     path = output_for(options.case) if options.output is None else options.output
     require_writable(path, options.case, options.overwrite)
+    require_files(case, path)
     from meanfield.run import run as solve
 
     return solve(
@@ -157,13 +158,15 @@ def compare(options: argparse.Namespace) -> int:
         require_file(file, "run")
     from meanfield.compare import as_dict
     from meanfield.compare import compare as measure
-    from meanfield.compare_text import format_text
+    from meanfield.compare_text import format_text, next_in_words
 
     comparison = measure(*files)
     if options.json:
         _print_json(as_dict(comparison))
     else:
         print(format_text(comparison))
+        if options.output is None:
+            print(f"\n{next_in_words(comparison)}")
     if options.output is not None:
         from meanfield.plot_compare import plot_compare
 
@@ -191,11 +194,14 @@ def sweep(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     from meanfield.case import load
+    from meanfield.cli_files import require_files
     from meanfield.cli_kinds import require_kind
     from meanfield.estimate import estimate
 
     require_kind(options.case, "case")
-    print(estimate(load(options.case, options.overrides)))
+    case = load(options.case, options.overrides)
+    require_files(case)
+    print(estimate(case))
     return 0
 
 

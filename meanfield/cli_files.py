@@ -5,8 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from solvers.output import FileError
+
+if TYPE_CHECKING:
+    from meanfield.case import Case
 
 
 def output_for(name_or_path: str) -> str:
@@ -36,6 +40,19 @@ def require_writable(path: str, case: str, overwrite: bool) -> None:
             pass
     except OSError as error:
         raise FileError(f"{path}: the folder {target.parent} cannot be written: {error.strerror}") from None
+
+
+def require_files(case: Case, output: str | None = None) -> None:
+    """Raise CaseError unless the files that a case names are there, FileError where ``output`` is one of them."""
+    from meanfield.case_errors import refusal
+
+    for key, named in (("initial.file", getattr(case.initial, "file", None)), ("attention.file", case.attention.file)):
+        if named is None:
+            continue
+        if not Path(named).is_file():
+            raise refusal(key, named, "a file that is there")
+        if output is not None and Path(output).exists() and Path(output).samefile(named):
+            raise FileError(f"{output}: is {key} of the case itself; -o writes elsewhere")
 
 
 def require_target(target: Path, run: Path, overwrite: bool, kind: str, suffixes: Sequence[str]) -> None:

@@ -48,12 +48,13 @@ def read(options: argparse.Namespace) -> int:
 def case(options: argparse.Namespace) -> int:
     import sys
 
-    from meanfield.transformer_case import require_new, write_case
+    from meanfield.transformer_case import require_attention, require_new, write_case
     from meanfield.transformer_model import short_name, states_of
 
     folder = f"{short_name(options.model)}-case" if options.output is None else options.output
     require_new(folder, options.overwrite)
-    written = write_case(states_of(options.model, options.text), folder, options.layer)
+    states = states_of(options.model, options.text, lambda name, config: require_attention(name, config, options.layer))
+    written = write_case(states, folder, options.layer)
     print(written)
     print(f"solve it: meanfield run {written}", file=sys.stderr)
     return 0
@@ -63,7 +64,7 @@ def reference(options: argparse.Namespace) -> int:
     from pathlib import Path
 
     from meanfield.case import load
-    from meanfield.cli_files import require_writable
+    from meanfield.cli_files import require_files, require_writable
     from meanfield.cli_kinds import require_kind
 
     require_kind(options.case, "case")
@@ -71,6 +72,7 @@ def reference(options: argparse.Namespace) -> int:
     name = Path(options.case).name.removesuffix(".toml")
     path = f"{name}-reference.h5" if options.output is None else options.output
     require_writable(path, options.case, options.overwrite)
+    require_files(resolved, path)
     from meanfield.transformer_reference import run_reference
 
     return run_reference(resolved, path, overwrite=options.overwrite, quiet=options.quiet, command=options.command)

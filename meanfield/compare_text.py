@@ -14,13 +14,18 @@ SIDES = "AB"
 
 
 def format_text(comparison: Comparison) -> str:
-    """What is compared with what, a line for each time, what to know of it, and what to do next."""
+    """What is compared with what, a line for each time, and what to know of it."""
     runs = comparison.runs
     lines = [f"{SIDES[i]}  {run_in_words(run)}" for i, run in enumerate(runs)] if len(runs) > 1 else []
     lines = lines or [run_in_words(runs[0]), "each snapshot: distances from the one before, and to the last"]
     lines += [measured_in_words(comparison), "", *_rows(comparison), ""]
-    paths = " ".join(str(run.path) for run in runs)
-    return "\n".join([*lines, *comparison.notes, f"draw it: meanfield compare {paths} -o comparison.png"])
+    return "\n".join([*lines, *comparison.notes]).rstrip("\n")
+
+
+def next_in_words(comparison: Comparison) -> str:
+    """The command that draws it."""
+    paths = " ".join(str(run.path) for run in comparison.runs)
+    return f"draw it: meanfield compare {paths} -o comparison.png"
 
 
 def run_in_words(run: Run) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from meanfield.segments import Segment, read_segments
+from meanfield.segments import Segment, going_on, read_segments
 from solvers.output import Run, read
 
 _UNITS = {True: "cells", False: "· 1e-4 rad"}  # of a spread, on a mesh or of tokens
@@ -39,7 +40,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         "stop_reason": attributes["stop_reason"],
         "message": attributes["message"],
         "writer": run.writer,
-        "next": _next(state, path),
+        "next": _next(state, attributes, path),
         "manifold": run.manifold,
         "resolution": case.get("domain", {}).get("resolution", run.resolution),
         "cells": run.cells,
@@ -104,11 +105,11 @@ def _state(run: Run) -> str:
     return "killed" if stop == "running" and run.writer is None else stop
 
 
-def _next(state: str, path: str | Path) -> str:
+def _next(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
     return {
         "running": f"wait, or look at it meanwhile: meanfield plot {path}",
-        "killed": f"go on from the last checkpoint: meanfield resume {path}",
-        "interrupted": f"go on from the last checkpoint: meanfield resume {path}",
+        "killed": going_on(attributes, path),
+        "interrupted": going_on(attributes, path),
         "finished": f"look at it: meanfield plot {path}",
         "failed": f"see how it came to this: meanfield plot {path}",
     }[state]

@@ -10,7 +10,7 @@ import numpy as np
 from meanfield.compare import Comparison, units
 from meanfield.compare_text import SIDES, run_in_words
 from meanfield.plot_axes import is_early, label_decades, label_linear, positive, say, set_time
-from meanfield.plot_compare_pairs import draw_pairs_beside
+from meanfield.plot_compare_pairs import draw_means, draw_pairs_beside
 from meanfield.plot_compare_states import draw_lines, draw_maps, maps_height
 from meanfield.plot_story import BLACK, BLUE, GREEN, ORANGE, VERMILION, format_time
 from meanfield.plot_words import fitting_size
@@ -85,13 +85,20 @@ def _has_pairs(comparison: Comparison) -> bool:
 
 
 def _draw_distances(figure: SubFigure, comparison: Comparison) -> None:
-    """Two runs: their distances, and their numbers of clusters. One run: from the snapshot before, and to the last."""
+    """Two runs: their distances, and their numbers of clusters or, of tokens in many dimensions, where the scale of a
+    cluster is no longer one, mean inner products. One run: distances from the snapshot before, and to the last."""
     from matplotlib.ticker import MaxNLocator
 
     if len(comparison.runs) == 1:
         left, right = figure.subplots(1, 2)
         _draw_curves(left, comparison, "step_", "from the snapshot before")
         _draw_curves(right, comparison, "last_", "to the last snapshot")
+        return
+    if _has_pairs(comparison):
+        left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+        _draw_curves(left, comparison, "", "distance of A from B")
+        draw_means(right, comparison)
+        _set_times(right, comparison)
         return
     counts = [comparison.columns[f"clusters_{side}"] for side in "ab"]
     if np.isnan(counts).all():

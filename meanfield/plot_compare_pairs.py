@@ -5,7 +5,7 @@ The picture of Rigollet's talk: as tokens gather it moves to 1, and its peaks ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from solvers.mesh import Floats
 from solvers.output import Run
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
 BINS = 80
@@ -38,6 +39,24 @@ def draw_pairs_beside(figure: SubFigure, comparison: Comparison, rows: list[int]
         label_linear(ax.yaxis, "density  (▲ mean)" if row == rows[0] else "", ax.get_ylim()[1])
         ax.set_ylim(bottom=0)
     axes[0].legend(frameon=False)
+
+
+def draw_means(ax: Axes, comparison: Comparison) -> None:
+    """The mean of ⟨x, y⟩ of each run at each time."""
+    styles: tuple[dict[str, Any], ...] = ({"lw": 1.4}, {"lw": 1.4, "ls": "--"})
+    for side, run in enumerate(comparison.runs):
+        means = [mean_product(run, pair[side]) for pair in comparison.pairs]
+        ax.plot(comparison.times, means, color=_COLORS[side], label=SIDES[side], **styles[side])
+    ax.set(title="mean ⟨x, y⟩ of two tokens", ylim=(min(0.0, ax.get_ylim()[0]), 1.0))
+    ax.legend(frameon=False)
+
+
+def mean_product(run: Run, k: int) -> float:
+    """Mean of ⟨x_i, x_j⟩, i ≠ j, by the masses, of the directions of all tokens: (|Σ m x|² − Σ m²)/(1 − Σ m²)."""
+    law = measure_of(run, k)
+    directions = law.points / np.linalg.norm(law.points, axis=1)[:, None]
+    masses = law.masses / law.masses.sum()
+    return float((((masses @ directions) ** 2).sum() - (masses**2).sum()) / (1.0 - (masses**2).sum()))
 
 
 def products_of(run: Run, k: int) -> tuple[Floats, float]:

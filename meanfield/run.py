@@ -16,7 +16,7 @@ from meanfield.progress import Progress
 from meanfield.provenance import provenance
 from meanfield.restart import Start, last_start, new_start
 from meanfield.run_record import Record
-from meanfield.segments import next_case, next_segment, read_segments, with_segment
+from meanfield.segments import going_on, next_case, next_segment, read_segments, with_segment
 from meanfield.setup import set_up
 from meanfield.stopping import stop_on_signal
 from solvers.evolution import NonFinite, State
@@ -115,14 +115,14 @@ def _go(
         _tell(f"meanfield: {message}; {path} is good up to its last snapshot")
         return NON_FINITE
     except FileError as error:
-        raise FileError(f"{error}; when it can be written again: meanfield resume {path}") from error
+        raise FileError(f"{error}; when it can be written again, {going_on(problem.attributes, path)}") from error
     except KeyboardInterrupt:
         record.close("interrupted", "interrupted at once")
-        _tell(f"interrupted at once; go on from the last checkpoint: meanfield resume {path}")
+        _tell(f"interrupted at once; {going_on(problem.attributes, path)}")
         return INTERRUPTED
     if state.time < end:
         record.close("interrupted", f"interrupted at time {state.time:.6g}")
-        _tell(f"interrupted at t = {state.time:.6g}; go on: meanfield resume {path}")
+        _tell(f"interrupted at t = {state.time:.6g}; {going_on(problem.attributes, path)}")
         return INTERRUPTED
     record.close("finished")
     if not quiet:

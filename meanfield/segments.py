@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from meanfield.case import Case, CaseError, parse
@@ -39,6 +40,13 @@ class Segment:
     versions: str
     git_commit: str
     command: str
+
+
+def going_on(attributes: Mapping[str, Any], path: str | Path) -> str:
+    """What to do with a file whose run has stopped early; one of layers that others compute is written anew."""
+    if "layers_of" in attributes:
+        return "it cannot be resumed: write it anew with --overwrite"
+    return f"go on from the last checkpoint: meanfield resume {path}"
 
 
 def case_of(run: Run) -> Case:

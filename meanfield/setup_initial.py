@@ -43,6 +43,8 @@ def embeddings_of(kind: sections.Tokens, d: int) -> Floats:
     """(n, d) embeddings of a file. Raises ValueError or OSError for one that has none."""
     try:
         embeddings = _embeddings(Path(kind.file), kind.dataset)
+    except FileNotFoundError:
+        raise ValueError(f"initial.file = {kind.file}: no such file") from None
     except (ValueError, TypeError, OSError) as error:
         raise ValueError(f"initial.file = {kind.file}: cannot be read as an array of numbers: {error}") from None
     if embeddings.ndim != 2 or embeddings.shape[1] != d or not len(embeddings):

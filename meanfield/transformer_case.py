@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,11 +32,19 @@ MATRICES, TOKENS, CASE = "attention.h5", "tokens.npy", "case.toml"
 
 def require_new(folder: str | Path, overwrite: bool) -> None:
     """Raise FileError unless a case may be written into a folder."""
-    path = Path(folder) / CASE
-    if path.exists() and not overwrite:
-        raise FileError(f"{path}: exists already; --overwrite replaces it, -o writes elsewhere")
+    for path in (Path(folder) / name for name in (CASE, MATRICES, TOKENS)):
+        if path.exists() and not overwrite:
+            raise FileError(f"{path}: exists already; --overwrite replaces it, -o writes elsewhere")
     if Path(folder).exists() and not Path(folder).is_dir():
         raise FileError(f"{folder}: is a file; expected a folder")
+
+
+def require_attention(name: str, config: Any, layer: int | None = None) -> Family:
+    """The family of a model. Raises CaseError for one that is not known, and for a layer that is not there."""
+    family, layers = family_of(name, config), config.num_hidden_layers
+    if layer is not None and not 1 <= layer <= layers:
+        raise CaseError(f"--layer {layer}: expected 1 to {layers}, the layers of {name}")
+    return family
 
 
 def write_case(states: States, folder: str | Path, layer: int | None = None) -> Path:
@@ -46,11 +55,9 @@ def write_case(states: States, folder: str | Path, layer: int | None = None) -> 
     there; OSError for a folder that cannot be written.
     """
     folder = Path(folder)
-    family, layers = family_of(states.name, states.config), states.layers
-    if layer is not None and not 1 <= layer <= layers:
-        raise CaseError(f"--layer {layer}: expected 1 to {layers}, the layers of {states.name}")
+    family = require_attention(states.name, states.config, layer)
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = range(layers) if layer is None else [layer - 1]
+    chosen = range(states.layers) if layer is None else [layer - 1]
     if states.config.model_type == "albert" and states.config.num_hidden_groups == 1:
         chosen = [0]  # all layers are one
     _write_matrices(folder / MATRICES, states, family, chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -56,21 +57,25 @@ def short_name(model: str) -> str:
     return Path(model).absolute().name
 
 
-def states_of(model: str, text: str | None = None) -> States:
+def states_of(
+    model: str, text: str | None = None, require: Callable[[str, Any], object] = lambda name, config: None
+) -> States:
     """The states of a text's tokens in a model: a folder, or a name on the hub of Hugging Face.
 
-    text    a file, "-" for the standard input, None for the text of the package
+    text     a file, "-" for the standard input, None for the text of the package
+    require  is called with the model's name and its configuration before its weights are loaded, and may refuse it
     Weights as they are stored, arithmetic in float64, no dropout. A longer text than the model takes is cut, which a
-    line on stderr says. Raises CaseError, in one line, where there is no such model, none that can be read, or too
-    little text; OSError for a file that cannot be opened.
+    line on stderr says. Raises CaseError, in one line, where there is no such model, none that can be read, one
+    that lacks weights or needs code of its own, or too little text; OSError for a file that cannot be opened.
     """
     words, source = read_text(text)
     transformers = _transformers()
     config = _loaded(model, transformers.AutoConfig)
     if getattr(config, "is_encoder_decoder", False):
         raise CaseError(f"{model}: an encoder-decoder ({config.model_type}): expected a model with one stack of layers")
+    require(model, config)
     ids = _ids(model, config, _loaded(model, transformers.AutoTokenizer), words, source)
-    network = _loaded(model, transformers.AutoModel).double().eval()
+    network = _network(model, transformers.AutoModel)
     return States(model, config, network, source, np.array(ids, dtype=float), _hidden(model, network, ids))
 
 
@@ -104,11 +109,21 @@ def _transformers() -> Any:
     return transformers
 
 
-def _loaded(model: str, kind: Any) -> Any:
+def _network(model: str, kind: Any) -> Any:
+    """The network. Raises CaseError where the library would draw weights that the model lacks; of these no state needs
+    the pooler, which is after all layers."""
+    network, found = _loaded(model, kind, output_loading_info=True)
+    lacking = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
+    if lacking:
+        raise CaseError(f"{model}: lacks {len(lacking)} arrays of weights, such as {lacking[0]}")
+    return network.double().eval()
+
+
+def _loaded(model: str, kind: Any, **more: Any) -> Any:
     """A configuration, tokenizer or network of a model. Raises CaseError with the library's first line."""
     try:
-        return kind.from_pretrained(model)
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        return kind.from_pretrained(model, trust_remote_code=False, **more)
+    except Exception as error:  # of damaged files: of many kinds, some of them its own and of no common class
         what = {"AutoConfig": "a model", "AutoTokenizer": "a tokenizer"}.get(
             kind.__name__, "a network with hidden states"
         )

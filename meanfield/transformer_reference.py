@@ -3,7 +3,8 @@
     x ← N(αx + Δt (Σ_h w_h V_h scaled_dot_product_attention(βQ_h y, K_h y, y) + W σ(Uy + b))/s)
 
 y = x/|x|, or x without layer norm; masses enter as a bias log m of the attention, a causal mask as −∞; α = 1 − γΔt, or
-0 without the residual; s and N by the layer norm, see meanfield/layer_norm.py.
+0 without the residual; s and N by the layer norm, see meanfield/layer_norm.py. Where N has nothing to normalize a token
+stays where it is.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from meanfield.case import Case
 from meanfield.case_errors import CaseError, refusal
 from meanfield.heads import Head, matrix_of
+from meanfield.layers import NOTHING
 from meanfield.problem import advance_in_layers
 from meanfield.run import run_problem
 from meanfield.setup import set_up
@@ -71,8 +73,10 @@ class TorchLayers:
         output = self._attention(self._heads.of_turn(round(time / self.duration)), seen) + self._network(seen)
         pace, keeps_radius = LAYER_NORMS[name]
         moved = self._alpha * x + self._step * output / pace(self._case, time, output)
-        found: Floats = (moved * (length / moved.norm(dim=1, keepdim=True)) if keeps_radius else moved).numpy()
-        return found
+        if keeps_radius:
+            size = moved.norm(dim=1, keepdim=True)
+            moved = torch.where(size > NOTHING * length, moved * (length / size), x)
+        return np.asarray(moved.numpy())
 
     def _attention(self, heads: list[Head], y: Any) -> Any:
         """Σ_h w_h V_h A_h of tokens y (n, d)."""

@@ -65,7 +65,7 @@ Space = Mesh | Tokens
 
 def lay_out(file: h5py.File, space: Space, columns: Sequence[Column], variables: Sequence[Variable] = ()) -> None:
     """Create every dataset of the file, those over time empty. ValueError for contradictory columns."""
-    time_name = space.time_name if isinstance(space, Tokens) else "model time"
+    time_name = _time_name(space)
     _dataset(file, "time", ("time",), np.empty(0), "1", time_name)
     scales = {"time": _scale(file["time"], "time")}
     if isinstance(space, Tokens):
@@ -78,7 +78,7 @@ def lay_out(file: h5py.File, space: Space, columns: Sequence[Column], variables:
                 scales[dim] = _dimension(file, dim, length)
         _dataset(file, variable.name, variable.dims, variable.values, variable.units, variable.long_name)
     _attach(file, scales)
-    _lay_out_diagnostics(file.create_group("diagnostics"), columns)
+    _lay_out_diagnostics(file.create_group("diagnostics"), columns, time_name)
 
 
 def _lay_out_tokens(file: h5py.File, tokens: Tokens, scales: dict[str, h5py.Dataset]) -> None:
@@ -127,7 +127,11 @@ _MEASURES = {  # units of a cell's size, and what the density is
 }
 
 
-def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column]) -> None:
+def _time_name(space: Space) -> str:
+    return space.time_name if isinstance(space, Tokens) else "model time"
+
+
+def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column], time_name: str) -> None:
     import h5py
 
     lengths: dict[str, int | None] = {"sample": None}
@@ -142,7 +146,7 @@ def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column]) -> None:
     if clash := taken & (lengths.keys() - {"sample"}):
         raise ValueError(f"{sorted(clash)} cannot be both columns and dimensions")
     scales = {name: _dimension(group, name, length) for name, length in lengths.items()}
-    for column in (Column("time", long_name="model time"), *columns):
+    for column in (Column("time", long_name=time_name), *columns):
         _dataset(
             group,
             column.name,

@@ -366,3 +366,26 @@ def test_a_reader_that_has_gone_is_no_error(command: str) -> None:
     done = subprocess.run(command_line, stdout=writer, stderr=subprocess.PIPE, env=buffered, timeout=60)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+FILES = {"initial": 'initial={kind="tokens",file="them.npy"}', "attention": 'attention={beta=1.0,file="them.npz"}'}
+
+
+@pytest.mark.parametrize("command", ["check", "run", "transformer reference"])
+@pytest.mark.parametrize("section", FILES)
+def test_a_file_that_a_case_names_is_there(command: str, section: str, folder: Path, capsys: Any) -> None:
+    assert main([*command.split(), "mine.toml", "--set", FILES[section]]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f'meanfield: {section}.file = "them.np')
+    assert error.endswith('": expected a file that is there\n')
+    assert [path.name for path in folder.iterdir()] == ["mine.toml"]
+
+
+@pytest.mark.parametrize("command", ["run", "transformer reference"])
+@pytest.mark.parametrize("section", FILES)
+def test_a_run_does_not_replace_a_file_of_its_case(command: str, section: str, folder: Path, capsys: Any) -> None:
+    name = "them.npy" if section == "initial" else "them.npz"
+    (folder / name).write_bytes(b"mine")
+    assert main([*command.split(), "mine.toml", "--set", FILES[section], "-o", name, "--overwrite"]) == 2
+    assert f"{name}: is {section}.file of the case itself" in capsys.readouterr().err
+    assert (folder / name).read_bytes() == b"mine"

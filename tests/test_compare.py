@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from meanfield.cli import main
 from meanfield.compare import as_dict, compare
-from meanfield.compare_text import format_text
+from meanfield.compare_text import format_text, next_in_words
 from meanfield.distances_measure import measure_of, spaces_of
 from meanfield.initial import initial_points, initial_uniform
 from meanfield.plot_compare import plot_compare
@@ -71,7 +72,7 @@ def test_one_run_against_itself(tmp_path):
     text = format_text(found)
     assert "1 particle, d = 2, β = 4, 3 snapshots to t = 2" in text
     assert text.splitlines()[5].split()[:4] == ["0", "-", "-", "-"]  # there is none before, and no density
-    assert text.splitlines()[-1] == f"draw it: meanfield compare {tmp_path / 'a.h5'} -o comparison.png"
+    assert next_in_words(found) == f"draw it: meanfield compare {tmp_path / 'a.h5'} -o comparison.png"
 
 
 @pytest.mark.parametrize(("manifold", "d"), [(circle, 2), (sphere, 3)])
@@ -216,14 +217,23 @@ def test_text_of_two_runs(tmp_path):
     mesh = sphere(32)
     a = write(tmp_path / "a.h5", mesh, [0.0, 2.0], lambda t: bump(mesh, t), [1, 1])
     b = write(tmp_path / "b.h5", mesh, [0.0, 2.0], lambda t: bump(mesh, 0.0), [1, 2])
-    lines = format_text(compare(a, b)).splitlines()
+    comparison = compare(a, b)
+    lines = format_text(comparison).splitlines()
     assert lines[0] == f"A  {a}: sphere, density in {mesh.cells} cells (32 rings), β = 4, 2 snapshots to t = 2"
     assert lines[2].startswith("W₁, W₂: Wasserstein distances, radians along the sphere; L¹: ∫|ρ_A − ρ_B|")
     assert lines[4].split() == ["t", "L¹", "W₁", "W₂", "centroid", "clusters", "A", "clusters", "B"]
     assert lines[5].split() == ["0", "0", "0", "0", "0", "1", "1"]
     assert 1.6 < float(lines[6].split()[2]) < 2.0  # the way between the bumps, less what is wide goes other ways round
     assert "off by at most" in lines[8]
-    assert lines[-1] == f"draw it: meanfield compare {a} {b} -o comparison.png"
+    assert next_in_words(comparison) == f"draw it: meanfield compare {a} {b} -o comparison.png"
+
+
+def test_it_says_how_to_draw_unless_it_draws(tmp_path, capsys):
+    a = turning(tmp_path / "a.h5", 1.0, np.array([0.0, 1.0]), [1, 1])
+    assert main(["compare", str(a)]) == 0
+    assert "draw it: " in capsys.readouterr().out
+    assert main(["compare", str(a), "-o", str(tmp_path / "a.png")]) == 0
+    assert "draw it: " not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kinds", ["cc", "cp", "ss", "sp", "pp", "c", "s", "l"])

@@ -133,7 +133,7 @@ def test_full_disk(tmp_path: Path, whole: Path, part: float) -> None:
     assert done.returncode == 2
     assert re.fullmatch(
         rf"meanfield: {path}: cannot write: File too large; the file is good up to its \d+ snapshots; "
-        rf"when it can be written again: meanfield resume {path}\n",
+        rf"when it can be written again, go on from the last checkpoint: meanfield resume {path}\n",
         done.stderr,
     )
     facts = describe(path)

@@ -114,7 +114,7 @@ def test_another_family_is_refused_with_those_that_are_known(tmp_path, capsys):
     config = transformers.GPTNeoXConfig(
         vocab_size=16, hidden_size=D, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
     )
-    transformers.AutoModel.from_config(config).save_pretrained(tmp_path / "neox")
+    config.save_pretrained(tmp_path / "neox")  # its weights are not asked for
     add_tokenizer(tmp_path / "neox")
     text = text_file(tmp_path)
     assert main(["transformer", "case", str(tmp_path / "neox"), "--text", text, "-o", str(tmp_path / "case")]) == 2
@@ -127,3 +127,11 @@ def test_a_case_that_is_there_is_kept(tmp_path, capsys):
     assert main(["transformer", "case", str(model), "-o", str(tmp_path / "case")]) == 2
     assert "exists already; --overwrite replaces it" in capsys.readouterr().err
     assert (tmp_path / "case" / "case.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["attention.h5", "tokens.npy"])
+def test_other_files_of_these_names_are_kept(tmp_path, capsys, name):
+    (tmp_path / name).write_bytes(b"mine")
+    assert main(["transformer", "case", "no/such/model", "-o", str(tmp_path)]) == 2
+    assert f"{name}: exists already" in capsys.readouterr().err
+    assert (tmp_path / name).read_bytes() == b"mine"

@@ -1,5 +1,9 @@
 """A model's layers as a file of particles."""
 
+import json
+import shutil
+import signal
+
 import h5py
 import numpy as np
 import pytest
@@ -43,7 +47,7 @@ def test_the_file_tells_its_model(model, file):
     assert attributes["layers_of"] == str(model)
     assert [attributes[f"model_{name}"] for name in ("type", "layers", "heads", "width")] == ["bert", "3", "2", "16"]
     with h5py.File(file) as opened:
-        assert opened["time"].attrs["long_name"] == "layers passed"
+        assert [opened[name].attrs["long_name"] for name in ("time", "diagnostics/time")] == ["layers passed"] * 2
         np.testing.assert_array_equal(opened["token_id"][:], ["abcdefghijkl".index(word) for word in TEXT.split()])
 
 
@@ -129,8 +133,10 @@ def test_two_runs_in_many_dimensions_are_compared_by_their_inner_products(file, 
     density, mean = products_of(run, LAYERS)
     assert density.sum() * 2 / BINS == pytest.approx(1.0, abs=1e-12)  # rounding
     assert mean == pytest.approx(run.diagnostics["cosine"][-1], abs=1e-12)
-    titles = [ax.get_title() for ax in compose(compare(file, file), Figure()).axes]
-    assert titles[-3:] == ["t = 0", "t = 1", "t = 3"]
+    panels = compose(compare(file, file), Figure()).axes
+    assert [ax.get_title() for ax in panels[-3:]] == ["t = 0", "t = 1", "t = 3"]
+    for line in panels[1].lines:  # mean inner products over time
+        np.testing.assert_allclose(line.get_ydata(), run.diagnostics["cosine"], atol=1e-12)
 
 
 def test_help_lists_what_there_is(capsys):
@@ -141,3 +147,61 @@ def test_help_lists_what_there_is(capsys):
         with pytest.raises(SystemExit):
             main(["transformer", name, "--help"])
         assert f"usage: meanfield transformer {name} " in capsys.readouterr().out
+
+
+def test_a_model_that_lacks_weights_is_refused(model, tmp_path, capsys):
+    """The library would draw them at random, and say so only in its log. The pooler acts after all layers."""
+    lacking = _changed(model, tmp_path / "lacking", num_hidden_layers=LAYERS + 1)
+    assert main(["transformer", "read", str(lacking), "-o", str(tmp_path / "x.h5")]) == 2
+    assert f"lacks 16 arrays of weights, such as encoder.layer.{LAYERS}." in capsys.readouterr().err
+    network = transformers.AutoModel.from_pretrained(model, add_pooling_layer=False)
+    network.save_pretrained(tmp_path / "headless")
+    add_tokenizer(tmp_path / "headless")
+    text = text_file(tmp_path)
+    assert main(["transformer", "read", str(tmp_path / "headless"), "--text", text, "-o", str(tmp_path / "y.h5")]) == 0
+
+
+def test_a_damaged_model_is_refused_in_one_line(model, tmp_path, capsys):
+    damaged = _changed(model, tmp_path / "damaged")
+    weights = damaged / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:2000])
+    odd = _changed(model, tmp_path / "odd", num_attention_heads=0)
+    text = text_file(tmp_path)
+    for folder in (damaged, odd):
+        assert main(["transformer", "read", str(folder), "--text", text, "-o", str(tmp_path / "x.h5")]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"meanfield: {folder}: cannot be read as a network with hidden states: ")
+        assert error.count("\n") == 1
+
+
+def test_a_model_with_code_of_its_own_is_refused_without_a_question(model, tmp_path, monkeypatch, capsys):
+    own = _changed(model, tmp_path / "own", model_type="own", auto_map={"AutoConfig": "a.B", "AutoModel": "a.C"})
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked"))
+    assert main(["transformer", "read", str(own), "-o", str(tmp_path / "x.h5")]) == 2
+    assert "custom code" in capsys.readouterr().err
+
+
+def _changed(model, folder, **config):
+    """A copy of a model whose configuration says otherwise."""
+    shutil.copytree(model, folder)
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | config))
+    return folder
+
+
+def test_interrupted_it_says_what_can_be_done(model, tmp_path, monkeypatch, capsys):
+    """Not to resume: that is refused. What has been written is there."""
+    from meanfield.transformer_read import GivenLayers
+
+    def stop(self, time, positions):
+        signal.raise_signal(signal.SIGINT)
+        return self._positions[round(time) + 1]
+
+    monkeypatch.setattr(GivenLayers, "__call__", stop)
+    path = tmp_path / "x.h5"
+    assert main(["transformer", "read", str(model), "--text", text_file(tmp_path), "-o", str(path)]) == 130
+    told = "it cannot be resumed: write it anew with --overwrite"
+    assert capsys.readouterr().err.endswith(f"interrupted at t = 1; {told}\n")
+    assert read(path).snapshots == 2
+    assert main(["info", str(path)]) == 0
+    assert told in capsys.readouterr().out

@@ -118,6 +118,22 @@ def test_small_steps_of_torch_are_the_flow(tmp_path):
     assert orders == pytest.approx(1.0, abs=0.1), f"errors {errors}, orders {orders}"
 
 
+def test_a_token_without_a_direction_stays_as_in_a_run(tmp_path):
+    """Without a residual and with V = 0 nothing is left of any token."""
+    options = [
+        "--quiet",
+        "--set",
+        "stabilizers.residual=false",
+        f"attention.heads=[{{value={5 * [5 * [0.0]]}}}]",
+        "feed_forward.strength=0.0",
+    ]
+    case = written(tmp_path)
+    for command, name in (("run", "ours"), ("transformer reference", "theirs")):
+        assert main([*command.split(), case, "-o", str(tmp_path / f"{name}.h5"), *options]) == 0
+        found = positions(tmp_path / f"{name}.h5")
+        np.testing.assert_array_equal(found, np.broadcast_to(found[0], found.shape))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
