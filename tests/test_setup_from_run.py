@@ -110,7 +110,7 @@ def test_on_coarser_cells_mass_and_first_moment_are_kept(settings, tmp_path):
 
 
 REFUSED = {
-    "no file": ("sphere", "file = 'nothing.h5'", 'initial.file = "nothing.h5": expected a file that `meanfield run`'),
+    "no file": ("sphere", "file = 'nothing.h5'", 'initial.file = "nothing.h5": expected a file that is there'),
     "no run": ("sphere", "file = 'case.toml'", 'initial.file = "case.toml": expected a run'),
     "another manifold": ("circle", "file = 'first.h5'", "expected a run on the circle; it holds one of sphere"),
     "a density": ("particles", "file = 'first.h5'", "expected a run of particles with domain.dimension = 3"),
