@@ -30,13 +30,17 @@ def density_of_run(case: Case, cells: Mesh) -> Floats:
         return initial_points(cells, run.positions(k), run.weights)
     if run.manifold != manifold:
         raise refusal("initial.file", str(run.path), f"a run on the {manifold}; it holds one of {run.manifold}")
-    if run.cells == cells.cells:
-        return run.snapshot(k)
+    return run.snapshot(k) if run.cells == cells.cells else _on_other_cells(run, run.snapshot(k), cells)
+
+
+def _on_other_cells(run: Run, density: Floats, cells: Mesh) -> Floats:
+    """The same mass, which a reaction may have changed, on finer or coarser cells."""
+    masses = density * run.cell_areas
     if run.cells > cells.cells:
-        return initial_points(cells, run.cell_centers, run.snapshot(k) * run.cell_areas)
-    values = Dual(_MESHES[manifold](run.resolution)).interpolate(run.snapshot(k)[:, None], cells.centers)[:, 0]
-    density: Floats = values / (values @ cells.volumes)
-    return density
+        return masses.sum() * initial_points(cells, run.cell_centers, masses)
+    values = Dual(_MESHES[run.manifold](run.resolution)).interpolate(density[:, None], cells.centers)[:, 0]
+    scaled: Floats = values * (masses.sum() / (values @ cells.volumes))
+    return scaled
 
 
 def tokens_of_run(case: Case) -> tuple[Floats, Floats]:
@@ -57,6 +61,8 @@ def _snapshot(case: Case) -> tuple[Run, int]:
         run = read(initial.file)
     except FileError as error:
         raise refusal("initial.file", initial.file, f"a file that `meanfield run` has written ({error})") from None
+    if run.snapshots == 0:
+        raise refusal("initial.file", initial.file, "a run that has a snapshot")
     k = run.snapshots if initial.time is None else int(np.searchsorted(run.times, initial.time, side="right"))
     if k == 0:
         raise refusal("initial.time", initial.time, f"a time from which on {initial.file} has snapshots")

@@ -109,6 +109,15 @@ def test_on_coarser_cells_mass_and_first_moment_are_kept(settings, tmp_path):
     assert np.linalg.norm(after - before) < coarse.width**2 / 4
 
 
+@pytest.mark.parametrize("resolution", [8, 16, 24])
+def test_mass_that_a_reaction_has_made_is_kept(resolution, tmp_path):
+    first = begun(tmp_path, ["reaction = {kind = 'linear', rate = 0.5}"])
+    mass = first.snapshot(-1) @ first.cell_areas
+    assert mass > 1.5  # e^{1/2}
+    found = from_run(first.path, f"domain.resolution={resolution}")
+    assert found @ sphere(resolution).volumes == pytest.approx(mass, rel=1e-13)
+
+
 REFUSED = {
     "no file": ("sphere", "file = 'nothing.h5'", 'initial.file = "nothing.h5": expected a file that is there'),
     "no run": ("sphere", "file = 'case.toml'", 'initial.file = "case.toml": expected a run'),
