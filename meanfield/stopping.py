@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 STDERR = 2
+_AGAIN = 0.01  # seconds until a lost interrupt comes again: longer than most finalizers take
 
 
 @contextmanager
@@ -31,10 +34,50 @@ def stop_on_signal() -> Iterator[list[int]]:
 
     previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield received
+        with _no_interrupt_lost():
+            yield received
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def terminate_as_interrupt() -> Iterator[None]:
+    """SIGTERM, which a batch system sends, raises KeyboardInterrupt as Ctrl-C does; in the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with _no_interrupt_lost():
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _no_interrupt_lost() -> Iterator[None]:
+    """Raise KeyboardInterrupt once more where a finalizer or a weak reference's callback had to raise it.
+
+    Python drops what is raised there and prints it with a traceback, so the run would go on.
+    """
+    before, again = sys.unraisablehook, list[threading.Timer]()
+
+    def look(lost: sys.UnraisableHookArgs) -> None:
+        if lost.exc_type is not KeyboardInterrupt:
+            before(lost)
+            return
+        again.append(threading.Timer(_AGAIN, _thread.interrupt_main))
+        again[-1].daemon = True
+        again[-1].start()
+
+    sys.unraisablehook = look
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in again:
+            timer.cancel()
 
 
 def _tell(text: str) -> None:

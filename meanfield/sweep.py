@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -14,6 +11,7 @@ import msgspec
 from meanfield.case import Case, to_toml
 from meanfield.case_errors import refusal
 from meanfield.cli_files import output_for
+from meanfield.stopping import terminate_as_interrupt
 from meanfield.sweep_case import Sweep, load_sweep
 from meanfield.sweep_dask import with_dask
 from meanfield.sweep_index import Index, open_index
@@ -77,7 +75,7 @@ def _solve(index: Index, solver: Solver, quiet: bool) -> int:
     try:
         with (
             SweepProgress(index.path.stem, len(sweep.points), done, quiet) as progress,
-            _terminate_as_interrupt(),
+            terminate_as_interrupt(),
             closing(solver(tasks, sweep.keep.files)) as solved,
         ):
             for number, result in solved:
@@ -118,16 +116,3 @@ def _task(case: Case) -> str:
     if (file := getattr(case.initial, "file", None)) is not None:
         case = replace(case, initial=replace(case.initial, file=str(Path(file).absolute())))
     return to_toml(case)
-
-
-@contextmanager
-def _terminate_as_interrupt() -> Iterator[None]:
-    """SIGTERM, which a batch system sends, ends the sweep as well as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time as clock
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,6 +91,37 @@ def test_ctrl_c_twice_leaves_at_once(
     monkeypatch.undo()
     assert resume(path, quiet=True) == DONE
     assert_same(read(whole), read(path))
+
+
+@pytest.mark.parametrize("holder", ["finalizer", "weak reference"])
+def test_an_interrupt_comes_through_a_finalizer(
+    holder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Python drops what is raised there and prints its traceback; the run has to end at once all the same."""
+
+    def twice(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    original, calls = Velocity.__call__, []
+
+    def collecting(*arguments: object) -> object:
+        calls.append(None)
+        if len(calls) == 40:
+            thing = type("Thing", (), {"__del__": twice} if holder == "finalizer" else {})()
+            kept = weakref.ref(thing, twice if holder == "weak reference" else None)
+            del thing
+            assert kept() is None
+            clock.sleep(10)
+        return original(*arguments)
+
+    monkeypatch.setattr(Velocity, "__call__", collecting)
+    path = tmp_path / "run.h5"
+    assert run(parse(CASE), path, quiet=True) == INTERRUPTED
+    assert capfd.readouterr().err.splitlines() == [
+        "stopping after this step; once more to stop at once",
+        f"interrupted at once; go on from the last checkpoint: meanfield resume {path}",
+    ]
 
 
 def test_ctrl_c_twice_from_outside(tmp_path: Path) -> None:
