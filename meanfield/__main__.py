@@ -2,6 +2,6 @@
 
 import sys
 
-from meanfield.cli import main
+from meanfield.cli import command
 
-sys.exit(main())
+sys.exit(command())

@@ -10,6 +10,7 @@ import difflib
 import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
@@ -62,6 +63,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not isinstance(error, _errors_of_users()):
             raise
         return _refuse(str(error))
+
+
+def command() -> int:
+    """As ``main``, where the process ends with it: a signal that comes late does not change the status."""
+    status = main()
+    if status == _INTERRUPTED:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+    return status
 
 
 def _refuse(message: str, status: int = _BAD_INPUT) -> int:

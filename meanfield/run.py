@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
@@ -18,7 +19,7 @@ from meanfield.restart import Start, last_start, new_start
 from meanfield.run_record import Record
 from meanfield.segments import going_on, next_case, next_segment, read_segments, with_segment
 from meanfield.setup import set_up
-from meanfield.stopping import stop_on_signal
+from meanfield.stopping import Stop, stop_on_signal
 from solvers.evolution import NonFinite, State
 from solvers.output import FileError, Run, RunFile, read
 
@@ -105,42 +106,43 @@ def _go(
 ) -> int:
     """Evolve to ``end``, write all that the file keeps, tell how it ended; returns the exit status."""
     state, path = start.state, file.path
-    progress = Progress(path.stem, state.time, end, quiet)
-    record = Record(case, problem, start, diagnostics, file, progress)
-    try:
-        _evolve(case, problem, state, end, record, progress)
-    except NonFinite as error:
-        message = f"stopped on {error.what}: {error}"
-        record.close("failed", message)
-        _tell(f"meanfield: {message}; {path} is good up to its last snapshot")
-        return NON_FINITE
-    except FileError as error:
-        raise FileError(f"{error}; when it can be written again, {going_on(problem.attributes, path)}") from error
-    except KeyboardInterrupt:
-        record.close("interrupted", "interrupted at once")
-        _tell(f"interrupted at once; {going_on(problem.attributes, path)}")
-        return INTERRUPTED
-    if state.time < end:
-        record.close("interrupted", f"interrupted at time {state.time:.6g}")
-        _tell(f"interrupted at t = {state.time:.6g}; {going_on(problem.attributes, path)}")
-        return INTERRUPTED
-    record.close("finished")
+    record = Record(case, problem, start, diagnostics, file, Progress(path.stem, state.time, end, quiet))
+    with stop_on_signal() as stop:
+        try:
+            _evolve(case, problem, state, end, record, stop)
+        except NonFinite as error:
+            message = f"stopped on {error.what}: {error}"
+            record.close("failed", message)
+            _tell(f"meanfield: {message}; {path} is good up to its last snapshot")
+            return NON_FINITE
+        except FileError as error:
+            raise FileError(f"{error}; when it can be written again, {going_on(problem.attributes, path)}") from error
+        except KeyboardInterrupt:
+            record.close("interrupted", "interrupted at once")
+            _tell(f"interrupted at once; {going_on(problem.attributes, path)}")
+            return INTERRUPTED
+        if state.time < end:
+            record.close("interrupted", f"interrupted at time {state.time:.6g}")
+            _tell(f"interrupted at t = {state.time:.6g}; {going_on(problem.attributes, path)}")
+            return INTERRUPTED
+        record.close("finished")
     if not quiet:
         _tell(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
         _tell(f"look at it: meanfield plot {path}")
     return DONE
 
 
-def _evolve(case: Case, problem: Problem, state: State, end: float, record: Record, progress: Progress) -> None:
+def _evolve(case: Case, problem: Problem, state: State, end: float, record: Record, stop: Stop) -> None:
     """Move the state to ``end``, or to the step after a signal, and save it there."""
+    progress = record.progress
 
     def after_step(state: State) -> bool:
         record.after_step(state)
         return bool(stop)
 
     with (
+        closing(stop),
         progress,
-        stop_on_signal() as stop,
         np.errstate(over="ignore", divide="ignore", invalid="ignore"),  # a state that is not finite is told
     ):
         with progress.said_if_slow("compiling the kernels: once, some seconds; later runs start at once"):

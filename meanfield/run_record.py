@@ -24,7 +24,7 @@ class Record:
     def __init__(
         self, case: Case, problem: Problem, start: Start, diagnostics: Diagnostics, file: RunFile, progress: Progress
     ) -> None:
-        self._file, self._progress = file, progress
+        self._file, self.progress = file, progress
         self._problem, self._diagnostics = problem, diagnostics
         self._checkpoints, self._every = Checkpoints(file.path), case.output.checkpoint
         self._before, self._began = start.wall_time, clock.monotonic()
@@ -41,7 +41,7 @@ class Record:
 
     def after_step(self, state: State) -> None:
         """Show the state, and save it if the last checkpoint is old."""
-        self._progress.look(state)
+        self.progress.look(state)
         if clock.monotonic() - self._saved > self._every:
             self.save(state)
             self._saved = clock.monotonic()
@@ -70,4 +70,4 @@ class Record:
         values = self._diagnostics(state.time, state.values)
         self._file.write_sample(state.time, values)
         if "clusters" in values:
-            self._progress.clusters = f", {values['clusters']:.0f} clusters"
+            self.progress.clusters = f", {values['clusters']:.0f} clusters"

@@ -14,28 +14,46 @@ STDERR = 2
 _AGAIN = 0.01  # seconds until a lost interrupt comes again: longer than most finalizers take
 
 
-@contextmanager
-def stop_on_signal() -> Iterator[list[int]]:
-    """A list that Ctrl-C or SIGTERM puts itself in, for the loop to stop after its step; a second one interrupts.
+class Stop:
+    """Whether a run is to stop after its step: true once Ctrl-C or SIGTERM has come; a second one interrupts.
 
-    The second raises KeyboardInterrupt, wherever the run is. Signals reach the main thread only; a run in another
-    one is not stopped by them.
+    The second raises KeyboardInterrupt, wherever the run is, until ``close`` is called.
     """
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
 
-    def note(number: int, frame: object) -> None:
-        received.append(number)
-        if len(received) > 1:
+    def __init__(self) -> None:
+        self._signals, self._closed = 0, False
+
+    def __bool__(self) -> bool:
+        return self._signals > 0
+
+    def close(self) -> None:
+        """The loop has been left: what is written now takes milliseconds, and signals must not cut it short."""
+        self._closed = True
+
+    def note(self, number: int, frame: object) -> None:
+        """Handle a signal."""
+        self._signals += 1
+        if self._closed:
+            return
+        if self._signals > 1:
             raise KeyboardInterrupt
         _tell("stopping after this step; once more to stop at once")
 
-    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+
+@contextmanager
+def stop_on_signal() -> Iterator[Stop]:
+    """What Ctrl-C and SIGTERM set, for the loop to look at after each step.
+
+    Signals reach the main thread only; a run in another one is not stopped by them.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    previous = {number: signal.signal(number, stop.note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with _no_interrupt_lost():
-            yield received
+            yield stop
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -9,6 +9,7 @@ from meanfield import run as running
 from meanfield.case import parse
 from meanfield.info import describe
 from meanfield.run import DONE, INTERRUPTED, resume, run
+from meanfield.stopping import Stop
 from solvers.output import FileError, read
 
 TOKENS = """
@@ -57,8 +58,8 @@ CASES = {
 }
 
 
-class Stop(list):
-    """What ``stop_on_signal`` yields, filled from the look number ``after`` on."""
+class StopAfter(Stop):
+    """What ``stop_on_signal`` yields, as if a signal came before the look number ``after``."""
 
     def __init__(self, after):
         super().__init__()
@@ -79,7 +80,7 @@ def test_goes_on_to_the_bit(name, steps, tmp_path, monkeypatch):
 
     @contextmanager
     def stops():
-        yield Stop(steps)
+        yield StopAfter(steps)
 
     with monkeypatch.context() as patch:
         patch.setattr(running, "stop_on_signal", stops)

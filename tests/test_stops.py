@@ -29,6 +29,8 @@ from meanfield.cli import main
 from meanfield.equation import Velocity
 from meanfield.info import describe
 from meanfield.run import DONE, INTERRUPTED, resume, run
+from meanfield.run_record import Record
+from solvers.evolution import State
 from solvers.output import RunFile, read
 
 COLUMNS = 80  # of a terminal as it opens
@@ -122,6 +124,32 @@ def test_an_interrupt_comes_through_a_finalizer(
         "stopping after this step; once more to stop at once",
         f"interrupted at once; go on from the last checkpoint: meanfield resume {path}",
     ]
+
+
+@pytest.mark.parametrize("until", [None, 1.0])
+def test_signals_do_not_cut_the_closing_short(
+    until: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
+) -> None:
+    """Of a run that has reached its end, and of one that a first signal has stopped."""
+    path, close = tmp_path / "run.h5", Record.close
+
+    def closing(*arguments: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGINT)
+        close(*arguments)
+
+    def stopping(record: Record, state: State) -> None:
+        if until is not None and state.time >= until:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Record, "close", closing)
+        patch.setattr(Record, "after_step", stopping)
+        assert run(parse(CASE), path, quiet=True) == (DONE if until is None else INTERRUPTED)
+    assert describe(path)["state"] == ("finished" if until is None else "interrupted")
+    if until is not None:
+        assert resume(path, quiet=True) == DONE
+    assert_same(read(whole), read(path))
 
 
 def test_ctrl_c_twice_from_outside(tmp_path: Path) -> None:
