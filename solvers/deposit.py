@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
-from scipy.spatial import KDTree
 
 from solvers.mesh import Floats, Mesh
 
@@ -15,6 +13,8 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
     Each mass is shared by d cells around its point, with weights w ≥ 0, Σw = 1, such that Σ w x_cell is parallel to
     the point: the center of mass lies where the point is.
     """
+    from scipy.spatial import KDTree
+
     near = KDTree(mesh.centers).query(points, k=3)[1]
     density = np.zeros(mesh.cells)
     for point, mass, candidates in zip(points, masses, near, strict=True):
@@ -42,6 +42,8 @@ def _bracket(mesh: Mesh, cell: int, point: Floats) -> tuple[np.ndarray, Floats]:
 
 def _surround(mesh: Mesh, candidates: np.ndarray, point: Floats) -> tuple[np.ndarray, Floats]:
     """Weights over the candidates and two layers of their neighbours, non-negative, that reproduce a point."""
+    from scipy.optimize import nnls
+
     cells = candidates
     for _ in range(2):
         cells = np.unique(np.concatenate([cells, *(mesh.neighbors(cell) for cell in cells)]))

@@ -119,8 +119,18 @@ def test_physics_sees_no_case(module):
 LIGHT = ["solvers", "meanfield", "meanfield.cli", "meanfield.transformer_model", "meanfield.transformer_weights"]
 
 
+SELDOM = ["scipy.optimize", "scipy.spatial", "scipy.integrate", "scipy.sparse", "matplotlib"]
+
+
 @pytest.mark.parametrize("package", LIGHT)
 def test_importing_loads_nothing_heavy(package):
     loaded = f"import sys, {package}; print([name for name in {HEAVY} if name in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_a_run_loads_nothing_that_few_runs_use():
+    """SciPy's optimize, with what it brings, once took a third of a small run's time."""
+    loaded = f"import sys, meanfield.run; print([name for name in {SELDOM} if name in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"

@@ -1,7 +1,6 @@
 """Tridiagonal equations."""
 
 import numpy as np
-from scipy.linalg import solve_banded
 
 
 def solve_tridiagonal(below, diagonal, above, right):
@@ -9,6 +8,8 @@ def solve_tridiagonal(below, diagonal, above, right):
 
     For matrices in which no column's diagonal is outweighed by what is above and below it: a device looks for no pivot.
     """
+    from scipy.linalg import solve_banded
+
     bands = np.zeros((3, len(diagonal)))
     bands[0, 1:], bands[1], bands[2, :-1] = above, diagonal, below
     return solve_banded((1, 1), bands, right, check_finite=False)  # NaN goes through, for the time step to tell
