@@ -26,8 +26,10 @@ from meanfield.transformer_model import States
 from meanfield.transformer_weights import Family, LayerWeights, family_of, weights_of
 from solvers.mesh import Floats
 from solvers.output import FileError
+from solvers.writing import VERSION, discard, disk_errors, open_shared, replacement
 
 MATRICES, TOKENS, CASE = "attention.h5", "tokens.npy", "case.toml"
+NAMES = ("query", "key", "value")  # of the matrices in their file
 
 
 def require_new(folder: str | Path, overwrite: bool) -> None:
@@ -52,19 +54,21 @@ def write_case(states: States, folder: str | Path, layer: int | None = None) -> 
 
     layer   the one whose attention all layers of the case have, from 1 on; None: each layer its own
     What is there by these names is replaced. Raises CaseError for a family that is not known, a layer that is not
-    there; OSError for a folder that cannot be written.
+    there; FileError for a folder that cannot be written.
     """
     folder = Path(folder)
     family = require_attention(states.name, states.config, layer)
-    folder.mkdir(parents=True, exist_ok=True)
     chosen = range(states.layers) if layer is None else [layer - 1]
     if states.config.model_type == "albert" and states.config.num_hidden_groups == 1:
         chosen = [0]  # all layers are one
-    _write_matrices(folder / MATRICES, states, family, chosen)
-    np.save(folder / TOKENS, start_of(states, family))
-    text = case_text(states, family, folder.resolve(), layer)
-    parse(text)
-    (folder / CASE).write_text(text, encoding="utf-8")
+    with disk_errors(folder, "cannot write"):
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacement(folder / MATRICES) as new:
+            _write_matrices(new, states, family, chosen)
+        np.save(folder / TOKENS, start_of(states, family))
+        text = case_text(states, family, folder.resolve(), layer)
+        parse(text)
+        (folder / CASE).write_text(text, encoding="utf-8")
     return folder / CASE
 
 
@@ -89,14 +93,30 @@ def head_matrices(weights: LayerWeights, layer_norm: str) -> dict[str, Floats]:
 
 def _write_matrices(path: Path, states: States, family: Family, chosen: Sequence[int]) -> None:
     """One set of matrices a layer, (layers, heads, d, d) each, written layer by layer: together they may be large."""
-    import h5py
-
-    with h5py.File(path, "w") as file:
+    path.write_bytes(_image(len(chosen), states.config.num_attention_heads, states.hidden.shape[2]))
+    file = open_shared(path)
+    sets = {name: file[name] for name in NAMES}  # kept open: a set that is closed writes, and cannot tell of failing
+    try:
         for k, layer in enumerate(chosen):
             for name, matrix in head_matrices(weights_of(family, states.network, layer), family.layer_norm).items():
-                shape, chunks = (len(chosen), *matrix.shape), (1, 1, *matrix.shape[1:])
-                options = {"chunks": chunks, "compression": "gzip", "compression_opts": 1, "shuffle": True}
-                file.require_dataset(name, shape, "f8", **options)[k] = matrix
+                sets[name][k] = matrix
+        file.flush()
+    except BaseException:
+        discard(file)  # HDF5 would try again what failed, and crash
+        raise
+    file.close()
+
+
+def _image(layers: int, heads: int, d: int) -> bytes:
+    """The bytes of the file without its numbers, laid out in memory: no failing disk meets HDF5 meanwhile."""
+    import h5py
+
+    packed = {"chunks": (1, 1, d, d), "compression": "gzip", "compression_opts": 1, "shuffle": True}
+    with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+        for name in NAMES:
+            file.create_dataset(name, (layers, heads, d, d), "f8", **packed)
+        file.flush()
+        return file.id.get_file_image()
 
 
 def case_text(states: States, family: Family, folder: Path, layer: int | None) -> str:

@@ -32,8 +32,8 @@ class FileError(Exception):
 
 def reason(error: Exception) -> str:
     """The operating system's words for what went wrong, dug out of HDF5's error text where necessary."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)  # h5py puts HDF5's whole text beside some numbers
     found = re.search(r"errno = (\d+)", str(error))
     return os.strerror(int(found[1])) if found else str(error).splitlines()[0]
 

@@ -1,5 +1,10 @@
 """A model's attention as a case: exactly its layers where there is nothing but attention and layer norm."""
 
+import resource
+import signal
+import subprocess
+import sys
+
 import h5py
 import numpy as np
 import pytest
@@ -135,3 +140,25 @@ def test_other_files_of_these_names_are_kept(tmp_path, capsys, name):
     assert main(["transformer", "case", "no/such/model", "-o", str(tmp_path)]) == 2
     assert f"{name}: exists already" in capsys.readouterr().err
     assert (tmp_path / name).read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("part", [0.05, 0.5, 0.95])  # of the matrices: their layout, their numbers, the last of them
+def test_a_full_disk_is_told_in_a_line_and_harms_no_case(tmp_path, part):
+    """A limit on the size of files stands for the disk."""
+    model = saved(tmp_path / "model", "bert")
+    before = case_of(model, tmp_path)
+    matrices = before.with_name("attention.h5")
+    kept, size = matrices.read_bytes(), int(part * matrices.stat().st_size)
+    command = [sys.executable, "-m", "meanfield", "transformer", "case", str(model), "--overwrite"]
+    command += ["--text", text_file(tmp_path), "-o", str(before.parent)]
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1] == f"meanfield: {before.parent}: cannot write: File too large"
+    assert "Traceback" not in done.stderr
+    assert matrices.read_bytes() == kept
+    assert sorted(path.name for path in before.parent.iterdir()) == ["attention.h5", "case.toml", "tokens.npy"]

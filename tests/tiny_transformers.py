@@ -11,6 +11,7 @@ from needs import need_module
 
 torch = need_module("torch")
 transformers = need_module("transformers")
+transformers.utils.logging.disable_progress_bar()  # of saving a model: it would stand in what a test captures
 tokenizers = need_module("tokenizers")
 
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]
