@@ -6,7 +6,7 @@ import sys
 import threading
 import time as clock
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Self
 
 from solvers.evolution import State
@@ -54,7 +54,8 @@ class Progress:
         if self._terminal:
             self._bar.write(text, file=sys.stderr)
         elif not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            with suppress(OSError):  # nobody reads the log any more, which is no reason to lose the run
+                print(text, file=sys.stderr, flush=True)
 
     @contextmanager
     def said_if_slow(self, text: str) -> Iterator[None]:
@@ -65,6 +66,7 @@ class Progress:
             yield
         finally:
             timer.cancel()
+            timer.join()  # what it is saying just now is one line
 
     def finish(self, state: State) -> None:
         """The bar as it is at the end."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import signal
 import sys
@@ -77,15 +76,16 @@ def terminate_as_interrupt() -> Iterator[None]:
 def _no_interrupt_lost() -> Iterator[None]:
     """Raise KeyboardInterrupt once more where a finalizer or a weak reference's callback had to raise it.
 
-    Python drops what is raised there and prints it with a traceback, so the run would go on.
+    Python drops what is raised there and prints it with a traceback, so the run would go on. By a signal, for that
+    also ends a wait; by SIGTERM, for SIGINT is ignored in jobs in a shell's background.
     """
-    before, again = sys.unraisablehook, list[threading.Timer]()
+    before, again, here = sys.unraisablehook, list[threading.Timer](), threading.get_ident()
 
     def look(lost: sys.UnraisableHookArgs) -> None:
         if lost.exc_type is not KeyboardInterrupt:
             before(lost)
             return
-        again.append(threading.Timer(_AGAIN, _thread.interrupt_main))
+        again.append(threading.Timer(_AGAIN, signal.pthread_kill, [here, signal.SIGTERM]))
         again[-1].daemon = True
         again[-1].start()
 
@@ -96,6 +96,7 @@ def _no_interrupt_lost() -> Iterator[None]:
         sys.unraisablehook = before
         for timer in again:
             timer.cancel()
+            timer.join()  # one that is due sends its signal while somebody still handles it
 
 
 def _tell(text: str) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 
+from meanfield.stopping import terminate_as_interrupt
 from meanfield.sweep_point import FAILED, Result, solve_point
 
 Solved = Generator[tuple[int, Result], None, None]
@@ -22,6 +23,7 @@ Solver = Callable[[Mapping[int, str], bool], Solved]
 Task = tuple[str, bool, float | None]  # the arguments of solve_point
 TRIES = 2  # of a point whose worker dies: once may be another's fault, where memory is short
 ENDING = 2.0  # seconds that a worker has to end after its step
+ORPHANED = 60.0  # and where nobody waits for it: its disk may be slow, and it has a folder to remove
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # as Dask's workers
 
 
@@ -117,11 +119,10 @@ def _serve(pipe: Connection, threads: int) -> None:
     os.setpgid(0, 0)  # Ctrl-C on the terminal is for the sweep, which then ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _share_cores(threads)
-    while True:
-        try:
+    # The sweep has gone, or somebody stops this worker: between its runs too, by an exception that removes its folder.
+    with suppress(EOFError, OSError, KeyboardInterrupt), terminate_as_interrupt():
+        while True:
             pipe.send(solve_point(*pipe.recv()))
-        except (EOFError, OSError, KeyboardInterrupt):  # the sweep has gone, or somebody stops this worker
-            return
 
 
 def _end_with_parent() -> None:
@@ -129,8 +130,9 @@ def _end_with_parent() -> None:
     parent = parent_process()
     assert parent is not None
     parent.join()
-    os.kill(os.getpid(), signal.SIGTERM)  # a run stops after its step, and its folder is removed
-    clock.sleep(ENDING)
+    for pause in (ORPHANED, ENDING):
+        os.kill(os.getpid(), signal.SIGTERM)  # a run stops after its step, then within it, and its folder is removed
+        clock.sleep(pause)
     os._exit(1)
 
 

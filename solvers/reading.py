@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import h5py
 
 SCHEMA_VERSION = 1
+TRIES = 200  # to open a file that is being written: two seconds
+TRIES_ALONE = 5  # of these while nobody writes it, for a writer may come and go within one of them
 SNAPSHOT = {"particles": "position"}  # what a file calls its snapshots; those of a mesh are densities
 _NEEDED = {"particles": ("position", "weight")}  # datasets without which a file says nothing; of a mesh
 _NEEDED_OF_CELLS = ("density", "cell_center", "cell_area")
@@ -172,13 +174,14 @@ def _open(path: Path) -> Iterator[h5py.File]:
     """Open for reading, again and again for a moment if a writer is just then opening or closing the file."""
     import h5py
 
-    deadline = clock.monotonic() + 4 * PATIENCE
+    left, alone = TRIES, TRIES_ALONE  # not seconds: a process that is held up has tried only once when they are over
     while True:
         try:
             file = h5py.File(path, "r", swmr=is_open_for_writing(path), locking=False)
             break
         except OSError as error:
-            if holder(path) is None or clock.monotonic() > deadline:
+            left, alone = left - 1, alone - (holder(path) is None)
+            if not (left and alone):
                 raise FileError(f"{path}: cannot read it: {reason(error)}") from error
             clock.sleep(PATIENCE / 50)
     with file:

@@ -48,8 +48,9 @@ class Lock:
         self._name = _lock_name(path)
         deadline = time.monotonic() + PATIENCE
         while (lock := self._try(path)) is None:
-            if time.monotonic() > deadline:
-                raise FileError(f"{path}: being written by {holder(path) or 'another process'}")
+            # A reader that probes the lock may be held up just then: that is no writer, and it is waited for.
+            if time.monotonic() > deadline and (writer := holder(path)) is not None:
+                raise FileError(f"{path}: being written by {writer}")
             time.sleep(PATIENCE / 20)
         self._lock = lock
         self._lock.truncate(0)

@@ -44,7 +44,7 @@ class Browser:
         self.driver.get(page.as_uri())
         self.wait_for_snapshot(0)
 
-    def wait_for_snapshot(self, k: int) -> None:
+    def wait_for_snapshot(self, k: int | str) -> None:
         self.wait(f"document.body.dataset.shown === '{k}'")
 
     def wait(self, condition: str) -> None:

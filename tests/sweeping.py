@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time as clock
 from pathlib import Path
 from typing import Any
 
 import h5py
 
-from meanfield.sweep_index import points_folder
 from meanfield.sweep_point import solve_point
 from meanfield.sweep_workers import Solver
 
@@ -66,19 +64,38 @@ def statuses(path: Path) -> list[str]:
         return [status.decode() for status in file["status"][:]]
 
 
+STARTED = """
+import sys
+from meanfield.sweep import sweep
+from meanfield.sweep_index import Index
+
+def put_and_wait(*arguments, put=Index.put):
+    put(*arguments)
+    print(flush=True)
+    sys.stdin.readline()
+
+if __name__ == "__main__":
+    Index.put = put_and_wait
+    a = sys.argv[1:]
+    sys.exit(sweep(a[0], a[1], jobs=int(a[2]), dask=a[3] if len(a) > 3 else None))
+"""
+
+
 def start(*arguments: object) -> subprocess.Popen[str]:
-    """`meanfield sweep` in a process of its own."""
-    code = "import sys; from meanfield.sweep import sweep; a = sys.argv[1:]; "
-    code += "sys.exit(sweep(a[0], a[1], jobs=int(a[2]), dask=a[3] if len(a) > 3 else None))"
-    return subprocess.Popen(
-        [sys.executable, "-c", f"if __name__ == '__main__':\n    {code}", *map(str, arguments)],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    """`meanfield sweep` in a process of its own, which waits after each point, so that it cannot end too soon."""
+    command, pipe = [sys.executable, "-c", STARTED, *map(str, arguments)], subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
-def wait_for_points(path: Path, count: int, process: subprocess.Popen[str]) -> None:
-    """Until the files of ``count`` points are there."""
-    while len(list(points_folder(path).glob("*.h5"))) < count:
-        assert process.poll() is None, process.stderr and process.stderr.read()
-        clock.sleep(0.005)
+def let_go_on(process: subprocess.Popen[str], points: int) -> None:
+    """For so many points."""
+    assert process.stdin is not None
+    process.stdin.write("\n" * points)
+    process.stdin.flush()
+
+
+def wait_for_points(process: subprocess.Popen[str], count: int) -> None:
+    """Until so many more points have been put into the index, or into files beside it."""
+    assert process.stdout is not None
+    for _ in range(count):
+        assert process.stdout.readline(), process.stderr and process.stderr.read()

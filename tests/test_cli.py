@@ -42,6 +42,7 @@ SLOW = ("numba", "scipy", "h5py", "matplotlib", "numpy", "msgspec")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Each test runs in a folder of its own that holds the case file mine.toml."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")  # help is broken into lines for the terminal that the tests are started from
     (tmp_path / "mine.toml").write_text(CASE)
     return tmp_path
 
@@ -77,7 +78,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 
 def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, **options)
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300, **options)
 
 
 def seconds_of_children() -> float:
@@ -363,7 +364,7 @@ def test_a_reader_that_has_gone_is_no_error(command: str) -> None:
     os.close(reader)
     buffered = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     command_line = [sys.executable, "-m", "meanfield", command]
-    done = subprocess.run(command_line, stdout=writer, stderr=subprocess.PIPE, env=buffered, timeout=60)
+    done = subprocess.run(command_line, stdout=writer, stderr=subprocess.PIPE, env=buffered, timeout=300)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
 

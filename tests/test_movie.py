@@ -239,7 +239,7 @@ def test_mp4_can_be_played(tmp_path: Path) -> None:
     ffmpeg = need("ffmpeg")
     movie(run_file(tmp_path / "run.h5"), tmp_path / "run.mp4")
     command = [ffmpeg, "-v", "error", "-i", str(tmp_path / "run.mp4"), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
-    raw = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
+    raw = subprocess.run(command, capture_output=True, check=True, timeout=300).stdout
     played = np.frombuffer(raw, np.uint8).reshape(-1, HEIGHT, WIDTH, 3)
     assert len(played) == SNAPSHOTS
     assert np.abs(played[0].astype(int) - played[-1]).mean() > 1

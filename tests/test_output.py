@@ -1,11 +1,13 @@
 """The run file survives whatever happens to its writer, and opens in other people's tools."""
 
+import fcntl
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import h5py
 import numpy as np
@@ -289,6 +291,32 @@ def test_reading_while_writers_come_and_go(path):
     while process.poll() is None:
         check(read(path), 3)
     assert process.returncode == 0
+
+
+def test_a_writer_that_comes_and_goes_while_a_file_is_opened(path, monkeypatch):
+    """It comes after the look whether there is one, and has gone by the look whether there was one."""
+    with RunFile.create(path, MESH, COLUMNS) as file:
+        write(file, 0, 3)
+    run, closed = read(path), path.read_bytes()
+    with RunFile.append(path):
+        opened = path.read_bytes()
+    path.write_bytes(opened)
+    looks = iter([False])
+    monkeypatch.setattr("solvers.reading.is_open_for_writing", lambda path: next(looks, is_open_for_writing(path)))
+    monkeypatch.setattr("solvers.reading.holder", lambda path: path.write_bytes(closed) and None)
+    np.testing.assert_array_equal(run.density(2), density(2))
+
+
+def test_a_reader_that_is_held_up_is_no_writer(path, monkeypatch):
+    """One that looks whether the lock is held, and has it itself for longer than a writer waits for another."""
+    monkeypatch.setattr("solvers.repair.PATIENCE", 0.01)
+    with open(path.with_name("run.h5.lock"), "wb") as reader, ThreadPoolExecutor(1) as pool:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        writer = pool.submit(RunFile.create, path, MESH)
+        with pytest.raises(TimeoutError):
+            writer.result(0.1)
+        fcntl.flock(reader, fcntl.LOCK_UN)
+        writer.result().close()
 
 
 def test_second_writer_is_refused(path, writer):

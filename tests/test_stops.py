@@ -17,6 +17,7 @@ import termios
 import time as clock
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -99,13 +100,13 @@ def test_ctrl_c_twice_leaves_at_once(
 def test_an_interrupt_comes_through_a_finalizer(
     holder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Python drops what is raised there and prints its traceback; the run has to end at once all the same."""
+    """Python drops what is raised there and prints its traceback; the run has to end at once, though it waits then."""
 
     def twice(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
 
-    original, calls = Velocity.__call__, []
+    original, calls, began = Velocity.__call__, [], clock.monotonic()
 
     def collecting(*arguments: object) -> object:
         calls.append(None)
@@ -114,12 +115,13 @@ def test_an_interrupt_comes_through_a_finalizer(
             kept = weakref.ref(thing, twice if holder == "weak reference" else None)
             del thing
             assert kept() is None
-            clock.sleep(10)
+            clock.sleep(PATIENCE)
         return original(*arguments)
 
     monkeypatch.setattr(Velocity, "__call__", collecting)
     path = tmp_path / "run.h5"
     assert run(parse(CASE), path, quiet=True) == INTERRUPTED
+    assert clock.monotonic() - began < PATIENCE
     assert capfd.readouterr().err.splitlines() == [
         "stopping after this step; once more to stop at once",
         f"interrupted at once; go on from the last checkpoint: meanfield resume {path}",
@@ -176,6 +178,18 @@ def test_a_signal_is_obeyed_where_nobody_reads_what_is_said(tmp_path: Path) -> N
     assert facts["state"] == "interrupted"
     assert facts["message"].startswith("interrupted at time ")
     assert path.with_name("run.h5.checkpoint-0").exists()
+
+
+def test_a_run_goes_on_where_nobody_reads_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To its end, where it can say what it has to say to nobody."""
+    monkeypatch.setattr("meanfield.progress.LOG_EVERY", 0.0)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with suppress(BrokenPipeError), open(writer, "w") as gone:
+        monkeypatch.setattr(sys, "stderr", gone)
+        run(parse(CASE), tmp_path / "run.h5")
+    monkeypatch.undo()
+    assert describe(tmp_path / "run.h5")["state"] == "finished"
 
 
 @pytest.mark.parametrize("part", [0.8, 0.9, 0.99])  # an early write, a later one, the last
@@ -280,7 +294,8 @@ def in_terminal(arguments: list[str]) -> tuple[int, str]:
 def test_progress_on_a_terminal(tmp_path: Path) -> None:
     """A bar with elapsed and remaining time, model time, step, step size and clusters, redrawn in its place."""
     (tmp_path / "case.toml").write_text(CASE)
-    status, shown = in_terminal(["run", str(tmp_path / "case.toml"), "-o", str(tmp_path / "run.h5")])
+    many = ["--set", "time.cfl=0.05"]  # steps, so that the bar is drawn between the first and the last
+    status, shown = in_terminal(["run", str(tmp_path / "case.toml"), "-o", str(tmp_path / "run.h5"), *many])
     assert status == DONE
     bars = [line for line in re.split("[\r\n]+", shown) if line.startswith("run:")]
     assert len(bars) > 3

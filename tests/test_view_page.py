@@ -225,9 +225,11 @@ def test_space_plays_and_pauses(browser: Browser, tmp_path: Path) -> None:
     assert browser.text("#play") == "Pause"
     browser.find("body").send_keys(SPACE)
     assert browser.text("#play") == "Play"
-    paused = browser.run("return document.body.dataset.shown")
+    paused = browser.find("#slider").get_property("value")  # what is shown follows with the next frame
     assert int(paused) < last
+    browser.wait_for_snapshot(paused)
     sleep(0.7)  # longer than a snapshot is shown
+    assert browser.find("#slider").get_property("value") == paused
     assert browser.run("return document.body.dataset.shown") == paused
     browser.find("#slider").send_keys(END, ARROW_LEFT)
     browser.wait_for_snapshot(last - 1)

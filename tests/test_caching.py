@@ -1,0 +1,59 @@
+"""Kernels that several processes compile at once are kept in Numba's cache under their own signatures."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from numba.core.caching import IndexDataCacheFile
+
+import solvers.backends.cpu  # noqa: F401
+
+
+def files(folder: Path, stamp: str = "source") -> IndexDataCacheFile:
+    """Of one function, as a process has them; locks are an opened file's, so that threads stand for processes."""
+    return IndexDataCacheFile(str(folder), "kernel", stamp)
+
+
+def test_two_that_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second comes when the first has read the index and not yet written it."""
+    write, second = IndexDataCacheFile._save_index, list[Future[None]]()
+
+    def late(*arguments: object) -> None:
+        if not second:
+            second.append(pool.submit(files(tmp_path).save, "float32", "code for float32"))
+            with suppress(TimeoutError):
+                second[0].result(0.2)
+        write(*arguments)
+
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(IndexDataCacheFile, "_save_index", late)
+        files(tmp_path).save("float64", "code for float64")
+        second[0].result()
+    for key in ("float32", "float64"):
+        assert files(tmp_path).load(key) == f"code for {key}"
+
+
+def test_one_that_reads_while_another_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a change of the source: the new index must not lead to the old code, which has the same name."""
+    files(tmp_path, "old source").save("float64", "old code")
+    write, found = IndexDataCacheFile._save_data, list[Future[str | None]]()
+
+    def late(*arguments: object) -> None:
+        found.append(pool.submit(files(tmp_path).load, "float64"))
+        with suppress(TimeoutError):
+            found[0].result(0.2)
+        write(*arguments)
+
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(IndexDataCacheFile, "_save_data", late)
+        files(tmp_path).save("float64", "new code")
+        assert found[0].result() == "new code"
+
+
+def test_a_cache_that_cannot_be_locked_is_read(tmp_path: Path) -> None:
+    files(tmp_path).save("float64", "code")
+    (tmp_path / "kernel.nbi.lock").unlink()
+    assert files(tmp_path).load("float64") == "code"
