@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Sequence
@@ -81,6 +82,7 @@ _MANY = 1000  # tokens, all pairs of which are not looked at unless asked for
 _TOLERANCE = 1e-9  # of a step: a merger at the end of a metastable state is then good to about 1e-6
 _STIFF = 300.0  # an explicit method of order 8 then takes some hundred steps in a unit of time
 _FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
+_FIRST_BEFORE_ATOMS = 0.1  # at most, where a hand-over lets the end be any time: a token moves by so many radians
 
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
@@ -145,8 +147,11 @@ def _resolve(case: Case) -> Case:
         output = msgspec.structs.replace(output, snapshots=_SNAPSHOTS)
     if output.diagnostics is None:
         output = msgspec.structs.replace(output, diagnostics=_default_diagnostics(case))
+    if output.spacing is None:
+        output = msgspec.structs.replace(output, spacing="linear" if case.hand_over is None else "log")
     if output.first is None and output.spacing == "log":
-        output = msgspec.structs.replace(output, first=_FIRST * case.time.end)
+        most = math.inf if case.hand_over is None else _FIRST_BEFORE_ATOMS
+        output = msgspec.structs.replace(output, first=min(_FIRST * case.time.end, most))
     return msgspec.structs.replace(case, output=output)
 
 
@@ -179,9 +184,9 @@ def _with_times(case: Case) -> Case:
     if time.method == "adaptive" and time.tolerance is None:
         time = msgspec.structs.replace(time, tolerance=_TOLERANCE)
     if time.method == "layers":
-        step = 1.0 if time.step is None else time.step
         if time.layers is None:
             raise CaseError("time.layers: missing; expected an integer >= 1")
+        step = time.step or (time.end / time.layers if time.end and case.stabilizers.residual else 1.0)
         duration = step if case.stabilizers.residual else 1.0
         time = msgspec.structs.replace(time, step=step, end=time.layers * duration)
     elif time.step is None and case.attention.file is not None:

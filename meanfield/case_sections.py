@@ -92,8 +92,8 @@ class Domain(Section, frozen=True):
         return self.manifold.startswith("free_radius")
 
 
-_FREE_RADIUS: dict[str, float] = {
-    "radii": 64,
+_FREE_RADIUS: dict[str, float] = {  # radial steps of 4 %: a Gaussian of variance 0.3 is followed to 1 %
+    "radii": 128,
     "innermost": 0.02,
     "outermost": 100.0,
     "core": 2.0,
@@ -133,7 +133,7 @@ class Time(Section, frozen=True):
     ``method`` ssprk3 for densities, and for particles with noise or stiff diffusion, else adaptive, unless it is given;
     adaptive keeps the error of a step below ``tolerance``, and is chosen where this is given, if there is no noise.
     layers: x ← N(αx + step·(A + F)), ``layers`` times; α = 1 and a layer takes ``step`` of time with the residual,
-    α = 0 and 1 without; ``end`` follows.
+    α = 0 and 1 without; ``end`` follows. Without ``step`` it is ``end``/``layers``, and 1 where neither is given.
     ``step`` is also the time that one set of matrices of attention.file lasts. A good ``cfl`` is 0.5.
     """
 
@@ -171,7 +171,9 @@ class HandOver(Section, frozen=True):
 class Output(Section, frozen=True):
     """What is kept. In a parsed case exactly one of ``snapshots``, ``every`` and ``times`` is not None.
 
-    ``first`` is the first time after 0 where the spacing is logarithmic (default 1e-4 of the end), else None.
+    ``spacing`` of snapshots and samples: linear, and log with a hand-over, unless it is given.
+    ``first`` is the first time after 0 where the spacing is logarithmic, else None (default 1e-4 of the end, with a
+    hand-over at most 0.1).
     ``diagnostics``: by default all that there are on the manifold. ``samples`` counts their samples, ``checkpoint`` is
     seconds of wall time between checkpoints.
     """
@@ -179,7 +181,7 @@ class Output(Section, frozen=True):
     snapshots: Count | None = None
     every: Positive | None = None
     times: Annotated[tuple[NotNegative, ...], Meta(min_length=1)] | None = None
-    spacing: Literal["linear", "log"] = "linear"
+    spacing: Literal["linear", "log"] | None = None
     first: Positive | None = None
     diagnostics: tuple[Diagnostic, ...] | None = None
     samples: Count = 400

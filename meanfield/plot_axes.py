@@ -58,7 +58,8 @@ def is_early(moments: Floats, amounts: Floats, first: float, last: float) -> boo
 
 def set_time(ax: Axes, label: str, limits: tuple[float, float], *, log: bool) -> None:
     """The time axis, linear or logarithmic, between the first and the last time."""
-    ax.set_xlim(*limits)
+    if limits[0] < limits[1]:  # a run that was stopped at once has one time
+        ax.set_xlim(*limits)
     if log:
         ax.set_xscale("log")
         label_decades(ax.xaxis, *limits)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 MARKERS = "osD^vPX"
-_LOG_SPAN = 5.0  # largest over smallest value from which on a positive scalar has a log axis beside a log key
+_LOG_SPAN = 5.0  # largest over smallest value from which on a positive scalar has a log axis beside a log key,
+_DECADES = 1e3  # and beside any key: what is exponential in it is then a straight line
 _TEXT = 32  # characters of a value in a legend
 
 
@@ -66,10 +67,10 @@ def _set_axes(ax: Axes, found: SweepResults, x: str, value: str, values: Floats)
     elif found.spacings[x] == "log":
         ax.set_xscale("log")
         label_decades(ax.xaxis, positions.min(), positions.max())
-        good = values[np.isfinite(values)]
-        if len(good) and good.min() > 0 and good.max() > _LOG_SPAN * good.min():
-            ax.set_yscale("log")
-            label_decades(ax.yaxis, good.min(), good.max())
+    good, span = values[np.isfinite(values)], _LOG_SPAN if found.spacings[x] == "log" else _DECADES
+    if len(good) and good.min() > 0 and good.max() > span * good.min():
+        ax.set_yscale("log")
+        label_decades(ax.yaxis, good.min(), good.max())
 
 
 def _draw_theory(ax: Axes, found: SweepResults, x: str, value: str, groups: int) -> None:

@@ -13,6 +13,7 @@ from solvers.evolution import State
 
 LOG_EVERY = 10.0  # seconds between lines where there is no terminal
 BAR_EVERY = 0.1
+_TOLD = 1e-6  # of the run: before, what remains would be years, and of a run that waits for a hand-over is not
 COMPILING = 1.0  # seconds after which the first evaluation must be compiling its kernels
 
 
@@ -46,7 +47,7 @@ class Progress:
         else:
             elapsed = now - self._began
             done = (state.time - self._start) / (self.end - self._start)
-            remaining = f", about {elapsed * (1 - done) / done:.0f} s remain" if done > 0 else ""
+            remaining = f", about {elapsed * (1 - done) / done:.0f} s remain" if done > _TOLD else ""
             self.say(f"t = {state.time:.4g} of {self.end:g}, {self._detail(state)}, {elapsed:.0f} s{remaining}")
 
     def say(self, text: str) -> None:

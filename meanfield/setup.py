@@ -41,7 +41,7 @@ def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
         problem = replace(problem, initial=_what_cannot_be()(_finite(initial, case)))
         if "pairs" in (case.output.diagnostics or ()):
             problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
-        return problem if case.hand_over is None else with_hand_over(case, problem, sample_schedule(case))
+        return problem if case.hand_over is None else with_hand_over(case, problem)
 
 
 def _from_run(case: Case, cells: Space) -> Callable[[], Floats] | None:

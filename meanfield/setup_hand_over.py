@@ -24,24 +24,23 @@ from meanfield.problem import Problem, Stretch
 from meanfield.setup_model import heads_by_layer
 from meanfield.setup_particles import particle_law
 from solvers.backends import kernels_for
-from solvers.evolution import Observer, Schedule, State, events_before
+from solvers.evolution import Logarithmic, Observer, State, events_before
 from solvers.layout import Tokens
 from solvers.mesh import Floats, Mesh
 
 MARKS = ("hand_over_time", "hand_over_error", "hand_over_angle")
+FIRST_LOOK, LOOKS = 0.1, 24  # in times of ``_Stages``, and how many a decade: a hand-over is at most 10 % late
 
 
-def with_hand_over(case: Case, problem: Problem, looks: Schedule) -> Problem:
+def with_hand_over(case: Case, problem: Problem) -> Problem:
     """A problem on a circle or sphere, or of tokens, that goes on as atoms once they have collapsed.
-
-    looks    when to look whether it has
 
     The marks say when it was handed over, by how much the time of the next merger, relative to what is left to it, is
     another if that is done ``again`` later, and how far the atoms are then from those (radians).
     """
     law = AtomLaw(particle_law(case, heads_by_layer(case)[0]))
     states = _states(case, problem, law)
-    stages = _Stages(case, problem, states, law, looks)
+    stages = _Stages(case, problem, states, law)
     return replace(
         problem,
         advance=stages.advance,
@@ -65,11 +64,13 @@ def _states(case: Case, problem: Problem, law: AtomLaw) -> States:
 class _Stages:
     """Moves a density or tokens, and the atoms that they become."""
 
-    def __init__(self, case: Case, problem: Problem, states: States, law: AtomLaw, looks: Schedule) -> None:
+    def __init__(self, case: Case, problem: Problem, states: States, law: AtomLaw) -> None:
         assert case.hand_over is not None
         self.marks = dict.fromkeys(MARKS, np.nan)
-        self._again = case.hand_over.again / case.attention.speed_bound
-        self._problem, self._states, self._law, self._looks = problem, states, law, looks
+        unit = 1 / case.attention.speed_bound  # the time in which the fastest token could move by a radian
+        self._again, first = case.hand_over.again * unit, FIRST_LOOK * unit
+        self._looks = Logarithmic(first, 10 * first, 1 + LOOKS)
+        self._problem, self._states, self._law = problem, states, law
 
     def advance(self, state: State, stretch: Stretch) -> State:
         """Advance a state of either stage, in place."""
@@ -87,8 +88,8 @@ class _Stages:
     def _advance_at_first(self, state: State, stretch: Stretch) -> tuple[bool, bool]:
         """Advance until all has collapsed; whether the run is to stop, and whether all has.
 
-        Looked at when a time is due, from the first after 0 on: a run that goes on from that time, or from before, is
-        handed over then as well.
+        Looked at when a time is due, from the first after 0 on, whatever the samples: in a run to 1e14 they may be
+        1e11 apart. A run that goes on from that time, or from before, is handed over then as well.
         """
         stopped = found = False
 

@@ -79,24 +79,31 @@ def _no_interrupt_lost() -> Iterator[None]:
     Python drops what is raised there and prints it with a traceback, so the run would go on. By a signal, for that
     also ends a wait; by SIGTERM, for SIGINT is ignored in jobs in a shell's background.
     """
-    before, again, here = sys.unraisablehook, list[threading.Timer](), threading.get_ident()
+    before, here = sys.unraisablehook, threading.get_ident()
+    ended, senders = threading.Event(), list[threading.Thread]()
+
+    def send(looked: threading.Event) -> None:
+        looked.wait()
+        if not ended.wait(_AGAIN):
+            signal.pthread_kill(here, signal.SIGTERM)
 
     def look(lost: sys.UnraisableHookArgs) -> None:
         if lost.exc_type is not KeyboardInterrupt:
             before(lost)
             return
-        again.append(threading.Timer(_AGAIN, signal.pthread_kill, [here, signal.SIGTERM]))
-        again[-1].daemon = True
-        again[-1].start()
+        looked = threading.Event()
+        senders.append(threading.Thread(target=send, args=(looked,), daemon=True))
+        senders[-1].start()
+        looked.set()  # not before: an interrupt within this function would be lost too
 
     sys.unraisablehook = look
     try:
         yield
     finally:
         sys.unraisablehook = before
-        for timer in again:
-            timer.cancel()
-            timer.join()  # one that is due sends its signal while somebody still handles it
+        ended.set()
+        for sender in senders:
+            sender.join()  # one that is about to send does it while somebody still handles it
 
 
 def _tell(text: str) -> None:

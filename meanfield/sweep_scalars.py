@@ -46,8 +46,8 @@ SCALARS: dict[str, tuple[str, Callable[[Tables], float], str]] = {  # column nee
     ),
     "most_clusters_until": (
         "clusters",
-        lambda tables: float(tables["time"][_most(tables)[-1]]),
-        "last time with as many clusters as there ever are",
+        lambda tables: float(tables["time"][_most(tables)[-1] :][:2][-1]),
+        "time until which there are as many clusters as ever",
     ),
     "centroid_length": ("centroid", lambda tables: float(lengths(tables["centroid"][-1])), "length of the mean token"),
 }

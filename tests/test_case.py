@@ -348,6 +348,21 @@ def test_linear_spacing_drops_the_first_time_of_the_file() -> None:
     assert parse(text, ["output.spacing=linear"]).output.first is None
 
 
+@pytest.mark.parametrize(
+    ("time", "step", "end"),
+    [
+        ("end = 4.0, layers = 8", 0.5, 4.0),
+        ("layers = 8", 1.0, 8.0),
+        ("end = 4.0, layers = 8, step = 0.25", 0.25, 2.0),
+    ],
+)
+def test_the_step_of_layers_follows_from_the_end(time: str, step: float, end: float) -> None:
+    """More layers to the same end are a finer map of the same flow; a given step tells the end."""
+    case = parse(CIRCLE, [f"time={{method = 'layers', {time}}}"])
+    assert (case.time.step, case.time.end) == (step, end)
+    assert parse(CIRCLE, [f"time={{method = 'layers', {time}}}", "stabilizers.residual=false"]).time.end == 8.0
+
+
 def test_last_override_wins() -> None:
     assert parse(CIRCLE, ["attention.beta=5", "attention.beta=6"]).attention.beta == 6.0
 

@@ -17,6 +17,7 @@ from meanfield.mergers import report
 from meanfield.problem import Stretch
 from meanfield.run import DONE, run
 from meanfield.setup import set_up
+from meanfield.setup_hand_over import FIRST_LOOK
 from solvers.evolution import State
 from solvers.output import read
 
@@ -76,7 +77,7 @@ def test_tokens_are_where_they_are_without_it(tmp_path):
     """And so are the diagnostics, but near a merger, of which atoms tell a little later."""
     plain, handed = tmp_path / "plain.h5", tmp_path / "handed.h5"
     assert run(parse(CLOUD), plain, quiet=True) == DONE
-    assert run(parse(CLOUD, ["hand_over={}"]), handed, quiet=True) == DONE
+    assert run(parse(CLOUD, ["hand_over={}", "output.spacing=linear"]), handed, quiet=True) == DONE
     plain, handed = read(plain), read(handed)
     assert 5 < handed.attributes["hand_over_time"] < 50
     assert handed.attributes["hand_over_angle"] < 1e-7
@@ -159,10 +160,11 @@ def test_what_atoms_cannot_be_is_refused(setting):
 
 
 @pytest.mark.parametrize("domain", ['manifold = "particles"', 'manifold = "circle"\nresolution = 64'])
-def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain):
+def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain, monkeypatch):
     """From the start, within the first interval, and at its end, where a run may be killed while the error is told."""
+    monkeypatch.setattr("meanfield.setup_hand_over.FIRST_LOOK", 5.0)  # some steps
     text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=1e3, times=[0.0, 1e3])
-    case = parse(text.replace('manifold = "particles"', domain), ["output.first=5.0"])
+    case = parse(text.replace('manifold = "particles"', domain))
     kept, problem = [], set_up(case)
 
     def keep(state):
@@ -179,3 +181,19 @@ def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain):
         once = Stretch(case.time.end, (), case.time.cfl, lambda _, told=again: told.marks["hand_over_time"] > 0)
         again.advance(state, once)
         assert again.marks["hand_over_time"] == first
+
+
+@pytest.mark.parametrize("spacing", ["linear", "log"])
+@pytest.mark.parametrize("domain", ['manifold = "particles"', 'manifold = "circle"\nresolution = 64'])
+def test_a_hand_over_waits_for_no_sample(domain, spacing):
+    """Samples to t = 1e14 may be 1e11 apart, which no density reaches."""
+    text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=1e14, times=[0.0, 1e14])
+    assert parse(text.replace('spacing = "log"', "")).output.first == 0.1
+    case = parse(text.replace('manifold = "particles"', domain), [f"output.spacing={spacing}", "output.samples=2"])
+    problem = set_up(case)
+
+    def handed_over_or_late(state):
+        return not math.isnan(problem.marks["hand_over_time"]) or state.time > 1.0
+
+    problem.advance(State(0.0, problem.initial()), Stretch(case.time.end, (), case.time.cfl, handed_over_or_late))
+    assert problem.marks["hand_over_time"] == FIRST_LOOK

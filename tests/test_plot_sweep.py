@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from meanfield.sweep_case import parse_sweep
 from meanfield.sweep_index import open_index
 from meanfield.sweep_point import DONE, FAILED, Result
 from meanfield.sweep_results import SweepResults, describe_sweep, is_sweep, read_sweep
+from meanfield.sweep_scalars import scalars
 from solvers.output import FileError
 
 CRITICAL = """
@@ -88,6 +90,23 @@ def test_medians_and_quartiles(tmp_path: Path) -> None:
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     theory = ax.lines[-1]
     assert theory.get_ydata() == pytest.approx(np.sqrt(2 * theory.get_xdata()), rel=1e-14)
+
+
+@pytest.mark.parametrize(("factor", "scale"), [(100.0, "linear"), (1e9, "log")])
+def test_what_is_exponential_in_a_key_has_a_log_axis(factor: float, scale: str, tmp_path: Path) -> None:
+    """Decades on a linear axis are all zero but the last."""
+    figure = 'figure = {value = "most_clusters_until"}\n'
+    found = read_sweep(index_of(tmp_path, NOISE, figure))
+    lifetimes = np.geomspace(1.0, factor, 5)
+    [ax] = composed(replace(found, scalars={**found.scalars, "most_clusters_until": lifetimes})).axes
+    assert ax.get_yscale() == scale
+
+
+def test_a_lifetime_ends_with_the_merger() -> None:
+    """At the sample that has fewer clusters, where atoms are followed at the merger itself; else at the end."""
+    tables = {"time": np.array([0.0, 1.0, 10.0, 17.0, 100.0])}
+    for clusters, until in (([1, 3, 3, 2, 1], 17.0), ([3] * 5, 100.0)):
+        assert scalars({**tables, "clusters": np.array(clusters)})["most_clusters_until"] == until
 
 
 def test_a_map_has_a_cell_for_each_pair_and_none_where_a_point_failed(tmp_path: Path) -> None:

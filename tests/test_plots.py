@@ -14,7 +14,7 @@ from stories import BLOBS, LINEAR, MANIFOLDS, MASSES, blobs, law, story, without
 
 from meanfield.case import parse
 from meanfield.layer_words import layer_in_words
-from meanfield.plot_axes import label_decades, label_linear
+from meanfield.plot_axes import label_decades, label_linear, set_time
 from meanfield.plot_diagnostics import panels
 from meanfield.plot_free_radius import directions_of, draw_plane, quantiles, radii_of
 from meanfield.plot_profiles import merged, time_edges
@@ -224,6 +224,14 @@ def test_no_figure_is_so_high_that_its_labels_are_lost(
 ) -> None:
     monkeypatch.setitem(DRAWINGS, "circle", (lambda figure, story: None, lambda story: height))
     assert compose(story(circle(16), LINEAR), Figure()).get_size_inches()[1] == pytest.approx(inches)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_time_axis_of_a_run_that_was_stopped_at_once() -> None:
+    """Its mergers are drawn from one time to the same."""
+    ax = Figure().subplots()
+    set_time(ax, "time t", (0.0, 0.0), log=False)
+    assert ax.get_xlim()[0] < ax.get_xlim()[1]
 
 
 def test_from_the_hand_over_on_atoms_are_counted() -> None:

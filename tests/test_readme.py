@@ -73,7 +73,7 @@ def test_commands_write_what_the_readme_names(ran):
         assert (ran[0] / name).stat().st_size > 0
 
 
-@pytest.mark.parametrize("code", blocks("python"), ids=["reading", "solving"])
+@pytest.mark.parametrize("code", blocks("python"), ids=["reading", "running", "solving", "solving with a term"])
 def test_python(ran, code):
     result = run([sys.executable, "-c", code], ran[0])
     assert result.returncode == 0, result.stderr

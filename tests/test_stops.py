@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_run import CASE, LONG, PATIENCE, assert_same, has_snapshots, start, wait_for
 
@@ -29,6 +30,7 @@ from meanfield.case import parse
 from meanfield.cli import main
 from meanfield.equation import Velocity
 from meanfield.info import describe
+from meanfield.progress import Progress
 from meanfield.run import DONE, INTERRUPTED, resume, run
 from meanfield.run_record import Record
 from solvers.evolution import State
@@ -315,3 +317,15 @@ def test_progress_in_a_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caps
     assert len(times) > 20
     assert times == sorted(times)
     assert times[-1] == 4.0
+
+
+def test_what_remains_of_a_run_to_any_time_is_not_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From t = 10⁵ of 10¹⁴ it would be centuries, and is the seconds until the hand-over."""
+    monkeypatch.setattr("meanfield.progress.LOG_EVERY", 0.0)
+    progress = Progress("run", 0.0, 1e14, quiet=False)
+    for time in (1e5, 1e13):
+        progress.look(State(time, np.zeros(1)))
+    first, last = capsys.readouterr().err.splitlines()
+    assert ("remain" in first, "remain" in last) == (False, True)
