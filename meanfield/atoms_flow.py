@@ -25,6 +25,7 @@ TOUCH = 1e-4  # radians: what is lost then is β times its square of 2βe^{−β
 TOLERANCE = 1e-9  # error of a step: far below TOUCH, and merging times, about β times as sensitive, are right to 1e-7
 LONGEST = 0.25  # e-folds of growth in a step: each is right to 1e-7, whatever the tolerance
 FINEST = 1e-9  # of s: smaller steps would feel the rounding of s
+SAME = 1e-6  # of TOUCH: pairs that touch at once but for rounding merge at once
 MOST_LOG = 1e250  # largest (t − t₀)/u, far from overflow
 MOST_NUMBERS = 1_000_000  # in one evaluation of many states
 MOST_STEP = 1e3  # in s
@@ -68,7 +69,7 @@ def advance(
 def until_merger(
     law: AtomLaw, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
 ) -> tuple[Atoms, float, tuple[Merger, ...]]:
-    """As :func:`advance`, but only to the end of the first step with mergers: atoms, the time there, the mergers."""
+    """As :func:`advance`, but only to the first merger: atoms, the time there, and who merged."""
     while time < until:
         atoms, time, met = _stretch(law, atoms, time, until, tolerance, touch)
         if met:
@@ -83,8 +84,8 @@ Meeting = tuple[float, int, int]
 def _stretch(
     law: AtomLaw, atoms: Atoms, time: float, until: float, tolerance: float, touch: float, straight: bool = False
 ) -> tuple[Atoms, float, list[Meeting]]:
-    """Atoms and time at ``until``, or after the step in which some met, all came to rest, or s has to start anew; and
-    who met.
+    """Atoms and time at ``until``, or where two touch, or after the step in which all came to rest or s has to start
+    anew; and who met.
     """
     clock = _clock(law, atoms, time, until, straight)
     if clock is None:
@@ -99,10 +100,12 @@ def _stretch(
         if solver.y[-1] > clock.end and not clock.straight:
             return _stretch(law, clock.atoms(before), clock.time(before[-1]), until, tolerance, touch, straight=True)
         met = _touching(clock.atoms(solver.y).positions, touch)
-        if met or solver.step_size < FINEST * solver.t or not np.any(solver.f[:-1]):
+        if met:
+            return _at_first_meeting(clock, solver, met, touch)
+        if solver.step_size < FINEST * solver.t or not np.any(solver.f[:-1]):
             break
     now = until if solver.status == "finished" else clock.time(solver.y[-1])
-    return clock.atoms(solver.y), now, [(_meeting_time(clock, solver, i, j, touch), i, j) for i, j in met]
+    return clock.atoms(solver.y), now, []
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,19 +202,27 @@ def _touching(positions: Floats, touch: float) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for i, j in np.argwhere(distances < touch) if i < j]
 
 
-def _meeting_time(clock: _Clock, solver: Any, i: int, j: int, touch: float) -> float:
-    """When two atoms that touch after the solver's last step began to."""
+def _at_first_meeting(
+    clock: _Clock, solver: Any, met: list[tuple[int, int]], touch: float
+) -> tuple[Atoms, float, list[Meeting]]:
+    """Atoms where the first of those that ``met`` within the solver's last step touch, the time there, and who does.
+
+    The step may be long beside the time since the last merger, so its end would be too late.
+    """
     from scipy.optimize import brentq
 
-    within = solver.dense_output()
+    within, pairs = solver.dense_output(), np.array(met)
 
     def distance(s: float) -> float:
         positions = clock.atoms(within(s)).positions
-        return float(np.linalg.norm(positions[i] - positions[j]) - touch)
+        return float(np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1).min()) - touch
 
-    if distance(solver.t_old) <= 0 or distance(solver.t) >= 0:
-        return clock.time(solver.y[-1])
-    return clock.time(within(brentq(distance, solver.t_old, solver.t, xtol=1e-15, rtol=1e-14))[-1])
+    first = solver.t_old
+    if distance(first) > 0:  # else they touched from the start
+        first = brentq(distance, first, solver.t, xtol=1e-15, rtol=1e-14) if distance(solver.t) < 0 else solver.t
+    state = within(first)
+    atoms, time = clock.atoms(state), clock.time(state[-1])
+    return atoms, time, [(time, i, j) for i, j in _touching(atoms.positions, touch * (1 + SAME))]
 
 
 def _merge(atoms: Atoms, meetings: list[Meeting]) -> tuple[Atoms, list[Merger]]:

@@ -55,6 +55,10 @@ class SequenceDiffusion:
         along = np.einsum("nd,nd->n", rate, values) / np.einsum("nd,nd->n", values, values)
         return rate - along[:, None] * values
 
+    def longest_step(self, values: Floats) -> float:
+        """No limit: what a step needs it is made of by itself."""
+        return np.inf
+
     def step(self, dt: float, values: Floats, limited: bool = True) -> float:
         """Advance u (n, d) by dt in place; returns 0: nothing is left to be mended."""
         if not self.on_sphere:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.mesh import Floats, Mesh
-from solvers.terms import Step
+from solvers.terms import Step, time_to_move
 
 
 class DriftDiffusion:
@@ -33,6 +33,10 @@ class DriftDiffusion:
         self._from_right, self._from_left, self._leaving = map(place, (from_right, from_left, leaving))
         self._steady = place(np.where(steady > _LEAST, steady, 1.0))
         self._within = place((steady[:-1] > _LEAST) & (steady[1:] > _LEAST))
+
+    def longest_step(self, values: Floats) -> Step:
+        """½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.Diffusion` has it."""
+        return time_to_move(self.mesh.kernels.dot(self.mesh.volumes, values), np.abs(self._gain(values)).sum())
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
         """Advance a density (cells) by dt in place; returns its least value before undershoots are limited, if so."""

@@ -60,6 +60,11 @@ class Equation:
         finite = np.where(np.isfinite(values).all(), np.inf, np.nan)
         return reduce(np.minimum, steps, finite)
 
+    def longest_step(self, time: float, values: Floats) -> Step:
+        """As ``prepare``, but no longer than the stiff term allows, which the others do not see meanwhile."""
+        step = self.prepare(time, values)
+        return step if self.stiff is None else np.minimum(step, self.stiff.longest_step(values))
+
 
 @dataclass(frozen=True)
 class Stepper:
@@ -190,12 +195,12 @@ def _step(
     stiff, values = equation.stiff, state.values
     if stiff is None:
         stepper.step(equation, state, dt, work)
-        return float(equation.prepare(reached, values))
+        return float(equation.longest_step(reached, values))
     before = stiff.step(dt / 2, values, limited)
     equation.prepare(state.time, values)
     stepper.step(equation, state, dt, work)
     after = stiff.step(dt / 2, values, limited)
-    stable = equation.prepare(reached, values)
+    stable = equation.longest_step(reached, values)
     return float(np.where(np.minimum(before, after) < 0.0, np.negative(stable), stable))
 
 
@@ -210,7 +215,7 @@ def evolve(
 ) -> State:
     """Advance ``state`` in place to ``until`` (Strang splitting around the stiff term) and return it.
 
-    cfl          fraction of the largest stable time step that is used
+    cfl          fraction of ``equation.longest_step`` that is used
     after_step   called after each step; True stops the loop
     Raises ValueError for an infinite ``until``, and NonFinite when the state or its time step is lost; ``state`` is
     then the one after the last good step.
@@ -221,7 +226,7 @@ def evolve(
     good = work[0] if equation.stiff is None else np.empty_like(state.values)  # the stepper starts from the same
     for observer in observers:
         observer.look_if_due(state)
-    stable = cfl * float(equation.prepare(state.time, state.values))
+    stable = cfl * float(equation.longest_step(state.time, state.values))
     calm = 0  # steps since diffusion has last undershot
     while state.time < until:
         target = min([until, *(observer.due() for observer in observers)])

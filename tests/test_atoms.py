@@ -255,10 +255,30 @@ def test_until_merger_stops_at_the_first_of_all():
     _, mergers = advance(law(5), atoms, 0.0, 5e3)
     after, time, found = until_merger(law(5), atoms, 0.0, 5e3)
     assert [merger.time for merger in found] == [mergers[0].time]
-    assert (after.count, time >= found[0].time) == (2, True)
-    assert time - found[0].time < 1.0  # the end of the step in which it happened
+    assert (after.count, time) == (2, found[0].time)
     before, time, none = until_merger(law(5), atoms, 0.0, found[0].time / 2)
     assert (before.count, time, none) == (3, found[0].time / 2, ())
+
+
+def test_until_merger_stops_where_two_touch_and_not_at_the_end_of_its_step():
+    """Unnormalized, φ̇ = −e^{β(cos φ − 1)} sin φ by the clock of ``rescaled``, to the angle whose chord is TOUCH."""
+    beta, angle = 4.0, 0.4
+    atoms = Atoms(on_circle([0.0, angle]), np.array([0.7, 0.3]))
+    touching = 2 * np.arcsin(TOUCH / 2)
+    exact, _ = integrate.quad(
+        lambda log: 1 / (np.exp(beta * (np.cos(np.exp(log)) - 1)) * np.sinc(np.exp(log) / np.pi)),
+        np.log(touching), np.log(angle),
+    )  # fmt: skip
+    after, time, _ = until_merger(law(beta, "unnormalized", rescaled=True), atoms, 0.0, 1e6)
+    assert after.count == 1
+    assert time == pytest.approx(exact, abs=1e-4)  # 1e-9 of a step, over TOUCH
+
+
+def test_those_who_touch_at_once_merge_at_once():
+    """A square on the circle, two pairs of equal masses that meet at one time but for rounding."""
+    atoms = Atoms(on_circle([-0.2, 0.2, np.pi - 0.2, np.pi + 0.2]), np.full(4, 0.25))
+    after, _, found = until_merger(law(9), atoms, 0.0, 1e3)
+    assert (after.count, len({merger.time for merger in found})) == (2, 1)
 
 
 def test_what_rests_stays_to_any_time():

@@ -36,6 +36,9 @@ class Ordinary:
 class Decay:
     """u' = −u, solved exactly: a stiff term."""
 
+    def longest_step(self, values):
+        return np.inf
+
     def step(self, dt, values, limited=True):
         values *= np.exp(-dt)
         return 0.0
