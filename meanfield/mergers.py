@@ -60,11 +60,16 @@ class Lifetime:
     until: float | None
 
 
+def lasts(tracks: Tracks, one: Track, exact_from: float = np.inf) -> bool:
+    """Whether a track is there long enough to be a cluster; an atom, which does not flicker, is in any sample."""
+    return len(one.masses) >= LASTING or bool(tracks.times[one.last] >= exact_from)
+
+
 def merger_tree(tracks: Tracks, exact_from: float = np.inf) -> list[Merger]:
     """All mergers of clusters that lasted, in the order of time; samples from ``exact_from`` on lie at the mergers."""
     mergers, changes = [], [one.first for one in tracks.tracks] + [one.last + 1 for one in tracks.tracks]
     for number, one in enumerate(tracks.tracks):
-        if one.into is None or len(one.masses) < LASTING:
+        if one.into is None or not lasts(tracks, one, exact_from):
             continue
         alone = max(sample for sample in changes if sample <= one.last)
         masses = _mass(tracks.tracks[one.into], alone, one.last), _mass(one, alone, one.last)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.mergers import LASTING, Merger, exact_from, merger_tree, staircase
+from meanfield.mergers import Merger, exact_from, lasts, merger_tree, staircase
 from meanfield.plot_axes import is_early, say, set_time
 from meanfield.plot_labels import Line, write_beside
 from meanfield.plot_story import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
@@ -47,14 +47,15 @@ def plot_mergers(path: str | Path, figure: str | Path) -> Path:
     tracks = tracks_of(run)
     if not len(tracks.times):
         raise FileError(f"{path}: holds nothing yet, so there is nothing to draw")
-    mergers = merger_tree(tracks, exact_from(run))
+    atoms_from = exact_from(run)
+    mergers = merger_tree(tracks, atoms_from)
     limits, log = _time_axis(tracks, mergers, case_of(run).output.spacing == "log")
     with matplotlib.rc_context(STYLE):
         page = Figure(figsize=(WIDTH, HEIGHT))
         heading = _heading(run)
         page.suptitle("\n".join(heading), fontsize=fitting_size(heading, 0.97 * WIDTH, HEADING_SIZE))
         above, below = page.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        lines = draw_mergers(above, tracks, circle=run.manifold == "circle")
+        lines = draw_mergers(above, tracks, atoms_from, circle=run.manifold == "circle")
         draw_staircase(below, tracks, mergers, staircase(run))
         for ax, label in ((below, "time t"), (above, "")):
             set_time(ax, label, limits, log=log)
@@ -65,13 +66,14 @@ def plot_mergers(path: str | Path, figure: str | Path) -> Path:
     return target
 
 
-def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[Line]:
+def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circle: bool = False) -> list[Line]:
     """Each cluster that lasted as a line through time, as thick as its mass, joined to the one that it merged into.
 
-    circle   lines lie at the clusters' angles; else each has a place of its own, such that no two cross
+    atoms_from   time from which on clusters are atoms
+    circle       lines lie at the clusters' angles; else each has a place of its own, such that no two cross
     Returns the lines with the masses at their ends, to be written beside them: those there last first, then by mass.
     """
-    order = tree_order(tracks)
+    order = tree_order(tracks, atoms_from)
     heights = {number: _heights(tracks.tracks[number], place, circle) for place, number in enumerate(order)}
     drawn: list[tuple[tuple[int, float], list[Line]]] = []
     for place, number in enumerate(order):
@@ -125,12 +127,12 @@ def _shifts(turned: Floats) -> Floats:
     return np.asarray(TURN * np.arange(first, last + 1))
 
 
-def tree_order(tracks: Tracks) -> list[int]:
+def tree_order(tracks: Tracks, atoms_from: float = np.inf) -> list[int]:
     """The tracks that lasted, each followed by those that merged into it, the first to merge next to it.
 
     So a line from a track's end to the one that it merges into crosses none that is still there.
     """
-    lasting = {number: one for number, one in enumerate(tracks.tracks) if len(one.masses) >= LASTING}
+    lasting = {number: one for number, one in enumerate(tracks.tracks) if lasts(tracks, one, atoms_from)}
     merged: dict[int | None, list[int]] = {}
     for number, one in sorted(lasting.items(), key=lambda item: item[1].last):
         merged.setdefault(one.into if one.into in lasting else None, []).append(number)

@@ -105,6 +105,17 @@ def test_clusters_that_flicker_are_no_mergers():
     assert len(merger_tree(Tracks(tracks.times, (*tracks.tracks, flicker)))) == 2
 
 
+def test_atoms_do_not_flicker():
+    """A merger is one however few samples show both; those of clusters before the hand-over may be noise."""
+    tracks = planted()
+    brief = Track(5, np.array([0.01]), np.array([[0.0, 1.0]]), 0)
+    both = Tracks(tracks.times, (*tracks.tracks, brief))
+    for atoms_from, mergers in ((5.0, 3), (5.5, 2)):
+        found = merger_tree(both, atoms_from)
+        assert len(found) == mergers
+        assert len(tree_order(both, atoms_from)) == mergers + 2
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_lines_of_a_tree_do_not_cross(seed):
     """From a track's end to the one that it joins lie only tracks that are over."""
