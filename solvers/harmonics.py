@@ -127,9 +127,9 @@ class SphereHarmonics:
         even, odd = north + south, north - south
         coefficients: Complexes = kernels.zeros((self.degree + 1, self.degree + 1), complex)
         kernels.launch(
-            kernels.legendre_analysis, even.size * self.degree, self._north_cosine, self._north_sine, *even, *odd,
+            kernels.legendre_analysis, even.size * self.degree // 2, self._north_cosine, self._north_sine, *even, *odd,
             coefficients,
-        )  # fmt: skip
+        )  # fmt: skip  # l ≥ m: half of the modes
         return coefficients
 
     def synthesis(self, coefficients: Complexes) -> Floats:
@@ -149,9 +149,9 @@ class SphereHarmonics:
         shape = (len(sets), self.degree + 1, len(self.sine))
         re, im, number = kernels.empty(shape), kernels.empty(shape), np.result_type(self.mesh.volumes, np.complex64)
         kernels.launch(
-            kernels.legendre_synthesis, re.size * self.degree, self._north_cosine, self._north_sine, sets,
+            kernels.legendre_synthesis, re.size * self.degree // 4, self._north_cosine, self._north_sine, sets,
             self._mirror, re, im,
-        )  # fmt: skip
+        )  # fmt: skip  # and half of the rings
         for block in self._blocks:
             values = []
             for k, (by_order, scale) in enumerate(outputs):
