@@ -186,12 +186,18 @@ def _with_times(case: Case) -> Case:
     if time.method == "layers":
         if time.layers is None:
             raise CaseError("time.layers: missing; expected an integer >= 1")
-        step = time.step or (time.end / time.layers if time.end and case.stabilizers.residual else 1.0)
+        step = time.step or (_step_to(time.end, time.layers) if time.end and case.stabilizers.residual else 1.0)
         duration = step if case.stabilizers.residual else 1.0
         time = msgspec.structs.replace(time, step=step, end=time.layers * duration)
     elif time.step is None and case.attention.file is not None:
         time = msgspec.structs.replace(time, step=1.0)
     return msgspec.structs.replace(case, time=time)
+
+
+def _step_to(end: float, layers: int) -> float:
+    """end/layers, but for rounding: the last layer is not before the end, where output.times may have one."""
+    step = end / layers
+    return step if layers * step >= end else math.nextafter(step, math.inf)
 
 
 def _is_stiff(case: Case) -> bool:

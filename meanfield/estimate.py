@@ -66,7 +66,8 @@ def _steps_of_tokens(case: Case, count: int) -> str:
         least = _STIFF_STEPS * sequence.diffusion * (count / sequence.length) ** 2 * case.time.end
         if least > _MANY_STEPS:
             return f'at least about {least:.2g}, for diffusion is stiff; time.method = "ssprk3" takes it in any step'
-    return "as many as the fastest tokens ask for"
+    later = "" if case.hand_over is None else ", then some for each merger of their atoms"
+    return f"as many as the fastest tokens ask for{later}"
 
 
 def cells_and_width(case: Case) -> tuple[int, float]:
@@ -88,7 +89,7 @@ def cells_and_width(case: Case) -> tuple[int, float]:
 
 
 def _steps(case: Case, width: float) -> str:
-    """How many: layers are counted; each step moves a token by at most cfl·width, noise adds none."""
+    """How many: layers are counted; each step moves a token by at most cfl·width; noise adds those of young spots."""
     if case.time.method == "layers":
         return f"{case.time.layers} layers"
     if case.hand_over is not None:
@@ -96,7 +97,8 @@ def _steps(case: Case, width: float) -> str:
     bounded = case.domain.manifold in ("circle", "sphere", "axisymmetric") and case.attention.is_scalar
     if not bounded or case.feed_forward is not None or case.stabilizers.layer_norm == "ngpt":
         return "as many as the fastest tokens ask for"
-    return f"at most about {case.time.end * case.attention.speed_bound / (case.time.cfl * width):.2g}"
+    most = f"at most about {case.time.end * case.attention.speed_bound / (case.time.cfl * width):.2g}"
+    return f"{most}, and some tens where noise widens points" if case.stabilizers.noise else most
 
 
 def _snapshots(case: Case) -> int:

@@ -22,14 +22,15 @@ def describe(path: str | Path) -> dict[str, Any]:
     """What there is to know of a run file, as plain values for people and programs; None if unknown.
 
     ``state`` is running, killed, interrupted, finished or failed; ``next`` says what to do. Times are model
-    time, ``wall_time`` and ``remaining`` (an estimate, of a running file) are seconds. Settings are those of the
-    last of the ``segments``. Raises solvers.output.FileError for a file that cannot be read.
+    time, ``wall_time`` and ``remaining`` (an estimate, of a running file without hand-over) are seconds. Settings are
+    those of the last of the ``segments``. Raises solvers.output.FileError for a file that cannot be read.
     """
     run = read(path)
     attributes, segments = run.attributes, read_segments(run.attributes)
     text = segments[-1].case if segments else attributes.get("case", "")
     case = tomllib.loads(text)
     state = _state(run)
+    steady = state == "running" and "hand_over" not in case  # atoms take decades of time in seconds
     last = run.snapshots - 1
     particles = run.manifold == "particles"
     density = run.density(last) if last >= 0 and not particles else None
@@ -57,7 +58,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         "last_time": float(run.times[-1]) if last >= 0 else None,
         "end_time": segments[-1].until if segments else None,
         "wall_time": attributes["wall_time"],
-        "remaining": _remaining(run, segments[-1]) if segments and state == "running" else None,
+        "remaining": _remaining(run, segments[-1]) if segments and steady else None,
         "mass_drift": _mass_drift(run),
         "minimum_density": None if density is None else float(density.min()),
         "maximum_density": None if density is None else float(density.max()),
@@ -169,7 +170,7 @@ def _atoms(facts: dict[str, Any]) -> str:
     time, error, angle = (facts[name] for name in HAND_OVER)
     on_mesh = facts["tokens"] is None
     if facts["hand_over"] and time is None:
-        return _too_many(facts) or f"not yet: some cluster is wider than hand_over.spread {_UNITS[on_mesh]}"
+        return _too_many(facts) or f"not yet: no look has found every cluster within hand_over.spread {_UNITS[on_mesh]}"
     finer = "a finer mesh, or hand_over.spread below 1," if on_mesh else "hand_over.spread below 1"
     hint = f"; {finer} makes it smaller" if (error or 0.0) > LARGE_ERROR else ""
     before = " (what the mesh did before is not in this)" if on_mesh else ""

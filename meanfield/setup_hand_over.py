@@ -67,7 +67,7 @@ class _Stages:
     def __init__(self, case: Case, problem: Problem, states: States, law: AtomLaw) -> None:
         assert case.hand_over is not None
         self.marks = dict.fromkeys(MARKS, np.nan)
-        unit = 1 / case.attention.speed_bound  # the time in which the fastest token could move by a radian
+        unit = 1 / (case.attention.speed_bound or 1.0)  # the time in which the fastest token could move by a radian
         self._again, first = case.hand_over.again * unit, FIRST_LOOK * unit
         self._looks = Logarithmic(first, 10 * first, 1 + LOOKS)
         self._problem, self._states, self._law = problem, states, law

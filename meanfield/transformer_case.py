@@ -63,12 +63,17 @@ def write_case(states: States, folder: str | Path, layer: int | None = None) -> 
         chosen = [0]  # all layers are one
     with disk_errors(folder, "cannot write"):
         folder.mkdir(parents=True, exist_ok=True)
-        with replacement(folder / MATRICES) as new:
-            _write_matrices(new, states, family, chosen)
-        np.save(folder / TOKENS, start_of(states, family))
-        text = case_text(states, family, folder.resolve(), layer)
-        parse(text)
-        (folder / CASE).write_text(text, encoding="utf-8")
+        with (
+            replacement(folder / MATRICES) as matrices,
+            replacement(folder / TOKENS) as tokens,
+            replacement(folder / CASE) as new,
+        ):
+            _write_matrices(matrices, states, family, chosen)
+            with open(tokens, "wb") as file:
+                np.save(file, start_of(states, family))
+            text = case_text(states, family, folder.resolve(), layer)
+            parse(text)
+            new.write_text(text, encoding="utf-8")
     return folder / CASE
 
 

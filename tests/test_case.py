@@ -363,6 +363,14 @@ def test_the_step_of_layers_follows_from_the_end(time: str, step: float, end: fl
     assert parse(CIRCLE, [f"time={{method = 'layers', {time}}}", "stabilizers.residual=false"]).time.end == 8.0
 
 
+@pytest.mark.parametrize(("end", "layers"), [(1.0, 49), (2.0, 98), (1.0, 103), (0.7, 7)])
+def test_the_last_layer_is_not_before_the_end(end: float, layers: int) -> None:
+    """49 · (1/49) is less than 1: a time of the output at the end would be refused."""
+    case = parse(CIRCLE, [f"time={{method = 'layers', end = {end}, layers = {layers}}}", f"output.times=[0, {end}]"])
+    assert end <= case.time.end < end * (1 + 1e-15)
+    assert parse(to_toml(case)) == case
+
+
 def test_last_override_wins() -> None:
     assert parse(CIRCLE, ["attention.beta=5", "attention.beta=6"]).attention.beta == 6.0
 

@@ -112,6 +112,7 @@ def test_tokens_in_more_clusters_than_can_be_followed_are_not_handed_over():
 def test_check_tells_what_the_hand_over_of_many_tokens_waits_for():
     """√(3β/2) clusters of many tokens on the circle."""
     assert "hand-over" not in estimate(load("tokens_ladder", ["domain.count=16"]))
+    assert estimate(load("tokens_ladder")).count("ask for, then some for each merger of their atoms") == 1
     many = estimate(load("tokens_ladder", ["domain.count=200"]))
     assert many.endswith("hand-over     only once 200 tokens are at most 16 clusters")
     circle = estimate(load("tokens_ladder", ["domain.count=200", "domain.dimension=2", "attention.beta=2000"]))
@@ -197,3 +198,12 @@ def test_a_hand_over_waits_for_no_sample(domain, spacing):
 
     problem.advance(State(0.0, problem.initial()), Stretch(case.time.end, (), case.time.cfl, handed_over_or_late))
     assert problem.marks["hand_over_time"] == FIRST_LOOK
+
+
+def test_tokens_that_do_not_move_are_handed_over(tmp_path):
+    """V = 0: there is no time in which one moves by a radian."""
+    text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=1e3, times=[0.0, 1e3])
+    assert run(parse(text, ["attention.value=[[0.0, 0.0], [0.0, 0.0]]"]), tmp_path / "run.h5", quiet=True) == DONE
+    kept = read(tmp_path / "run.h5")
+    assert kept.attributes["hand_over_time"] == FIRST_LOOK
+    assert kept.positions(-1) == pytest.approx(kept.positions(0), abs=1e-15)

@@ -36,12 +36,12 @@ end = 5.0
 MESH = circle(16)
 
 
-def create(path):
+def create(path, case=CASE):
     return RunFile.create(
         path,
         MESH,
         [Column("mass"), Column("clusters")],
-        {"case": CASE, "versions": "meanfield 1.2.3", "start": datetime.now(UTC).isoformat()},
+        {"case": case, "versions": "meanfield 1.2.3", "start": datetime.now(UTC).isoformat()},
     )
 
 
@@ -115,6 +115,14 @@ def test_stopped(path, reason, message, line):
     text = format_text(describe(path))
     assert f"state     {reason}: {message}\n" in text
     assert f"next      {line} {path}" in text
+
+
+@pytest.mark.parametrize(("more", "told"), [("", True), ("[hand_over]", False)])
+def test_what_remains_of_a_run_to_any_time_is_not_told(path, more, told):
+    """At the pace of the density it would be centuries; atoms take seconds."""
+    with create(path, CASE + more) as file:
+        write(file)
+        assert (describe(path)["remaining"] is not None) == told
 
 
 def test_running_then_killed(path):
@@ -212,7 +220,7 @@ def test_particles(path):
 
 
 @pytest.mark.parametrize(
-    ("count", "line"), [(4, "some cluster is wider"), (5, "more than 4 clusters in 64 dimensions\n")]
+    ("count", "line"), [(4, "no look has found every cluster within"), (5, "more than 4 clusters in 64 dimensions\n")]
 )
 def test_why_tokens_are_not_atoms_yet(path, count, line):
     case = CASE.replace("resolution = 16", "dimension = 64\ncount = 5").replace('"circle"', '"particles"')

@@ -1,5 +1,7 @@
 """A model's attention as a case: exactly its layers where there is nothing but attention and layer norm."""
 
+import errno
+import os
 import resource
 import signal
 import subprocess
@@ -162,3 +164,20 @@ def test_a_full_disk_is_told_in_a_line_and_harms_no_case(tmp_path, part):
     assert "Traceback" not in done.stderr
     assert matrices.read_bytes() == kept
     assert sorted(path.name for path in before.parent.iterdir()) == ["attention.h5", "case.toml", "tokens.npy"]
+
+
+@pytest.mark.parametrize("failing", ["numpy.save", "pathlib.Path.write_text"])
+def test_a_disk_that_is_full_after_the_matrices_harms_no_case(tmp_path, monkeypatch, capsys, failing):
+    model = saved(tmp_path / "model", "bert")
+    folder = case_of(model, tmp_path).parent
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failing, full)
+        arguments = ["--text", str(tmp_path / "text.txt"), "-o", str(folder), "--overwrite", "--layer", "1"]
+        assert main(["transformer", "case", str(model), *arguments]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"meanfield: {folder}: cannot write: No space left on device"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
