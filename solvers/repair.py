@@ -24,6 +24,7 @@ SUPERBLOCK = struct.Struct(
     "<8sBBBBQQQQI"
 )  # signature, version, sizes of offset and length, flags, 4 addresses, checksum
 PATIENCE = 0.5  # seconds: a reader that probes the lock or repairs holds it for milliseconds
+HELD_UP = 60.0  # seconds: a reader that holds it longer has been stopped
 
 
 class FileError(Exception):
@@ -46,11 +47,13 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         self._name = _lock_name(path)
-        deadline = time.monotonic() + PATIENCE
+        began = time.monotonic()
         while (lock := self._try(path)) is None:
+            waited = time.monotonic() - began
             # A reader that probes the lock may be held up just then: that is no writer, and it is waited for.
-            if time.monotonic() > deadline and (writer := holder(path)) is not None:
-                raise FileError(f"{path}: being written by {writer}")
+            writer = holder(path) if waited > PATIENCE else None
+            if writer is not None or waited > HELD_UP:
+                raise FileError(f"{path}: being written by {writer or 'another process'}")
             time.sleep(PATIENCE / 20)
         self._lock = lock
         self._lock.truncate(0)

@@ -319,6 +319,15 @@ def test_a_reader_that_is_held_up_is_no_writer(path, monkeypatch):
         writer.result().close()
 
 
+def test_a_reader_that_is_stopped_is_not_waited_for(path, monkeypatch):
+    monkeypatch.setattr("solvers.repair.PATIENCE", 0.01)
+    monkeypatch.setattr("solvers.repair.HELD_UP", 0.1)
+    with open(path.with_name("run.h5.lock"), "wb") as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        with pytest.raises(FileError, match="being written by another process"):
+            RunFile.create(path, MESH)
+
+
 def test_second_writer_is_refused(path, writer):
     message = f"being written by process {writer.pid} on "
     with pytest.raises(FileError, match=message):
