@@ -13,26 +13,29 @@ from solvers.evolution import State
 
 LOG_EVERY = 10.0  # seconds between lines where there is no terminal
 BAR_EVERY = 0.1
-_TOLD = 1e-6  # of the run: before, what remains would be years, and of a run that waits for a hand-over is not
 COMPILING = 1.0  # seconds after which the first evaluation must be compiling its kernels
 
 
 class Progress:
-    """Shows model time, step size and clusters so far on stderr; says nothing if quiet."""
+    """Shows model time, step size and clusters so far on stderr; says nothing if quiet.
 
-    def __init__(self, title: str, start: float, end: float, quiet: bool) -> None:
+    steady   whether a unit of time takes as long late as early: only then is told what remains
+    """
+
+    def __init__(self, title: str, start: float, end: float, quiet: bool, steady: bool = True) -> None:
         self.quiet, self.end, self.clusters = quiet, end, ""
         self._terminal = sys.stderr.isatty() and not quiet
         self._began = self._told = clock.monotonic()
-        self._start = start
+        self._start, self._steady = start, steady
         if self._terminal:
             from tqdm import tqdm
 
+            spent = "{elapsed}<{remaining}" if steady else "{elapsed}"
             self._bar = tqdm(
                 total=end,
                 initial=start,
                 desc=title,
-                bar_format="{desc}: {percentage:3.0f}%|{bar}| t = {n:.4g}/{total:.4g} [{elapsed}<{remaining}{postfix}]",
+                bar_format=f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| t = {{n:.4g}}/{{total:.4g}} [{spent}{{postfix}}]",
                 dynamic_ncols=True,
             )
 
@@ -47,7 +50,7 @@ class Progress:
         else:
             elapsed = now - self._began
             done = (state.time - self._start) / (self.end - self._start)
-            remaining = f", about {elapsed * (1 - done) / done:.0f} s remain" if done > _TOLD else ""
+            remaining = f", about {elapsed * (1 - done) / done:.0f} s remain" if self._steady and done > 0 else ""
             self.say(f"t = {state.time:.4g} of {self.end:g}, {self._detail(state)}, {elapsed:.0f} s{remaining}")
 
     def say(self, text: str) -> None:

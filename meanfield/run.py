@@ -106,7 +106,8 @@ def _go(
 ) -> int:
     """Evolve to ``end``, write all that the file keeps, tell how it ended; returns the exit status."""
     state, path = start.state, file.path
-    record = Record(case, problem, start, diagnostics, file, Progress(path.stem, state.time, end, quiet))
+    progress = Progress(path.stem, state.time, end, quiet, steady=case.hand_over is None)
+    record = Record(case, problem, start, diagnostics, file, progress)
     with stop_on_signal() as stop:
         try:
             _evolve(case, problem, state, end, record, stop)
