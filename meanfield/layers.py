@@ -15,9 +15,10 @@ from typing import Protocol
 import numpy as np
 
 from meanfield.layer_norm import LAYER_NORMS, LayerNorm
-from solvers.evolution import NonFinite, Observer, State, events_before
+from solvers.evolution import NonFinite, Observer, State
 from solvers.mesh import Floats, Mesh
 from solvers.push_forward import PushForward
+from solvers.schedules import events_before
 
 Output = Callable[[float, Floats], Floats]
 OutputAt = Callable[[float, Floats, Floats], Floats]

@@ -19,8 +19,9 @@ from meanfield.particles_motion import Motion, to_unit_length
 from meanfield.problem import Advance, AfterStep, Stretch, advance_in_layers, in_turn
 from meanfield.sequence import SequenceDiffusion
 from solvers.adaptive import evolve_adaptively
-from solvers.evolution import STEPPERS, Equation, Exploding, Listed, Schedule, State, Stepper, evolve
+from solvers.evolution import STEPPERS, Equation, Exploding, State, Stepper, evolve
 from solvers.mesh import Floats
+from solvers.schedules import Listed, Schedule
 
 LawOfTurn = Callable[[int], ParticleLaw]
 Piece = Callable[[ParticleLaw, State, Stretch], State]

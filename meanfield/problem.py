@@ -8,9 +8,10 @@ from typing import Any
 
 from meanfield.diagnostics_table import Diagnostics
 from meanfield.layers import Layer, run_layers
-from solvers.evolution import STEPPERS, Equation, Exploding, Observer, Schedule, State, evolve
+from solvers.evolution import STEPPERS, Equation, Exploding, Observer, State, evolve
 from solvers.layout import Space, Variable
 from solvers.mesh import Floats
+from solvers.schedules import Schedule
 
 MOST_ESCAPED = 1e-3  # of the mass: moments of what is left would be off by as much
 AfterStep = Callable[[State], bool]

@@ -12,9 +12,10 @@ from meanfield.problem import Problem
 from meanfield.setup import sample_schedule, snapshot_schedule
 from solvers.backends import kernels_for
 from solvers.checkpoint import Checkpoints, Contents
-from solvers.evolution import Schedule, State, events_before
+from solvers.evolution import State
 from solvers.mesh import Floats
 from solvers.output import Run
+from solvers.schedules import Schedule, events_before
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from meanfield.setup_line import set_up_line
 from meanfield.setup_particles import set_up_particles
 from meanfield.setup_round import set_up_round
 from solvers.backends import name_of
-from solvers.evolution import Every, Listed, Logarithmic, Schedule
 from solvers.layout import Space, Variable
 from solvers.mesh import Floats, Mesh
+from solvers.schedules import Every, Listed, Logarithmic, Schedule
 
 ON_HOST = {"device": "cpu"}  # the attributes that say so
 

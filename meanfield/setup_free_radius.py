@@ -21,10 +21,11 @@ from meanfield.layer_norm import LayerNorm
 from meanfield.problem import Problem, advance_in_turn, placed, within_mesh
 from meanfield.setup_initial import initial_density
 from meanfield.setup_model import feed_forward_of, heads_by_layer
-from solvers.evolution import Equation, Listed, State
+from solvers.evolution import Equation, State
 from solvers.layout import Variable
 from solvers.mesh import Floats, Mesh, circle, sphere
 from solvers.mesh_interval import edges_of
+from solvers.schedules import Listed
 
 
 def set_up_free_radius(case: Case, kernels: ModuleType | None = None) -> Problem:

@@ -24,9 +24,10 @@ from meanfield.problem import Problem, Stretch
 from meanfield.setup_model import heads_by_layer
 from meanfield.setup_particles import particle_law
 from solvers.backends import kernels_for
-from solvers.evolution import Logarithmic, Observer, State, events_before
+from solvers.evolution import Observer, State
 from solvers.layout import Tokens
 from solvers.mesh import Floats, Mesh
+from solvers.schedules import Logarithmic, events_before
 
 MARKS = ("hand_over_time", "hand_over_error", "hand_over_angle")
 FIRST_LOOK, LOOKS = 0.1, 24  # in times of ``_Stages``, and how many a decade: a hand-over is at most 10 % late

@@ -22,8 +22,8 @@ from meanfield.reactions import (
     reaction_logistic,
     reaction_replicator,
 )
-from solvers.evolution import Every, Listed, Schedule
 from solvers.mesh import Mesh
+from solvers.schedules import Every, Listed, Schedule
 
 
 def heads_by_layer(case: Case) -> list[list[Head]]:

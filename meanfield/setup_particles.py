@@ -20,9 +20,9 @@ from meanfield.setup_from_run import tokens_of_run
 from meanfield.setup_model import feed_forward_of, heads_in_turn
 from meanfield.setup_tokens import draw_tokens
 from solvers.backends import kernels_for
-from solvers.evolution import Schedule
 from solvers.layout import Tokens
 from solvers.mesh import Floats
+from solvers.schedules import Schedule
 
 
 def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:

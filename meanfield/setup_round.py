@@ -20,8 +20,9 @@ from meanfield.layers import LayerMap
 from meanfield.problem import Advance, Prepare, Problem, advance_in_layers, advance_in_turn, placed
 from meanfield.setup_initial import initial_by_label, initial_density
 from meanfield.setup_model import feed_forward_of, heads_in_turn, reaction_of
-from solvers.evolution import Equation, Schedule, State
+from solvers.evolution import Equation, State
 from solvers.mesh import Mesh, circle, sphere
+from solvers.schedules import Schedule
 
 
 def set_up_round(case: Case, kernels: ModuleType | None = None) -> Problem:

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from solvers.evolution import (
         STEPPERS,
         Equation,
-        Every,
-        Listed,
-        Logarithmic,
         NonFinite,
         Observer,
         State,
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
     from solvers.output import Column, FileError, RunFile, read
     from solvers.pairwise import exponential_sums
     from solvers.push_forward import PushForward, push_forward
+    from solvers.schedules import Every, Listed, Logarithmic
     from solvers.terms import Advection, Diffusion
     from solvers.zonal import zonal_operator
 
@@ -48,9 +46,9 @@ _HOME = {
     "solvers.deposit": ("deposit_points",),
     "solvers.terms": ("Advection", "Diffusion"),
     "solvers.evolution": (
-        "STEPPERS", "Equation", "Every", "Listed", "Logarithmic", "NonFinite", "Observer", "State", "Stepper",
-        "evolve", "limit_positivity",
+        "STEPPERS", "Equation", "NonFinite", "Observer", "State", "Stepper", "evolve", "limit_positivity",
     ),
+    "solvers.schedules": ("Every", "Listed", "Logarithmic"),
     "solvers.output": ("Column", "FileError", "RunFile", "read"),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _HOME.items() for name in names}

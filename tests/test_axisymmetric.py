@@ -15,12 +15,13 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.setup import set_up
 from meanfield.stability import growth_rates
 from solvers.diffusion_interval import DriftDiffusion
-from solvers.evolution import STEPPERS, Every, Observer, State, evolve
+from solvers.evolution import STEPPERS, Observer, State, evolve
 from solvers.gegenbauer import gegenbauer
 from solvers.mesh import sphere
 from solvers.mesh_interval import interval, polar
 from solvers.polar import log_masses, uniform_law
 from solvers.polar_kernel import PolarKernel
+from solvers.schedules import Every
 
 DEGREES = np.arange(40)  # more than the fastest one
 mesh_polar = cache(polar)

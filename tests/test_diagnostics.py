@@ -19,8 +19,9 @@ from meanfield.initial import (
 )
 from meanfield.layer_norm import LayerNorm
 from meanfield.pairs import EDGES
-from solvers.evolution import STEPPERS, Listed, Observer, State, evolve
+from solvers.evolution import STEPPERS, Observer, State, evolve
 from solvers.mesh import circle, sphere
+from solvers.schedules import Listed
 
 mesh_circle, mesh_sphere = cache(circle), cache(sphere)
 ON_SPHERES = tuple(name for name in DIAGNOSTICS if name != "label_centroid")

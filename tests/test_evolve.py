@@ -4,19 +4,8 @@ import exact
 import numpy as np
 import pytest
 
-from solvers.evolution import (
-    CALM,
-    STEPPERS,
-    Equation,
-    Every,
-    Listed,
-    Logarithmic,
-    NonFinite,
-    Observer,
-    State,
-    events_before,
-    evolve,
-)
+from solvers.evolution import CALM, STEPPERS, Equation, NonFinite, Observer, State, evolve
+from solvers.schedules import Every, Listed, Logarithmic, events_before
 
 
 class Ordinary:
@@ -86,6 +75,29 @@ def test_splitting_around_the_stiff_term_is_second_order():
         errors.append(abs(state.values[0] - 1 / (1 + np.e)))
     observed = exact.orders(errors, (20, 40, 80))
     assert observed == pytest.approx([2, 2], abs=0.1), f"orders {observed}"
+
+
+class Departure(Ordinary):
+    """u' = u, with a step that only |u| bounds, as the flow of what is almost in balance."""
+
+    def __init__(self):
+        super().__init__(lambda time, u: u, np.nan)
+
+    def prepare(self, time, values):
+        super().prepare(time, values)
+        return 1 / abs(values[0])
+
+
+def test_what_departs_from_a_balance_shortens_its_steps():
+    """A single step of 8 would make 1e-4 a hundredth; with rate·dt ≤ cfl ssprk3 errs by at most cfl³/24 of the rate."""
+    equation, exact = Equation([Departure()]), 1e-4 * np.exp(8.0)
+    errors = []
+    for cfl in (0.5, 0.25):
+        state = evolve(State(0.0, np.array([1e-4])), equation, STEPPERS["ssprk3"], 8.0, cfl=cfl)
+        errors.append(abs(state.values[0] / exact - 1))
+        assert state.steps < 20 / cfl
+    assert errors[0] < 8.0 * 0.5**3 / 24
+    assert errors[1] < errors[0] / 4  # better than second order
 
 
 def test_a_step_that_undershoots_is_taken_again():

@@ -10,8 +10,9 @@ from meanfield.diagnostics import diagnostics_round
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.initial import initial_harmonic, initial_moebius, initial_perturbed, initial_points
 from meanfield.stability import growth_rates
-from solvers.evolution import STEPPERS, Every, Observer, State, evolve
+from solvers.evolution import STEPPERS, Observer, State, evolve
 from solvers.mesh import circle, sphere
+from solvers.schedules import Every
 
 
 def run(mesh, density, beta, until, normalization="softmax", noise=0.0, **more):

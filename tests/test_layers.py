@@ -8,9 +8,10 @@ from scipy.spatial.transform import Rotation
 from meanfield.initial import initial_moebius, initial_points, initial_uniform, initial_von_mises_fisher
 from meanfield.layer_norm import LayerNorm
 from meanfield.layers import LayerMap, run_layers
-from solvers.evolution import Every, NonFinite, Observer, State
+from solvers.evolution import NonFinite, Observer, State
 from solvers.mesh import circle, sphere
 from solvers.mesh_interval import line
+from solvers.schedules import Every
 
 POST, NONE = LayerNorm("post"), LayerNorm("none")
 AXES = {2: (0.6, 0.8), 3: (0.3, -0.5, 0.8)}

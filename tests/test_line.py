@@ -7,8 +7,9 @@ import pytest
 
 from meanfield.line import LineAttention, initial_gaussian, initial_interval, line_equation
 from solvers.deposit_interval import deposit_on_interval
-from solvers.evolution import STEPPERS, Every, Observer, State, evolve
+from solvers.evolution import STEPPERS, Observer, State, evolve
 from solvers.mesh_interval import interval, line
+from solvers.schedules import Every
 
 WIDE = line(512, 20.0, 5.0)  # even where a Gaussian of variance 1 has its mass
 FAR = line(512, 3e7, 0.5)  # seven decades

@@ -19,9 +19,10 @@ from meanfield.plot_labels import write_beside
 from meanfield.plot_mergers import _time_axis, draw_mergers, plot_mergers, tree_order
 from meanfield.plots import STYLE, WIDTH
 from meanfield.tracks import Track, Tracks, tracks_of
-from solvers.evolution import STEPPERS, Logarithmic, Observer, State, evolve
+from solvers.evolution import STEPPERS, Observer, State, evolve
 from solvers.mesh import circle
 from solvers.output import FileError, RunFile, read
+from solvers.schedules import Logarithmic
 
 BETA, END = 9.0, 3000.0
 CASE = f"""title = "Four clusters on the circle, three, two"

@@ -7,8 +7,9 @@ import pytest
 from meanfield.attention import Attention
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.initial import initial_points
-from solvers.evolution import STEPPERS, Equation, Every, Observer, State, evolve, limit_positivity
+from solvers.evolution import STEPPERS, Equation, Observer, State, evolve, limit_positivity
 from solvers.mesh import circle, sphere
+from solvers.schedules import Every
 from solvers.terms import Advection
 
 BETA, ANGLE = 4.0, 2.0

@@ -18,7 +18,8 @@ from meanfield.particles_initial import tokens_equiangular, tokens_uniform
 from meanfield.particles_steps import advance_adaptive, advance_explicit, advance_layers
 from meanfield.problem import Stretch
 from solvers.adaptive import evolve_adaptively
-from solvers.evolution import Every, Exploding, Listed, NonFinite, Observer, State
+from solvers.evolution import Exploding, NonFinite, Observer, State
+from solvers.schedules import Every, Listed
 
 START = tokens_uniform(7, 3, seed=3)
 MATRIX = np.random.default_rng(5).standard_normal((3, 3))
