@@ -128,7 +128,6 @@ class Observer:
         self.look(replace(state, values=kernels_for(state.values).bring(state.values)))
 
 
-LITTLE = 1e-3  # of a cell: what moves by less in a step may become faster at once
 CALM = 8  # steps without undershoots, after which none is expected: a step that has one is taken again
 
 
@@ -152,19 +151,6 @@ def _step(
     return float(np.where(np.minimum(before, after) < 0.0, np.negative(stable), stable))
 
 
-def _shorter(dt: float, before: float, cfl: float, after: float) -> float:
-    """``dt``, or a shorter step to take instead where the flow has become much faster in it.
-
-    ``before`` and ``after`` are the steps that are stable there. What departs from a balance at a rate λ multiplies the
-    flow by e^{λ dt}: λ dt ≤ cfl keeps Runge–Kutta 3 to cfl³/24 of λ. While the departure is slow nothing else would.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        growth = float(np.log(np.divide(before, after)))
-    if not growth > cfl or cfl * dt <= LITTLE * after:
-        return dt
-    return dt * max(0.9 * cfl / growth, 0.01)
-
-
 def evolve(
     state: State,
     equation: Equation,
@@ -176,8 +162,7 @@ def evolve(
 ) -> State:
     """Advance ``state`` in place to ``until`` (Strang splitting around the stiff term) and return it.
 
-    cfl          fraction of ``equation.longest_step`` that is used; a step in which that falls by more than e^cfl is
-                 taken again, shorter
+    cfl          fraction of ``equation.longest_step`` that is used
     after_step   called after each step; True stops the loop
     Raises ValueError for an infinite ``until``, and NonFinite when the state or its time step is lost; ``state`` is
     then the one after the last good step.
@@ -188,14 +173,14 @@ def evolve(
     good = work[0] if equation.stiff is None else np.empty_like(state.values)  # the stepper starts from the same
     for observer in observers:
         observer.look_if_due(state)
-    stable = tried = cfl * float(equation.longest_step(state.time, state.values))
+    stable = cfl * float(equation.longest_step(state.time, state.values))
     calm = 0  # steps since diffusion has last undershot
     while state.time < until:
         target = min([until, *(observer.due() for observer in observers)])
-        if not tried > np.spacing(state.time):
-            raise NonFinite(f"{state.when}: stable time step is {tried:.3g}")
+        if not stable > np.spacing(state.time):
+            raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
         good[...] = state.values
-        parts = math.ceil((target - state.time) / tried)
+        parts = math.ceil((target - state.time) / stable)
         dt = (target - state.time) / max(parts, 1)
         reached = target if parts <= 1 else state.time + dt
         try:
@@ -208,13 +193,7 @@ def evolve(
         except NonFinite as error:  # this one, or a term's
             state.values[...] = good
             raise type(error)(f"{state.when}: {error}") from error
-        shorter = _shorter(dt, stable, cfl, cfl * abs(told))
-        if shorter < dt:
-            tried, state.values[...] = shorter, good
-            equation.prepare(state.time, state.values)
-            continue
-        stable = tried = cfl * abs(told)
-        calm = 0 if told < 0 else calm + 1
+        stable, calm = cfl * abs(told), 0 if told < 0 else calm + 1
         state.time, state.steps, state.dt = reached, state.steps + 1, dt
         for observer in observers:
             observer.look_if_due(state)

@@ -77,29 +77,6 @@ def test_splitting_around_the_stiff_term_is_second_order():
     assert observed == pytest.approx([2, 2], abs=0.1), f"orders {observed}"
 
 
-class Departure(Ordinary):
-    """u' = u, with a step that only |u| bounds, as the flow of what is almost in balance."""
-
-    def __init__(self):
-        super().__init__(lambda time, u: u, np.nan)
-
-    def prepare(self, time, values):
-        super().prepare(time, values)
-        return 1 / abs(values[0])
-
-
-def test_what_departs_from_a_balance_shortens_its_steps():
-    """A single step of 8 would make 1e-4 a hundredth; with rate·dt ≤ cfl ssprk3 errs by at most cfl³/24 of the rate."""
-    equation, exact = Equation([Departure()]), 1e-4 * np.exp(8.0)
-    errors = []
-    for cfl in (0.5, 0.25):
-        state = evolve(State(0.0, np.array([1e-4])), equation, STEPPERS["ssprk3"], 8.0, cfl=cfl)
-        errors.append(abs(state.values[0] / exact - 1))
-        assert state.steps < 20 / cfl
-    assert errors[0] < 8.0 * 0.5**3 / 24
-    assert errors[1] < errors[0] / 4  # better than second order
-
-
 def test_a_step_that_undershoots_is_taken_again():
     """Only after some steps without undershoots is one tried without waiting for what is to be limited."""
     term = Undershoots()
