@@ -132,13 +132,17 @@ def run_layers(
             raise NonFinite(f"at time {state.time:.6g}, layer {state.steps}: the state is not finite")
         state.values[...] = values
         end = (round(state.time / layer.duration) + 1) * layer.duration
-        due = min([until, *(observer.due() for observer in observers)], key=lambda time: abs(time - end))
-        state.time = due if abs(due - end) < ROUNDING * layer.duration else end  # so that schedules agree to the bit
+        state.time = _agreed(end, [until, *(observer.due() for observer in observers)], ROUNDING * layer.duration)
         state.steps, state.dt = state.steps + 1, layer.duration
         _look(observers, state)
         if after_step(state):
             break
     return state
+
+
+def _agreed(end: float, times: Sequence[float], tolerance: float) -> float:
+    """The first of the times that is within the tolerance of ``end``, so that schedules agree to the bit; or ``end``."""
+    return next((time for time in times if abs(time - end) < tolerance), end)
 
 
 def _look(observers: Sequence[Observer], state: State) -> None:

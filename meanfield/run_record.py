@@ -56,7 +56,7 @@ class Record:
     def look_at_end(self, state: State) -> None:
         """A snapshot and a sample of a state at which none was due."""
         for observer in self.observers:
-            if observer.schedule.due(observer.count - 1) < state.time:
+            if observer.last_time != state.time:
                 observer.look_now(state)
 
     def close(self, stop_reason: str, message: str = "") -> None:

@@ -27,7 +27,7 @@ from solvers.backends import kernels_for
 from solvers.evolution import Observer, State
 from solvers.layout import Tokens
 from solvers.mesh import Floats, Mesh
-from solvers.schedules import Logarithmic, events_before
+from solvers.schedules import Logarithmic, events_before, next_time
 
 MARKS = ("hand_over_time", "hand_over_error", "hand_over_angle")
 FIRST_LOOK, LOOKS = 0.1, 24  # in times of ``_Stages``, and how many a decade: a hand-over is at most 10 % late
@@ -130,12 +130,12 @@ class _Stages:
         for observer in stretch.observers:
             observer.look_if_due(state)
         while state.time < stretch.until:
-            target = min([stretch.until, *(observer.due() for observer in stretch.observers)])
+            target = next_time((observer.due() for observer in stretch.observers), stretch.until)
             before = state.values
             atoms, state.time, mergers = until_merger(self._law, self._states.atoms(before), state.time, target)
             state.values, state.steps = self._states.moved(before, atoms, mergers), state.steps + 1
             for observer in stretch.observers:
-                if mergers and observer.due() > state.time:
+                if mergers and not observer.is_due(state):
                     observer.look_now(state)
                 observer.look_if_due(state)
             if stretch.after_step(state):

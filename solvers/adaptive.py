@@ -11,6 +11,7 @@ import numpy as np
 from solvers.backends import kernels_for
 from solvers.evolution import Exploding, NonFinite, Observer, State
 from solvers.mesh import Floats
+from solvers.schedules import next_time
 
 Rate = Callable[[float, Floats], Floats]
 LANDED = 16  # spacings of floating-point time from a target that count as there
@@ -49,7 +50,7 @@ def evolve_adaptively(
     method = _Method(rate, tolerance, state.values)
     while state.time < until:
         with np.errstate(all="ignore"):  # a step that overflows is refused, and a shorter one tried
-            _step(state, method, min([until, *(observer.due() for observer in observers)]))
+            _step(state, method, next_time((observer.due() for observer in observers), until))
         if limit is not None:
             limit(state.values)
         for observer in observers:

@@ -11,7 +11,7 @@ import numpy as np
 
 from solvers.backends import kernels_for
 from solvers.mesh import Floats
-from solvers.schedules import Listed, Schedule
+from solvers.schedules import Listed, Schedule, is_reached, next_time
 from solvers.terms import Step, StiffTerm, Term
 
 
@@ -109,22 +109,32 @@ def limit_positivity(values: Floats) -> None:
 
 @dataclass
 class Observer:
-    """Calls ``look(state)``, on the host, at times that steps are shortened to meet; it changes nothing."""
+    """Calls ``look(state)``, on the host, at times that steps are shortened to meet; it changes nothing.
+
+    count       events of the schedule that are over
+    last_time   time of the last look; NaN before the first
+    """
 
     look: Callable[[State], None]
     schedule: Schedule = field(default_factory=lambda: Listed(()))
     count: int = 0
+    last_time: float = field(default=math.nan, init=False)
 
     def due(self) -> float:
         return self.schedule.due(self.count)
 
     def look_if_due(self, state: State) -> None:
-        if state.time >= self.due():
+        if self.is_due(state):
             self.look_now(state)
             self.count += 1
 
+    def is_due(self, state: State) -> bool:
+        """Whether the next event is due, but for rounding of its time."""
+        return is_reached(self.due(), state.time)
+
     def look_now(self, state: State) -> None:
         """Look, due or not."""
+        self.last_time = state.time
         self.look(replace(state, values=kernels_for(state.values).bring(state.values)))
 
 
@@ -176,7 +186,7 @@ def evolve(
     stable = cfl * float(equation.longest_step(state.time, state.values))
     calm = 0  # steps since diffusion has last undershot
     while state.time < until:
-        target = min([until, *(observer.due() for observer in observers)])
+        target = next_time((observer.due() for observer in observers), until)
         if not stable > np.spacing(state.time):
             raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
         good[...] = state.values

@@ -1,12 +1,19 @@
-"""When observers look: due times by a count, never by accumulation."""
+"""Schedules: times at which observers look, by a count, never by accumulation.
+
+A time is due at whatever time is equal to it but for rounding: 3·0.1 is 0.30000000000000004, and is due at 0.3.
+"""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+
+TIME_RTOL = 4 * float(np.finfo(float).eps)  # k·span, span rounded, errs by 1 eps, an end by ½; dues are farther apart
 
 
 class Schedule(Protocol):
@@ -18,44 +25,95 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True)
 class Every:
-    """Multiples of span/parts: 0, span/parts, …, without an end."""
+    """Multiples of span/parts: 0, span/parts, …, without an end; multiples of the span itself to the bit.
+
+    Raises ValueError unless span is finite and > 0, and parts >= 1.
+    """
 
     span: float
     parts: int = 1
 
+    def __post_init__(self) -> None:
+        _expect(0 < self.span < math.inf, "span", self.span, "a finite number > 0")
+        _expect(self.parts >= 1, "parts", self.parts, "a whole number >= 1")
+
     def due(self, count: int) -> float:
-        return self.span * count / self.parts
+        whole, part = divmod(count, self.parts)
+        if part == 0:
+            return self.span * whole
+        product = self.span * count
+        between = product / self.parts if product < math.inf else self.span * (count / self.parts)
+        return min(max(between, self.span * whole), self.span * (whole + 1))
 
 
 @dataclass(frozen=True)
 class Logarithmic:
-    """0, then ``parts`` times from first to last with equal ratios, and on with the same ratio."""
+    """0, then ``parts`` times from first to last with equal ratios, and on with the same ratio.
+
+    A single part is the last time, from which it goes on by last/first.
+    Raises ValueError unless 0 < first <= last, both finite, and parts >= 1.
+    """
 
     first: float
     last: float
     parts: int
 
+    def __post_init__(self) -> None:
+        _expect(0 < self.first < math.inf, "first", self.first, "a finite number > 0")
+        _expect(self.first <= self.last < math.inf, "last", self.last, f"a finite number >= first = {self.first}")
+        _expect(self.parts >= 1, "parts", self.parts, "a whole number >= 1")
+
     def due(self, count: int) -> float:
-        if count == 0:
+        if count <= 0:
             return 0.0
-        if count == self.parts:
-            return self.last
-        return self.first * (self.last / self.first) ** ((count - 1) / max(self.parts - 1, 1))
+        if count < self.parts:
+            return min(self.first * self._ratio(count - 1), self.last)
+        return self.last * self._ratio(count - self.parts)
+
+    def _ratio(self, steps: int) -> float:
+        """(last/first) to the power steps/(parts − 1); infinite where it is too large for a number."""
+        try:
+            return float((self.last / self.first) ** (steps / max(self.parts - 1, 1)))
+        except OverflowError:
+            return math.inf
 
 
 @dataclass(frozen=True)
 class Listed:
-    """Given times."""
+    """Given times. Raises ValueError where they are not finite or decrease."""
 
     times: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        times = np.asarray(self.times, dtype=float)
+        ordered = np.isfinite(times).all() and (np.diff(times) >= 0).all()
+        _expect(bool(ordered), "times", self.times, "finite numbers that do not decrease")
 
     def due(self, count: int) -> float:
         return self.times[count] if count < len(self.times) else np.inf
 
 
+def _expect(holds: bool, name: str, value: object, expected: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} = {value}: expected {expected}")
+
+
+def is_reached(due: float, time: float) -> bool:
+    """Whether a due time lies at or before ``time``, but for rounding."""
+    return due <= time + TIME_RTOL * abs(time)
+
+
+def next_time(dues: Iterable[float], until: float) -> float:
+    """The first of the due times and ``until``; ``until`` itself where the two are equal but for rounding."""
+    first = min(dues, default=math.inf)
+    return first if first < until - TIME_RTOL * abs(until) else until
+
+
 def events_before(schedule: Schedule, time: float, *, or_at: bool = False) -> int:
-    """How many events of a schedule lie before a time, or also at it."""
+    """How many events of a schedule lie before a time, or also at it, where equal is equal but for rounding."""
+    margin = TIME_RTOL * abs(time)
+    bound = time + margin if or_at else time - margin
     most = 1
-    while schedule.due(most) <= time:
+    while schedule.due(most) <= bound:
         most *= 2
-    return (bisect_right if or_at else bisect_left)(range(most), time, key=schedule.due)
+    return (bisect_right if or_at else bisect_left)(range(most), bound, key=schedule.due)
