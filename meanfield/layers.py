@@ -141,7 +141,7 @@ def run_layers(
 
 
 def _agreed(end: float, times: Sequence[float], tolerance: float) -> float:
-    """The first of the times that is within the tolerance of ``end``, so that schedules agree to the bit; or ``end``."""
+    """The first of the times within the tolerance of ``end``, so that schedules agree to the bit; else ``end``."""
     return next((time for time in times if abs(time - end) < tolerance), end)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from solvers.backends import kernels_for
 from solvers.evolution import Exploding, NonFinite, Observer, State
+from solvers.evolution_checks import check_positive, check_until, check_values
 from solvers.mesh import Floats
 from solvers.schedules import next_time
 
@@ -40,13 +41,14 @@ def evolve_adaptively(
     Solving Ordinary Differential Equations I, section II.10), each step by itself: what it knows is time, values and
     ``state.dt``, the next step to try, so that a state kept after any step goes on bit for bit. NaN as ``dt`` has the
     first step chosen from the rates (section II.4). Of a step one number is looked at, its error.
-    Raises ValueError for an infinite ``until``, Exploding where no step is small enough, and NonFinite where the rate
-    is not finite; ``state`` is then the one after the last good step.
+    Raises ValueError as :func:`solvers.evolution.evolve` does, Exploding where no step is small enough, and NonFinite where
+    the rate is not finite; ``state`` is then the one after the last good step.
     """
-    if not math.isfinite(until):
-        raise ValueError(f"until = {until}: expected a finite time")
+    check_until(until, state.time)
+    check_positive(tolerance=tolerance)
+    check_values(state.values, ())
     for observer in observers:
-        observer.look_if_due(state)
+        observer.begin(state)
     method = _Method(rate, tolerance, state.values)
     while state.time < until:
         with np.errstate(all="ignore"):  # a step that overflows is refused, and a shorter one tried

@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from weakref import ref
 
 import numpy as np
 
 from solvers.backends import kernels_for
+from solvers.evolution_checks import check_methods, check_positive, check_until, check_values
 from solvers.mesh import Floats
-from solvers.schedules import Listed, Schedule, is_reached, next_time
+from solvers.schedules import Listed, Schedule, events_before, is_reached, next_time
 from solvers.terms import Step, StiffTerm, Term
 
 
@@ -47,11 +49,20 @@ class Equation:
     """∂ₜu = Σ explicit terms + at most one stiff term.
 
     ``limit`` is applied to the state after each stage, in place (positivity, normalization, …).
+    Raises TypeError for what is no term, or not of that kind.
     """
 
     terms: Sequence[Term]
     stiff: StiffTerm | None = None
     limit: Callable[[Floats], None] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.terms, Sequence):
+            raise TypeError(f"terms = {self.terms!r}: expected a list of terms")
+        for number, term in enumerate(self.terms):
+            check_methods(f"terms[{number}]", term, ("prepare", "rate"))
+        if self.stiff is not None:
+            check_methods("stiff", self.stiff, ("longest_step", "step"))
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Evaluate every explicit term; returns the largest stable time step, NaN for a non-finite state."""
@@ -102,6 +113,18 @@ STEPPERS = {
 }
 
 
+def stepper_of(stepper: Stepper | str) -> Stepper:
+    """A stepper itself, or the one of that name. Raises ValueError for another name, TypeError for what is neither."""
+    if isinstance(stepper, Stepper):
+        return stepper
+    expected = f"expected a Stepper, or one of {', '.join(STEPPERS)}"
+    if not isinstance(stepper, str):
+        raise TypeError(f"stepper = {stepper!r}: {expected}")
+    if stepper not in STEPPERS:
+        raise ValueError(f"stepper = {stepper!r}: {expected}")
+    return STEPPERS[stepper]
+
+
 def limit_positivity(values: Floats) -> None:
     """Set to zero what rounding has made negative; fluxes keep ρ ≥ 0 but for the last bit."""
     np.maximum(values, 0.0, out=values)
@@ -111,6 +134,8 @@ def limit_positivity(values: Floats) -> None:
 class Observer:
     """Calls ``look(state)``, on the host, at times that steps are shortened to meet; it changes nothing.
 
+    Events before the time of the state that a loop begins with are over; another state's loop begins anew.
+
     count       events of the schedule that are over
     last_time   time of the last look; NaN before the first
     """
@@ -119,6 +144,16 @@ class Observer:
     schedule: Schedule = field(default_factory=lambda: Listed(()))
     count: int = 0
     last_time: float = field(default=math.nan, init=False)
+    _state: ref[State] | None = field(default=None, init=False, repr=False)
+
+    def begin(self, state: State) -> None:
+        """Look if it is due, at the beginning of a loop with a state: the one of the last loop goes on."""
+        before, reached = (events_before(self.schedule, state.time, or_at=or_at) for or_at in (False, True))
+        is_other = self._state is not None and self._state() is not state
+        if is_other or not before <= self.count <= reached:
+            self.count = before
+        self._state = ref(state)
+        self.look_if_due(state)
 
     def due(self) -> float:
         return self.schedule.due(self.count)
@@ -164,7 +199,7 @@ def _step(
 def evolve(
     state: State,
     equation: Equation,
-    stepper: Stepper,
+    stepper: Stepper | str,
     until: float,
     observers: Sequence[Observer] = (),
     cfl: float = 0.5,
@@ -172,17 +207,21 @@ def evolve(
 ) -> State:
     """Advance ``state`` in place to ``until`` (Strang splitting around the stiff term) and return it.
 
+    stepper      one of STEPPERS, or its name
     cfl          fraction of ``equation.longest_step`` that is used
     after_step   called after each step; True stops the loop
-    Raises ValueError for an infinite ``until``, and NonFinite when the state or its time step is lost; ``state`` is
-    then the one after the last good step.
+    Raises ValueError for an ``until`` that is not finite or before the state's time, for another stepper's name, and
+    for values that are not finite, not float32 or float64, not contiguous, or not as many as the terms' meshes have
+    cells; NonFinite when the state or its time step is lost: ``state`` is then the one after the last good step.
     """
-    if not math.isfinite(until):
-        raise ValueError(f"until = {until}: expected a finite time")
+    stepper = stepper_of(stepper)
+    check_until(until, state.time)
+    check_positive(cfl=cfl)
+    check_values(state.values, (*equation.terms, equation.stiff))
     work = (np.empty_like(state.values), np.empty_like(state.values))
     good = work[0] if equation.stiff is None else np.empty_like(state.values)  # the stepper starts from the same
     for observer in observers:
-        observer.look_if_due(state)
+        observer.begin(state)
     stable = cfl * float(equation.longest_step(state.time, state.values))
     calm = 0  # steps since diffusion has last undershot
     while state.time < until:

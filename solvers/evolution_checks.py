@@ -1,0 +1,59 @@
+"""Checks of what a loop in time is given: one line that names the argument, what came and what was expected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+NUMBERS = (np.float32, np.float64)
+
+
+def check_until(until: float, time: float) -> None:
+    """Raise ValueError for an end that is not finite, or before the state's time."""
+    if not math.isfinite(until):
+        raise ValueError(f"until = {until}: expected a finite time")
+    if not math.isfinite(time):
+        raise ValueError(f"state.time = {time}: expected a finite time")
+    if until < time:
+        raise ValueError(f"until = {until}: expected a time >= state.time = {time}")
+
+
+def check_values(values: Any, terms: Iterable[object]) -> None:
+    """Raise ValueError for values that kernels would misread: numbers, layout, or a length that is not the meshes'.
+
+    terms   with an attribute ``mesh``, if they have one
+    """
+    dtype = getattr(values, "dtype", type(values).__name__)
+    if dtype not in NUMBERS:
+        raise ValueError(f"state.values of {dtype}: expected an array of float32 or float64")
+    if values.ndim == 0:
+        raise ValueError("state.values of shape (): expected (cells) or (cells, components)")
+    flags = getattr(values, "flags", None)
+    if not getattr(flags, "c_contiguous", True):
+        raise ValueError(f"state.values of strides {values.strides}: expected a contiguous array")
+    if not getattr(flags, "writeable", True):
+        raise ValueError("state.values is read-only: expected an array that can be written to")
+    for term in terms:
+        cells = getattr(getattr(term, "mesh", None), "cells", None)
+        if cells not in (None, len(values), values.size):
+            name = type(term).__name__
+            raise ValueError(f"state.values of shape {values.shape}: expected {cells} cells, as the mesh of {name} has")
+    if not bool(np.isfinite(values).all()):
+        lost = int(values.size - np.isfinite(values).sum())
+        raise ValueError(f"state.values: {lost} of {values.size} not finite: expected finite numbers")
+
+
+def check_positive(**numbers: float) -> None:
+    """Raise ValueError for the first that is not a finite number > 0, by its name."""
+    for name, number in numbers.items():
+        if not (isinstance(number, (int, float, np.number)) and 0 < number < math.inf):
+            raise ValueError(f"{name} = {number!r}: expected a finite number > 0")
+
+
+def check_methods(name: str, term: object, methods: tuple[str, ...]) -> None:
+    """Raise TypeError for a term without these methods."""
+    if not all(callable(getattr(term, method, None)) for method in methods) or isinstance(term, type):
+        raise TypeError(f"{name} = {term!r}: expected an object with the methods {' and '.join(methods)}")
