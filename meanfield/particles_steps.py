@@ -88,7 +88,9 @@ def advance_explicit(
         with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for what is not finite
             diffusion = along and along.where(law.norm.keeps_radius(state.time))
             equation = Equation((Motion(law, noise),), diffusion)
-            return evolve(state, equation, stepper, stretch.until, stretch.observers, stretch.cfl, stretch.after_step)
+            return evolve(
+                state, equation, stepper, stretch.until, stretch.observers, stretch.cfl, stretch.after_step, rtol=None
+            )
 
     return _in_turn(piece, law, turns)
 

@@ -71,7 +71,14 @@ def advance_by(equation: Equation, method: str) -> Advance:
 
     def advance(state: State, stretch: Stretch) -> State:
         return evolve(
-            state, equation, STEPPERS[method], stretch.until, stretch.observers, stretch.cfl, stretch.after_step
+            state,
+            equation,
+            STEPPERS[method],
+            stretch.until,
+            stretch.observers,
+            stretch.cfl,
+            stretch.after_step,
+            rtol=None,
         )
 
     return advance

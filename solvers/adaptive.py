@@ -41,8 +41,8 @@ def evolve_adaptively(
     Solving Ordinary Differential Equations I, section II.10), each step by itself: what it knows is time, values and
     ``state.dt``, the next step to try, so that a state kept after any step goes on bit for bit. NaN as ``dt`` has the
     first step chosen from the rates (section II.4). Of a step one number is looked at, its error.
-    Raises ValueError as :func:`solvers.evolution.evolve` does, Exploding where no step is small enough, and NonFinite where
-    the rate is not finite; ``state`` is then the one after the last good step.
+    Raises ValueError as :func:`solvers.evolution.evolve` does, Exploding where no step is small enough, and NonFinite
+    where the rate is not finite; ``state`` is then the one after the last good step.
     """
     check_until(until, state.time)
     check_positive(tolerance=tolerance)

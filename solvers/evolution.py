@@ -14,6 +14,7 @@ from solvers.backends import kernels_for
 from solvers.evolution_checks import check_methods, check_positive, check_until, check_values
 from solvers.mesh import Floats
 from solvers.schedules import Listed, Schedule, events_before, is_reached, next_time
+from solvers.step_control import StepControl
 from solvers.terms import Step, StiffTerm, Term
 
 
@@ -125,6 +126,11 @@ def stepper_of(stepper: Stepper | str) -> Stepper:
     return STEPPERS[stepper]
 
 
+def order_of(equation: Equation, stepper: Stepper) -> int:
+    """Order in time of a step: Strang splitting around a stiff term is of second order."""
+    return stepper.order if equation.stiff is None else min(stepper.order, 2)
+
+
 def limit_positivity(values: Floats) -> None:
     """Set to zero what rounding has made negative; fluxes keep ρ ≥ 0 but for the last bit."""
     np.maximum(values, 0.0, out=values)
@@ -196,6 +202,41 @@ def _step(
     return float(np.where(np.minimum(before, after) < 0.0, np.negative(stable), stable))
 
 
+def _to_land(time: float, target: float, longest: float) -> tuple[float, float]:
+    """The length of the next of equal steps to the target, none above ``longest``; and the time that it reaches."""
+    parts = math.ceil((target - time) / longest)
+    dt = (target - time) / max(parts, 1)
+    return dt, target if parts <= 1 else time + dt
+
+
+def _controlled_step(
+    equation: Equation, stepper: Stepper, state: State, target: float, stable: float, control: StepControl,
+    good: Floats, work: tuple,
+) -> tuple[float, float, float]:  # fmt: skip
+    """Advance the values by two halves of a step whose error is allowed; returns dt, its end, and as ``_step``."""
+    start, values = state.time, state.values
+
+    def attempt(begin: float, dt: float, reached: float) -> float:
+        state.time = begin  # the stages' times count from it
+        if equation.stiff is None:
+            equation.prepare(begin, values)
+        try:
+            return _step(equation, stepper, state, dt, reached, True, work)
+        finally:
+            state.time = start
+
+    while True:
+        dt, reached = _to_land(start, target, control.longest(stable))
+        attempt(start, dt, reached)
+        control.keep_whole(values)
+        values[...] = good
+        middle = attempt(start, dt / 2, start + dt / 2)
+        told = math.nan if math.isnan(middle) else attempt(start + dt / 2, reached - start - dt / 2, reached)
+        if control.accepts(dt, values, good):
+            return dt, reached, told
+        values[...] = good
+
+
 def evolve(
     state: State,
     equation: Equation,
@@ -204,22 +245,34 @@ def evolve(
     observers: Sequence[Observer] = (),
     cfl: float = 0.5,
     after_step: Callable[[State], bool] = lambda state: False,
+    *,
+    rtol: float | None = 1e-4,
+    atol: float = 1e-8,
 ) -> State:
     """Advance ``state`` in place to ``until`` (Strang splitting around the stiff term) and return it.
+
+        error of a step ≤ atol + rtol (|change in it| + |values − their mean|/100)      |·|: root mean square
+
+    The errors of all steps then add up to about rtol of the way that the state goes, whatever rests beneath it. A step
+    is compared with two of half its length, which are kept; one of a larger error is taken again, shorter. Where that
+    is no better, as where limiters act, the error is not of time, and is accepted.
 
     stepper      one of STEPPERS, or its name
     cfl          fraction of ``equation.longest_step`` that is used
     after_step   called after each step; True stops the loop
+    rtol, atol   tolerances, see above; rtol = None for steps that are limited by ``cfl`` alone
     Raises ValueError for an ``until`` that is not finite or before the state's time, for another stepper's name, and
     for values that are not finite, not float32 or float64, not contiguous, or not as many as the terms' meshes have
     cells; NonFinite when the state or its time step is lost: ``state`` is then the one after the last good step.
     """
     stepper = stepper_of(stepper)
     check_until(until, state.time)
-    check_positive(cfl=cfl)
+    check_positive(cfl=cfl, atol=atol, **({} if rtol is None else {"rtol": rtol}))
     check_values(state.values, (*equation.terms, equation.stiff))
+    control = None if rtol is None else StepControl(rtol, atol, order_of(equation, stepper), state.values)
     work = (np.empty_like(state.values), np.empty_like(state.values))
-    good = work[0] if equation.stiff is None else np.empty_like(state.values)  # the stepper starts from the same
+    keeps = equation.stiff is None and control is None  # the stepper then starts from the same values
+    good = work[0] if keeps else np.empty_like(state.values)
     for observer in observers:
         observer.begin(state)
     stable = cfl * float(equation.longest_step(state.time, state.values))
@@ -229,14 +282,15 @@ def evolve(
         if not stable > np.spacing(state.time):
             raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
         good[...] = state.values
-        parts = math.ceil((target - state.time) / stable)
-        dt = (target - state.time) / max(parts, 1)
-        reached = target if parts <= 1 else state.time + dt
         try:
-            told = _step(equation, stepper, state, dt, reached, calm < CALM, work)
-            if calm >= CALM and not told > 0:
-                state.values[...] = good
-                told = _step(equation, stepper, state, dt, reached, True, work)
+            if control is not None:
+                dt, reached, told = _controlled_step(equation, stepper, state, target, stable, control, good, work)
+            else:
+                dt, reached = _to_land(state.time, target, stable)
+                told = _step(equation, stepper, state, dt, reached, calm < CALM, work)
+                if calm >= CALM and not told > 0:
+                    state.values[...] = good
+                    told = _step(equation, stepper, state, dt, reached, True, work)
             if math.isnan(told):
                 raise NonFinite(f"the step of {dt:.3g} is not finite")
         except NonFinite as error:  # this one, or a term's

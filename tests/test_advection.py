@@ -114,7 +114,7 @@ def test_a_tracer_falls_onto_a_cluster(mesh):
     equation = Equation([Advection(mesh, lambda t, u: velocity)], limit=limit_positivity)
     worst = 0.0
     for time in (0.5, 1.0, 1.5, 2.0):
-        evolve(state, equation, STEPPERS["ssprk3"], time)
+        evolve(state, equation, STEPPERS["ssprk3"], time, rtol=None)
         mean = (state.values * mesh.volumes) @ mesh.centers
         found = mean @ axis / np.linalg.norm(mean)
         worst = max(worst, abs(found - np.tanh(time + np.arctanh(z))))
@@ -130,7 +130,7 @@ def test_rotation_is_second_order(build, sizes, reach):
         start = np.array([0.6, -0.8] if mesh.dimension == 1 else [0.8, -0.6, 0.0])
         velocity = rotation(mesh)
         state = State(0.0, initial_von_mises_fisher(mesh, [start.tolist()], [2.0], [1.0]))
-        evolve(state, Equation([Advection(mesh, lambda t, u, x=velocity: x)]), STEPPERS["ssprk3"], 1.0)
+        evolve(state, Equation([Advection(mesh, lambda t, u, x=velocity: x)]), STEPPERS["ssprk3"], 1.0, rtol=None)
         side = np.array([-start[1], start[0]]) if mesh.dimension == 1 else np.cross([0.36, 0.48, 0.8], start)
         moved = initial_von_mises_fisher(mesh, [(np.cos(1) * start + np.sin(1) * side).tolist()], [2.0], [1.0])
         errors.append(np.abs(state.values - moved) @ mesh.volumes)

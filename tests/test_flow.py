@@ -18,7 +18,7 @@ from solvers.schedules import Every
 def run(mesh, density, beta, until, normalization="softmax", noise=0.0, **more):
     state = State(0.0, density)
     law = Velocity(Attention(mesh, beta, normalization))
-    return evolve(state, mean_field_equation(mesh, law, noise), STEPPERS["ssprk3"], until, **more)
+    return evolve(state, mean_field_equation(mesh, law, noise), STEPPERS["ssprk3"], until, rtol=None, **more)
 
 
 # --- exact flow -----------------------------------------------------------------------------------------

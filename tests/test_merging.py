@@ -63,6 +63,7 @@ def merging_time(mesh, points, masses=(0.5, 0.5), normalization="softmax", resol
         1.3 * expected,
         [Observer(look, Every(1.3 * expected, 260))],
         after_step=lambda _: bool(history[-1][1] > 0.5),
+        rtol=None,
     )
     times, cosines = np.array(history).T
     assert cosines[0] == pytest.approx(np.cos(ANGLE), abs=1e-3)
