@@ -162,7 +162,8 @@ class Diffusion:
 
         Nothing else limits it where mass is in one cell, at which its own velocity is zero.
         """
-        kernels, change = self.mesh.kernels, np.empty_like(values)
+        kernels = self.mesh.kernels
+        change = kernels.empty(values.shape, values.dtype)
         self.laplacian(values, change)
         moved = self.coefficient * kernels.dot(self.mesh.volumes, np.abs(change, out=change))
         return time_to_move(kernels.dot(self.mesh.volumes, values), moved)
@@ -197,7 +198,8 @@ class Diffusion:
     def _limit(self, start: Floats, potential: Floats, values: Floats) -> None:
         """values = start + limited L ψ ≥ 0: no cell gives more than it had and receives."""
         mesh, kernels = self.mesh, self.mesh.kernels
-        sent, keep, kept = kernels.empty(2 * mesh.faces, values.dtype), np.ones_like(values), np.empty_like(values)
+        sent = kernels.zeros(2 * mesh.faces, values.dtype)  # the outer sides of walls are nobody's, and send nothing
+        keep, kept = np.ones_like(values), kernels.empty(values.shape, values.dtype)
         kernel = {1: kernels.send_diffusion_on_curve, 2: kernels.send_diffusion_on_surface}[mesh.dimension]
         kernels.launch(kernel, mesh.cells, self._conductances, *self._neighborhood, potential, sent)
         for _ in range(_LIMITER_ROUNDS):
