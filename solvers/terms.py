@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from solvers.checks import check_array, check_call, check_finite, check_mesh, check_number
 from solvers.mesh import Floats, Mesh
 
 Velocity = Callable[[float, Floats], Floats]
@@ -70,7 +71,10 @@ class Advection:
         resolved: tuple[float, float] = resolved,
         linear_rate: float = 0.0,
     ) -> None:
+        check_mesh(mesh)
+        check_call("velocity", velocity)
         self.mesh, self.velocity, self.low_high = mesh, velocity, resolved
+        self._seen = False
         self._linear_rate = 5.0 * linear_rate  # at cfl = ½ Runge–Kutta 3 then errs by (0.1)³/24 of the rate
         kernels, number = mesh.kernels, mesh.volumes.dtype
         self._sent = kernels.zeros(2 * mesh.faces, number)
@@ -81,10 +85,16 @@ class Advection:
 
     def prepare(self, time: float, values: Floats) -> Step:
         mesh, kernels = self.mesh, self.mesh.kernels
+        check_array("values", values, (mesh.cells,))
+        if not self._seen:
+            check_finite("values", values)
+            self._seen = True
         mean = kernels.dot(mesh.volumes, values) / mesh.volume
         occupied = self._occupied
         occupied[0] = OCCUPIED * mean
-        self._send(self, values, self.velocity(time, values), occupied)
+        velocity = self.velocity(time, values)
+        check_array("velocity", velocity, mesh.centers.shape)
+        self._send(self, values, velocity, occupied)
         shares = kernels.launch(
             kernels.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, occupied, self._sent,
             self._outflow,
@@ -97,6 +107,7 @@ class Advection:
 
     def rate(self, dt: float, rate: Floats) -> None:
         mesh, kernels = self.mesh, self.mesh.kernels
+        check_array("rate", rate, (mesh.cells,))
         kernels.launch(
             kernels.receive, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells, self._sent,
             self._outflow, dt, rate,
@@ -143,9 +154,9 @@ class Diffusion:
     """
 
     def __init__(self, mesh: Mesh, coefficient: float) -> None:
-        if not coefficient >= 0:
-            raise ValueError(f"diffusion coefficient = {coefficient}: expected a number >= 0")
-        self.mesh, self.coefficient = mesh, coefficient
+        check_mesh(mesh)
+        check_number("diffusion coefficient", coefficient)
+        self.mesh, self.coefficient, self._seen = mesh, coefficient, False
         kernels = mesh.kernels
         faces, volumes, conductances = *map(kernels.bring, (mesh.face_cells, mesh.volumes)), mesh.face_conductances()
         self._conductances = kernels.place(conductances.astype(volumes.dtype, copy=False))
@@ -170,11 +181,17 @@ class Diffusion:
 
     def laplacian(self, values: Floats, out: Floats) -> None:
         """Δ of values (cells) into ``out``."""
+        check_array("values", values, (self.mesh.cells,))
+        check_array("out", out, (self.mesh.cells,))
         mesh, kernels = self.mesh, self.mesh.kernels
         kernel = {1: kernels.diffuse_on_curve, 2: kernels.diffuse_on_surface}[mesh.dimension]
         kernels.launch(kernel, mesh.cells, mesh.volumes, self._conductances, *self._neighborhood, values, out)
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
+        check_array("values", values, (self.mesh.cells,))
+        if not self._seen:
+            check_finite("values", values)
+            self._seen = True
         stages = self._stages(dt)
         step = 4.0 / (stages * stages + stages - 2) * dt * self.coefficient
         start, before = values.copy(), np.zeros_like(values)
