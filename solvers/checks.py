@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -73,3 +75,28 @@ def check_mesh(mesh: Any) -> None:
         raise ValueError("mesh.cell_sides: expected each side of an inner face once")
     if not (bring(mesh.volumes) > 0).all():
         raise ValueError(f"mesh.volumes: expected numbers > 0, the least is {bring(mesh.volumes).min()}")
+
+
+def warn_of_pointwise(velocity: Any, time: float, values: Any) -> None:
+    """Warn where a plain function's X at a cell depends on u at that cell: more than on all others' together.
+
+    The largest |u| is changed by a thousandth. X of a convolution changes with it in many cells, by what one cell of
+    the mesh weighs; a velocity such as 1 − u changes in that cell.
+    """
+    if not isinstance(velocity, FunctionType):
+        return
+    changed = values.copy()
+    cell = int(np.abs(values).argmax())
+    changed[cell] += 1e-3 * np.abs(values[cell]) + 1e-6
+    one = velocity(time, values)
+    if not hasattr(one, "shape") or one.shape[:1] != values.shape:
+        return  # it is refused where it is used
+    one, other = one.copy(), velocity(time, changed)
+    change = np.abs(other - one).reshape(len(values), -1).sum(axis=1)
+    if change[cell] > 0.5 * change.sum():
+        warnings.warn(
+            f"velocity in cell {cell} depends on the field there: waves then move at another speed than the velocity's;"
+            " use ConservationLaw(mesh, flux, speed) for ∂ₜu + div f(u) = 0",
+            RuntimeWarning,
+            stacklevel=4,
+        )

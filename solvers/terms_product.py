@@ -33,10 +33,16 @@ class ProductAdvection:
             raise ValueError(f"stacks of {in_rows.cells} and {in_columns.cells} cells: expected {shape} of both")
         check_call("velocities", velocities)
         self.shape, self.velocities = shape, velocities
-        self._in_rows = Advection(in_rows, lambda time, density: self._row_velocity)
-        self._in_columns = Advection(in_columns, lambda time, density: self._column_velocity)
+        self._in_rows = Advection(in_rows, self._velocity_in_rows, nonnegative=True)
+        self._in_columns = Advection(in_columns, self._velocity_in_columns, nonnegative=True)
         self._row_velocity = np.zeros_like(in_rows.centers)
         self._column_velocity = np.zeros_like(in_columns.centers)
+
+    def _velocity_in_rows(self, time: float, density: Floats) -> Floats:
+        return self._row_velocity
+
+    def _velocity_in_columns(self, time: float, density: Floats) -> Floats:
+        return self._column_velocity
 
     def prepare(self, time: float, values: Floats) -> Step:
         check_array("values", values.reshape(-1), (self.shape[0] * self.shape[1],))

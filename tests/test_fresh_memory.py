@@ -18,6 +18,10 @@ TESTS = [
     "test_pairwise.py", "test_push_forward.py", "test_harmonics.py", "test_shells.py",
 ]  # fmt: skip
 HERE = Path(__file__).parent
+BUILDS = [
+    lambda mesh: Diffusion(mesh, 1.0, nonnegative=True),
+    lambda mesh: DriftDiffusion(mesh, 1.0, np.zeros(mesh.cells), nonnegative=True),
+]
 
 
 @pytest.mark.slow
@@ -37,7 +41,7 @@ def test_new_memory_holds_nan_in_the_test_mode():
     assert shown.stdout.split() == ["nan", "nan", "-1", "nan"], shown.stderr
 
 
-@pytest.mark.parametrize("build", [Diffusion, lambda mesh, d: DriftDiffusion(mesh, d, np.zeros(mesh.cells))])
+@pytest.mark.parametrize("build", BUILDS)
 def test_ornstein_uhlenbeck_between_walls(build, monkeypatch):
     """∂ₜp = ∂ₓ(xp) + ∂ₓₓp from a narrow start: mass to rounding, variance 1 − e^{−2t}, whatever fresh memory holds."""
     monkeypatch.setattr("solvers.backends.cpu.empty", lambda shape, dtype=float: np.full(shape, 1e6, dtype))
@@ -45,7 +49,7 @@ def test_ornstein_uhlenbeck_between_walls(build, monkeypatch):
     x = mesh.centers[:, 0]
     start = np.where(np.abs(x) < mesh.width, 1.0, 0.0)
     state = State(0.0, start / (start @ mesh.volumes))
-    equation = Equation([Advection(mesh, lambda time, p: -mesh.centers)], build(mesh, 1.0))
+    equation = Equation([Advection(mesh, lambda time, p: -mesh.centers, nonnegative=True)], build(mesh))
     evolve(state, equation, STEPPERS["ssprk3"], 3.0, cfl=0.1)
     assert state.values @ mesh.volumes == pytest.approx(1.0, rel=1e-12)
     assert state.values.min() >= 0

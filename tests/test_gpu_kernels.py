@@ -51,7 +51,7 @@ def use_every_kernel(mesh):
     cpu.launch(cpu.advance, mesh.cells, start, stage, rate, 0.3, 0.75, stage)
     value, gradient = (make(mesh.centers.shape[1], 4.0, 9) for make in MULTIPLIERS)
     operator, move = zonal_operator(mesh, value, gradient), PushForward(mesh)
-    advection, diffusion = Advection(mesh, lambda t, u: velocity), Diffusion(mesh, 1.0)
+    advection, diffusion = Advection(mesh, lambda t, u: velocity, nonnegative=True), Diffusion(mesh, 1.0, nonnegative=True)
     for density in densities(mesh):
         operator.apply(density * mesh.volumes)
         advection.rate(0.5 * advection.prepare(0.0, density), np.zeros(mesh.cells))
@@ -86,7 +86,7 @@ def calls():
         patch.setattr(cpu, "empty", cpu.zeros)  # what a kernel leaves out is compared as well
         for mesh in MESHES:
             use_every_kernel(mesh)
-        Advection(WALLED, lambda t, u: np.sin(5.0 * WALLED.centers)).prepare(0.0, 1.0 + WALLED.centers[:, 0])
+        Advection(WALLED, lambda t, u: np.sin(5.0 * WALLED.centers), nonnegative=True).prepare(0.0, 1.0 + WALLED.centers[:, 0])
     return found
 
 
