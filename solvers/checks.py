@@ -11,14 +11,17 @@ import numpy as np
 from solvers.mesh import Mesh
 
 
-def check_array(name: str, array: Any, shape: tuple[int, ...]) -> None:
-    """Raise TypeError unless ``array`` is one of floating-point numbers, ValueError unless it has this shape."""
+def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cells") -> None:
+    """Raise TypeError unless ``array`` is one of floating-point numbers, ValueError unless it has this shape.
+
+    rows   what the mesh has shape[0] of, for the message
+    """
     if not hasattr(array, "dtype") or not hasattr(array, "shape"):
         raise TypeError(f"{name} = {type(array).__name__}: expected an array {shape} of floating-point numbers")
     if array.dtype.kind != "f":
         raise TypeError(f"{name} of dtype {array.dtype}: expected floating-point numbers, such as float64")
     if array.shape != shape:
-        raise ValueError(f"{name} of shape {array.shape}: expected {shape}, as the mesh has {shape[0]} cells")
+        raise ValueError(f"{name} of shape {array.shape}: expected {shape}, as the mesh has {shape[0]} {rows}")
 
 
 def check_finite(name: str, array: Any) -> None:
