@@ -15,8 +15,8 @@ class Reconstruction:
 
     limiter   "mc" or "vanleer" (van Leer 1977, 1974): monotone, first order at extrema; "none": ψ = 1, which overshoots
     Second order where u is smooth, on curves, surfaces and in boxes, closed or with walls.
-    Raises ValueError for other limiters, and for a mesh whose faces do not enclose its cells: |Σ A (x_f − x_i)·n − dV| is
-    no more than dV/2 in d dimensions (Gauss's theorem; a periodic mesh has to be embedded, as a circle is in the plane).
+    Raises ValueError for other limiters, and for a mesh whose faces do not enclose its cells: in d dimensions
+    |Σ A (x_f − x_i)·n − dV| ≤ dV/2 by Gauss's theorem. A periodic mesh has to be embedded, as a circle is in the plane.
     """
 
     def __init__(self, mesh: Mesh, limiter: str) -> None:

@@ -11,8 +11,8 @@ NONE, MC, VAN_LEER = 0, 1, 2
 
 @kernel
 def flux_at_faces(
-    worker, workers, cell_start, cell_sides, neighbors, slopes, reach, face_normals, face_areas, tangents, bends, velocity,
-    flux,
+    worker, workers, cell_start, cell_sides, neighbors, slopes, reach, face_normals, face_areas, tangents, bends,
+    velocity, flux,
 ):  # fmt: skip
     """Flux A X·n through each side, outward, from its cell's own linear reconstruction of X.
 
