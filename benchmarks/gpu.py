@@ -160,7 +160,7 @@ def _velocity_and_flux(mesh: Mesh, kernels: ModuleType, number: Any = np.float64
     there, density = _on(mesh, kernels, number)
     attention = Attention(there, BETA)
     velocity = attention.output(density)
-    advection, rate = Advection(there, lambda time, density: velocity), np.zeros_like(density)
+    advection, rate = Advection(there, lambda time, density: velocity, nonnegative=True), np.zeros_like(density)
     dt = 0.25 * float(advection.prepare(0.0, density))
 
     def flux() -> None:

@@ -77,7 +77,7 @@ def _held(rings: int) -> Iterator[tuple[str, float]]:
 
     mesh = sphere(rings)
     attention = Attention(mesh, 9.0)
-    advection = Advection(mesh, Velocity(attention))
+    advection = Advection(mesh, Velocity(attention), nonnegative=True)
     harmonics = vars(attention._sums[0]._operator)["_harmonics"]
     for name, owner in (("mesh", mesh), ("transform", harmonics), ("advection", advection)):
         arrays = (value for value in vars(owner).values() if isinstance(value, np.ndarray) and value.base is None)

@@ -27,7 +27,7 @@ class SphereProblem:
     def flux(self) -> tuple[Advection, Floats]:
         """The advection term by a velocity that is known, and an array for its rate."""
         velocity = self.velocity()
-        return Advection(self.mesh, lambda time, density: velocity), np.zeros(self.mesh.cells)
+        return Advection(self.mesh, lambda time, density: velocity, nonnegative=True), np.zeros(self.mesh.cells)
 
 
 def sphere_problem(rings: int, beta: float) -> SphereProblem:

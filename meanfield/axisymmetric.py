@@ -153,7 +153,7 @@ def axisymmetric_equation(
     host = mesh.on_host
     log_uniform = log_masses(host, attention.dimension) - np.log(host.volumes)
     return Equation(
-        terms=[Advection(mesh, velocity), LinearClock(attention, noise)],
-        stiff=DriftDiffusion(mesh, noise, log_uniform) if noise > 0 else None,
+        terms=[Advection(mesh, velocity, nonnegative=True), LinearClock(attention, noise)],
+        stiff=DriftDiffusion(mesh, noise, log_uniform, nonnegative=True) if noise > 0 else None,
         limit=limit_positivity,
     )

@@ -48,7 +48,7 @@ def causal_equation(mesh: Mesh, velocity: Velocity, labels: int, noise: float = 
     degree = attention.rate_degree
     linear_rate = attention.rate + noise * degree * (degree + mesh.centers.shape[1] - 2)
     return Equation(
-        terms=[Advection(stacked, CausalVelocity(velocity, labels), linear_rate=linear_rate)],
-        stiff=Diffusion(stacked, noise) if noise > 0 else None,
+        terms=[Advection(stacked, CausalVelocity(velocity, labels), linear_rate=linear_rate, nonnegative=True)],
+        stiff=Diffusion(stacked, noise, nonnegative=True) if noise > 0 else None,
         limit=limit_positivity,
     )

@@ -77,11 +77,11 @@ def mean_field_equation(
     attention = velocity.attention
     degree = attention.rate_degree
     linear_rate = attention.rate + noise * degree * (degree + mesh.centers.shape[1] - 2)
-    terms: list[Term] = [Advection(mesh, velocity, linear_rate=linear_rate)]
+    terms: list[Term] = [Advection(mesh, velocity, linear_rate=linear_rate, nonnegative=True)]
     if reaction is not None:
         terms.append(reaction)
     return Equation(
         terms=terms,
-        stiff=Diffusion(mesh, noise) if noise > 0 else None,
+        stiff=Diffusion(mesh, noise, nonnegative=True) if noise > 0 else None,
         limit=limit_positivity,
     )

@@ -107,8 +107,8 @@ def _ramp(values: Floats, low: float, high: float) -> Floats:
 def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> Equation:
     """∂ₜρ = −∂ₓ(ρ X[ρ]) + κ ∂ₓₓρ for a density (cells) with mass 1; noise κ ≥ 0. Nothing passes the line's ends."""
     return Equation(
-        terms=[Advection(mesh, attention.velocity)],
-        stiff=DriftDiffusion(mesh, noise, np.zeros(mesh.cells)) if noise > 0 else None,
+        terms=[Advection(mesh, attention.velocity, nonnegative=True)],
+        stiff=DriftDiffusion(mesh, noise, np.zeros(mesh.cells), nonnegative=True) if noise > 0 else None,
         limit=limit_positivity,
     )
 

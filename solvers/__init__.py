@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from solvers.conservation_law import ConservationLaw
     from solvers.deposit import deposit_points
     from solvers.evolution import (
         STEPPERS,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from solvers.harmonics_points import PointHarmonics
     from solvers.mesh import Mesh, circle, sphere
     from solvers.mesh_interval import interval
+    from solvers.mesh_product import product
     from solvers.mesh_stack import stack
     from solvers.output import Column, FileError, RunFile, read
     from solvers.pairwise import exponential_sums
@@ -37,12 +39,14 @@ if TYPE_CHECKING:
 _HOME = {
     "solvers.mesh": ("Mesh", "circle", "sphere"),
     "solvers.mesh_interval": ("interval",),
+    "solvers.mesh_product": ("product",),
     "solvers.mesh_stack": ("stack",),
     "solvers.pairwise": ("exponential_sums",),
     "solvers.push_forward": ("PushForward", "push_forward"),
     "solvers.harmonics": ("harmonic_transform",),
     "solvers.harmonics_points": ("PointHarmonics",),
     "solvers.zonal": ("zonal_operator",),
+    "solvers.conservation_law": ("ConservationLaw",),
     "solvers.deposit": ("deposit_points",),
     "solvers.terms": ("Advection", "Diffusion"),
     "solvers.evolution": (
@@ -57,6 +61,7 @@ __all__ = [
     "STEPPERS",
     "Advection",
     "Column",
+    "ConservationLaw",
     "Diffusion",
     "Equation",
     "Every",
@@ -78,6 +83,7 @@ __all__ = [
     "harmonic_transform",
     "interval",
     "limit_positivity",
+    "product",
     "push_forward",
     "read",
     "sphere",

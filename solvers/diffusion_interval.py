@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from solvers.checks import check_array, check_finite, check_mesh, check_number
 from solvers.mesh import Floats, Mesh
 from solvers.terms import Step, time_to_move
 
@@ -20,12 +21,17 @@ class DriftDiffusion:
     mesh          an interval
     coefficient   κ ≥ 0
     log_steady    (cells) log p̄, finite, of any mass, on the host: p̄ itself may underflow where it is small
+    nonnegative   whether p is a density ≥ 0, which steps keep; else a field of any sign, which is not limited
     """
 
-    def __init__(self, mesh: Mesh, coefficient: float, log_steady: Floats) -> None:
-        if not coefficient >= 0:
-            raise ValueError(f"diffusion coefficient = {coefficient}: expected a number >= 0")
-        self.mesh, self.coefficient = mesh, coefficient
+    def __init__(self, mesh: Mesh, coefficient: float, log_steady: Floats, *, nonnegative: bool = False) -> None:
+        check_mesh(mesh)
+        if mesh.dimension != 1 or mesh.faces != mesh.cells + 1:
+            raise ValueError(f"mesh of a {mesh.manifold}: expected an interval")
+        check_number("diffusion coefficient", coefficient)
+        check_array("log_steady", log_steady, (mesh.cells,))
+        check_finite("log_steady", log_steady)
+        self.mesh, self.coefficient, self._seen, self.nonnegative = mesh, coefficient, False, nonnegative
         step, steady = np.diff(log_steady), np.exp(log_steady)
         conductance = coefficient * mesh.face_conductances()[1:-1]
         from_right, from_left = conductance * _bernoulli(step), conductance * _bernoulli(-step)
@@ -36,13 +42,20 @@ class DriftDiffusion:
 
     def longest_step(self, values: Floats) -> Step:
         """½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.Diffusion` has it."""
-        return time_to_move(self.mesh.kernels.dot(self.mesh.volumes, values), np.abs(self._gain(values)).sum())
+        held = self.mesh.kernels.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
+        return time_to_move(held, np.abs(self._gain(values)).sum())
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
         """Advance a density (cells) by dt in place; returns its least value before undershoots are limited, if so."""
+        check_array("values", values, (self.mesh.cells,))
+        if not self._seen:
+            check_finite("values", values)
+            self._seen = True
         halves = self._euler(dt / 2, self._euler(dt / 2, values))
         correction = halves - self._euler(dt, values)
         values[:] = halves + correction
+        if not self.nonnegative:
+            return np.inf  # nothing is limited
         lowest: Step = values.min()
         if limited and lowest < 0:
             np.maximum(halves, 0.0, out=values)  # below zero by rounding only

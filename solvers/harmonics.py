@@ -134,7 +134,7 @@ class SphereHarmonics:
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
-        values: Floats = np.empty_like(self.mesh.volumes)
+        values: Floats = self.mesh.kernels.empty(self.mesh.cells, self.mesh.volumes.dtype)
         for here, (block_values,) in self.blocks(coefficients[None], [(False, np.ones_like(self.sine))]):
             values[here] = block_values
         return values

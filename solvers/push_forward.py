@@ -90,7 +90,8 @@ class PushForward:
 
     def _look(self, density: Floats) -> tuple[Floats, Floats]:
         mesh = self.mesh
-        slope, smooth = np.empty_like(mesh.centers), np.empty_like(mesh.volumes)
+        slope = mesh.kernels.empty(mesh.centers.shape, mesh.centers.dtype)
+        smooth = mesh.kernels.empty(mesh.cells, mesh.volumes.dtype)
         mesh.kernels.launch(
             mesh.kernels.look_at_density, mesh.cells, mesh.centers, *self._neighborhood, self._coefficients, density,
             *self.low_high, slope, smooth,
@@ -100,7 +101,7 @@ class PushForward:
     def _lump_shares(self, images: Floats, smooth: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Share of each cell's mass that goes as a lump, and which cells are being torn apart."""
         mesh, pieces = self.mesh, self.pieces
-        largest, smallest = np.empty_like(mesh.volumes), np.empty_like(mesh.volumes)
+        largest, smallest = (mesh.kernels.empty(mesh.cells, mesh.volumes.dtype) for _ in range(2))
         mesh.kernels.launch(
             mesh.kernels.look_at_images, mesh.cells, pieces.points, images, pieces.corners, pieces.start, largest,
             smallest,

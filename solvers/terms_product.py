@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from solvers.backends import kernels_for
+from solvers.checks import check_array, check_call
 from solvers.mesh import Floats, Mesh
 from solvers.terms import Advection, Step
 
@@ -30,15 +31,25 @@ class ProductAdvection:
     def __init__(self, in_rows: Mesh, in_columns: Mesh, shape: tuple[int, int], velocities: Velocities) -> None:
         if not in_rows.cells == in_columns.cells == shape[0] * shape[1]:
             raise ValueError(f"stacks of {in_rows.cells} and {in_columns.cells} cells: expected {shape} of both")
+        check_call("velocities", velocities)
         self.shape, self.velocities = shape, velocities
-        self._in_rows = Advection(in_rows, lambda time, density: self._row_velocity)
-        self._in_columns = Advection(in_columns, lambda time, density: self._column_velocity)
+        self._in_rows = Advection(in_rows, self._velocity_in_rows, nonnegative=True)
+        self._in_columns = Advection(in_columns, self._velocity_in_columns, nonnegative=True)
         self._row_velocity = np.zeros_like(in_rows.centers)
         self._column_velocity = np.zeros_like(in_columns.centers)
 
+    def _velocity_in_rows(self, time: float, density: Floats) -> Floats:
+        return self._row_velocity
+
+    def _velocity_in_columns(self, time: float, density: Floats) -> Floats:
+        return self._column_velocity
+
     def prepare(self, time: float, values: Floats) -> Step:
+        check_array("values", values.reshape(-1), (self.shape[0] * self.shape[1],))
         density = values.reshape(self.shape)
         in_rows, in_columns = self.velocities(time, density)
+        check_array("velocity in rows", in_rows, (*self.shape, self._row_velocity.shape[1]))
+        check_array("velocity in columns", in_columns, (*self.shape, self._column_velocity.shape[1]))
         self._row_velocity = in_rows.ravel().reshape(self._row_velocity.shape)  # contiguous, as kernels want it
         self._column_velocity = in_columns.swapaxes(0, 1).reshape(self._column_velocity.shape)
         row_dt = self._in_rows.prepare(time, values.reshape(-1))

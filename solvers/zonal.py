@@ -170,7 +170,8 @@ class SphereZonal:
         if self._radial is not None:
             sets.append(self._radial * coefficients)
             outputs.append((False, one))
-        values, vectors = np.empty_like(mesh.volumes), np.empty_like(mesh.centers)
+        values = kernels.empty(mesh.cells, mesh.volumes.dtype)
+        vectors = kernels.empty(mesh.centers.shape, mesh.centers.dtype)
         for here, (value, south, east, *radial) in self._harmonics.blocks(np.stack(sets), outputs):
             values[here] = value
             kernels.launch(kernels.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here])

@@ -21,7 +21,7 @@ def eigenvalue(mesh, degree, order):
     """⟨u, Δu⟩/⟨u, u⟩ of one harmonic."""
     values = initial_harmonic(mesh, degree, order, 0.1) - 1 / mesh.volume
     rate = np.empty(mesh.cells)
-    Diffusion(mesh, 1.0).laplacian(values, rate)
+    Diffusion(mesh, 1.0, nonnegative=True).laplacian(values, rate)
     masses = values * mesh.volumes
     return (masses @ rate) / (masses @ values)
 
@@ -59,7 +59,7 @@ def test_a_mode_decays_as_the_heat_kernel(mesh, degree, order, reach):
     noise, steps, rate = 0.7, 50, degree * (degree + mesh.dimension - 1)
     density = initial_harmonic(mesh, degree, order, 0.1)
     departure = (density - 1 / mesh.volume) * mesh.volumes
-    diffusion = Diffusion(mesh, noise)
+    diffusion = Diffusion(mesh, noise, nonnegative=True)
     before = departure @ density
     for _ in range(steps):
         diffusion.step(1 / (noise * rate * steps), density)
@@ -73,7 +73,7 @@ def test_super_time_stepping_is_second_order():
 
     def solve(steps):
         density = initial_von_mises_fisher(mesh, [[0.6, 0.0, 0.8]], [5.0], [1.0])
-        diffusion = Diffusion(mesh, 1.0)
+        diffusion = Diffusion(mesh, 1.0, nonnegative=True)
         for _ in range(steps):
             diffusion.step(0.2 / steps, density)
         return density
@@ -91,7 +91,7 @@ def test_a_dirac_spreads_without_loss_or_undershoot(mesh, steps):
     start[0] = 1.0
     density = initial_points(mesh, [start.tolist()])
     center = (density * mesh.volumes) @ mesh.centers
-    diffusion = Diffusion(mesh, 1.0)
+    diffusion = Diffusion(mesh, 1.0, nonnegative=True)
     dt = steps * diffusion._explicit_dt
     for _ in range(5):
         diffusion.step(dt, density)
@@ -119,7 +119,7 @@ def test_a_limiter_that_is_not_done_leaves_no_undershoot(monkeypatch):
     monkeypatch.setattr("solvers.terms._LIMITER_ROUNDS", 0)
     mesh = circle(64)
     density = np.where(np.arange(64) == 5, 1 / mesh.volumes, 0.0)
-    diffusion = Diffusion(mesh, 1.0)
+    diffusion = Diffusion(mesh, 1.0, nonnegative=True)
     assert diffusion.step(10 * diffusion._explicit_dt, density) < 0
     assert density.min() == 0
     assert density @ mesh.volumes == pytest.approx(1.0, abs=1e-14)
@@ -139,7 +139,7 @@ def test_noise_does_not_wipe_out_a_point_in_a_run(noise):
 @pytest.mark.parametrize("mesh", [circle(100), sphere(33)], ids=lambda mesh: mesh.manifold)
 def test_uniform_stays_to_the_last_bit(mesh):
     density = initial_uniform(mesh)
-    diffusion = Diffusion(mesh, 0.3)
+    diffusion = Diffusion(mesh, 0.3, nonnegative=True)
     for dt in (1e-3, 0.1, 10.0):
         diffusion.step(dt, density)
     assert np.array_equal(density, initial_uniform(mesh))
@@ -174,7 +174,7 @@ def test_noise_and_attraction_settle_on_von_mises_fisher(mesh, noise, axis, unti
 @pytest.mark.parametrize("coefficient", [-0.1, float("nan")])
 def test_a_coefficient_that_is_not_nonnegative_is_refused(coefficient):
     with pytest.raises(ValueError, match=rf"diffusion coefficient = {coefficient}: expected a number >= 0"):
-        Diffusion(circle(8), coefficient)
+        Diffusion(circle(8), coefficient, nonnegative=True)
 
 
 @pytest.mark.parametrize(("mesh", "error"), [(circle(128), 1.5e-3), (sphere(64), 4e-3)], ids=["circle", "sphere"])
@@ -185,7 +185,8 @@ def test_a_point_spreads_as_the_heat_kernel_whatever_else_moves(mesh, error):
     """
     kappa, until, d = 0.2, 0.8, mesh.dimension + 1
     center = np.array([[0.6, 0.8], [0.36, 0.48, 0.8]][d - 2])
-    equation = Equation([Advection(mesh, lambda time, density: np.zeros_like(mesh.centers))], Diffusion(mesh, kappa))
+    still = Advection(mesh, lambda time, density: np.zeros_like(mesh.centers), nonnegative=True)
+    equation = Equation([still], Diffusion(mesh, kappa, nonnegative=True))
     state = evolve(State(0.0, initial_points(mesh, [center])), equation, STEPPERS["ssprk3"], until, rtol=None)
     l, z = np.arange(1, 40)[:, None], mesh.centers @ center
     zonal = 2 * np.cos(l * np.arccos(z)) if d == 2 else (2 * l + 1) * special.eval_legendre(l, z)
@@ -197,7 +198,7 @@ def test_a_point_spreads_as_the_heat_kernel_whatever_else_moves(mesh, error):
 
 def test_a_flat_density_limits_no_step():
     mesh = sphere(16)
-    assert Diffusion(mesh, 0.5).longest_step(np.full(mesh.cells, 1 / mesh.volume)) > 1e9
+    assert Diffusion(mesh, 0.5, nonnegative=True).longest_step(np.full(mesh.cells, 1 / mesh.volume)) > 1e9
 
 
 def test_a_point_on_the_line_spreads_while_it_is_drawn_back():
@@ -207,7 +208,8 @@ def test_a_point_on_the_line_spreads_while_it_is_drawn_back():
     start = np.zeros(mesh.cells)
     start[99:101] = 1 / mesh.volumes[99:101].sum()  # on both sides of 0
     equation = Equation(
-        [Advection(mesh, lambda time, p: -mesh.centers)], DriftDiffusion(mesh, kappa, np.zeros(mesh.cells))
+        [Advection(mesh, lambda time, p: -mesh.centers, nonnegative=True)],
+        DriftDiffusion(mesh, kappa, np.zeros(mesh.cells), nonnegative=True),
     )
     state = evolve(State(0.0, start), equation, STEPPERS["ssprk3"], until, rtol=None)
     variance = (state.values * mesh.volumes) @ x**2

@@ -342,7 +342,8 @@ def test_drift_and_diffusion_are_the_cpu_s(limited):
     mesh, stepped = polar(16, 8), []
     for kernels in (cpu, gpu):
         density = kernels.place(np.eye(16)[5])
-        term, before = DriftDiffusion(mesh.on(kernels), 1.0, log_masses(mesh, 8) - np.log(mesh.volumes)), transfers()
+        log_uniform = log_masses(mesh, 8) - np.log(mesh.volumes)
+        term, before = DriftDiffusion(mesh.on(kernels), 1.0, log_uniform, nonnegative=True), transfers()
         lowest = term.step(0.05, density, limited)
         assert transfers() - before <= (1 if limited else 0)
         stepped.append((kernels.bring(density), float(lowest)))

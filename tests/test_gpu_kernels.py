@@ -13,7 +13,9 @@ from solvers import pairwise
 from solvers.backends import cpu
 from solvers.backends.cpu import launching as cpu_launching
 from solvers.backends.gpu import launching
+from solvers.conservation_law import ConservationLaw
 from solvers.evolution import STEPPERS, State, evolve
+from solvers.limiters import LIMITERS
 from solvers.mesh import circle, sphere
 from solvers.mesh_interval import interval
 from solvers.push_forward import PushForward
@@ -51,7 +53,14 @@ def use_every_kernel(mesh):
     cpu.launch(cpu.advance, mesh.cells, start, stage, rate, 0.3, 0.75, stage)
     value, gradient = (make(mesh.centers.shape[1], 4.0, 9) for make in MULTIPLIERS)
     operator, move = zonal_operator(mesh, value, gradient), PushForward(mesh)
-    advection, diffusion = Advection(mesh, lambda t, u: velocity), Diffusion(mesh, 1.0)
+    advection = Advection(mesh, lambda t, u: velocity, nonnegative=True)
+    diffusion = Diffusion(mesh, 1.0, nonnegative=True)
+    for limiter in LIMITERS:
+        signed = Advection(mesh, lambda t, u: velocity, limiter=limiter, nonnegative=limiter == "none")
+        signed.prepare(0.0, np.abs(velocity[:, 0]) if limiter == "none" else velocity[:, 0].copy())
+    law = ConservationLaw(mesh, lambda u, x: u[:, None] * x, lambda u, x: np.abs(u))
+    law.prepare(0.0, velocity[:, 0].copy())
+    law.rate(0.1, np.zeros(mesh.cells))
     for density in densities(mesh):
         operator.apply(density * mesh.volumes)
         advection.rate(0.5 * advection.prepare(0.0, density), np.zeros(mesh.cells))
@@ -86,7 +95,8 @@ def calls():
         patch.setattr(cpu, "empty", cpu.zeros)  # what a kernel leaves out is compared as well
         for mesh in MESHES:
             use_every_kernel(mesh)
-        Advection(WALLED, lambda t, u: np.sin(5.0 * WALLED.centers)).prepare(0.0, 1.0 + WALLED.centers[:, 0])
+        walled = Advection(WALLED, lambda t, u: np.sin(5.0 * WALLED.centers), nonnegative=True)
+        walled.prepare(0.0, 1.0 + WALLED.centers[:, 0])
     return found
 
 

@@ -28,13 +28,15 @@ def densities(mesh):
 @by_mesh
 def test_advection_is_that_of_each_copy(mesh):
     velocity = np.random.default_rng(1).standard_normal((COPIES, *mesh.centers.shape))
-    whole = Advection(stack(mesh, COPIES), lambda time, density: velocity.reshape(-1, mesh.centers.shape[1]))
+    flat = velocity.reshape(-1, mesh.centers.shape[1])
+    whole = Advection(stack(mesh, COPIES), lambda time, density: flat, nonnegative=True)
     rates = np.zeros((COPIES, mesh.cells))
     stable = whole.prepare(0.0, densities(mesh).reshape(-1))
     whole.rate(2 * stable, rates.reshape(-1))
     alone = []
     for copy, density in enumerate(densities(mesh)):
-        term, rate = Advection(mesh, lambda time, density, copy=copy: velocity[copy]), np.zeros(mesh.cells)
+        term = Advection(mesh, lambda time, density, copy=copy: velocity[copy], nonnegative=True)
+        rate = np.zeros(mesh.cells)
         alone.append(term.prepare(0.0, density))
         term.rate(2 * stable, rate)
         np.testing.assert_array_equal(rates[copy], rate)
@@ -45,9 +47,9 @@ def test_advection_is_that_of_each_copy(mesh):
 def test_diffusion_is_that_of_each_copy(mesh):
     density = densities(mesh)[:2].copy()  # an empty cell's limiter goes on until no copy is below zero
     alone = density.copy()
-    Diffusion(stack(mesh, 2), 0.1).step(0.05, density.reshape(-1))
+    Diffusion(stack(mesh, 2), 0.1, nonnegative=True).step(0.05, density.reshape(-1))
     for values in alone:
-        Diffusion(mesh, 0.1).step(0.05, values)
+        Diffusion(mesh, 0.1, nonnegative=True).step(0.05, values)
     np.testing.assert_array_equal(density, alone)
 
 

@@ -53,6 +53,12 @@ from solvers.backends.cpu.rings import (
 )
 from solvers.backends.cpu.transport import outflows, receive
 from solvers.backends.cpu.transport_curve import look_on_curve, send_on_curve
+from solvers.backends.cpu.transport_faces import (
+    divergence_of_sides,
+    flux_at_faces,
+    send_through_faces,
+    values_at_faces,
+)
 from solvers.backends.cpu.transport_surface import look_on_surface, send_on_surface
 from solvers.backends.cpu.tridiagonal import solve_tridiagonal
 
@@ -71,6 +77,7 @@ __all__ = [
     "chosen",
     "diffuse_on_curve",
     "diffuse_on_surface",
+    "divergence_of_sides",
     "dot",
     "either",
     "empty",
@@ -78,6 +85,7 @@ __all__ = [
     "erfc",
     "exponential_sums",
     "fill_corners",
+    "flux_at_faces",
     "fold_rings",
     "gradient_to_vectors",
     "irfft",
@@ -105,9 +113,11 @@ __all__ = [
     "send_diffusion_on_surface",
     "send_on_curve",
     "send_on_surface",
+    "send_through_faces",
     "solve_tridiagonal",
     "sums_at",
     "unfold_rings",
+    "values_at_faces",
     "work_array",
     "zeros",
 ]

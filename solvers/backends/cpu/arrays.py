@@ -1,5 +1,7 @@
 """Arrays where these kernels run, and the transforms of regular arrays: here NumPy's and SciPy's."""
 
+import os
+
 import numpy as np
 from scipy import fft, special
 
@@ -9,15 +11,23 @@ TRANSFORM_CELLS = 1 << 17  # of rings that are transformed together: so many sta
 PAIRS_ONLY = False  # whether sums over points anywhere go by pairs: here transforms and patches save most of them
 
 
+NAN_MEMORY = bool(os.environ.get("SOLVERS_NAN_MEMORY"))  # a test mode: what reads fresh memory shows
+
+
 def empty(shape, dtype=np.float64):
-    """An array that is not filled."""
-    return np.empty(shape, dtype)
+    """An array that is not filled; filled with NaN, or −1 of integers, where SOLVERS_NAN_MEMORY is set."""
+    return nan_memory(shape, dtype) if NAN_MEMORY else np.empty(shape, dtype)
+
+
+def nan_memory(shape, dtype):
+    """An array on the host filled with NaN, or −1 of integers."""
+    return np.full(shape, np.nan if np.dtype(dtype).kind in "fc" else -1, dtype)
 
 
 def work_array(count, dtype):
     """A function that gives an array (count,) for passing use: the same each time, as new memory costs time here."""
     kept = np.zeros(count, dtype)
-    return lambda: kept
+    return (lambda: nan_memory(count, dtype)) if NAN_MEMORY else (lambda: kept)
 
 
 def kept(make):

@@ -33,7 +33,9 @@ from solvers.backends.gpu.shared import (
     average_neighbors,
     diffuse_on_curve,
     diffuse_on_surface,
+    divergence_of_sides,
     fill_corners,
+    flux_at_faces,
     gradient_to_vectors,
     limit_sent,
     locate_on_sphere,
@@ -49,6 +51,8 @@ from solvers.backends.gpu.shared import (
     send_diffusion_on_surface,
     send_on_curve,
     send_on_surface,
+    send_through_faces,
+    values_at_faces,
 )
 from solvers.backends.gpu.tridiagonal import solve_tridiagonal
 
@@ -67,6 +71,7 @@ __all__ = [
     "chosen",
     "diffuse_on_curve",
     "diffuse_on_surface",
+    "divergence_of_sides",
     "dot",
     "either",
     "empty",
@@ -74,6 +79,7 @@ __all__ = [
     "erfc",
     "exponential_sums",
     "fill_corners",
+    "flux_at_faces",
     "fold_rings",
     "gradient_to_vectors",
     "irfft",
@@ -101,9 +107,11 @@ __all__ = [
     "send_diffusion_on_surface",
     "send_on_curve",
     "send_on_surface",
+    "send_through_faces",
     "solve_tridiagonal",
     "sums_at",
     "unfold_rings",
+    "values_at_faces",
     "work_array",
     "zeros",
 ]

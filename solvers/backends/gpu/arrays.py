@@ -7,6 +7,7 @@ import numpy as np
 from numba import cuda
 from scipy import special
 
+from solvers.backends.cpu.arrays import nan_memory
 from solvers.backends.gpu.stand_in import StandIn
 
 SIMULATED = bool(vars(cuda.config)["ENABLE_CUDASIM"])
@@ -18,7 +19,7 @@ PAIRS_ONLY = True  # pairs are what a device is good at; for points anywhere it 
 def empty(shape, dtype=np.float64):
     """An array that is not filled; NaN in the simulator, so that what reads it shows."""
     if SIMULATED:
-        return place(np.full(shape, np.nan if np.dtype(dtype).kind in "fc" else -1, dtype))
+        return place(nan_memory(shape, dtype))
     return _cupy().empty(shape, dtype)
 
 

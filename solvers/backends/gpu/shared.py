@@ -8,6 +8,7 @@ from solvers.backends.cpu import (
     rings,
     transport,
     transport_curve,
+    transport_faces,
     transport_surface,
 )
 from solvers.backends.gpu.launching import on_grid, returning_on_grid
@@ -27,6 +28,10 @@ look_on_curve = on_grid(transport_curve.look_on_curve)
 look_on_surface = on_grid(transport_surface.look_on_surface)
 outflows = returning_on_grid(transport.outflows)
 receive = on_grid(transport.receive)
+divergence_of_sides = on_grid(transport_faces.divergence_of_sides)
+flux_at_faces = on_grid(transport_faces.flux_at_faces)
+send_through_faces = returning_on_grid(transport_faces.send_through_faces)
+values_at_faces = on_grid(transport_faces.values_at_faces)
 send_on_curve = on_grid(transport_curve.send_on_curve)
 send_on_surface = on_grid(transport_surface.send_on_surface)
 
