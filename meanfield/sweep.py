@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from meanfield.cli_files import output_for
 from meanfield.stopping import terminate_as_interrupt
 from meanfield.sweep_case import Sweep, load_sweep
 from meanfield.sweep_dask import with_dask
+from meanfield.sweep_files import require_free
 from meanfield.sweep_index import Index, open_index
 from meanfield.sweep_point import FAILED
 from meanfield.sweep_progress import SweepProgress
@@ -43,7 +45,8 @@ def sweep(
     retry    solve points that have failed once more
     Returns 0, 3 where points have failed or ran over the limit (the index has their reasons), or 130 where it was
     interrupted: the same call goes on then, as it does after a kill. Raises CaseError for a sweep that cannot be run,
-    before any point is; FileError for an index that is another sweep's or cannot be written.
+    before any point is; FileError for an index that is another sweep's or cannot be written, and for a file that is not
+    of this sweep where a run file is to be kept.
     """
     plan = load_sweep(path)
     if plan.limit is not None and dask is not None:
@@ -55,23 +58,26 @@ def sweep(
         raise FileError(f"{target}: cannot be the index; -o writes elsewhere")
     lock = Lock(target)
     try:
+        started = target.exists() and not overwrite
         index = open_index(target, plan, command, overwrite=overwrite, retry=retry)
+        tasks = {number: _task(plan.points[number].case) for number in index.waiting}
+        if plan.keep.files:
+            require_free(target, tasks, started=started, overwrite=overwrite)
         if dask is not None and index.waiting:
             solver = with_dask(dask)
         else:
             solver = with_processes(jobs or cores(), limit=plan.limit)
-        return _solve(index, solver, quiet)
+        return _solve(index, tasks, solver, quiet)
     finally:
         lock.release()
 
 
-def _solve(index: Index, solver: Solver, quiet: bool) -> int:
+def _solve(index: Index, tasks: Mapping[int, str], solver: Solver, quiet: bool) -> int:
     """Solve what waits, keep each result as it comes, and say how it went."""
-    sweep, waiting = index.sweep, index.waiting
+    sweep = index.sweep
     if not index.closed:
         index.start()
-    tasks = {number: _task(sweep.points[number].case) for number in waiting}
-    done = len(sweep.points) - len(waiting)
+    done = len(sweep.points) - len(tasks)
     try:
         with (
             SweepProgress(index.path.stem, len(sweep.points), done, quiet) as progress,
@@ -88,7 +94,7 @@ def _solve(index: Index, solver: Solver, quiet: bool) -> int:
         return INTERRUPTED
     if not index.closed:
         index.close("finished")
-    _tell_end(index, sweep, len(waiting), quiet)
+    _tell_end(index, sweep, len(tasks), quiet)
     return POINTS_FAILED if index.failed or index.over_time else DONE
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from meanfield.provenance import provenance
 from meanfield.sweep_case import Sweep
+from meanfield.sweep_files import own_points, point_file, remove_points, run_file
 from meanfield.sweep_layout import image_of_point, lay_out_points, read_point, write_point
 from meanfield.sweep_point import FAILED, OVER_TIME, Result
 from solvers.repair import FileError
@@ -34,10 +35,20 @@ class Index:
 
     results   of the points that are finished
     closed    whether all of them are in the file, and none waits
+    replaced  identities of sweeps whose index this one replaces
     """
 
-    def __init__(self, path: Path, sweep: Sweep, command: str, results: dict[int, Result], closed: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        sweep: Sweep,
+        command: str,
+        results: dict[int, Result],
+        closed: bool,
+        replaced: tuple[str, ...] = (),
+    ) -> None:
         self.path, self.sweep, self.command, self.results, self.closed = path, sweep, command, results, closed
+        self.replaced = replaced
         self._written, self._cost = clock.monotonic(), 0.0
 
     @property
@@ -57,8 +68,9 @@ class Index:
         """Keep the result of a point. Raises FileError where the disk does not take it."""
         with disk_errors(self.path, "cannot write the results of a point"):
             if result.file is not None:
-                _write(runs_folder(self.path) / _name(number), result.file)
-            _write(points_folder(self.path) / _name(number), image_of_point(result, self.sweep.identity))
+                _write(run_file(self.path, number), result.file)
+            identity = self.sweep.identity
+            _write(point_file(self.path, identity, number), image_of_point(result, identity))
         self.results[number] = result
         if clock.monotonic() - self._written > max(_EVERY, self._cost / _SHARE):
             self.write("running")
@@ -66,7 +78,7 @@ class Index:
     def start(self) -> None:
         """Write the index with all that there is, so that the files of single points are not needed any more."""
         self.write("running")
-        remove_points(self.path)
+        self._remove_points()
 
     def write(self, state: str) -> None:
         """Write the index anew. Raises FileError where the disk does not take it."""
@@ -79,8 +91,12 @@ class Index:
     def close(self, state: str) -> None:
         """Write the index for the last time, with all that there is."""
         self.write(state)
-        remove_points(self.path)
+        self._remove_points()
         self.closed = True
+
+    def _remove_points(self) -> None:
+        with disk_errors(self.path, "cannot remove the files of single points"):
+            remove_points(self.path, self.sweep.identity, *self.replaced)
 
     def _image(self, state: str) -> bytes:
         import h5py
@@ -116,11 +132,22 @@ def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry
     Raises FileError where ``path`` is something else and may not be replaced.
     """
     if overwrite or not path.exists():
-        return Index(path, sweep, command, {}, closed=False)
+        return Index(path, sweep, command, {}, closed=False, replaced=_replaced(path))
     text, results = _earlier(path, sweep)
     again = (FAILED, OVER_TIME) if retry else (OVER_TIME,)
     results = {number: result for number, result in results.items() if result.status not in again}
     return Index(path, sweep, command, results, text == sweep.text and len(results) == len(sweep.points))
+
+
+def _replaced(path: Path) -> tuple[str, ...]:
+    """The identity of the index that is about to be replaced, if there is one."""
+    import h5py
+
+    if not path.exists() or not h5py.is_hdf5(path):
+        return ()
+    with suppress(OSError), h5py.File(path, "r", locking=False) as file:
+        return (str(file.attrs["identity"]),) if file.attrs.get("kind") == KIND else ()
+    return ()
 
 
 def _earlier(path: Path, sweep: Sweep) -> tuple[str, dict[int, Result]]:
@@ -140,34 +167,11 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, dict[int, Result]]:
             raise FileError(f"{path}: left as it is: {held} points of {changed} ({title}); {advice}")
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
         results = {int(name): read_point(group) for name, group in file.get("points", {}).items()}
-    for name in sorted(points_folder(path).glob("*.h5")):
+    for name, number in own_points(path, sweep.identity).items():
         with suppress(OSError, KeyError), h5py.File(name, "r") as file:  # cut short by a power cut: solved again
             if file.attrs["identity"] == sweep.identity:
-                results[int(name.stem)] = read_point(file)
+                results[number] = read_point(file)
     return text, results
-
-
-def points_folder(path: Path) -> Path:
-    """Where the results of single points are until the sweep ends."""
-    return path.with_name(f"{path.stem}.points")
-
-
-def runs_folder(path: Path) -> Path:
-    """Where the run files of the points are kept, if they are."""
-    return path.with_name(f"{path.stem}.runs")
-
-
-def remove_points(path: Path) -> None:
-    """Remove the files of single points."""
-    folder = points_folder(path)
-    for file in (*folder.glob("*.h5"), *folder.glob("*.h5.new")):
-        file.unlink(missing_ok=True)
-    with suppress(OSError):  # not there, or somebody keeps other files in it
-        folder.rmdir()
-
-
-def _name(number: int) -> str:
-    return f"{number:04}.h5"
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -16,7 +16,7 @@ from meanfield.cli import main
 from meanfield.run import run
 from meanfield.sweep import DONE, POINTS_FAILED, sweep
 from meanfield.sweep_case import parse_sweep
-from meanfield.sweep_index import points_folder
+from meanfield.sweep_files import points_folder
 from meanfield.sweep_point import Result, solve_point
 from meanfield.sweep_results import describe_sweep
 from meanfield.sweep_workers import Solver
@@ -53,7 +53,7 @@ def test_six_points_are_the_runs_alone(six: Path, tmp_path: Path) -> None:
             for name, values in found.diagnostics.items():
                 assert table[name][:].tobytes() == values.tobytes(), name
             assert file["result/entropy"][number] == found.diagnostics["entropy"][-1]
-            length = np.linalg.norm(found.diagnostics["centroid"][-1])
+            length = np.linalg.norm(found.diagnostics["centroid"], axis=-1)[-1]  # the same sum, to the bit
             assert file["result/centroid_length"][number] == length
     assert statuses(index) == ["done"] * 6
     assert not points_folder(index).exists()

@@ -1,0 +1,149 @@
+"""Recorder of all behaviour that the command line shows, for changes that must change nothing.
+
+    python tests/support/recording.py record FOLDER [--only NAME ...] [--movies] [--jobs 2]
+    python tests/support/recording.py compare A B
+
+``record`` runs every shipped case and sweep, shortened, and variants of them, with every command, each in a folder of
+its own, and keeps all files that are written, all text that is printed, and digests of both. ``compare`` lists each
+dataset, attribute, figure and text that differs, by how much, and exits with 1 if there is any.
+The package is reached by its console script alone, so that its modules may move.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from importlib.metadata import entry_points
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from recorded_differences import differences, digests
+from recorded_sessions import Session, sessions
+
+# BLAS sums in another order with another number of threads.
+ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", "COLUMNS": "120"}
+MANIFEST, TEXTS = "manifest.json", "texts.json"
+TIMINGS = (  # pattern, replacement
+    (r"^(compiling|t = \S+ of|versions |# memory ).*\n", ""),  # versions of parts; memory is rounded from estimates
+    (r'^ *"(wall_times?|versions|file_size|git_commit|start|started|command|writer)":( \[[^]]*\]| .*)\n', ""),
+    (r"\b\d+(\.\d+)?(e[-+]?\d+)? s\b", "N s"),
+    (r"\b\d+(\.\d+)? [kMG]?B\b", "N B"),  # HDF5 packs groups of attributes by their length, that of the command too
+)
+
+
+@cache
+def console_script() -> Callable[[], int]:
+    """What the installed command ``meanfield`` calls."""
+    (script,) = entry_points(group="console_scripts", name="meanfield")
+    command: Callable[[], int] = script.load()
+    return command
+
+
+def call(line: str) -> dict[str, Any]:
+    """Run one command in this process, in the current folder: its status and what it prints."""
+    out, err = io.StringIO(), io.StringIO()
+    argv = ["meanfield", *shlex.split(line)]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), mock.patch.object(sys, "argv", argv):
+        try:
+            status = console_script()()
+        except SystemExit as end:  # --help and --version
+            status = end.code if isinstance(end.code, int) else 1
+        except Exception:  # a traceback is behaviour, too: its last line is kept
+            status = 1
+            err.write(traceback.format_exc().splitlines()[-1])
+    return {"status": status, "out": without_timings(out.getvalue()), "err": without_timings(err.getvalue())}
+
+
+def without_timings(text: str) -> str:
+    """The text without what differs from one execution to the next."""
+    for pattern, replacement in TIMINGS:
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    return text
+
+
+def record_session(session: Session, folder: Path) -> tuple[str, dict[str, str], float]:
+    """Run the commands of a session in a new folder; returns its name, its digests, and seconds."""
+    began, place = time.monotonic(), folder / session.name
+    place.mkdir(parents=True)
+    for name, content in session.files.items():
+        (place / name).write_text(content, encoding="utf-8")
+    before = Path.cwd()
+    os.chdir(place)
+    try:
+        texts = {line: call(line) for line in session.lines()}
+    finally:
+        os.chdir(before)
+    (place / TEXTS).write_text(json.dumps(texts, indent=1, ensure_ascii=False), encoding="utf-8")
+    return session.name, digests(place), time.monotonic() - began
+
+
+def record(folder: Path, only: list[str], movies: bool, jobs: int) -> int:
+    """Record all sessions in a new folder; returns the exit status."""
+    chosen = [session for session in sessions(movies) if not only or session.name in only]
+    if missing := set(only) - {session.name for session in chosen}:
+        sys.exit(f"--only: no session {', '.join(sorted(missing))}")
+    folder = folder.absolute()
+    folder.mkdir(parents=True)
+    began, manifest = time.monotonic(), {}
+    for name, found, seconds in _recorded(chosen, folder, jobs):
+        manifest |= {f"{name}/{key}": digest for key, digest in found.items()}
+        print(f"{name:32} {len(found):5} digests {seconds:6.1f} s", flush=True)
+    (folder / MANIFEST).write_text(json.dumps(dict(sorted(manifest.items())), indent=0), encoding="utf-8")
+    print(f"{len(manifest)} digests of {len(chosen)} sessions in {time.monotonic() - began:.0f} s: {folder}")
+    return 0
+
+
+def _recorded(chosen: list[Session], folder: Path, jobs: int) -> Iterator[tuple[str, dict[str, str], float]]:
+    os.environ.update(ENVIRONMENT)
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(record_session, chosen, [folder] * len(chosen))
+
+
+def compare(a: Path, b: Path) -> int:
+    """Print what differs between two records; returns 1 if anything does."""
+    first, second = (json.loads((folder / MANIFEST).read_text(encoding="utf-8")) for folder in (a, b))
+    found = 0
+    for key in sorted(first.keys() | second.keys()):
+        if first.get(key) == second.get(key):
+            continue
+        found += 1
+        if key in first and key in second:
+            print(f"{key}: {differences(a, b, key)}")
+        else:
+            print(f"{key}: only in {a if key in first else b}")
+    print(f"{found} of {len(first.keys() | second.keys())} digests differ")
+    return min(found, 1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    new = commands.add_parser("record")
+    new.add_argument("folder", type=Path, metavar="FOLDER")
+    new.add_argument("--only", nargs="+", default=[], metavar="NAME")
+    new.add_argument("--movies", action="store_true", help="film each run, too")
+    new.add_argument("--jobs", type=int, default=2)
+    old = commands.add_parser("compare")
+    old.add_argument("a", type=Path)
+    old.add_argument("b", type=Path)
+    options = parser.parse_args()
+    if options.command == "compare":
+        return compare(options.a, options.b)
+    return record(options.folder, options.only, options.movies, options.jobs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
