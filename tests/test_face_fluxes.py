@@ -212,7 +212,7 @@ def test_a_periodic_mesh_that_is_not_embedded_is_refused():
     mesh, n = product(circle(8), circle(8)), 8
     place = (np.arange(n) + 0.5) * 2 * np.pi / n
     centers = np.stack(np.meshgrid(place, place, indexing="ij"), -1).reshape(-1, 2)
-    ahead = np.concatenate([centers + [np.pi / n, 0], centers + [0, np.pi / n]])
+    ahead = np.concatenate([centers + np.array([np.pi / n, 0]), centers + np.array([0, np.pi / n])])
     normals = np.repeat([[1.0, 0.0], [0.0, 1.0]], n * n, axis=0)
     flat = replace(mesh, centers=centers, face_centers=ahead, face_normals=normals)
     with pytest.raises(ValueError, match="a periodic mesh has to be embedded, as a circle is in the plane"):
