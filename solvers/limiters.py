@@ -81,9 +81,8 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
 def _sums(own: np.ndarray, left: Floats, right: Floats, cells: int) -> Floats:
     """(cells, m, n) Σ over the sides of each cell of left (sides, m) × right (sides, n)."""
     product = (left[:, :, None] * right[:, None, :]).reshape(len(own), -1)
-    columns = [np.bincount(own, column, cells) for column in product.T]
-    sums: Floats = np.stack(columns, axis=1).reshape(cells, left.shape[1], right.shape[1])
-    return sums
+    columns = [np.asarray(np.bincount(own, column, cells), dtype=np.float64) for column in product.T]
+    return np.stack(columns, axis=1).reshape(cells, left.shape[1], right.shape[1])
 
 
 def _tangent_planes(spread: Floats, dimension: int) -> Floats:

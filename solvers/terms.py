@@ -224,8 +224,9 @@ class Diffusion:
     """κ Δρ by two-point fluxes, advanced by RKL2 super-time-stepping (Meyer, Balsara and Aslam 2014, section 2.3).
 
     Second order in time and space (fourth in space on a curve of equal cells); s stages cover (s² + s − 2)/4 explicit
-    steps, so the cost grows as √dt and there is no parabolic limit. The stages are polynomials of the Laplacian L, so the step
-    is ρ + L ψ: where it undershoots zero next to a lump, the fluxes of ψ are limited to what each cell has and receives.
+    steps, so the cost grows as √dt and there is no parabolic limit. The stages are polynomials of the Laplacian L,
+    so the step is ρ + L ψ: where it undershoots zero next to an unresolved cell, the fluxes of ψ are limited to what
+    each cell has and receives.
 
     coefficient  κ ≥ 0, a number
     nonnegative  whether ρ is a density ≥ 0, which steps keep; else a field of any sign, which is not limited
