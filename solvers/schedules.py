@@ -9,6 +9,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -80,17 +81,16 @@ class Logarithmic:
 
 @dataclass(frozen=True)
 class Listed:
-    """Given times. Raises ValueError where they are not finite or decrease."""
+    """Given times, infinite for never. Raises ValueError where they decrease."""
 
     times: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        times = np.asarray(self.times, dtype=float)
-        ordered = np.isfinite(times).all() and (np.diff(times) >= 0).all()
-        _expect(bool(ordered), "times", self.times, "finite numbers that do not decrease")
+        ordered = all(a <= b for a, b in pairwise((-math.inf, *self.times)))
+        _expect(ordered, "times", self.times, "numbers that do not decrease")
 
     def due(self, count: int) -> float:
-        return self.times[count] if count < len(self.times) else np.inf
+        return self.times[count] if count < len(self.times) else math.inf
 
 
 def _expect(holds: bool, name: str, value: object, expected: str) -> None:

@@ -163,7 +163,7 @@ def test_many_samples_in_one_layer_are_looked_at_once_and_at_once():
     observer = Observer(lambda state: looked.append(state.time), Every(3.0, 3 * 10**15))
     run_layers(State(0.0, initial_uniform(mesh)), layer, 3.0, [observer])
     assert looked == [0.0, 1.0, 2.0, 3.0]
-    assert observer.count == 3 * 10**15 + 1
+    assert 0 <= observer.count - (3 * 10**15 + 1) <= 2  # 10⁻¹⁵ apart: as many lie within rounding of the end
 
 
 def test_a_layer_that_is_not_finite_leaves_the_state():
