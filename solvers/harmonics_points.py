@@ -19,7 +19,7 @@ from solvers.harmonics import Complexes, Harmonics, harmonic_transform
 from solvers.mesh import Floats, circle
 from solvers.nonuniform import NonuniformTransform
 
-_TOLERANCE = 1e-13  # of the sums' size; a smaller one gives no more digits
+_TOLERANCE = 1e-14  # of the sums' size: Z is asked for where it is 1e-5 of them
 
 MANIFOLDS = {2: "circle", 3: "sphere"}  # by d
 
@@ -30,7 +30,7 @@ class PointHarmonics:
     points   (n, d) vectors of any length but 0, whose directions count; d = 2 or 3
     grid     cells of equal angles, which carry what the points do
 
-    Errors are about 1e-13 of Σ |w| for an analysis and of the largest value for a synthesis. The same bits for any
+    Errors are about 1e-14 of Σ |w| for an analysis and of the largest value for a synthesis. The same bits for any
     number of cores. Raises ValueError for another d, for a point that is not finite, and for a degree below 1.
     """
 

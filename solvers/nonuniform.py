@@ -31,7 +31,7 @@ Integers = NDArray[np.int64]
 _PART = 1 << 13  # points that are spread by one worker, a multiple of a batch
 _OVERSAMPLING = 2.0
 _CHEBYSHEV = 32  # points at which a window is interpolated
-_ROUNDING = 3e-16  # of a window's largest value: coefficients below are rounding
+_ROUNDING = 1e-16  # of a window's largest value: coefficients below are rounding
 MIN_TOLERANCE = 1e-14
 
 
@@ -150,9 +150,10 @@ def window_polynomials(width: int) -> Floats:
     """
     b, nodes = _shape_of(width), np.arange(width)
     t = np.cos(np.pi / _CHEBYSHEV * (np.arange(_CHEBYSHEV) + 0.5))
-    z = nodes + (t[:, None] + 1 - width) / 2
-    root = b * np.sqrt(1 - (2 * z / width) ** 2)
-    series = fft.dct(special.i0e(root) * np.exp(root - b), axis=0) / _CHEBYSHEV
+    u = (2 * nodes + t[:, None] + 1 - width) / width
+    root = np.sqrt(1 - u**2)
+    fall = -b * u**2 / (1 + root)  # b (root − 1), without the rounding of b
+    series = fft.dct(special.i0e(b * root) * np.exp(fall), axis=0) / _CHEBYSHEV
     series[0] /= 2
     degrees = int(np.flatnonzero(np.abs(series).max(axis=1) < _ROUNDING)[0])
     polynomials = np.zeros((degrees, spreading.LANES))
@@ -166,6 +167,7 @@ def window_polynomials(width: int) -> Floats:
 def _factors(width: int, degree: int, nodes: int) -> Floats:
     """1/φ̂(k) (2 degree + 1,) for k = 0 … degree, −degree … −1, of windows times e^{−b}."""
     b, k = _shape_of(width), np.concatenate([np.arange(degree + 1), np.arange(-degree, 0)])
-    s = np.sqrt(b**2 - (np.pi * width * k / nodes) ** 2)
-    factors: Floats = 2 * s / (width * (np.exp(s - b) - np.exp(-s - b)))
+    wave = np.pi * width * k / nodes
+    s = np.sqrt(b**2 - wave**2)
+    factors: Floats = 2 * s / (width * (np.exp(-(wave**2) / (s + b)) - np.exp(-s - b)))
     return factors

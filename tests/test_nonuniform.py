@@ -99,7 +99,7 @@ def test_mass_and_constants_are_kept_to_rounding(axes):
     transform, constant = NonuniformTransform(places, degree), np.zeros_like(modes_of(axes, degree, 1))
     assert abs(transform.analysis(weights).flat[0] / weights.sum() - 1) < 2e-15
     constant.flat[0] = 1.0
-    assert np.abs(transform.synthesis(constant) - 1).max() < 1e-14 * axes  # 3e-16 of 15 windows by their mean, 0.23
+    assert np.abs(transform.synthesis(constant) - 1).max() < 4e-15 * axes  # the tail of a window at 1e-13, 3e-15
 
 
 @pytest.mark.parametrize("axes", [1, 2])
