@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.harmonics import Complexes
-from solvers.mesh import Mesh
+from solvers.mesh import Floats, Mesh
 
 
 def grid_equiangular(degree: int) -> Mesh:
@@ -36,13 +35,13 @@ def grid_equiangular(degree: int) -> Mesh:
     )
 
 
-def unfolded(values: Complexes) -> Complexes:
+def unfolded(values: Floats) -> Floats:
     """(sets, 2 rings, count) a function on the torus from that on the sphere's grid (sets, rings, count)."""
     beyond = np.roll(values[:, ::-1], values.shape[2] // 2, axis=2)
     return np.concatenate([values, beyond], axis=1)
 
 
-def folded(torus: Complexes) -> Complexes:
+def folded(torus: Floats) -> Floats:
     """The transpose: masses on the sphere's grid from those on the torus."""
     rings = torus.shape[1] // 2
     return torus[:, :rings] + np.roll(torus[:, rings:][:, ::-1], torus.shape[2] // 2, axis=2)

@@ -85,7 +85,6 @@ def test_many_points_are_summed_in_parts(d, monkeypatch):
         transform = PointHarmonics(places, degree)
         coefficients = transform.analysis(weights)
         found.append((coefficients, transform.synthesis(coefficients)))
-    assert len(transform._parts) == 2
     for other in found[1:]:
         assert all(np.array_equal(one, same) for one, same in zip(found[0], other, strict=True))
     parts = [PointHarmonics(places[half::2], degree) for half in (0, 1)]

@@ -61,7 +61,7 @@ PHYSICS = [
     "initial_axisymmetric",
     "problem",
 ]
-HEAVY = ("numba", "scipy", "h5py", "matplotlib", "finufft", "ot", "distributed", "cupy", "torch", "transformers")
+HEAVY = ("numba", "scipy", "h5py", "matplotlib", "ot", "distributed", "cupy", "torch", "transformers")
 
 
 def imported(path):

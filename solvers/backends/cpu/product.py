@@ -31,51 +31,64 @@ def wide_vectors(typing):
     return types.void(), generate
 
 
+def row_products(rows, row_bytes, accumulate):
+    """A function (left, first, right, depth, result, row) for kernels, ``rows`` rows of a product of small matrices.
+
+    result[row + r, :] = Σ_k left[first + r, k] right[k, :] for r < rows, k < depth, or += with ``accumulate``, in the
+    order of k. ``right`` and ``result`` are taken ``row_bytes`` to a row, whatever their shapes. The arrays are read by
+    their strides, and no index is checked.
+    """
+
+    @intrinsic
+    def product(typing, left, first, right, depth, result, row):
+        align = left.dtype.bitwidth // 8
+        lanes = row_bytes // align
+        number, zero_lane = ir.IntType(64), ir.IntType(32)(0)
+
+        def generate(context, builder, signature, arguments):
+            scalar = context.get_value_type(left.dtype)
+            vector = ir.VectorType(scalar, lanes)
+            zero, lane_zero = ir.Constant(vector, None), ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
+            factors, across, products = (
+                context.make_array(signature.args[place])(context, builder, arguments[place]) for place in (0, 2, 4)
+            )
+
+            def pointer(array, down, along, kind):
+                strides = cgutils.unpack_tuple(builder, array.strides, 2)
+                offset = builder.add(builder.mul(down, strides[0]), builder.mul(along, strides[1]))
+                start = builder.bitcast(array.data, ir.IntType(8).as_pointer())
+                return builder.bitcast(builder.gep(start, [offset]), kind.as_pointer())
+
+            def in_all_lanes(value):
+                return builder.shuffle_vector(builder.insert_element(zero, value, zero_lane), zero, lane_zero)
+
+            def rows_from(start):
+                return [builder.add(start, number(r)) for r in range(rows)]
+
+            sums = [cgutils.alloca_once(builder, vector) for _ in range(rows)]
+            for here, total in zip(rows_from(arguments[5]), sums, strict=True):
+                before = builder.load(pointer(products, here, number(0), vector), align=align) if accumulate else zero
+                builder.store(before, total)
+            with cgutils.for_range(builder, arguments[3]) as loop:
+                along = builder.load(pointer(across, loop.index, number(0), vector), align=align)
+                for here, total in zip(rows_from(arguments[1]), sums, strict=True):
+                    factor = in_all_lanes(builder.load(pointer(factors, here, loop.index, scalar)))
+                    added = builder.fmul(factor, along, flags=[*CONTRACT])
+                    builder.store(builder.fadd(builder.load(total), added, flags=[*CONTRACT]), total)
+            for here, total in zip(rows_from(arguments[5]), sums, strict=True):
+                builder.store(builder.load(total), pointer(products, here, number(0), vector), align=align)
+            return context.get_dummy_value()
+
+        return types.void(left, types.intp, right, types.intp, result, types.intp), generate
+
+    return product
+
+
+_row_products = row_products(TILE_ROWS, TILE_BYTES, accumulate=False)
+
+
 @inline
 def tile_product(left, first, right, depth, result, rows):
     """result[r, :] = Σ_k left[first + r, k] right[k, :] for r < rows (a multiple of TILE_ROWS), k < depth."""
     for row in range(0, rows, TILE_ROWS):
         _row_products(left, first + row, right, depth, result, row)
-
-
-@intrinsic
-def _row_products(typing, left, first, right, depth, result, row):
-    """TILE_ROWS rows of :func:`tile_product`; the arrays are read by their strides, and no index is checked."""
-    align = left.dtype.bitwidth // 8
-    lanes = TILE_BYTES // align
-    number, zero_lane = ir.IntType(64), ir.IntType(32)(0)
-
-    def generate(context, builder, signature, arguments):
-        scalar = context.get_value_type(left.dtype)
-        vector = ir.VectorType(scalar, lanes)
-        zero, lane_zero = ir.Constant(vector, None), ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
-        factors, across, products = (
-            context.make_array(signature.args[place])(context, builder, arguments[place]) for place in (0, 2, 4)
-        )
-
-        def pointer(array, down, along, kind):
-            strides = cgutils.unpack_tuple(builder, array.strides, 2)
-            offset = builder.add(builder.mul(down, strides[0]), builder.mul(along, strides[1]))
-            start = builder.bitcast(array.data, ir.IntType(8).as_pointer())
-            return builder.bitcast(builder.gep(start, [offset]), kind.as_pointer())
-
-        def in_all_lanes(value):
-            return builder.shuffle_vector(builder.insert_element(zero, value, zero_lane), zero, lane_zero)
-
-        def rows_from(start):
-            return [builder.add(start, number(r)) for r in range(TILE_ROWS)]
-
-        sums = [cgutils.alloca_once(builder, vector) for _ in range(TILE_ROWS)]
-        for total in sums:
-            builder.store(zero, total)
-        with cgutils.for_range(builder, arguments[3]) as loop:
-            along = builder.load(pointer(across, loop.index, number(0), vector), align=align)
-            for here, total in zip(rows_from(arguments[1]), sums, strict=True):
-                factor = in_all_lanes(builder.load(pointer(factors, here, loop.index, scalar)))
-                product = builder.fmul(factor, along, flags=[*CONTRACT])
-                builder.store(builder.fadd(builder.load(total), product, flags=[*CONTRACT]), total)
-        for here, total in zip(rows_from(arguments[5]), sums, strict=True):
-            builder.store(builder.load(total), pointer(products, here, number(0), vector), align=align)
-        return context.get_dummy_value()
-
-    return types.void(left, types.intp, right, types.intp, result, types.intp), generate

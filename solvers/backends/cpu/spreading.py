@@ -1,0 +1,171 @@
+"""Kernels of transforms between nonuniform points and a periodic grid: sorting, spreading and interpolation.
+
+A point touches LANES² nodes of the grid, the first of which is its cell; points are sorted by cell. Values of the
+window function, sums over the points of a cell, and values at its points are products of small matrices, held in
+registers.
+"""
+
+import numpy as np
+from numba import njit
+
+from solvers.backends.cpu.exponential import CONTRACT
+from solvers.backends.cpu.launching import inline, kernel, share
+from solvers.backends.cpu.product import TILE_BYTES, row_products, wide_vectors
+
+LANES = 16  # nodes along an axis that a window takes in memory: the widest, or with zeros at its end
+BATCH = 64  # points whose windows are evaluated together
+ROWS = 8 if TILE_BYTES == 256 else 2  # rows of LANES float64 that stay in the registers of AVX-512, or of others
+
+_evaluate = row_products(ROWS, 8 * LANES, accumulate=False)
+_evaluate_one = row_products(1, 8 * LANES, accumulate=False)
+_accumulate = row_products(ROWS, 8 * LANES, accumulate=True)
+_kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={*CONTRACT, "reassoc"})
+
+
+@kernel
+def count_points(worker, workers, angles, shape, width, cells, offsets):
+    """Cells (n,) and offsets (axes, n) of points at angles (axes, n); returns how many of this worker's each cell has.
+
+    With x = α N/2π, the window covers nodes l … l + width − 1, l = ⌈x − width/2⌉; the offset is 2(l − x) + width − 1,
+    between −1 and 1. Cells are numbered row by row in a grid of ``shape`` (rows, columns), of one row for one axis.
+    """
+    rows, columns = shape
+    axes, count = angles.shape
+    found = np.zeros(rows * columns, np.int64)
+    first, last = share(worker, workers, count)
+    for i in range(first, last):
+        cell = 0
+        for axis in range(axes):
+            nodes = shape[axis + 2 - axes]
+            x = angles[axis, i] * (nodes / (2.0 * np.pi))
+            x -= nodes * np.floor(x / nodes)
+            node = np.ceil(x - 0.5 * width)
+            offsets[axis, i] = 2.0 * (node - x) + (width - 1)
+            cell = cell * nodes + int(node) % nodes
+        cells[i] = cell
+        found[cell] += 1
+    return found
+
+
+@kernel
+def sort_points(worker, workers, cells, offsets, starts, order, sorted_cells, sorted_offsets):
+    """Points in the order of their cells, and of their numbers in a cell; starts (workers, cells) are spent."""
+    first, last = share(worker, workers, len(cells))
+    for i in range(first, last):
+        cell = cells[i]
+        place = starts[worker, cell]
+        starts[worker, cell] = place + 1
+        order[place] = i
+        sorted_cells[place] = cell
+        for axis in range(len(offsets)):
+            sorted_offsets[axis, place] = offsets[axis, i]
+
+
+@inline
+def _windows(offsets, first, count, polynomials, powers, values):
+    """values[p, j] = Σ_k polynomials[k, j] offset_pᵏ for ``count`` points from ``first``."""
+    for p in range(count):
+        powers[0, p] = 1.0
+    for k in range(1, len(powers)):
+        for p in range(count):
+            powers[k, p] = powers[k - 1, p] * offsets[first + p]
+    for p in range(0, count, ROWS):
+        _evaluate(powers.T, p, polynomials, len(powers), values, p)
+
+
+@inline
+def _both_windows(offsets, first, count, polynomials, powers, down, along):
+    """Windows along the rows, 1 at one node where there is one row, and along the columns."""
+    _windows(offsets[-1], first, count, polynomials, powers, along)
+    if len(offsets) == 2:
+        _windows(offsets[0], first, count, polynomials, powers, down)
+    else:
+        down[:, 0] = 1.0
+
+
+@inline
+def _run(cells, first, last):
+    """End of the points from ``first`` that are in one cell."""
+    end = first + 1
+    while end < last and cells[end] == cells[first]:
+        end += 1
+    return end
+
+
+@_kernel
+def spread(worker, workers, polynomials, part, columns, order, cells, offsets, weights, bands, buffer):
+    """Σ_j w_j φ(node − x_j) of each ``part`` of the sorted points, on the nodes that it reaches.
+
+    bands    (parts, 5) first row and column, number of rows and columns, and where the part begins in the buffer
+    """
+    wide_vectors()
+    powers = np.zeros((len(polynomials), BATCH))
+    down, along = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES))
+    deep = LANES if len(offsets) == 2 else ROWS
+    for piece in range(worker, len(bands), workers):
+        first_row, first_column, rows, width, start = bands[piece]
+        band = buffer[start : start + rows * width].reshape(rows, width)
+        band[:] = 0.0
+        stop = min((piece + 1) * part, len(cells))
+        for first in range(piece * part, stop, BATCH):
+            last = min(first + BATCH, stop)
+            _both_windows(offsets, first, last - first, polynomials, powers, down, along)
+            for p in range(last - first):
+                weight = weights[order[first + p]]
+                for j in range(LANES):
+                    along[p, j] *= weight
+            here = first
+            while here < last:
+                end = _run(cells, here, last)
+                block = band[cells[here] // columns - first_row :, cells[here] % columns - first_column :]
+                left, right = down[here - first :].T, along[here - first :]
+                for row in range(0, deep, ROWS):
+                    _accumulate(left, row, right, end - here, block, row)
+                here = end
+
+
+@kernel
+def add_bands(worker, workers, bands, buffer, grid):
+    """The periodic grid (rows, columns) as the sum of all bands, in their order; each worker has its own rows."""
+    rows, columns = grid.shape
+    first, last = share(worker, workers, rows)
+    grid[first:last] = 0.0
+    for piece in range(len(bands)):
+        first_row, first_column, height, width, start = bands[piece]
+        for b in range(height):
+            row = (first_row + b) % rows
+            if first <= row < last:
+                here, inside = start + b * width, min(width, columns - first_column)
+                for c in range(inside):
+                    grid[row, first_column + c] += buffer[here + c]
+                for c in range(inside, width):
+                    grid[row, first_column + c - columns] += buffer[here + c]
+
+
+@_kernel
+def interpolate(worker, workers, polynomials, width, order, cells, offsets, grids, values):
+    """values[s, j] = Σ φ(node − x_j) g_s(node), of grids (sets, rows + …, columns + LANES) that go on periodically."""
+    wide_vectors()
+    powers = np.zeros((len(polynomials), BATCH))
+    down, along, across = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES))
+    columns, deep = grids.shape[2] - LANES, width if len(offsets) == 2 else 1
+    first_batch, last_batch = share(worker, workers, (len(cells) + BATCH - 1) // BATCH)
+    for first in range(first_batch * BATCH, min(last_batch * BATCH, len(cells)), BATCH):
+        last = min(first + BATCH, len(cells))
+        _both_windows(offsets, first, last - first, polynomials, powers, down, along)
+        for s in range(len(grids)):
+            here = first
+            while here < last:
+                end = _run(cells, here, last)
+                block = grids[s, cells[here] // columns :, cells[here] % columns :]
+                while here + ROWS <= end:
+                    _evaluate(down, here - first, block, deep, across, here - first)
+                    here += ROWS
+                while here < end:
+                    _evaluate_one(down, here - first, block, deep, across, here - first)
+                    here += 1
+            for p in range(last - first):
+                total = 0.0
+                for j in range(LANES):
+                    total += across[p, j] * along[p, j]
+                values[s, order[first + p]] = total
