@@ -79,7 +79,7 @@ def feed_forward(case, file):
     found = crossing(file.sample_times, 2 * file.diagnostics["centroid"][:, 0] ** 2 - 1, 0.5)
     time = mirrored_pair_time(case.attention.beta, start=1.0, end=np.pi / 6)  # cos 2θ = 1/2
     assert time == pytest.approx(0.75348, abs=5e-6)  # all digits of the file
-    # Samples are 0.02 apart; the line between two is off by less than 0.02²/8 · |d²cos/dt²| < 1e-4, dcos/dt being 0.99 there.
+    # Samples are 0.02 apart: a line between two is off by 0.02²/8 · |d²cos/dt²| < 1e-4, and dcos/dt is 0.99 there.
     assert expected == pytest.approx(time, abs=1e-4)
     assert found == pytest.approx(expected, rel=0.01)
 
