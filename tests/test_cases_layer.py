@@ -77,8 +77,21 @@ def feed_forward(case, file):
     cosine = np.einsum("td,td->t", paths[:, 0], paths[:, 1])
     expected = crossing(file.sample_times, cosine, 0.5)
     found = crossing(file.sample_times, 2 * file.diagnostics["centroid"][:, 0] ** 2 - 1, 0.5)
-    assert expected == pytest.approx(0.754, abs=1e-3)
+    time = mirrored_pair_time(case.attention.beta, start=1.0, end=np.pi / 6)  # cos 2θ = 1/2
+    assert time == pytest.approx(0.75348, abs=5e-6)  # all digits of the file
+    # Samples are 0.02 apart: a line between two is off by 0.02²/8 · |d²cos/dt²| < 1e-4, and dcos/dt is 0.99 there.
+    assert expected == pytest.approx(time, abs=1e-4)
     assert found == pytest.approx(expected, rel=0.01)
+
+
+def mirrored_pair_time(beta, start, end):
+    """∫dθ/|θ'| of tokens at the angles ±θ, with θ' = −w sin 2θ − sin θ tanh(2 cos θ) by attention and the network."""
+
+    def rate(angle):
+        attention = np.sin(2 * angle) / (1 + np.exp(beta * (1 - np.cos(2 * angle))))
+        return attention + np.sin(angle) * np.tanh(2 * np.cos(angle))
+
+    return integrate.quad(lambda angle: 1 / rate(angle), end, start, epsabs=1e-12)[0]
 
 
 def test_without_the_network_attention_leaves_them_apart(tmp_path):

@@ -8,7 +8,10 @@ import h5py
 import numpy as np
 import pytest
 from exact_particles import equiangular_rate
+from numpy.typing import NDArray
 from scipy.integrate import quad
+from scipy.optimize import root
+from scipy.special import iv
 from shipped_runs import crossing
 from sweeping import in_this_process
 
@@ -67,6 +70,49 @@ def steady_length(beta: float, noise: float, cells: int = 256) -> float:
         force = np.fft.irfft(kernel * np.fft.rfft(masses), cells) / (beta * noise)
         masses = 0.5 * masses + 0.5 * np.exp(force - force.max()) / np.exp(force - force.max()).sum()
     return float(masses @ np.cos(angle))
+
+
+def fold(beta: float, modes: int, cells: int) -> tuple[float, float]:
+    """(noise, |∫xρ|) beyond which no order is left: a steady state ρ ~ e^{Z/(βκ)} where an eigenvalue of its map is 1.
+
+    With a_l = ∫cos(lφ)ρ, Z = I_0(β) + 2 Σ I_l(β) a_l cos lφ. Solves a = G(a, κ), ∂G/∂a v = v and |v| = 1 for all three.
+    """
+    degrees = np.arange(1, modes + 1)
+    waves = np.cos(np.outer(degrees, 2 * np.pi * np.arange(cells) / cells))
+    coupling = 2 * iv(degrees, beta) / beta
+
+    def moments(a: NDArray, noise: float) -> tuple[NDArray, NDArray]:
+        force = (coupling * a) @ waves / noise
+        masses = np.exp(force - force.max())
+        masses /= masses.sum()
+        mean = waves @ masses
+        return mean, ((waves * masses) @ waves.T - np.outer(mean, mean)) * coupling / noise
+
+    def residual(unknown: NDArray) -> NDArray:
+        a, v, noise = unknown[:modes], unknown[modes:-1], unknown[-1]
+        mean, jacobian = moments(a, noise)
+        return np.concatenate([mean - a, jacobian @ v - v, [v @ v - 1]])
+
+    a, noise = np.exp(-0.1 * degrees**2), 1.05 * coupling[0] / 2  # a cluster, at a noise below the fold
+    for _ in range(1000):
+        a = moments(a, noise)[0]
+    values, vectors = np.linalg.eig(moments(a, noise)[1])
+    found = root(residual, np.concatenate([a, vectors[:, np.argmax(values.real)].real, [noise]]), tol=1e-14)
+    assert np.abs(found.fun).max() < 1e-13  # some roundings of sums of a few terms of size 1
+    return float(found.x[-1]), float(found.x[0])
+
+
+def test_order_ends_at_the_fold_that_the_sweep_says() -> None:
+    """β = 4, as in the sweep file: to all digits of its text, whatever the modes and cells."""
+    plan = load_sweep(SWEEPS / "hysteresis.toml")
+    noise, length = fold(plan.points[0].case.attention.beta, 32, 512)
+    assert fold(4.0, 16, 128) == pytest.approx((noise, length), rel=1e-12)  # I_17(4)/I_0(4) < 1e-11 is all that is cut
+    part = noise / critical_noise(2, 4.0, "unnormalized")
+    expected = f"a fold at kappa = {noise:.5f} = {part:.4f} kappa#, where the mean token is still {length:.4f} long"
+    assert expected in " ".join(plan.text.replace("\n# ", " ").split())
+    # by plain iteration from a cluster, which needs more and more steps towards the fold
+    assert steady_length(4.0, noise - 0.005) > length
+    assert steady_length(4.0, noise + 0.01) < 1e-3
 
 
 @pytest.mark.slow

@@ -21,8 +21,8 @@ LINKS = {"REFERENCE_LIST", "DIMENSION_LIST"}  # references within the file, whos
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of each item of each file in a folder."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    """SHA-256 of each item of each file in a folder. Checkpoints hold wall times; what resumes from them shows them."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and ".checkpoint-" not in path.name]
     return {
         str(path.relative_to(folder)) + key: hashlib.sha256(content).hexdigest()
         for path in files
@@ -53,12 +53,19 @@ def hdf5_items(path: Path) -> dict[str, Any]:
         if isinstance(node, h5py.Dataset):
             items[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else node[()]
         for key in set(node.attrs) - EXECUTION - LINKS:
-            items[f"{name}@{key}"] = np.asarray(node.attrs[key])
+            value = node.attrs[key]
+            items[f"{name}@{key}"] = _without_execution(value) if key == "segments" else np.asarray(value)
 
     with h5py.File(path, "r", locking=False) as file:
         visit("", file)
         file.visititems(visit)
     return items
+
+
+def _without_execution(segments: str) -> str:
+    """The parts of a resumed run, a line of JSON each, by which cases and times only."""
+    parts = [json.loads(line) for line in segments.splitlines()]
+    return "\n".join(json.dumps({key: value for key, value in x.items() if key not in EXECUTION}) for x in parts)
 
 
 def pixels(path: Path) -> np.ndarray:

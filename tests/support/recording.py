@@ -1,7 +1,7 @@
 """Recorder of all behaviour that the command line shows, for changes that must change nothing.
 
     python tests/support/recording.py record FOLDER [--only NAME ...] [--movies] [--jobs 2]
-    python tests/support/recording.py compare A B
+    python tests/support/recording.py compare A B [--only NAME ...]
 
 ``record`` runs every shipped case and sweep, shortened, and variants of them, with every command, each in a folder of
 its own, and keeps all files that are written, all text that is printed, and digests of both. ``compare`` lists each
@@ -38,7 +38,7 @@ ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND"
 MANIFEST, TEXTS = "manifest.json", "texts.json"
 TIMINGS = (  # pattern, replacement
     (r"^(compiling|t = \S+ of|versions |# memory ).*\n", ""),  # versions of parts; memory is rounded from estimates
-    (r'^ *"(wall_times?|versions|file_size|git_commit|start|started|command|writer)":( \[[^]]*\]| .*)\n', ""),
+    (r'^ *"(wall_times?|versions|file_size|git_commit|start|started|command|writer)":( \[[^]]*\],?| .*)\n', ""),
     (r"\b\d+(\.\d+)?(e[-+]?\d+)? s\b", "N s"),
     (r"\b\d+(\.\d+)? [kMG]?B\b", "N B"),  # HDF5 packs groups of attributes by their length, that of the command too
 )
@@ -75,8 +75,8 @@ def without_timings(text: str) -> str:
 
 
 def record_session(session: Session, folder: Path) -> tuple[str, dict[str, str], float]:
-    """Run the commands of a session in a new folder; returns its name, its digests, and seconds."""
-    began, place = time.monotonic(), folder / session.name
+    """Run the commands of a session in a new folder; returns its name, its digests, and seconds of CPU."""
+    began, place = time.process_time(), folder / session.name
     place.mkdir(parents=True)
     for name, content in session.files.items():
         (place / name).write_text(content, encoding="utf-8")
@@ -87,7 +87,7 @@ def record_session(session: Session, folder: Path) -> tuple[str, dict[str, str],
     finally:
         os.chdir(before)
     (place / TEXTS).write_text(json.dumps(texts, indent=1, ensure_ascii=False), encoding="utf-8")
-    return session.name, digests(place), time.monotonic() - began
+    return session.name, digests(place), time.process_time() - began
 
 
 def record(folder: Path, only: list[str], movies: bool, jobs: int) -> int:
@@ -100,7 +100,7 @@ def record(folder: Path, only: list[str], movies: bool, jobs: int) -> int:
     began, manifest = time.monotonic(), {}
     for name, found, seconds in _recorded(chosen, folder, jobs):
         manifest |= {f"{name}/{key}": digest for key, digest in found.items()}
-        print(f"{name:32} {len(found):5} digests {seconds:6.1f} s", flush=True)
+        print(f"{name:32} {len(found):5} digests {seconds:6.1f} s of CPU", flush=True)
     (folder / MANIFEST).write_text(json.dumps(dict(sorted(manifest.items())), indent=0), encoding="utf-8")
     print(f"{len(manifest)} digests of {len(chosen)} sessions in {time.monotonic() - began:.0f} s: {folder}")
     return 0
@@ -112,9 +112,9 @@ def _recorded(chosen: list[Session], folder: Path, jobs: int) -> Iterator[tuple[
         yield from pool.map(record_session, chosen, [folder] * len(chosen))
 
 
-def compare(a: Path, b: Path) -> int:
-    """Print what differs between two records; returns 1 if anything does."""
-    first, second = (json.loads((folder / MANIFEST).read_text(encoding="utf-8")) for folder in (a, b))
+def compare(a: Path, b: Path, only: list[str]) -> int:
+    """Print what differs between two records, or the sessions ``only`` of them; returns 1 if anything does."""
+    first, second = (_manifest(folder, only) for folder in (a, b))
     found = 0
     for key in sorted(first.keys() | second.keys()):
         if first.get(key) == second.get(key):
@@ -128,20 +128,28 @@ def compare(a: Path, b: Path) -> int:
     return min(found, 1)
 
 
+def _manifest(folder: Path, only: list[str]) -> dict[str, str]:
+    digests: dict[str, str] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    if missing := set(only) - {key.partition("/")[0] for key in digests}:
+        sys.exit(f"--only: no session {', '.join(sorted(missing))} in {folder}")
+    return {key: digest for key, digest in digests.items() if not only or key.partition("/")[0] in only}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     new = commands.add_parser("record")
     new.add_argument("folder", type=Path, metavar="FOLDER")
-    new.add_argument("--only", nargs="+", default=[], metavar="NAME")
     new.add_argument("--movies", action="store_true", help="film each run, too")
     new.add_argument("--jobs", type=int, default=2)
     old = commands.add_parser("compare")
     old.add_argument("a", type=Path)
     old.add_argument("b", type=Path)
+    for command in (new, old):
+        command.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these sessions (default: all)")
     options = parser.parse_args()
     if options.command == "compare":
-        return compare(options.a, options.b)
+        return compare(options.a, options.b, options.only)
     return record(options.folder, options.only, options.movies, options.jobs)
 
 
