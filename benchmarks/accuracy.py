@@ -8,18 +8,18 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import Figure
-from meanfield.attention import Attention
-from meanfield.equation import Velocity, mean_field_equation
-from meanfield.initial import (
+from meanfield.domains.sphere.initial import (
     initial_harmonic,
     initial_moebius,
     initial_perturbed,
     initial_points,
     initial_uniform,
 )
-from solvers.evolution import STEPPERS, State, evolve
-from solvers.harmonics import harmonic_transform
-from solvers.mesh import Floats, Mesh, circle, sphere
+from meanfield.equation import Velocity, mean_field_equation
+from meanfield.model.attention import Attention
+from solvers.mesh.mesh import Floats, Mesh, circle, sphere
+from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.transforms.harmonics import harmonic_transform
 from tests import exact
 
 CELLS, RINGS = 256, 128

@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Figure, shortest
-from meanfield.attention import Attention
+from meanfield.domains.particles.initial import tokens_uniform
+from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.equation import Velocity, mean_field_equation
-from meanfield.initial import initial_perturbed
-from meanfield.particles_initial import tokens_uniform
+from meanfield.model.attention import Attention
 from solvers.backends import NoDevice, cpu, kernels_on
-from solvers.evolution import STEPPERS, State
-from solvers.mesh import Mesh, sphere
-from solvers.pairwise import exponential_sums
-from solvers.terms import Advection
+from solvers.mesh.mesh import Mesh, sphere
+from solvers.terms.advection import Advection
+from solvers.timestepping.evolution import STEPPERS, State
+from solvers.transforms.pairwise import exponential_sums
 
 RINGS = (272, 862, 2724, 4042)  # 10⁵, 10⁶, 10⁷ and 2.2·10⁷ cells
 BETA = 50.0

@@ -6,8 +6,8 @@ import numpy as np
 
 from benchmarks.measure import Figure, shortest
 from benchmarks.problem import sphere_problem
-from meanfield.attention import Attention
-from meanfield.heads import Head
+from meanfield.model.attention import Attention
+from meanfield.model.heads import Head
 
 RINGS = 512
 SIZE = 20.0  # β‖QᵀK‖

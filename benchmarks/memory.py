@@ -41,11 +41,11 @@ def _peak(rings: int) -> tuple[int, int]:
 
 def child(rings: int) -> None:
     """Take two steps on ``rings`` rings at β = 9; print the number of cells and the peak resident bytes."""
-    from meanfield.attention import Attention
+    from meanfield.domains.sphere.initial import initial_perturbed
     from meanfield.equation import Velocity, mean_field_equation
-    from meanfield.initial import initial_perturbed
-    from solvers.evolution import STEPPERS, State, evolve
-    from solvers.mesh import sphere
+    from meanfield.model.attention import Attention
+    from solvers.mesh.mesh import sphere
+    from solvers.timestepping.evolution import STEPPERS, State, evolve
 
     mesh = sphere(rings)
     equation = mean_field_equation(mesh, Velocity(Attention(mesh, 9.0)))
@@ -70,10 +70,10 @@ def _peak_bytes() -> int:
 
 def _held(rings: int) -> Iterator[tuple[str, float]]:
     """Bytes a cell of the arrays that a run holds between steps, by owner."""
-    from meanfield.attention import Attention
     from meanfield.equation import Velocity
-    from solvers.mesh import sphere
-    from solvers.terms import Advection
+    from meanfield.model.attention import Attention
+    from solvers.mesh.mesh import sphere
+    from solvers.terms.advection import Advection
 
     mesh = sphere(rings)
     attention = Attention(mesh, 9.0)

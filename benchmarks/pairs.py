@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Figure, shortest
-from meanfield.particles import ParticleLaw
-from meanfield.particles_initial import tokens_uniform
+from meanfield.domains.particles.initial import tokens_uniform
+from meanfield.domains.particles.velocity import ParticleLaw
 from solvers.backends import cpu
-from solvers.pairwise import exponential_sums
+from solvers.transforms.pairwise import exponential_sums
 
 BETA = 4.0
 SIZES = ((2, 10_000), (3, 20_000), (16, 10_000), (128, 10_000))  # dimension and tokens

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.attention import Attention
-from meanfield.initial import initial_perturbed
-from solvers.mesh import Floats, Mesh, sphere
-from solvers.terms import Advection
-from solvers.zonal import exponential_multipliers
+from meanfield.domains.sphere.initial import initial_perturbed
+from meanfield.model.attention import Attention
+from solvers.mesh.mesh import Floats, Mesh, sphere
+from solvers.terms.advection import Advection
+from solvers.transforms.zonal import exponential_multipliers
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def sphere_problem(rings: int, beta: float) -> SphereProblem:
 def brute_force_velocity(problem: SphereProblem, targets: Floats) -> Floats:
     """X at ``targets`` (n, d) by dense matrix products over all cells; a share of the uniform part is analytic."""
     mesh, beta, mean = problem.mesh, problem.attention.beta, 1.0 / problem.mesh.volume
-    mean *= max(0.0, 1.0 - (np.abs(problem.density - mean) @ mesh.volumes) ** 2)  # see meanfield.heads.ZonalSums
+    mean *= max(0.0, 1.0 - (np.abs(problem.density - mean) @ mesh.volumes) ** 2)  # see meanfield.model.heads.ZonalSums
     masses = (problem.density - mean) * mesh.volumes
     kernel = np.exp(beta * (targets @ mesh.centers.T - 1.0))
     sums = kernel @ np.column_stack([masses, masses[:, None] * mesh.centers])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.measure import Figure, shortest
-from meanfield.particles import ParticleLaw
-from meanfield.particles_initial import tokens_uniform
-from solvers.mesh import Floats
-from solvers.pairwise import exponential_sums
+from meanfield.domains.particles.initial import tokens_uniform
+from meanfield.domains.particles.velocity import ParticleLaw
+from solvers.mesh.mesh import Floats
+from solvers.transforms.pairwise import exponential_sums
 
 BETA = 10.0
 COUNT, SAMPLED = 1_000_000, 1000

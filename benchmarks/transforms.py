@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from solvers.backends import cpu
-from solvers.mesh import Floats, Mesh
+from solvers.mesh.mesh import Floats, Mesh
 
 
 def ducc0_installed() -> bool:

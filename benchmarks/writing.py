@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Figure
-from meanfield.case import Case, load
-from meanfield.run import run
-from solvers.checkpoint import Checkpoints
-from solvers.output import RunFile
+from meanfield.case.load import Case, load
+from meanfield.running import run
+from solvers.io.checkpoint import Checkpoints
+from solvers.io.run_file import RunFile
 
 RINGS, SNAPSHOTS, END = 128, 100, 50.0  # a third of the shipped case: clusters condense, and two mergers
 WRITING = [(RunFile, ("write_snapshot", "write_sample", "flush", "sync", "update")), (Checkpoints, ("write",))]

@@ -2,6 +2,6 @@
 
 import sys
 
-from meanfield.cli import command
+from meanfield.cli.parser import command
 
 sys.exit(command())

@@ -5,7 +5,7 @@
 on the circle or the sphere:
 
     X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s         attention and feed-forward network, kept on the sphere by layer norm, at
-                                              its pace 1/s: s = 1 for post, see meanfield/layer_norm.py
+                                              its pace 1/s: s = 1 for post, see meanfield/model/layer_norm.py
     κ Δρ                                      noise
     R[ρ]                                      growth and decay of tokens
 """
@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from meanfield.attention import Attention
-from meanfield.layer_norm import LayerNorm
-from meanfield.reactions import Reaction
-from solvers.evolution import Equation, limit_positivity
-from solvers.mesh import Floats, Mesh
-from solvers.terms import Advection, Diffusion, Term
+from meanfield.model.attention import Attention
+from meanfield.model.layer_norm import LayerNorm
+from meanfield.model.reactions import Reaction
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.terms.advection import Advection, Diffusion, Term
+from solvers.timestepping.evolution import Equation, limit_positivity
 
 Local = Callable[[Floats], Floats]
 

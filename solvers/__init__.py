@@ -11,9 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from solvers.conservation_law import ConservationLaw
-    from solvers.deposit import deposit_points
-    from solvers.evolution import (
+    from solvers.io.run_file import Column, FileError, RunFile, read
+    from solvers.mesh.interval import interval
+    from solvers.mesh.mesh import Mesh, circle, sphere
+    from solvers.mesh.product import product
+    from solvers.mesh.stack import stack
+    from solvers.remap.deposit import deposit_points
+    from solvers.remap.push_forward import PushForward, push_forward
+    from solvers.terms.advection import Advection, Diffusion
+    from solvers.terms.conservation_law import ConservationLaw
+    from solvers.timestepping.evolution import (
         STEPPERS,
         Equation,
         NonFinite,
@@ -23,37 +30,30 @@ if TYPE_CHECKING:
         evolve,
         limit_positivity,
     )
-    from solvers.harmonics import harmonic_transform
-    from solvers.harmonics_points import PointHarmonics
-    from solvers.mesh import Mesh, circle, sphere
-    from solvers.mesh_interval import interval
-    from solvers.mesh_product import product
-    from solvers.mesh_stack import stack
-    from solvers.output import Column, FileError, RunFile, read
-    from solvers.pairwise import exponential_sums
-    from solvers.push_forward import PushForward, push_forward
-    from solvers.schedules import Every, Listed, Logarithmic
-    from solvers.terms import Advection, Diffusion
-    from solvers.zonal import zonal_operator
+    from solvers.timestepping.schedules import Every, Listed, Logarithmic
+    from solvers.transforms.harmonics import harmonic_transform
+    from solvers.transforms.harmonics_points import PointHarmonics
+    from solvers.transforms.pairwise import exponential_sums
+    from solvers.transforms.zonal import zonal_operator
 
 _HOME = {
-    "solvers.mesh": ("Mesh", "circle", "sphere"),
-    "solvers.mesh_interval": ("interval",),
-    "solvers.mesh_product": ("product",),
-    "solvers.mesh_stack": ("stack",),
-    "solvers.pairwise": ("exponential_sums",),
-    "solvers.push_forward": ("PushForward", "push_forward"),
-    "solvers.harmonics": ("harmonic_transform",),
-    "solvers.harmonics_points": ("PointHarmonics",),
-    "solvers.zonal": ("zonal_operator",),
-    "solvers.conservation_law": ("ConservationLaw",),
-    "solvers.deposit": ("deposit_points",),
-    "solvers.terms": ("Advection", "Diffusion"),
-    "solvers.evolution": (
+    "solvers.mesh.mesh": ("Mesh", "circle", "sphere"),
+    "solvers.mesh.interval": ("interval",),
+    "solvers.mesh.product": ("product",),
+    "solvers.mesh.stack": ("stack",),
+    "solvers.transforms.pairwise": ("exponential_sums",),
+    "solvers.remap.push_forward": ("PushForward", "push_forward"),
+    "solvers.transforms.harmonics": ("harmonic_transform",),
+    "solvers.transforms.harmonics_points": ("PointHarmonics",),
+    "solvers.transforms.zonal": ("zonal_operator",),
+    "solvers.terms.conservation_law": ("ConservationLaw",),
+    "solvers.remap.deposit": ("deposit_points",),
+    "solvers.terms.advection": ("Advection", "Diffusion"),
+    "solvers.timestepping.evolution": (
         "STEPPERS", "Equation", "NonFinite", "Observer", "State", "Stepper", "evolve", "limit_positivity",
     ),
-    "solvers.schedules": ("Every", "Listed", "Logarithmic"),
-    "solvers.output": ("Column", "FileError", "RunFile", "read"),
+    "solvers.timestepping.schedules": ("Every", "Listed", "Logarithmic"),
+    "solvers.io.run_file": ("Column", "FileError", "RunFile", "read"),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 

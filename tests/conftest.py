@@ -15,5 +15,5 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if item.path.name.startswith("test_gpu_"):
+    if item.path.parent.name == "gpu":
         item.add_marker("gpu")

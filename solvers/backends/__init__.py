@@ -34,7 +34,7 @@ def name_of(kernels: ModuleType) -> str:
 
 def _check(kernels: ModuleType) -> None:
     """Try what every run needs, before one starts."""
-    from solvers.backends.gpu.arrays import SIMULATED
+    from .gpu.arrays import SIMULATED
 
     for package, name in (("cupy", "CuPy"), ("numba_cuda", "numba-cuda")):
         if not SIMULATED and find_spec(package) is None:

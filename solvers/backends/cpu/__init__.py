@@ -1,6 +1,6 @@
 """CPU kernels, compiled by Numba on first use and cached on disk; the place where a device's kernels are named."""
 
-from solvers.backends.cpu.arrays import (
+from .arrays import (
     PAIRS_ONLY,
     TRANSFORM_CELLS,
     bring,
@@ -16,7 +16,7 @@ from solvers.backends.cpu.arrays import (
     work_array,
     zeros,
 )
-from solvers.backends.cpu.cells import (
+from .cells import (
     advance,
     apply_matrix,
     average_neighbors,
@@ -24,16 +24,16 @@ from solvers.backends.cpu.cells import (
     project_to_tangent,
     scale_softmax,
 )
-from solvers.backends.cpu.diffusion import (
+from .diffusion import (
     diffuse_on_curve,
     diffuse_on_surface,
     limit_sent,
     send_diffusion_on_curve,
     send_diffusion_on_surface,
 )
-from solvers.backends.cpu.launching import WORKERS, launch
-from solvers.backends.cpu.locating import locate_on_sphere
-from solvers.backends.cpu.pairwise import (
+from .launching import WORKERS, launch
+from .locating import locate_on_sphere
+from .pairwise import (
     PAIR_BYTES,
     PAIR_ROWS,
     PAIR_SOURCES,
@@ -42,25 +42,25 @@ from solvers.backends.cpu.pairwise import (
     exponential_sums,
     redo_sums,
 )
-from solvers.backends.cpu.push_forward import fill_corners, look_at_density, look_at_images
-from solvers.backends.cpu.remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
-from solvers.backends.cpu.rings import (
+from .push_forward import fill_corners, look_at_density, look_at_images
+from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
+from .rings import (
     fold_rings,
     gradient_to_vectors,
     legendre_analysis,
     legendre_synthesis,
     unfold_rings,
 )
-from solvers.backends.cpu.transport import outflows, receive
-from solvers.backends.cpu.transport_curve import look_on_curve, send_on_curve
-from solvers.backends.cpu.transport_faces import (
+from .transport import outflows, receive
+from .transport_curve import look_on_curve, send_on_curve
+from .transport_faces import (
     divergence_of_sides,
     flux_at_faces,
     send_through_faces,
     values_at_faces,
 )
-from solvers.backends.cpu.transport_surface import look_on_surface, send_on_surface
-from solvers.backends.cpu.tridiagonal import solve_tridiagonal
+from .transport_surface import look_on_surface, send_on_surface
+from .tridiagonal import solve_tridiagonal
 
 __all__ = [
     "PAIRS_ONLY",

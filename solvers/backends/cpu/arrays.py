@@ -5,7 +5,7 @@ import os
 import numpy as np
 from scipy import fft, special
 
-from solvers.backends.cpu.launching import WORKERS
+from .launching import WORKERS
 
 TRANSFORM_CELLS = 1 << 17  # of rings that are transformed together: so many stay in a core's cache
 PAIRS_ONLY = False  # whether sums over points anywhere go by pairs: here transforms and patches save most of them

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solvers.backends.cpu.launching import inline, kernel, share
+from .launching import inline, kernel, share
 
 
 @kernel

@@ -7,7 +7,7 @@ it are linear as well: masses come out as shares of the triangle, also where its
 
 import numpy as np
 
-from solvers.backends.cpu.launching import kernel, put
+from .launching import kernel, put
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Diffusion: two-point fluxes on surfaces, fourth-order fluxes on curves of equal cells."""
 
-from solvers.backends.cpu.launching import inline, kernel, share
+from .launching import inline, kernel, share
 
 
 @inline

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from solvers.backends.cpu.caching import save_one_by_one
+from .caching import save_one_by_one
 
 save_one_by_one()
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

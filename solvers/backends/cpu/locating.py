@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from solvers.backends.cpu.launching import inline, kernel, share
+from .launching import inline, kernel, share
 
 ROUNDING = 1e-15  # of x · (a × b) for unit vectors: a point on an edge must not be sent to and fro across it
 

@@ -3,9 +3,9 @@
 import numpy as np
 from numba import njit
 
-from solvers.backends.cpu.exponential import CONTRACT, exponential
-from solvers.backends.cpu.launching import inline
-from solvers.backends.cpu.product import TILE_BYTES, TILE_ROWS, tile_product, wide_vectors
+from .exponential import CONTRACT, exponential
+from .launching import inline
+from .product import TILE_BYTES, TILE_ROWS, tile_product, wide_vectors
 
 PAIR_SOURCES = 96  # a multiple of PAIR_ROWS; a tile of exponents is then half of a core's fastest cache
 _TOGETHER = 4  # tiles that take up a group of sources one after the other, while it is at hand
@@ -30,7 +30,7 @@ def redo_sums(lost, held, count, targets, sources, weights, sums, by):
 
     held, count   :func:`chosen` of the weights, which are positive there
     targets       function of places (k,), or of a slice, that gives their b (k, d), d = 2 or 3
-    by            :func:`solvers.pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
+    by            `pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
                   device adds up all pairs by itself, without waiting for their number
     """
     places = np.flatnonzero(lost)

@@ -11,8 +11,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from solvers.backends.cpu.exponential import CONTRACT
-from solvers.backends.cpu.launching import inline
+from .exponential import CONTRACT
+from .launching import inline
 
 TILE_ROWS = 6
 # Six rows fill 24 of the 32 registers of AVX-512, or 12 of the 16 of AVX2.

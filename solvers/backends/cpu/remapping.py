@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from solvers.backends.cpu.clipping import spread_over_rows
-from solvers.backends.cpu.launching import inline, kernel, put, scratch, share
+from .clipping import spread_over_rows
+from .launching import inline, kernel, put, scratch, share
 
 REMAP_PARTS = 8  # pieces are added up in as many parts: the sums do not depend on the number of cores
 

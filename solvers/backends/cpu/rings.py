@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from solvers.backends.cpu.launching import inline, kernel, share
+from .launching import inline, kernel, share
 
 
 @kernel

@@ -8,9 +8,9 @@ registers.
 import numpy as np
 from numba import njit
 
-from solvers.backends.cpu.exponential import CONTRACT
-from solvers.backends.cpu.launching import inline, kernel, share
-from solvers.backends.cpu.product import TILE_BYTES, row_products, wide_vectors
+from .exponential import CONTRACT
+from .launching import inline, kernel, share
+from .product import TILE_BYTES, row_products, wide_vectors
 
 LANES = 16  # nodes along an axis that a window takes in memory: the widest, or with zeros at its end
 BATCH = 64  # points whose windows are evaluated together

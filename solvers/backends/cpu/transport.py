@@ -1,6 +1,6 @@
 """Transport: how much mass each cell sends through each of its sides, and what comes of it."""
 
-from solvers.backends.cpu.launching import inline, kernel, share
+from .launching import inline, kernel, share
 
 
 @inline

@@ -4,7 +4,7 @@
 sides k of cell i; ``reach`` (len(cell_sides), d) leads from the cell's center to the center of each side's face.
 """
 
-from solvers.backends.cpu.launching import inline, kernel, scratch, share
+from .launching import inline, kernel, scratch, share
 
 NONE, MC, VAN_LEER = 0, 1, 2
 

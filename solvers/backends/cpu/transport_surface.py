@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from solvers.backends.cpu.launching import inline, kernel, scratch, share
-from solvers.backends.cpu.transport import misfit_of, smoothness_of
+from .launching import inline, kernel, scratch, share
+from .transport import misfit_of, smoothness_of
 
 
 @inline

@@ -1,6 +1,6 @@
 """Kernels for a GPU, by CUDA: name for name those of :mod:`solvers.backends.cpu`. Compiled when first launched."""
 
-from solvers.backends.gpu.arrays import (
+from .arrays import (
     PAIRS_ONLY,
     TRANSFORM_CELLS,
     bring,
@@ -15,9 +15,9 @@ from solvers.backends.gpu.arrays import (
     work_array,
     zeros,
 )
-from solvers.backends.gpu.cells import apply_matrix, persistent_basins, sums_at
-from solvers.backends.gpu.launching import WORKERS, launch
-from solvers.backends.gpu.pairwise import (
+from .cells import apply_matrix, persistent_basins, sums_at
+from .launching import WORKERS, launch
+from .pairwise import (
     PAIR_BYTES,
     PAIR_ROWS,
     PAIR_SOURCES,
@@ -26,9 +26,9 @@ from solvers.backends.gpu.pairwise import (
     exponential_sums,
     redo_sums,
 )
-from solvers.backends.gpu.remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
-from solvers.backends.gpu.rings import fold_rings, legendre_analysis, legendre_synthesis, unfold_rings
-from solvers.backends.gpu.shared import (
+from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
+from .rings import fold_rings, legendre_analysis, legendre_synthesis, unfold_rings
+from .shared import (
     advance,
     average_neighbors,
     diffuse_on_curve,
@@ -54,7 +54,7 @@ from solvers.backends.gpu.shared import (
     send_through_faces,
     values_at_faces,
 )
-from solvers.backends.gpu.tridiagonal import solve_tridiagonal
+from .tridiagonal import solve_tridiagonal
 
 __all__ = [
     "PAIRS_ONLY",

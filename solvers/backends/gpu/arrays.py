@@ -7,8 +7,8 @@ import numpy as np
 from numba import cuda
 from scipy import special
 
-from solvers.backends.cpu.arrays import nan_memory
-from solvers.backends.gpu.stand_in import StandIn
+from ..cpu.arrays import nan_memory
+from .stand_in import StandIn
 
 SIMULATED = bool(vars(cuda.config)["ENABLE_CUDASIM"])
 TRANSFORM_CELLS = 1 << 22  # of rings that are transformed together: few launches, and little memory between them

@@ -3,9 +3,9 @@
 import numpy as np
 from numba import cuda
 
-from solvers.backends import cpu
-from solvers.backends.gpu.arrays import empty, place, zeros
-from solvers.backends.gpu.launching import run, shape_of, translated
+from .. import cpu
+from .arrays import empty, place, zeros
+from .launching import run, shape_of, translated
 
 
 @cuda.jit

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numba import cuda, float64
 
-from solvers.backends.cpu.launching import put, scratch, share
-from solvers.backends.gpu.arrays import SIMULATED, empty
-from solvers.backends.gpu.simulator import share_one_array
+from ..cpu.launching import put, scratch, share
+from .arrays import SIMULATED, empty
+from .simulator import share_one_array
 
 WORKERS = 1  # host threads for what runs beside the kernels
 THREADS = 16 if SIMULATED else 128  # of a block; each is a thread of Python in the simulator

@@ -12,8 +12,8 @@ from math import exp, inf
 import numpy as np
 from numba import cuda
 
-from solvers.backends.gpu.arrays import SIMULATED, empty
-from solvers.backends.gpu.launching import THREADS, device_function, run
+from .arrays import SIMULATED, empty
+from .launching import THREADS, device_function, run
 
 PAIR_SOURCES = 16  # exponents that a thread holds in registers
 PAIR_ROWS = 4  # rows of the sums that are added up at a time; the first ones stay in registers
@@ -188,7 +188,7 @@ def redo_sums(lost, held, count, targets, sources, weights, sums, by):
 
     held, count   :func:`chosen` of the weights, which are positive there
     targets       function of places (k,), or of a slice, that gives their b (k, d), d = 2 or 3
-    by            :func:`solvers.pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
+    by            `pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
                   device adds up all pairs by itself, without waiting for their number
     """
     beside = empty(_SHARES), empty(_SHARES), empty((_SHARES, sources.shape[1]))

@@ -7,10 +7,10 @@ sorted by cell and added up in that order: without atomics, to the same bits for
 import numpy as np
 from numba import cuda
 
-from solvers.backends.cpu import remapping
-from solvers.backends.gpu.arrays import empty, zeros
-from solvers.backends.gpu.cells import sums_at
-from solvers.backends.gpu.launching import run, shape_of, translated
+from ..cpu import remapping
+from .arrays import empty, zeros
+from .cells import sums_at
+from .launching import run, shape_of, translated
 
 REMAP_PARTS = 1  # of the sums, which are complete before they are added to what has landed
 PIECES = 1 << 22  # at a time: their parts take some hundred megabytes

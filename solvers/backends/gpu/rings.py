@@ -4,9 +4,9 @@ from math import cos, pi, sin
 
 from numba import cuda, float64
 
-from solvers.backends.cpu import rings
-from solvers.backends.gpu.arrays import empty
-from solvers.backends.gpu.launching import run, shape_of, translated
+from ..cpu import rings
+from .arrays import empty
+from .launching import run, shape_of, translated
 
 MOST_NUMBERS = 1 << 24  # of the parts of a sum: where degrees are many, a thread adds up several of them
 RINGS_TOGETHER = 8  # rings that a thread adds up: their Legendre functions are in its registers

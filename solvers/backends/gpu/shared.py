@@ -1,6 +1,6 @@
 """Kernels whose source is the CPU's: a thread visits an item, a cell or a point."""
 
-from solvers.backends.cpu import (
+from ..cpu import (
     cells,
     diffusion,
     locating,
@@ -11,7 +11,7 @@ from solvers.backends.cpu import (
     transport_faces,
     transport_surface,
 )
-from solvers.backends.gpu.launching import on_grid, returning_on_grid
+from .launching import on_grid, returning_on_grid
 
 advance = on_grid(cells.advance)
 average_neighbors = on_grid(cells.average_neighbors)

@@ -2,8 +2,8 @@
 
 from numba import cuda
 
-from solvers.backends.gpu.arrays import SIMULATED, empty
-from solvers.backends.gpu.launching import run
+from .arrays import SIMULATED, empty
+from .launching import run
 
 BLOCK = 16 if SIMULATED else 512  # threads, which share out the rows; for 1024 there are too few registers
 

@@ -1,0 +1,169 @@
+"""How far apart two runs are over time, densities or particles; or how far one run is from its own last state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meanfield.analysis.wasserstein import Measure, common_patches, distance_l1, measure_of, spaces_of, wasserstein
+from meanfield.runtime.segments import case_table
+from solvers.io.run_file import FileError, Run, read
+from solvers.mesh.mesh import Floats
+
+SAME = 1e-9  # relative difference of times that are one time
+DISTANCES = ("l1", "w1", "w1_error", "w2", "w2_error", "centroid")
+Pairs = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Distances over time.
+
+    runs      the two runs A and B, or the one
+    space     where the tokens are compared, see `meanfield.analysis.measure.Measure`
+    pairs     (rows) the snapshots of A and of B that each row compares; of one run each snapshot and the last
+    times     (rows) of A's snapshots
+    columns   (rows) each, NaN where there is none. Of two runs l1, w1, w1_error, w2, w2_error, centroid (the length
+              of the difference), clusters_a, clusters_b. Of one the first six from the snapshot before, as step_l1, …,
+              and to the last snapshot, as last_l1, …, and clusters
+    notes     what a reader has to know of them, a line each
+    """
+
+    runs: tuple[Run, ...]
+    space: str
+    pairs: Pairs
+    times: Floats
+    columns: Mapping[str, Floats]
+    notes: tuple[str, ...]
+
+
+def compare(path_a: str | Path, path_b: str | Path | None = None) -> Comparison:
+    """Compare two run files at the times that both have, or one file's snapshots with each other and the last.
+
+    Where B lacks A's times, with its nearest earlier snapshots, and a note. A circle compares with particles in d = 2,
+    a sphere with particles in d = 3, by direction; else runs must be on the same manifold.
+    Raises solvers.io.run_file.FileError for files that cannot be read or compared.
+    """
+    a = _read(path_a)
+    if path_b is None:
+        return _of_one(a)
+    b = _read(path_b)
+    space = _common_space(a, b)
+    pairs, notes = _common_times(a, b)
+    columns = _table([_distances(a, k, b, j, space) for k, j in pairs])
+    times = a.times[[k for k, _ in pairs]]
+    for name, run, side in (("clusters_a", a, 0), ("clusters_b", b, 1)):
+        columns[name] = np.array([clusters_at(run, run.times[pair[side]]) for pair in pairs])
+    return Comparison((a, b), space, pairs, times, columns, (*notes, *_notes(columns, space)))
+
+
+def as_dict(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as plain values for JSON, None where there is none."""
+    columns = {name: [None if np.isnan(v) else float(v) for v in c] for name, c in comparison.columns.items()}
+    return {
+        "paths": [str(run.path) for run in comparison.runs],
+        "space": comparison.space,
+        "units": units(comparison.space),
+        "times": comparison.times.tolist(),
+        "notes": list(comparison.notes),
+        **columns,
+    }
+
+
+def units(space: str) -> str:
+    """Of W₁ and W₂."""
+    return "length" if space.startswith("R") else "radians"
+
+
+def clusters_at(run: Run, time: float) -> float:
+    """The recorded number of clusters at the last sample up to a time; NaN where none was recorded."""
+    last = int(np.searchsorted(run.sample_times, time * (1 + SAME), side="right")) - 1
+    return float(run.diagnostics["clusters"][last]) if "clusters" in run.diagnostics and last >= 0 else np.nan
+
+
+def _of_one(run: Run) -> Comparison:
+    space, last = spaces_of(run)[0], run.snapshots - 1
+    steps = [dict.fromkeys(DISTANCES, np.nan)]
+    steps += [_distances(run, k - 1, run, k, space) for k in range(1, last + 1)]
+    ends = [_distances(run, k, run, last, space) for k in range(last + 1)]
+    columns = {
+        f"{kind}_{name}": c for kind, rows in (("step", steps), ("last", ends)) for name, c in _table(rows).items()
+    }
+    columns["clusters"] = np.array([clusters_at(run, time) for time in run.times])
+    pairs = [(k, last) for k in range(last + 1)]
+    return Comparison((run,), space, pairs, run.times, columns, _notes(columns, space))
+
+
+def _read(path: str | Path) -> Run:
+    run = read(path)
+    if run.snapshots == 0:
+        raise FileError(f"{path}: holds no snapshot yet, so there is nothing to compare")
+    return run
+
+
+def _common_space(a: Run, b: Run) -> str:
+    of_b = spaces_of(b)
+    common = [space for space in spaces_of(a) if space in of_b]
+    if not common or (a.manifold != b.manifold and "particles" not in (a.manifold, b.manifold)):
+        raise FileError(
+            f"{a.path} is {_kind(a)}, {b.path} is {_kind(b)}: expected the same, "
+            "or particles with d = 2 beside a circle, with d = 3 beside a sphere"
+        )
+    return common[0]
+
+
+def _kind(run: Run) -> str:
+    if run.manifold == "particles":
+        return f"particles with d = {run.positions(0).shape[1]}"
+    dimension = f" with d = {case_table(run.attributes).get('domain', {}).get('dimension')}" * (
+        run.manifold == "axisymmetric"
+    )
+    return run.manifold.replace("_", " ") + dimension
+
+
+def _common_times(a: Run, b: Run) -> tuple[Pairs, list[str]]:
+    """The snapshots to compare, and notes of those that have no counterpart."""
+    first, last = b.times[0] - SAME * abs(b.times[0]), b.times[-1] + SAME * abs(b.times[-1])
+    inside = np.flatnonzero((a.times >= first) & (a.times <= last))
+    if len(inside) == 0:
+        spans = [f"{run.path} has t = {run.times[0]:g} to {run.times[-1]:g}" for run in (a, b)]
+        raise FileError(f"{spans[0]}, {spans[1]}: expected a snapshot of the first within the times of the second")
+    times = a.times[inside]
+    earlier = np.searchsorted(b.times, times + SAME * np.abs(times), side="right") - 1
+    gaps = times - b.times[earlier]
+    same = np.abs(gaps) <= SAME * np.abs(times)
+    if same.all() or same.sum() > 1:
+        inside, earlier = inside[same], earlier[same]
+        note = f"A has {a.snapshots} snapshots, B {b.snapshots}: compared at the {len(inside)} times that both have"
+        notes = [note] if len(inside) < max(a.snapshots, b.snapshots) else []
+    else:
+        notes = [f"B has no snapshots at A's times: its nearest earlier ones are taken, up to {gaps.max():.3g} before"]
+    return list(zip(inside.tolist(), earlier.tolist(), strict=True)), notes
+
+
+def _distances(a: Run, k: int, b: Run, j: int, space: str) -> dict[str, float]:
+    """One row, by the names of DISTANCES."""
+    l1 = distance_l1(a, k, b, j)
+    laws: tuple[Measure, Measure] = measure_of(a, k, space), measure_of(b, j, space)
+    if not all(law.masses.sum() > 0 for law in laws):
+        raise FileError(f"{a.path}, t = {a.times[k]:g}: a law without mass, which has no distance from another")
+    centroid = float(np.linalg.norm(laws[0].centroid - laws[1].centroid))
+    gathered = common_patches(*laws)
+    w1, w2 = (wasserstein(*gathered, order) for order in (1, 2))
+    values = (np.nan if l1 is None else l1, w1.value, w1.error, w2.value, w2.error, centroid)
+    return dict(zip(DISTANCES, values, strict=True))
+
+
+def _table(rows: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
+    return {name: np.array([row[name] for row in rows]) for name in DISTANCES}
+
+
+def _notes(columns: Mapping[str, Floats], space: str) -> tuple[str, ...]:
+    errors = [np.nanmax(c) for name, c in columns.items() if name.endswith("_error") and not np.isnan(c).all()]
+    worst = max(errors, default=0.0)
+    what = "W₁ and W₂ move patches of tokens, without what happens within them"
+    return (f"{what}: off by at most {worst:.2g} {units(space)}, the patches' radii",) if worst > 0 else ()

@@ -1,0 +1,88 @@
+"""A comparison of runs as a table for people."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meanfield.analysis.comparison import Comparison, units
+from meanfield.figures.run_data import format_time
+from meanfield.runtime.segments import case_table
+from solvers.io.run_file import Run
+from solvers.mesh.mesh import Floats
+
+SIDES = "AB"
+
+
+def format_text(comparison: Comparison) -> str:
+    """What is compared with what, a line for each time, and what to know of it."""
+    runs = comparison.runs
+    lines = [f"{SIDES[i]}  {run_in_words(run)}" for i, run in enumerate(runs)] if len(runs) > 1 else []
+    lines = lines or [run_in_words(runs[0]), "each snapshot: distances from the one before, and to the last"]
+    lines += [measured_in_words(comparison), "", *_rows(comparison), ""]
+    return "\n".join([*lines, *comparison.notes]).rstrip("\n")
+
+
+def next_in_words(comparison: Comparison) -> str:
+    """The command that draws it."""
+    paths = " ".join(str(run.path) for run in comparison.runs)
+    return f"draw it: meanfield compare {paths} -o comparison.png"
+
+
+def run_in_words(run: Run) -> str:
+    """As in "a.h5: sphere, density in 5520 cells (64 rings), β = 9, 101 snapshots to t = 50"."""
+    domain, attention = (case_table(run.attributes).get(key, {}) for key in ("domain", "attention"))
+    if run.manifold == "particles":
+        tokens = len(run.weights)
+        size = f"{tokens} particle{'' if tokens == 1 else 's'}, d = {run.positions(0).shape[1]}"
+    else:
+        rings = f" ({len(run.ring_cells)} rings)" if run.manifold == "sphere" else ""
+        dimension = f", d = {domain.get('dimension')}" if run.manifold == "axisymmetric" else ""
+        size = f"{run.manifold.replace('_', ' ')}{dimension}, density in {run.cells} cells{rings}"
+    beta = f", β = {attention['beta']:g}" if "beta" in attention else ""
+    span = f"{run.snapshots} snapshot{'' if run.snapshots == 1 else 's'} to t = {format_time(run.times[-1])}"
+    return f"{run.path}: {size}{beta}, {span}"
+
+
+def measured_in_words(comparison: Comparison) -> str:
+    """The quantities of the table, and their units."""
+    space = comparison.space
+    along = (
+        "|x − y|" if space.startswith("R") else f"{units(space)} along the {'circle' if space == 'S1' else 'sphere'}"
+    )
+    mean = "mean cos θ" if space.startswith("polar") else "∫x dμ"
+    return f"W₁, W₂: Wasserstein distances, {along}; L¹: ∫|ρ_A − ρ_B|, 0 to 2, of densities; centroid: {mean}"
+
+
+def _rows(comparison: Comparison) -> list[str]:
+    of_one = len(comparison.runs) == 1
+    labels = _LABELS_OF_ONE if of_one else _LABELS
+    table = [["t", *labels.values()]]
+    columns = [comparison.columns[name] for name in labels]
+    for row, time in enumerate(comparison.times):
+        table.append([format_time(time), *(_cell(column, row) for column in columns)])
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in table]
+
+
+def _cell(column: Floats, row: int) -> str:
+    """Four figures; a dash where there is none."""
+    return "-" if np.isnan(column[row]) else f"{column[row]:.4g}"
+
+
+_LABELS = {
+    "l1": "L¹",
+    "w1": "W₁",
+    "w2": "W₂",
+    "centroid": "centroid",
+    "clusters_a": "clusters A",
+    "clusters_b": "clusters B",
+}
+_LABELS_OF_ONE = {
+    "step_l1": "L¹ before",
+    "step_w1": "W₁ before",
+    "step_w2": "W₂ before",
+    "last_l1": "L¹ last",
+    "last_w1": "W₁ last",
+    "last_w2": "W₂ last",
+    "clusters": "clusters",
+}

@@ -1,0 +1,244 @@
+"""What a run file tells of its run: running, killed, interrupted, failed or finished, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from meanfield.runtime.segments import Segment, going_on, read_segments
+from solvers.io.run_file import Run, read
+
+_UNITS = {True: "cells", False: "· 1e-4 rad"}  # of a spread, on a mesh or of tokens
+LARGE_ERROR = 0.05  # of a merger's time
+HAND_OVER = ("hand_over_time", "hand_over_error", "hand_over_angle")  # attributes of a run with a hand-over
+
+
+def describe(path: str | Path) -> dict[str, Any]:
+    """What there is to know of a run file, as plain values for people and programs; None if unknown.
+
+    ``state`` is running, killed, interrupted, finished or failed; ``next`` says what to do. Times are model
+    time, ``wall_time`` and ``remaining`` (an estimate, of a running file without hand-over) are seconds. Settings are
+    those of the last of the ``segments``. Raises solvers.io.run_file.FileError for a file that cannot be read.
+    """
+    run = read(path)
+    attributes, segments = run.attributes, read_segments(run.attributes)
+    text = segments[-1].case if segments else attributes.get("case", "")
+    case = tomllib.loads(text)
+    state = _state(run)
+    steady = state == "running" and "hand_over" not in case  # atoms take decades of time in seconds
+    last = run.snapshots - 1
+    particles = run.manifold == "particles"
+    density = run.density(last) if last >= 0 and not particles else None
+    return {
+        "path": str(path),
+        "title": case.get("title"),
+        "state": state,
+        "stop_reason": attributes["stop_reason"],
+        "message": attributes["message"],
+        "writer": run.writer,
+        "next": _next(state, attributes, path),
+        "manifold": run.manifold,
+        "resolution": case.get("domain", {}).get("resolution", run.resolution),
+        "cells": run.cells,
+        "tokens": len(run.weights) if particles else None,
+        "dimension": case.get("domain", {}).get("dimension"),
+        "beta": case.get("attention", {}).get("beta"),
+        "layer": _layer(text),
+        "normalization": case.get("attention", {}).get("normalization"),
+        "noise": case.get("stabilizers", {}).get("noise"),
+        "initial": case.get("initial", {}).get("kind"),
+        "snapshots": run.snapshots,
+        "samples": len(run.sample_times),
+        "first_time": float(run.times[0]) if last >= 0 else None,
+        "last_time": float(run.times[-1]) if last >= 0 else None,
+        "end_time": segments[-1].until if segments else None,
+        "wall_time": attributes["wall_time"],
+        "remaining": _remaining(run, segments[-1]) if segments and steady else None,
+        "mass_drift": _mass_drift(run),
+        "minimum_density": None if density is None else float(density.min()),
+        "maximum_density": None if density is None else float(density.max()),
+        "clusters": _last(run, "clusters"),
+        "hand_over": "hand_over" in case,
+        **{name: _finite(attributes.get(name)) for name in HAND_OVER},
+        "start": attributes.get("start"),
+        "segments": [asdict(segment) for segment in segments],
+        "versions": attributes.get("versions"),
+        "schema_version": attributes["schema_version"],
+        "file_size": Path(path).stat().st_size,
+    }
+
+
+def format_text(facts: dict[str, Any]) -> str:
+    """``describe``'s facts in about ten lines for people."""
+    return "\n".join(f"{name:9} {text}" for name, text in _lines(facts) if text)
+
+
+def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("file", f"{facts['path']}, {_size(facts['file_size'])}"),
+        ("title", facts["title"] or ""),
+        ("state", _state_text(facts)),
+        ("domain", _domain(facts)),
+        ("physics", _physics(facts)),
+        ("time", _time(facts)),
+        ("stored", f"{facts['snapshots']} snapshots, {facts['samples']} samples of the diagnostics"),
+        ("density" if facts["tokens"] is None else "tokens", _density(facts)),
+        ("atoms", _atoms(facts)),
+        ("resumed", _resumed(facts)),
+        ("versions", facts["versions"] or ""),
+        ("next", facts["next"]),
+    ]
+
+
+def _domain(facts: dict[str, Any]) -> str:
+    if facts["tokens"] is not None:
+        return f"{facts['tokens']} particles in {facts['dimension']} dimensions"
+    return f"{facts['manifold']}, resolution {facts['resolution']}, {facts['cells']} cells"
+
+
+def _state(run: Run) -> str:
+    stop: str = run.attributes["stop_reason"]
+    return "killed" if stop == "running" and run.writer is None else stop
+
+
+def _next(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
+    return {
+        "running": f"wait, or look at it meanwhile: meanfield plot {path}",
+        "killed": going_on(attributes, path),
+        "interrupted": going_on(attributes, path),
+        "finished": f"look at it: meanfield plot {path}",
+        "failed": f"see how it came to this: meanfield plot {path}",
+    }[state]
+
+
+def _state_text(facts: dict[str, Any]) -> str:
+    detail = {
+        "running": f"by {facts['writer']}",
+        "killed": "nobody writes it any more; it is good up to its last snapshot",
+    }.get(facts["state"], facts["message"])
+    return f"{facts['state']}: {detail}" if detail else facts["state"]
+
+
+def _physics(facts: dict[str, Any]) -> str:
+    texts = [
+        "" if facts["beta"] is None else f"β = {facts['beta']:g}",
+        *(facts["layer"] or [facts["normalization"] or ""]),
+        f"noise {facts['noise']:g}" if facts["noise"] else "",
+        f"from {facts['initial']}" if facts["initial"] else "",
+    ]
+    return ", ".join(text for text in texts if text)
+
+
+def _layer(text: str) -> list[str] | None:
+    """The layer in words; None where there is no case, or one of another version, which has other keys."""
+    from meanfield.case.load import CaseError, parse
+    from meanfield.case.summary import layer_in_words
+
+    try:
+        return layer_in_words(parse(text)) if text else None
+    except CaseError:
+        return None
+
+
+def _time(facts: dict[str, Any]) -> str:
+    if facts["last_time"] is None:
+        return "no snapshot yet"
+    end = "" if facts["end_time"] is None else f" of {facts['end_time']:g}"
+    wall = f", in {_duration(facts['wall_time'])}" if facts["wall_time"] else ""  # as of the last checkpoint or stop
+    remaining = "" if facts["remaining"] is None else f", about {_duration(facts['remaining'])} remain"
+    return f"{facts['last_time']:g}{end}{wall}{remaining}"
+
+
+def _density(facts: dict[str, Any]) -> str:
+    kind = "cluster" if facts["hand_over_time"] is None else "atom"
+    low, high, drift, clusters = (facts[n] for n in ("minimum_density", "maximum_density", "mass_drift", "clusters"))
+    texts = [
+        "" if low is None else f"{low:.3g} to {high:.3g} in the last snapshot",
+        "" if clusters is None else f"{clusters:g} {kind}{'' if clusters == 1 else 's'}",
+        "" if drift is None else f"mass drifted by at most {drift:.1e}",
+    ]
+    return ", ".join(text for text in texts if text)
+
+
+def _atoms(facts: dict[str, Any]) -> str:
+    """From when on clusters are atoms, and what that changes."""
+    time, error, angle = (facts[name] for name in HAND_OVER)
+    on_mesh = facts["tokens"] is None
+    if facts["hand_over"] and time is None:
+        return _too_many(facts) or f"not yet: no look has found every cluster within hand_over.spread {_UNITS[on_mesh]}"
+    finer = "a finer mesh, or hand_over.spread below 1," if on_mesh else "hand_over.spread below 1"
+    hint = f"; {finer} makes it smaller" if (error or 0.0) > LARGE_ERROR else ""
+    before = " (what the mesh did before is not in this)" if on_mesh else ""
+    texts = [
+        "" if time is None else f"clusters are atoms from t = {time:.6g} on, one when within 1e-4 rad",
+        "" if error is None else f"a later hand-over changes the next merger by {error:.1e} of the time to it",
+        "" if angle is None else f"and places by {angle:.1e} rad{before}",
+    ]
+    return ", ".join(text for text in texts if text) + hint
+
+
+def _too_many(facts: dict[str, Any]) -> str:
+    """That tokens of so many clusters do not become atoms; empty where it is not their number."""
+    if facts["tokens"] is None or facts["clusters"] is None:
+        return ""
+    from meanfield.domains.atoms.handover_states import most_atoms
+
+    most, d = most_atoms(facts["dimension"]), facts["dimension"]
+    return f"not yet: more than {most} clusters in {d} dimensions" if facts["clusters"] > most else ""
+
+
+def _finite(value: float | None) -> float | None:
+    """None for what is not a number: there is none yet."""
+    return None if value is None or not math.isfinite(value) else value
+
+
+def _resumed(facts: dict[str, Any]) -> str:
+    """How often, and the settings that changed on the way."""
+    later = facts["segments"][1:]
+    changes = [f"{' '.join(s['changes'])} from t = {s['from_time']:g}" for s in later if s["changes"]]
+    times = {0: "", 1: "once"}.get(len(later), f"{len(later)} times")
+    return "; ".join([times, *changes]) if later else ""
+
+
+def _duration(seconds: float) -> str:
+    """12.3 s, or 1:02:03 from a minute on."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}"
+
+
+def _remaining(run: Run, segment: Segment) -> float | None:
+    """Seconds to the end at the pace of this segment, None before it has got anywhere, or if its start is unknown."""
+    if not segment.start:
+        return None
+    reached = max([segment.from_time, *run.times[-1:], *run.sample_times[-1:]])
+    elapsed = (datetime.now(UTC) - datetime.fromisoformat(segment.start)).total_seconds()
+    done = reached - segment.from_time
+    return elapsed * (segment.until - reached) / done if done > 0 else None
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
+
+
+def _mass_drift(run: Run) -> float | None:
+    """The largest departure from the first mass, by the diagnostics, else by the last snapshot; tokens keep theirs."""
+    if run.manifold == "particles":
+        return None
+    mass = run.diagnostics.get("mass")
+    if mass is not None and len(mass):
+        return float(abs(mass - mass[0]).max())
+    if run.snapshots == 0:
+        return None
+    return abs(float(run.cell_areas @ (run.density(-1) - run.density(0))))
+
+
+def _last(run: Run, name: str) -> float | None:
+    values = run.diagnostics.get(name)
+    return float(values[-1]) if values is not None and len(values) else None

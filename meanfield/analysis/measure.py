@@ -1,0 +1,96 @@
+"""Laws of tokens as weighted points, from the snapshots of runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.runtime.segments import case_table
+from solvers.io.run_file import Run
+from solvers.mesh.mesh import Floats
+
+Integers = NDArray[np.integer]
+
+CELL_EXTENT = 0.5  # root mean square distance from the center of a cell of area 1: 0.41 of a square, 0.46 of 2 by 1
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """Masses (n) at points (n, d) of a space.
+
+    space     "S1", "S2", … spheres, points unit vectors; "R1", "R2", …; "polar3", … polar angles on S^{d−1}, d = 3, …
+    extents   (n) of what a point stands for, 0 for an atom. In one dimension the length of its cell, over which the
+              mass is spread evenly; else the root mean square distance of its mass from it
+    rings     (rings,) cells of each ring of latitude where the points are all cells of a mesh of S², in order
+    """
+
+    space: str
+    points: Floats
+    masses: Floats
+    extents: Floats
+    rings: Integers | None = None
+
+    @property
+    def is_line(self) -> bool:
+        return self.space == "R1" or self.space.startswith("polar")
+
+    @property
+    def centroid(self) -> Floats:
+        """∫x dμ, (d); the mean of cos θ, (1), of polar angles."""
+        values = np.cos(self.points) if self.space.startswith("polar") else self.points
+        return np.asarray(self.masses @ values / self.masses.sum())
+
+
+def atoms(space: str, points: Floats, masses: Floats | None = None) -> Measure:
+    """Atoms with masses (n) at points (n, d), 1/n each by default."""
+    n = len(points)
+    return Measure(space, points, np.full(n, 1.0 / n) if masses is None else masses, np.zeros(n))
+
+
+def spaces_of(run: Run) -> tuple[str, ...]:
+    """Where the tokens of a run can be compared, the natural one first: particles by direction or by position."""
+    case = case_table(run.attributes)
+    if run.manifold == "particles":
+        d = run.positions(0).shape[1] if run.snapshots else int(case["domain"]["dimension"])
+        places = (f"S{d - 1}", f"R{d}") if d > 1 else ("R1",)
+        return places[::-1] if case.get("stabilizers", {}).get("layer_norm") == "none" else places
+    if run.manifold == "axisymmetric":
+        return (f"polar{case.get('domain', {}).get('dimension', 3)}",)
+    return (_SPACES[run.manifold],)
+
+
+def measure_of(run: Run, k: int, space: str | None = None) -> Measure:
+    """The law of the tokens in snapshot k, in ``space``, by default the first of `spaces_of`.
+
+    Cells are spread evenly in one dimension, and points with an extent in more. Raises IndexError for no such snapshot.
+    """
+    space = space or spaces_of(run)[0]
+    if run.manifold == "particles":
+        points = run.positions(k)
+        if space.startswith("S"):
+            points = points / np.linalg.norm(points, axis=1)[:, None]
+        return atoms(space, points, run.weights)
+    points, masses = run.cell_centers, run.density(k) * run.cell_areas
+    if run.manifold.startswith("free_radius"):
+        return _with_radius(run, k, space, masses)
+    if run.manifold == "sphere":
+        return Measure(space, points, masses, CELL_EXTENT * np.sqrt(run.cell_areas), run.ring_cells)
+    return Measure(space, points, masses, run.cell_areas)
+
+
+def _with_radius(run: Run, k: int, space: str, masses: Floats) -> Measure:
+    """The law in R^d of a run with a free radius: cells at the middle of log r, as wide as they are across or along."""
+    domain = case_table(run.attributes).get("domain", {})
+    edges = run.variable("radius_edge") * np.exp(domain.get("expansion", 0.0) * run.times[k])
+    radii, thickness = np.sqrt(edges[1:] * edges[:-1]), np.diff(edges)
+    directions = len(masses) // len(radii)
+    across = np.repeat(radii, directions) * (4 * np.pi / directions) ** 0.5
+    if run.manifold == "free_radius_circle":
+        across = np.repeat(radii, directions) * 2 * np.pi / directions
+    points = np.repeat(radii, directions)[:, None] * run.cell_centers
+    return Measure(space, points, masses, CELL_EXTENT * np.hypot(across, np.repeat(thickness, directions)))
+
+
+_SPACES = {"circle": "S1", "sphere": "S2", "line": "R1", "free_radius_circle": "R2", "free_radius_sphere": "R3"}

@@ -1,0 +1,66 @@
+"""Two meshes of S² in rings of latitude laid over each other: the pieces in which their cells meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.mesh.mesh import Floats
+
+Integers = NDArray[np.integer]
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """What cells of two meshes have in common.
+
+    first, second   (pieces) the cell of each mesh that a piece is part of
+    shares          (pieces) of the first cell's area
+    points          (pieces, 3) middle of each piece
+    """
+
+    first: Places
+    second: Places
+    shares: Floats
+    points: Floats
+
+
+def overlay(first: Integers, second: Integers) -> Pieces:
+    """The pieces of two meshes with these numbers of cells (rings,) in rings of equal height from pole to pole.
+
+    Cells are bounded by circles of latitude and meridians, so that the areas of their pieces are exact.
+    """
+    return _overlay(tuple(int(n) for n in first), tuple(int(n) for n in second))
+
+
+@lru_cache(maxsize=2)
+def _overlay(first: tuple[int, ...], second: tuple[int, ...]) -> Pieces:
+    starts = [np.concatenate([[0], np.cumsum(rings)]) for rings in (first, second)]
+    thetas, heights, *rings = _cut(len(first), len(second), np.pi)
+    found = []
+    for theta, height, i, j in zip(thetas, heights, *rings, strict=True):
+        azimuth, width, *places = _cut(first[i], second[j], 2 * np.pi)
+        ring = np.pi / len(first)
+        tall = np.sin(theta) * np.sin(height / 2) / (np.sin((i + 0.5) * ring) * np.sin(ring / 2))  # share of cos θ
+        ray = np.sin(theta) * np.stack([np.cos(azimuth), np.sin(azimuth)], axis=1)
+        points = np.column_stack([ray, np.full(len(ray), np.cos(theta))])
+        cells = [start[r] + place for start, r, place in zip(starts, (i, j), places, strict=True)]
+        found.append((*cells, tall * width * first[i] / (2 * np.pi), points))
+    return Pieces(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def _cut(n: int, m: int, length: float) -> tuple[Floats, Floats, Places, Places]:
+    """Where n and m equal parts of a length cut each other: middles and widths of the pieces, and whose they are."""
+    common = int(np.lcm(n, m))
+    ends = np.union1d(np.arange(n + 1) * (common // n), np.arange(m + 1) * (common // m))  # whole numbers: exact
+    unit = length / common
+    return (
+        (ends[:-1] + ends[1:]) * unit / 2,
+        np.diff(ends) * unit,
+        ends[:-1] // (common // n),
+        ends[:-1] // (common // m),
+    )

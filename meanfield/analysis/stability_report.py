@@ -1,0 +1,149 @@
+"""What linear theory says about a case: where it applies, and as text."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from meanfield.case.errors import refusal
+from meanfield.case.load import Case, CaseError
+from meanfield.model.linear_stability import (
+    continuous_up_to,
+    critical_noise,
+    expected_clusters_from_tokens,
+    growth_rates,
+    most_degrees,
+    transition_coefficient,
+)
+from meanfield.model.metastability import equally_spaced_rates, lifetimes
+from solvers.mesh.mesh import Floats
+
+NEUTRAL = 1e-7  # of what noise takes from a mode: the critical noise is told to eight digits
+_SMALL = 1e-3  # a rate of which eight decimals are fewer than six digits
+_COLUMNS = "clusters   fastest rate    lifetime     unstable rates"
+
+
+def refusal_of_theory(case: Case) -> CaseError | None:
+    """Why linear theory says nothing about a case, None where it does: for kernels e^{β⟨x,y⟩} and layer norm post."""
+    attention, manifold = case.attention, case.domain.manifold
+    if manifold not in ("circle", "sphere", "axisymmetric", "particles"):
+        possible = "circle, sphere, axisymmetric or particles, which have a uniform density"
+        return refusal("domain.manifold", manifold, possible)
+    if attention.file is not None or not attention.is_scalar:
+        return CaseError("attention: expected one head whose matrices are multiples of the identity, for linear theory")
+    for key, value, only in (
+        ("attention.kernel", attention.kernel, "exponential"),
+        ("attention.mask", attention.mask, "none"),
+        ("stabilizers.layer_norm", case.stabilizers.layer_norm, "post"),
+    ):
+        if value != only:
+            return refusal(key, value, f'"{only}", for linear theory')
+    if attention.normalization == "sinkhorn":
+        return refusal("attention.normalization", "sinkhorn", '"softmax" or "unnormalized", for linear theory')
+    for key in ("feed_forward", "reaction", "sequence"):
+        if getattr(case, key) is not None:
+            return refusal(key, "given", "no such section, for linear theory")
+    if case.time.method == "layers":
+        return refusal("time.method", "layers", "ssprk3 or ssprk2, for linear theory")
+    return None
+
+
+def rates_of(case: Case, degrees: ArrayLike) -> Floats:
+    """Growth rates of a case that linear theory applies to, noise included, per unit of its time."""
+    attention = case.attention
+    return growth_rates(
+        case.domain.d,
+        case.beta_on_unit_sphere,
+        degrees,
+        attention.normalization,
+        case.stabilizers.noise,
+        attention.value_scale,
+        attention.rescaled,
+    )
+
+
+def critical_noise_of(case: Case) -> float:
+    """Noise below which the uniform density of a case is unstable, where linear theory applies."""
+    attention, beta = case.attention, case.beta_on_unit_sphere
+    scale = float(np.exp(-abs(beta))) if attention.rescaled else 1.0
+    return scale * critical_noise(case.domain.d, beta, attention.normalization, attention.value_scale)
+
+
+def report(case: Case) -> str:
+    """What linear theory says about a case, as text: growth rates, fastest mode, clusters, critical noise.
+
+    Raises CaseError where it says nothing.
+    """
+    if (refused := refusal_of_theory(case)) is not None:
+        raise refused
+    attention, noise, dimension = case.attention, case.stabilizers.noise, case.domain.d
+    beta, value = case.beta_on_unit_sphere, attention.value_scale
+    l = np.arange(1, most_degrees(beta))
+    rates = rates_of(case, l)
+    fastest = int(l[rates.argmax()])
+    shown = l[: max(8, fastest + 3)]
+    neutral = NEUTRAL * noise * l * (l + dimension - 2)
+    lines = [
+        f"uniform density {_place(case)}: beta = {attention.beta:g}, {attention.normalization}, noise = {noise:g}",
+        "",
+        "degree   growth rate     e-folding time",
+        *(f"{degree:6d}   {_told(rates[k])}   {_e_folding(rates[k], neutral[k])}" for k, degree in enumerate(shown)),
+        "",
+    ]
+    if rates.max() > 0:
+        lines.append(f"fastest mode: degree {fastest}, growth rate {rates.max():.6g}")
+        if case.domain.manifold == "circle":
+            lines.append(f"expected clusters from a small random perturbation: {fastest}")
+            lines.append(
+                f"expected clusters from many uniform random tokens: {expected_clusters_from_tokens(beta):.2f}"
+            )
+    else:
+        lines.append("stable: every mode decays")
+    scale = np.exp(-abs(beta)) if attention.rescaled else 1.0
+    critical = critical_noise_of(case)
+    told = (
+        f"{critical:.8g} (below it the uniform density is unstable)" if critical else "none: stable without any noise"
+    )
+    lines.append(f"critical noise: {told}")
+    if beta > 0 and value > 0:
+        lines += [_transition(dimension, beta, attention.normalization), ""]
+        lines += _metastable(dimension, beta, attention.normalization, value * scale, fastest)
+    return "\n".join(lines)
+
+
+def _told(rate: float) -> str:
+    """Eight decimals, or five digits of what is small."""
+    return f"{rate:+.8f}" if rate == 0 or abs(rate) >= _SMALL else f"{rate:+.4e}"
+
+
+def _e_folding(rate: float, neutral: float) -> str:
+    """Time of a mode to grow by e, or what it does instead where its rate is beyond ``neutral``."""
+    if abs(rate) <= neutral:
+        return "neutral"
+    return f"{1 / rate:.4g}" if rate > 0 else "decays"
+
+
+def _place(case: Case) -> str:
+    manifold = case.domain.manifold
+    return f"on the {manifold}" if manifold in ("circle", "sphere") else f"in {case.domain.d} dimensions"
+
+
+def _transition(dimension: int, beta: float, normalization: str) -> str:
+    """How the uniform density gives way as noise falls below the critical one."""
+    if transition_coefficient(dimension, beta, normalization) < 0:
+        kind = "continuous: the order grows as the square root of the distance from it"
+    else:
+        kind = "discontinuous, with hysteresis: clusters persist above the critical noise"
+    limit = f" (continuous up to beta = {continuous_up_to(dimension):.4f})" if normalization == "unnormalized" else ""
+    return f"transition at the critical noise: {kind}{limit}"
+
+
+def _metastable(dimension: int, beta: float, normalization: str, scale: float, fastest: int) -> list[str]:
+    """How long equal clusters, equally spaced on a great circle, last: the rates of their slow motion as atoms."""
+    lines = ["metastable states, equal clusters equally spaced on a great circle, without noise:", "", _COLUMNS]
+    for count in range(2, max(4, fastest + 2)):
+        along, across = equally_spaced_rates(count, beta, normalization)
+        lives = lifetimes(scale * np.concatenate([along, np.tile(across, dimension - 2)]))
+        told = f"{1 / lives[0]:<13.6g}   {lives[0]:<10.4g}   {len(lives)}" if len(lives) else "stable"
+        lines.append(f"{count:8d}   {told}")
+    return lines

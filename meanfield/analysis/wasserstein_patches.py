@@ -1,0 +1,98 @@
+"""Optimal transport between weighted points in several dimensions: exact for some hundred, by patches beyond.
+
+Points are gathered in patches that both measures share. Each measure keeps, in each patch, its own mass and its own
+centroid, and what differs between the measures at the scale of a patch or more is transported exactly.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.mesh.mesh import Floats
+
+FINEST = 1e-5  # radians: empty cells would else be patches too
+
+
+def arc_lengths(a: Floats, b: Floats) -> Floats:
+    """(n, m) geodesic distances 2 arcsin(|x − y|/2) of unit vectors (n, d) and (m, d)."""
+    return np.asarray(2 * np.arcsin(np.minimum(straight_lengths(a, b) / 2, 1.0)))
+
+
+def straight_lengths(a: Floats, b: Floats) -> Floats:
+    """(n, m) distances |x − y| of points (n, d) and (m, d)."""
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(cdist(a, b))
+
+
+def transport_cost(masses_a: Floats, masses_b: Floats, costs: Floats) -> float:
+    """Least Σ P_ij c_ij over plans P ≥ 0 with these marginals, (n) and (m) of the same sum; POT's network simplex."""
+    import ot
+
+    return max(float(ot.emd2(masses_a, masses_b, costs, numItermax=10**7)), 0.0)
+
+
+def patch_labels(points: Floats, masses: Floats, most: int) -> NDArray[np.intp]:
+    """(n) the patch of each point (n, d): at most ``most`` of them, the one with most ∫|x − c|² halved again and again.
+
+    Points that coincide stay together, so that atoms are patches of no extent. It ends before ``most`` where masses
+    are within FINEST of their patch's centroid in the root mean square.
+    """
+    enough = FINEST**2 * masses.sum() / most
+    labels = np.zeros(len(points), dtype=np.intp)
+    heap: list[tuple[float, int, NDArray[np.intp]]] = []
+    members: list[NDArray[np.intp]] = [np.arange(len(points))]
+    heappush(heap, (-_moment(points, masses), 0, members[0]))
+    count = 1
+    while count < most and heap:
+        moment, label, own = heappop(heap)
+        if -moment <= enough:
+            break
+        x = points[own]
+        axis = int(np.ptp(x, axis=0).argmax())
+        upper = x[:, axis] > (x[:, axis].min() + x[:, axis].max()) / 2
+        if not upper.any():  # all in one place
+            continue
+        labels[own[upper]] = count
+        for place, part in ((label, own[~upper]), (count, own[upper])):
+            if len(part) > 1:
+                heappush(heap, (-_moment(points[part], masses[part]), place, part))
+        count += 1
+    return labels
+
+
+def gather(
+    points: Floats, masses: Floats, extents: Floats, labels: NDArray[np.intp], on_sphere: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Points (k, d), masses (k) and extents (k) of the patches that hold mass.
+
+    points    (n, d), moved to their patch's centroid, projected where they are ``on_sphere``
+    extents   (n) root mean square distance of each mass from its point; of the patches likewise, by |x − c| ≤ the sum
+    """
+    count = int(labels.max()) + 1
+    totals = np.bincount(labels, masses, count)
+    held = totals > 0
+    sums = np.stack([np.bincount(labels, masses * x, count) for x in points.T], axis=1)[held]
+    centers = sums / totals[held, None]
+    if on_sphere:
+        lengths = np.linalg.norm(centers, axis=1)[:, None]
+        first = np.zeros(count, dtype=np.intp)
+        first[labels[::-1]] = np.arange(len(labels))[::-1]
+        centers = np.where(lengths > 0, centers / np.where(lengths > 0, lengths, 1.0), points[first[held]])
+    place = (np.cumsum(held) - 1)[labels]
+    gaps = np.linalg.norm(points - centers[place], axis=1)
+    if on_sphere:
+        gaps = 2 * np.arcsin(np.minimum(gaps / 2, 1.0))
+    squares = np.bincount(labels, masses * (gaps + extents) ** 2, count)[held]
+    return np.asarray(centers), np.asarray(totals[held], dtype=float), np.asarray(np.sqrt(squares / totals[held]))
+
+
+def _moment(points: Floats, masses: Floats) -> float:
+    """∫ |x − c|² of point masses, c their centroid."""
+    total = masses.sum()
+    if total <= 0:
+        return 0.0
+    return float(masses @ ((points - masses @ points / total) ** 2).sum(axis=1))

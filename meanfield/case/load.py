@@ -1,0 +1,241 @@
+"""Case files: TOML in, a frozen ``Case`` out. Everything that cannot be run is refused here, in one line."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from meanfield.case.errors import CaseError, did_you_mean, refuse_unrepresentable, translate
+from meanfield.case.initial import (
+    Component,
+    Equiangular,
+    Gaussian,
+    Harmonic,
+    Initial,
+    Interval,
+    Moebius,
+    Perturbed,
+    Points,
+    Snapshot,
+    Tokens,
+    Uniform,
+    VonMisesFisher,
+    Waves,
+)
+from meanfield.case.overrides import apply
+from meanfield.case.sections import (
+    DOMAIN_DEFAULTS,
+    LABELS,
+    Attention,
+    Case,
+    Diagnostic,
+    Domain,
+    HandOver,
+    Output,
+    Stabilizers,
+    Time,
+    TokenSequence,
+)
+from meanfield.case.validate import check
+
+__all__ = [
+    "Attention",
+    "Case",
+    "CaseError",
+    "Component",
+    "Domain",
+    "Equiangular",
+    "Gaussian",
+    "HandOver",
+    "Harmonic",
+    "Initial",
+    "Interval",
+    "Moebius",
+    "Output",
+    "Perturbed",
+    "Points",
+    "Snapshot",
+    "Stabilizers",
+    "Time",
+    "TokenSequence",
+    "Tokens",
+    "Uniform",
+    "VonMisesFisher",
+    "Waves",
+    "load",
+    "parse",
+    "schema",
+    "shipped",
+    "to_toml",
+]
+
+_SNAPSHOTS = 100
+_PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+_MANY = 1000  # tokens, all pairs of which are not looked at unless asked for
+_TOLERANCE = 1e-9  # of a step: a merger at the end of a metastable state is then good to about 1e-6
+_STIFF = 300.0  # an explicit method of order 8 then takes some hundred steps in a unit of time
+_FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
+_FIRST_BEFORE_ATOMS = 0.1  # at most, where a hand-over lets the end be any time: a token moves by so many radians
+
+
+def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
+    """The case in a file, or the shipped case of that name; otherwise as ``parse``. Raises CaseError."""
+    return _parse(read_text(name_or_path), overrides, source=name_or_path)
+
+
+def parse(text: str, overrides: Sequence[str] = ()) -> Case:
+    """The case that a TOML text describes, with ``overrides`` like ``attention.beta=4``. Raises CaseError."""
+    return _parse(text, overrides, source="case")
+
+
+def to_toml(case: Case) -> str:
+    """The resolved case, every default spelled out; ``parse(to_toml(case)) == case``."""
+    import tomli_w
+
+    return tomli_w.dumps(_without_none(msgspec.to_builtins(case)))
+
+
+def shipped() -> dict[str, str]:
+    """Names and titles of the cases that come with the package, by name."""
+    return {name: tomllib.loads(text).get("title", "") for name, text in sorted(_shipped_texts().items())}
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of a case file, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Case)}
+
+
+def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
+    data = read_toml(text, source)
+    apply(data, overrides)
+    refuse_unrepresentable(data)
+    try:
+        case = _resolve(msgspec.convert(data, Case))
+    except msgspec.ValidationError as error:
+        raise translate(error, data, Case) from None
+    check(case)
+    return case
+
+
+def read_toml(text: str, source: str) -> dict[str, Any]:
+    """The content of a TOML text; ``source`` is what a message calls it. Raises CaseError."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise CaseError(f"{source}: not TOML: nested too deeply") from None
+    except ValueError as error:  # also what Python raises for a number of more than 4300 digits
+        place = _PLACE.fullmatch(str(error))
+        if place is None:
+            raise CaseError(f"{source}: not TOML: {error}") from None
+        last = text.splitlines() or [""]
+        line, column = place[2] or len(last), place[3] or len(last[-1]) + 1
+        raise CaseError(f"{source}, line {line}, column {column}: not TOML: {place[1]}") from None
+
+
+def _resolve(case: Case) -> Case:
+    """The case with the defaults that depend on other keys."""
+    case = _with_times(_with_domain(case))  # stiffness depends on how many tokens there are
+    output = case.output
+    if output.snapshots is output.every is output.times is None:
+        output = msgspec.structs.replace(output, snapshots=_SNAPSHOTS)
+    if output.diagnostics is None:
+        output = msgspec.structs.replace(output, diagnostics=_default_diagnostics(case))
+    if output.spacing is None:
+        output = msgspec.structs.replace(output, spacing="linear" if case.hand_over is None else "log")
+    if output.first is None and output.spacing == "log":
+        most = math.inf if case.hand_over is None else _FIRST_BEFORE_ATOMS
+        output = msgspec.structs.replace(output, first=min(_FIRST * case.time.end, most))
+    return msgspec.structs.replace(case, output=output)
+
+
+def _default_diagnostics(case: Case) -> tuple[Diagnostic, ...]:
+    """All that there are, but what only some studies want, and what costs most among many particles."""
+    without = {"entropy_rate"}
+    if (case.domain.count or 0) > _MANY:
+        without |= {"pairs", "pairs_close", "leaders"}
+    return tuple(name for name in case.possible_diagnostics if name not in without)
+
+
+def _with_domain(case: Case) -> Case:
+    """The defaults of the keys that only some manifolds have."""
+    domain = case.domain
+    defaults = dict(DOMAIN_DEFAULTS.get(domain.manifold, {}))
+    if domain.manifold == "particles" and isinstance(case.initial, Points):
+        defaults |= {"count": len(case.initial.points), "dimension": len(case.initial.points[0])}
+    if case.attention.mask == "causal" and domain.manifold in ("circle", "sphere"):
+        defaults["labels"] = len(case.initial.points) if isinstance(case.initial, Points) else LABELS
+    missing = {key: value for key, value in defaults.items() if getattr(domain, key) is None}
+    return msgspec.structs.replace(case, domain=msgspec.structs.replace(domain, **missing))
+
+
+def _with_times(case: Case) -> Case:
+    """The method; depth in layers: layers of one step, whose number tells the end."""
+    time = case.time
+    if time.method == "auto":
+        adaptive = case.domain.manifold == "particles" and not case.stabilizers.noise and not _is_stiff(case)
+        time = msgspec.structs.replace(time, method="adaptive" if adaptive else "ssprk3")
+    if time.method == "adaptive" and time.tolerance is None:
+        time = msgspec.structs.replace(time, tolerance=_TOLERANCE)
+    if time.method == "layers":
+        if time.layers is None:
+            raise CaseError("time.layers: missing; expected an integer >= 1")
+        step = time.step or (_step_to(time.end, time.layers) if time.end and case.stabilizers.residual else 1.0)
+        duration = step if case.stabilizers.residual else 1.0
+        time = msgspec.structs.replace(time, step=step, end=time.layers * duration)
+    elif time.step is None and case.attention.file is not None:
+        time = msgspec.structs.replace(time, step=1.0)
+    return msgspec.structs.replace(case, time=time)
+
+
+def _step_to(end: float, layers: int) -> float:
+    """end/layers, but for rounding: the last layer is not before the end, where output.times may have one."""
+    step = end / layers
+    return step if layers * step >= end else math.nextafter(step, math.inf)
+
+
+def _is_stiff(case: Case) -> bool:
+    """Whether diffusion along a sequence is much faster than attention, by κn²/L², and no tolerance is asked for."""
+    sequence, count = case.sequence, case.domain.count or 0
+    return (
+        sequence is not None
+        and case.time.tolerance is None
+        and sequence.diffusion * (count / sequence.length) ** 2 > _STIFF
+    )
+
+
+def read_text(name_or_path: str) -> str:
+    """The text of a case file, or of the shipped case of that name. Raises CaseError."""
+    path = Path(name_or_path)
+    try:
+        if path.exists() and not path.is_dir():
+            return path.read_bytes().decode("utf-8-sig")  # some editors put a byte order mark
+    except UnicodeDecodeError:
+        raise CaseError(f"{name_or_path}: not a case file: not UTF-8 text") from None
+    except OSError as error:
+        raise CaseError(f"{name_or_path}: cannot be read: {error.strerror}") from None
+    texts = _shipped_texts()
+    if name_or_path not in texts:
+        if name_or_path and path.is_dir():
+            raise CaseError(f"{name_or_path}: is a folder; expected a case file")
+        hint = did_you_mean(path.name.removesuffix(".toml"), texts) or "; `meanfield cases` lists them"
+        raise CaseError(f"{name_or_path}: no such file, nor a shipped case{hint}")
+    return texts[name_or_path]
+
+
+def _shipped_texts() -> dict[str, str]:
+    files = resources.files("meanfield.cases").iterdir()
+    return {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
+
+
+def _without_none(data: Any) -> Any:
+    """TOML has no null: a key that is None is left out."""
+    if isinstance(data, dict):
+        return {key: _without_none(value) for key, value in data.items() if value is not None}
+    return [_without_none(item) for item in data] if isinstance(data, list | tuple) else data

@@ -1,0 +1,65 @@
+"""Overrides such as ``attention.beta=4`` of the parsed TOML of a case."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+from meanfield.case.errors import CaseError, refusal, show
+
+_KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_BARE_WORDS = re.compile(r"([^\W\d]|[/~.])[\w .,:;!?/~-]*")
+_SNAPSHOTS = ("snapshots", "every", "times")
+
+
+def apply(data: dict[str, Any], overrides: Sequence[str]) -> None:
+    """Set each ``KEY=VALUE`` in ``data``; VALUE is TOML, or bare words for a string.
+
+    What an override contradicts gives way: any of output.snapshots, every and times drops the file's choice
+    among them, output.spacing=linear its output.first, and another initial.kind starts that section anew; points and
+    tokens drop domain.count.
+    Raises CaseError for anything but a dotted key, ``=`` and a value.
+    """
+    pairs = [_split(override) for override in overrides]
+    _make_room(data, dict(pairs))
+    for key, value in pairs:
+        _set(data, key, value)
+
+
+def _split(override: str) -> tuple[str, Any]:
+    key, equals, text = (part.strip() for part in override.partition("="))
+    if not (equals and _KEY.fullmatch(key) and text and override.isprintable()):
+        raise CaseError(f"override {show(override)}: expected KEY=VALUE, for example attention.beta=4")
+    try:
+        return key, tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        if _BARE_WORDS.fullmatch(text):
+            return key, text
+        raise CaseError(
+            f"override {show(override)}: expected a TOML value after =, such as 0.5 or [1.0, 2.0]"
+        ) from None
+
+
+def _make_room(data: dict[str, Any], new: dict[str, Any]) -> None:
+    output, initial = data.get("output"), data.get("initial")
+    if isinstance(output, dict) and any(f"output.{name}" in new for name in _SNAPSHOTS):
+        for name in _SNAPSHOTS:
+            output.pop(name, None)
+    if isinstance(output, dict) and new.get("output.spacing") == "linear":
+        output.pop("first", None)
+    if isinstance(initial, dict) and new.get("initial.kind", initial.get("kind")) != initial.get("kind"):
+        data["initial"] = {}
+        domain = data.get("domain")
+        if isinstance(domain, dict) and new.get("initial.kind") in ("points", "tokens"):
+            domain.pop("count", None)  # as many as they are
+
+
+def _set(data: dict[str, Any], key: str, value: Any) -> None:
+    *tables, name = key.split(".")
+    for depth, table in enumerate(tables):
+        data = data.setdefault(table, {})
+        if not isinstance(data, dict):
+            raise refusal(".".join(tables[: depth + 1]), data, "a table")
+    data[name] = value

@@ -1,0 +1,76 @@
+"""A case's Transformer layer in a few words: attention, layer norm, feed-forward, reaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from meanfield.case.attention import Reaction
+    from meanfield.case.load import Case
+
+LAYER_NORMS = {"ngpt": "nGPT", "cod": "CoD layer norm", "none": "no layer norm"}
+
+
+def layer_in_words(case: Case) -> list[str]:
+    """As in ["softmax attention, 2 heads, causal mask", "pre layer norm", "gate 0.5"]; nothing of what is usual."""
+    return [attention_in_words(case), *_stabilizers(case), *_depth(case), *_local(case)]
+
+
+def attention_in_words(case: Case) -> str:
+    """As in "unnormalized attention, V = -1 I"."""
+    attention, value = case.attention, case.attention.value_scale
+    rescaled = " rescaled" if attention.rescaled else ""
+    texts = [f"{attention.normalization}{rescaled} attention", _matrices(case)]
+    texts += [f"V = {value:g} I"] if value != 1 else []
+    if attention.kernel == "windowed":
+        texts.append(f"window {attention.window:g} rad")
+    elif attention.kernel != "exponential":
+        texts.append(f"{attention.kernel} kernel")
+    if attention.mask == "causal":
+        texts.append("causal mask")
+    return ", ".join(text for text in texts if text)
+
+
+def _matrices(case: Case) -> str:
+    """How many heads, or which matrices of the one head are no multiples of the identity."""
+    from meanfield.case.attention import scale_of
+
+    attention = case.attention
+    if attention.file is not None:
+        return "matrices from a file"
+    if len(attention.all_heads) > 1:
+        return f"{len(attention.all_heads)} heads"
+    head = attention.all_heads[0]
+    names = {"Q": head.query, "K": head.key, "V": head.value}
+    given = [name for name, matrix in names.items() if scale_of(matrix) is None]
+    return f"general {', '.join(given)}" if given else ""
+
+
+def _stabilizers(case: Case) -> list[str]:
+    stabilizers, norm = case.stabilizers, case.stabilizers.layer_norm
+    switch = "" if stabilizers.switch is None else f", switch at t = {stabilizers.switch:g}"
+    return [
+        *([LAYER_NORMS.get(norm, f"{norm} layer norm") + switch] if norm != "post" else []),
+        *([f"gate γ = {stabilizers.gate:g}"] if stabilizers.gate else []),
+        *([] if case.sequence is None else [_diffusion(case.sequence.diffusion)]),
+        *([f"scale {stabilizers.scale:g}"] if stabilizers.scale != 1 else []),
+        *(["no residual"] if not stabilizers.residual else []),
+    ]
+
+
+def _diffusion(kappa: float) -> str:
+    return f"diffusion κ = {kappa:g} along the sequence" if kappa else "a sequence without diffusion"
+
+
+def _depth(case: Case) -> list[str]:
+    return [f"{case.time.layers} layers"] if case.time.method == "layers" else []
+
+
+def _local(case: Case) -> list[str]:
+    """What moves or breeds a token by itself."""
+    network = [] if case.feed_forward is None else [f"{case.feed_forward.activation} feed-forward"]
+    return network + ([] if case.reaction is None else [_reaction(case.reaction)])
+
+
+def _reaction(reaction: Reaction) -> str:
+    return f"{reaction.__struct_config__.tag} reaction, rate {reaction.rate:g}"

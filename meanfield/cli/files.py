@@ -1,0 +1,64 @@
+"""Files that a command is about to read or write: refused before anything is computed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from solvers.io.run_file import FileError
+
+if TYPE_CHECKING:
+    from meanfield.case.load import Case
+
+
+def output_for(name_or_path: str) -> str:
+    """The default output of a case: its name with .h5, in the current folder."""
+    return Path(name_or_path).name.removesuffix(".toml") + ".h5"
+
+
+def require_readable(path: str) -> None:
+    """Raise OSError, which names the file, unless it can be opened."""
+    with open(path, "rb"):
+        pass
+
+
+def require_writable(path: str, case: str, overwrite: bool) -> None:
+    """Raise FileError unless a run of ``case`` may create or replace ``path``. Nothing is left behind."""
+    target = Path(path)
+    if target.is_dir():
+        raise FileError(f"{path}: is a folder; expected a file to write")
+    if target.exists() and not overwrite:
+        raise FileError(f"{path}: exists already; --overwrite replaces it, -o writes elsewhere")
+    if target.exists() and Path(case).exists() and target.samefile(case):
+        raise FileError(f"{path}: is the case itself; -o writes elsewhere")
+    if not target.parent.is_dir():
+        raise FileError(f"{path}: the folder {target.parent} does not exist")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):  # permissions do not tell all (root)
+            pass
+    except OSError as error:
+        raise FileError(f"{path}: the folder {target.parent} cannot be written: {error.strerror}") from None
+
+
+def require_files(case: Case, output: str | None = None) -> None:
+    """Raise CaseError unless the files that a case names are there, FileError where ``output`` is one of them."""
+    from meanfield.case.errors import refusal
+
+    for key, named in (("initial.file", getattr(case.initial, "file", None)), ("attention.file", case.attention.file)):
+        if named is None:
+            continue
+        if not Path(named).is_file():
+            raise refusal(key, named, "a file that is there")
+        if output is not None and Path(output).exists() and Path(output).samefile(named):
+            raise FileError(f"{output}: is {key} of the case itself; -o writes elsewhere")
+
+
+def require_target(target: Path, run: Path, overwrite: bool, kind: str, suffixes: Sequence[str]) -> None:
+    """Raise FileError unless ``target``, a ``kind`` of file with one of the suffixes, may be made from a run's file."""
+    if target.suffix.lower() not in suffixes:
+        raise FileError(f"{target}: unknown kind of {kind} {target.suffix!r}; expected {', '.join(suffixes)}")
+    if target.exists() and run.exists() and target.samefile(run):
+        raise FileError(f"{target}: is the run itself; -o writes elsewhere")
+    require_writable(str(target), str(run), overwrite)

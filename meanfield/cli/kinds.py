@@ -1,0 +1,60 @@
+"""What a command is given: a case, a sweep, a run's file or a sweep's index. Where it takes another, say what does."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+HDF5 = b"\x89HDF\r\n\x1a\n"  # the first bytes of such a file
+
+
+def require_kind(name_or_path: str, *kinds: str) -> None:
+    """Raise CaseError, with the command to use, for what is known to be none of ``kinds``; see ``kind_of``."""
+    from meanfield.case.errors import CaseError
+
+    found = kind_of(name_or_path)
+    if found and found not in kinds:
+        raise CaseError(f"{name_or_path}: is {WORDS[found].format(name_or_path)}")
+
+
+def require_file(path: str, *kinds: str) -> None:
+    """As ``require_kind``, and raise OSError, which names the file, unless it can be opened."""
+    from meanfield.cli.files import require_readable
+
+    require_kind(path, *kinds)
+    require_readable(path)
+
+
+def kind_of(name_or_path: str) -> str:
+    """``case``, ``sweep``, ``run`` or ``index``; empty for what is not there, or whose reader will say what it is."""
+    path = Path(name_or_path)
+    if not path.is_file():
+        return next((kind for kind in ("case", "sweep") if _is_shipped(name_or_path, kind)), "")
+    with path.open("rb") as file:
+        if file.read(len(HDF5)) != HDF5:
+            return _kind_of_text(path)
+    from meanfield.sweeping.results import is_sweep
+
+    return "index" if is_sweep(path) else "run"
+
+
+def _is_shipped(name: str, kind: str) -> bool:
+    return Path(name).name == name and resources.files(f"meanfield.{kind}s").joinpath(f"{name}.toml").is_file()
+
+
+def _kind_of_text(path: Path) -> str:
+    """By the tables that only a case or only a sweep has."""
+    try:
+        tables = tomllib.loads(path.read_bytes().decode("utf-8-sig")).keys()
+    except (ValueError, RecursionError):
+        return ""
+    return "sweep" if "keys" in tables else "case" if tables & {"domain", "attention", "initial"} else ""
+
+
+WORDS = {
+    "case": "a case; solve it with: meanfield run {0}",
+    "sweep": "a sweep; solve it with: meanfield sweep {0}",
+    "run": "a run's file; look at it with: meanfield plot {0}, go on with it: meanfield resume {0}",
+    "index": "the index of a sweep; look at it with: meanfield plot {0}, or meanfield info {0}",
+}

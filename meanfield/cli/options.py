@@ -1,0 +1,116 @@
+"""The arguments of each command, as functions that add them to its parser."""
+
+from __future__ import annotations
+
+import math
+from argparse import ArgumentParser, ArgumentTypeError
+
+
+def case_file(parser: ArgumentParser) -> None:
+    parser.add_argument("case", metavar="CASE", help="a case file, or the name of a shipped case")
+    _overrides(parser, "CASE")
+
+
+def run_to_resume(parser: ArgumentParser) -> None:
+    run_file(parser)
+    _overrides(parser, "FILE.h5")
+
+
+def _overrides(parser: ArgumentParser, after: str) -> None:
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        nargs="+",
+        action="extend",
+        default=[],
+        dest="overrides",
+        help=f"override keys of the case, for example attention.beta=4; stands after {after} (default: none)",
+    )
+
+
+def run_file(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE.h5", help="a file that `meanfield run` has written")
+
+
+def quiet(parser: ArgumentParser) -> None:
+    parser.add_argument("--quiet", action="store_true", help="no progress (default: a bar, or lines in a log)")
+
+
+def run_options(parser: ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the case's name with .h5, here")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing FILE.h5 (default: refuse)")
+
+
+def device(parser: ArgumentParser) -> None:
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where to compute (default: cpu)")
+
+
+def until(parser: ArgumentParser) -> None:
+    parser.add_argument("--until", metavar="TIME", type=_time, help="where to stop (default: the case's end)")
+
+
+def _time(text: str) -> float:
+    try:
+        time = float(text)
+    except ValueError:
+        time = math.nan
+    if not 0 < time < math.inf:
+        raise ArgumentTypeError(f"{text}: expected a finite number > 0")
+    return time
+
+
+def as_json(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON (default: text)")
+
+
+def figure_output(parser: ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="default: FILE with .png")
+
+
+def movie_options(parser: ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE.gif|.mp4", help="default: FILE with .gif; .mp4 needs ffmpeg")
+    parser.add_argument("--fps", type=_fps, default=12, help="snapshots a second, at most 50 (default: 12)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing movie (default: refuse)")
+
+
+def page_output(parser: ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE.html", help="default: FILE with .html")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing page (default: refuse)")
+
+
+def _fps(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 50):
+        raise ArgumentTypeError(f"{text}: expected a whole number from 1 to 50")
+    return int(text)
+
+
+FORMATS = ("vtkhdf", "netcdf", "csv")  # meanfield.export.formats's, named here so that help loads nothing
+
+
+def export_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--to", metavar="|".join(FORMATS), choices=FORMATS, required=True, help="the format")
+    parser.add_argument("-o", "--output", metavar="PATH", help="default: FILE with .vtkhdf, .nc or .csv")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing PATH (default: refuse)")
+
+
+def figure_if_named(parser: ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="draw it too (default: no figure)")
+
+
+def other_run(parser: ArgumentParser) -> None:
+    parser.add_argument("other", metavar="B.h5", nargs="?", help="another run (default: A's snapshots with each other)")
+
+
+def sweep_options(parser: ArgumentParser) -> None:
+    parser.add_argument("sweep", metavar="SWEEP", help="a sweep file, or the name of a shipped sweep")
+    parser.add_argument("-o", "--output", metavar="INDEX.h5", help="default: the sweep's name with .h5, here")
+    parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes on this machine (default: one a core)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="host:port of a Dask scheduler whose workers do the work")
+    parser.add_argument("--retry", action="store_true", help="solve points that have failed once more (default: keep)")
+    parser.add_argument("--overwrite", action="store_true", help="start anew (default: go on with INDEX.h5)")
+
+
+def _jobs(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 1024):
+        raise ArgumentTypeError(f"{text}: expected a whole number from 1 to 1024")
+    return int(text)

@@ -1,0 +1,242 @@
+"""The command ``meanfield``: reads arguments, calls one function, returns an exit status.
+
+0 done; 2 bad input (one line on stderr); 3 the state became non-finite or exploded; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NoReturn
+
+from meanfield import __version__
+from meanfield.cli import commands as cli_commands
+from meanfield.cli import options as cli_options
+from meanfield.cli import transformer as cli_transformer
+
+_BAD_INPUT = 2
+_INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
+_EPILOG = """\
+CASE is the path of a case file or the name of a shipped case (`meanfield cases` lists them).
+Exit status: 0 done, 2 bad input, 3 non-finite or exploding state, 130 interrupted (`meanfield resume` goes on).
+
+first steps:
+  meanfield cases
+  meanfield run uniform -o first.h5
+  meanfield plot first.h5
+"""
+
+
+class CommandError(Exception):
+    """Arguments that cannot be followed. Its message is one line."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Instead of printing the usage and leaving: the one line is printed by ``main``."""
+        raise CommandError(f"{message}; usage: {self.usage or self.prog + ' COMMAND ...'}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; ``argv`` defaults to the process's arguments. Returns the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _dispatch(arguments)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return _refuse("interrupted", _INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has gone; at exit Python flushes stdout once more, so let it flush to nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _BROKEN_PIPE
+    except CommandError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        if error.filename is None:  # not about a file that the user named
+            raise
+        return _refuse(f"{error.filename}: {error.strerror}")
+    except Exception as error:
+        if not isinstance(error, _errors_of_users()):
+            raise
+        return _refuse(str(error))
+
+
+def command() -> int:
+    """As ``main``, where the process ends with it: a signal that comes late does not change the status."""
+    status = main()
+    if status == _INTERRUPTED:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+    return status
+
+
+def _refuse(message: str, status: int = _BAD_INPUT) -> int:
+    print(f"meanfield: {message}", file=sys.stderr)
+    return status
+
+
+def _errors_of_users() -> tuple[type[Exception], ...]:
+    from meanfield.case.load import CaseError
+    from solvers.io.run_file import FileError
+
+    return CaseError, FileError
+
+
+def _dispatch(argv: list[str]) -> int:
+    parser: argparse.ArgumentParser = _parsers()
+    name = ""
+    for word in argv:
+        commands = _commands_of(parser)
+        if not commands or word.startswith("-"):
+            break
+        if word not in commands:
+            raise CommandError(f"{name} {word}: no such command{_nearest(word, commands)}".lstrip())
+        parser, name = commands[word], f"{name} {word}".lstrip()
+    options, unknown = _parsers().parse_known_args(argv)
+    if unknown:
+        known = sorted(set(re.findall(r"--[a-z]+", parser.format_help())))
+        raise CommandError(f"{unknown[0]}: unexpected argument{_nearest(unknown[0], known)}")
+    if options.handler is None:
+        parser.print_help()
+        return 0
+    options.command = shlex.join(["meanfield", *argv])
+    handler: Callable[[argparse.Namespace], int] = options.handler
+    return handler(options)
+
+
+def _nearest(word: str, choices: Iterable[str]) -> str:
+    known = list(choices)
+    near = difflib.get_close_matches(word.lower(), known, n=1)
+    return f'; did you mean "{near[0]}"?' if near else f"; expected one of {', '.join(known)}"
+
+
+def _commands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    """The parser of each command of a parser, by name; none where it has no commands."""
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return groups[0].choices if groups else {}
+
+
+def _parsers() -> _Parser:
+    """The parser, with those of its commands."""
+    parser = _Parser(
+        prog="meanfield",
+        description="Mean-field theory of Transformers: a token density moved by self-attention.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"meanfield {__version__}")
+    _add_commands(parser, "meanfield", _COMMANDS)
+    return parser
+
+
+def _add_commands(parser: argparse.ArgumentParser, words: str, table: Mapping[str, _Command]) -> None:
+    """Add the commands of a table to the parser of what is typed before them."""
+    parser.set_defaults(handler=None)
+    group = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+    for name, (handler, summary, usage, arguments) in table.items():
+        typed = f"{words} {name}"
+        command = group.add_parser(
+            name, help=summary, description=summary, usage=f"{typed} {usage}", allow_abbrev=False
+        )
+        command.set_defaults(handler=handler)
+        for add in arguments:
+            add(command)
+
+
+def _transformer_commands(parser: argparse.ArgumentParser) -> None:
+    _add_commands(parser, "meanfield transformer", cli_transformer.COMMANDS)
+
+
+_Add = Callable[[argparse.ArgumentParser], None]
+_Command = tuple[Callable[[argparse.Namespace], int] | None, str, str, tuple[_Add, ...]]
+_SET = "[--set KEY=VALUE ...]"
+_COMMANDS: dict[str, _Command] = {
+    "run": (
+        cli_commands.run,
+        "solve a case and write an HDF5 file",
+        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--quiet] [--device cpu|gpu]",
+        (cli_options.case_file, cli_options.run_options, cli_options.quiet, cli_options.device),
+    ),
+    "resume": (
+        cli_commands.resume,
+        "go on from the last checkpoint of a run",
+        f"FILE.h5 [--until TIME] {_SET} [--quiet] [--device cpu|gpu]",
+        (cli_options.run_to_resume, cli_options.until, cli_options.quiet, cli_options.device),
+    ),
+    "info": (
+        cli_commands.info,
+        "describe a running, killed or finished run",
+        "FILE.h5 [--json]",
+        (cli_options.run_file, cli_options.as_json),
+    ),
+    "plot": (
+        cli_commands.plot,
+        "draw snapshots and diagnostics over time",
+        "FILE.h5 [-o FIGURE.png]",
+        (cli_options.run_file, cli_options.figure_output),
+    ),
+    "mergers": (
+        cli_commands.mergers,
+        "tell which clusters merged, when, and how long each number of them lasted",
+        "FILE.h5 [-o FIGURE.png] [--json]",
+        (cli_options.run_file, cli_options.figure_if_named, cli_options.as_json),
+    ),
+    "compare": (
+        cli_commands.compare,
+        "distances (L1, Wasserstein) between two runs, or a density and particles",
+        "A.h5 [B.h5] [-o FIGURE.png] [--json]",
+        (cli_options.run_file, cli_options.other_run, cli_options.figure_if_named, cli_options.as_json),
+    ),
+    "sweep": (
+        cli_commands.sweep,
+        "run a case over values of its keys, on this machine or a Dask cluster",
+        "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--retry] [--overwrite] [--quiet]",
+        (cli_options.sweep_options, cli_options.quiet),
+    ),
+    "movie": (
+        cli_commands.movie,
+        "film a run, a frame for each snapshot",
+        "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
+        (cli_options.run_file, cli_options.movie_options, cli_options.quiet),
+    ),
+    "view": (
+        cli_commands.view,
+        "write a page for the browser: turn the sphere, move through time",
+        "FILE.h5 [-o FILE.html] [--overwrite]",
+        (cli_options.run_file, cli_options.page_output),
+    ),
+    "export": (
+        cli_commands.export,
+        "write densities for ParaView or on a regular grid, or diagnostics as a table",
+        f"FILE.h5 --to {'|'.join(cli_options.FORMATS)} [-o PATH] [--overwrite]",
+        (cli_options.run_file, cli_options.export_options),
+    ),
+    "check": (
+        cli_commands.check,
+        "validate a case; print it resolved, with cells, memory and steps",
+        f"CASE {_SET}",
+        (cli_options.case_file,),
+    ),
+    "cases": (cli_commands.cases, "list the shipped cases", "", ()),
+    "schema": (cli_commands.schema, "print the JSON Schema of a case file, for editors", "", ()),
+    "stability": (
+        cli_commands.stability,
+        "growth rate of each mode about the uniform density, and the critical noise",
+        f"CASE {_SET}",
+        (cli_options.case_file,),
+    ),
+    "transformer": (
+        None,
+        "read a trained Transformer's layers, and run cases by PyTorch's attention",
+        f"{'|'.join(cli_transformer.COMMANDS)} ...",
+        (_transformer_commands,),
+    ),
+}

@@ -1,0 +1,225 @@
+"""Which clusters merged, when, and what each merger did to the energy: the tree of a run.
+
+    2β e^{−β} E → Σ_j m_j²          far apart clusters of masses m_j: a staircase
+    i and j merge                   it goes up by 2 m_i m_j
+
+Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), for Q = K = V = I and β > 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.clusters.tracks import Track, Tracks, tracks_of
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from solvers.io.run_file import Run
+
+LASTING = 3  # samples that a cluster is there at least; what is shorter is no cluster that merges
+PLATEAU = 3  # samples of the energy between two mergers, for a step to be measured
+STAIR = 0.2  # relative distance from Σ m² within which a plateau counts as a stair
+
+
+@dataclass(frozen=True)
+class Merger:
+    """Track ``source`` went into track ``into``: after ``since``, the last sample with both, and by ``time``.
+
+    since, time   the same where the moment itself is known, as of atoms
+    masses        of both, ``into`` first: medians since a cluster last appeared or merged, for near each other the
+                  two divide their mass less well
+    before, after clusters
+    energy_step   2 m_i m_j, by which 2β e^{−β} E goes up
+    """
+
+    since: float
+    time: float
+    into: int
+    source: int
+    masses: tuple[float, float]
+    before: int
+    after: int
+    energy_step: float
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """There were ``count`` clusters at least from the time ``start`` to ``stop``, at most from ``after`` to ``until``.
+
+    start, stop    of the first and last sample with that number
+    after, until   of the samples beside them, None at the ends of the run; as start and stop where a moment is known
+    """
+
+    count: int
+    start: float
+    stop: float
+    after: float | None
+    until: float | None
+
+
+def lasts(tracks: Tracks, one: Track, exact_from: float = np.inf) -> bool:
+    """Whether a track is there long enough to be a cluster; an atom, which does not flicker, is in any sample."""
+    return len(one.masses) >= LASTING or bool(tracks.times[one.last] >= exact_from)
+
+
+def merger_tree(tracks: Tracks, exact_from: float = np.inf) -> list[Merger]:
+    """All mergers of clusters that lasted, in the order of time; samples from ``exact_from`` on lie at the mergers."""
+    mergers, changes = [], [one.first for one in tracks.tracks] + [one.last + 1 for one in tracks.tracks]
+    for number, one in enumerate(tracks.tracks):
+        if one.into is None or not lasts(tracks, one, exact_from):
+            continue
+        alone = max(sample for sample in changes if sample <= one.last)
+        masses = _mass(tracks.tracks[one.into], alone, one.last), _mass(one, alone, one.last)
+        before, after = (int(tracks.counts[sample]) for sample in (one.last, one.last + 1))
+        since, time = _around(tracks.times, one.last + 1, exact_from)
+        mergers.append(Merger(since, time, one.into, number, masses, before, after, 2 * masses[0] * masses[1]))
+    return sorted(mergers, key=lambda merger: (merger.time, -merger.masses[1]))
+
+
+def lifetimes(tracks: Tracks, exact_from: float = np.inf) -> list[Lifetime]:
+    """How long each number of clusters lasted, from the first sample to the last; ``exact_from`` as for mergers."""
+    if not len(tracks.times):
+        return []
+    changes = (np.flatnonzero(np.diff(tracks.counts)) + 1).tolist()
+    around = [_around(tracks.times, sample, exact_from) for sample in changes]
+    afters, starts = [None, *(low for low, _ in around)], [float(tracks.times[0]), *(high for _, high in around)]
+    stops, untils = [*(low for low, _ in around), float(tracks.times[-1])], [*(high for _, high in around), None]
+    counts = [int(tracks.counts[sample]) for sample in (0, *changes)]
+    return [Lifetime(*row) for row in zip(counts, starts, stops, afters, untils, strict=True)]
+
+
+def exact_from(run: Run) -> float:
+    """From when on a run has a sample at each merger: once its clusters go on as atoms; never where they do not."""
+    recorded = "cluster_mass" in run.diagnostics and "cluster_center" in run.diagnostics
+    moment = float(run.attributes.get("hand_over_time", np.nan))
+    return moment if recorded and np.isfinite(moment) else np.inf
+
+
+def _around(times: Floats, sample: int, exact_from: float) -> tuple[float, float]:
+    """The times between which the change that ``sample`` is the first to show has come: one moment if it is known."""
+    since = sample if times[sample - 1] >= exact_from else sample - 1
+    return float(times[since]), float(times[sample])
+
+
+def staircase(run: Run) -> tuple[Floats, Floats] | None:
+    """Times (samples,) and 2β e^{−β} E (samples,) of a run; None unless Q = K = V = I, β > 0, and E was recorded."""
+    from meanfield.diagnostics.table import energy_is_scaled
+    from meanfield.runtime.segments import case_of
+
+    case = case_of(run)
+    attention = case.attention
+    beta = case.beta_on_unit_sphere
+    plain = attention.is_scalar and attention.value_scale == 1 and attention.kernel == "exponential"
+    if not plain or beta <= 0 or "energy" not in run.diagnostics or len(run.sample_times) == 0:
+        return None
+    unit = 1.0 if energy_is_scaled(run) else float(np.exp(-beta))
+    return run.sample_times, 2 * beta * unit * run.diagnostics["energy"]
+
+
+def measured_steps(tracks: Tracks, mergers: list[Merger], times: Floats, values: Floats) -> list[float | None]:
+    """By how much 2β e^{−β} E, ``values`` (samples,) at ``times``, went up at each merger.
+
+    From where it is flattest since a cluster last appeared or merged to where it is flattest until the next merger.
+    None for mergers at once, and where one of the two plateaus is too short, or far from Σ m² and so no stair.
+    """
+    steps: list[float | None] = []
+    changes = sorted([tracks.start(number) for number in range(len(tracks.tracks))] + [one.time for one in mergers])
+    ends = sorted({tracks.stop(one.source) for one in mergers} | set(tracks.times[-1:].tolist()))
+    for merger in mergers:
+        before = tracks.stop(merger.source)
+        start = max(time for time in changes if time <= before)
+        stop = min(time for time in ends if time >= merger.time)
+        low = _plateau(tracks, times, values, start, before, merger.energy_step / 2)
+        high = _plateau(tracks, times, values, merger.time, stop, merger.energy_step / 2)
+        alone = sum(other.time == merger.time for other in mergers) == 1
+        steps.append(high - low if alone and low is not None and high is not None else None)
+    return steps
+
+
+def report(run: Run) -> dict[str, Any]:
+    """Mergers, lifetimes and clusters at the end of a run, as plain values.
+
+    ``mergers``: each merger's fields and ``energy_step_measured``, None where it cannot be told. Raises ValueError for
+    a run without clusters to follow: see meanfield.clusters.tracks.tracks_of.
+    """
+    tracks, known = tracks_of(run), exact_from(run)
+    mergers, stairs = merger_tree(tracks, known), staircase(run)
+    measured = [None] * len(mergers) if stairs is None else measured_steps(tracks, mergers, *stairs)
+    return {
+        "mergers": [
+            {**asdict(merger), "energy_step_measured": step} for merger, step in zip(mergers, measured, strict=True)
+        ],
+        "lifetimes": [asdict(lifetime) for lifetime in lifetimes(tracks, known)],
+        "clusters": int(tracks.counts[-1]) if len(tracks.times) else None,
+        "masses": sorted((float(one.masses[-1]) for one in _alive(tracks)), reverse=True),
+    }
+
+
+_WHEN = 33  # characters of "between 1.234e-05 and 1.235e-05" and a little more
+MEANING = (
+    "merged: one peak of a density; tokens within about three widths of the kernel; atoms within 1e-4 rad, some\n"
+    "units of time after their energy has climbed"
+)
+
+
+def format_report(facts: dict[str, Any]) -> str:
+    """``report``'s facts as two tables for people: the mergers, and how long each number of clusters lasted."""
+    lines = [f"{'time':{_WHEN}}  {'clusters':>8}  {'masses':>15}  {'2 m m':>8}  {'step of 2 beta e^-beta E':>24}"]
+    for one in facts["mergers"]:
+        step = one["energy_step_measured"]
+        measured = "-" if step is None else f"{step:.4f} ({100 * (step / one['energy_step'] - 1):+.1f} %)"
+        masses = f"{one['masses'][0]:.4f} + {one['masses'][1]:.4f}"
+        counts, when = f"{one['before']} → {one['after']}", moment_in_words(one["since"], one["time"])
+        lines.append(f"{when:{_WHEN}}  {counts:>8}  {masses:>15}  {one['energy_step']:8.4f}  {measured:>24}")
+    if not facts["mergers"]:
+        lines = ["no mergers"]
+    lines += ["", f"{'clusters':>8}  {'from':{_WHEN}}  to"]
+    for one in facts["lifetimes"]:
+        start, stop = moment_in_words(one["after"], one["start"]), moment_in_words(one["stop"], one["until"])
+        lines.append(f"{one['count']:8d}  {start:{_WHEN}}  {stop}")
+    if facts["mergers"]:
+        lines += ["", MEANING]
+    if facts["masses"]:
+        lines += ["", "masses at the end: " + ", ".join(f"{mass:.4f}" for mass in facts["masses"])]
+    return "\n".join(lines)
+
+
+def moment_in_words(low: float | None, high: float | None) -> str:
+    """As in "between 94.94 and 95.81"; one time where both are the same or one of them is None.
+
+    With four figures, or as many more as it takes to tell the two apart.
+    """
+    times = [time for time in (low, high) if time is not None]
+    digits = next((n for n in range(4, 17) if len({f"{time:.{n}g}" for time in times}) == len(set(times))), 17)
+    texts = list(dict.fromkeys(f"{time:.{digits}g}" for time in times))
+    return f"between {texts[0]} and {texts[1]}" if len(texts) > 1 else texts[0]
+
+
+def _mass(one: Track, first: int, last: int) -> float:
+    """Median mass of a track from the sample ``first`` to ``last``."""
+    return float(np.median(one.masses[first - one.first : last + 1 - one.first]))
+
+
+def _alive(tracks: Tracks) -> list[Track]:
+    """The tracks that are there in the last sample."""
+    return [one for one in tracks.tracks if one.last == len(tracks.times) - 1]
+
+
+def _plateau(tracks: Tracks, times: Floats, values: Floats, start: float, stop: float, near: float) -> float | None:
+    """The value where it changes least from sample to sample within [start, stop], if that is a stair.
+
+    Values within ``near`` of Σ m² count, if there are any: atoms touch some time after the energy has climbed.
+    """
+    inside = np.flatnonzero((times >= start) & (times <= stop))
+    if len(inside) < PLATEAU:
+        return None
+    here = int(np.searchsorted(tracks.times, start))
+    squares = sum(float(one.masses[here - one.first]) ** 2 for one in tracks.tracks if one.first <= here <= one.last)
+    change = np.abs(values[inside[2:]] - values[inside[:-2]])
+    levels = values[inside[1:-1]]
+    close = np.abs(levels - squares) < near
+    level = float(levels[np.where(close | ~close.any(), change, np.inf).argmin()])
+    return level if abs(level - squares) < STAIR * squares else None

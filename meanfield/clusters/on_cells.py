@@ -1,0 +1,58 @@
+"""Clusters: local concentrations of tokens that survive a persistence threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.mesh.mesh import Floats, Mesh
+
+CONTRAST = 2.0  # a cluster's peak is at least this many times denser than the pass to a higher one
+FLOOR = 0.01  # of the mean density: what is thinner counts as empty, so that traces of mass have no peaks
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """masses (k) and centers (k, d), heaviest first; basin (cells) is the cluster of each cell, −1 for none."""
+
+    masses: Floats
+    centers: Floats
+    basin: NDArray[np.intp]
+
+    @property
+    def count(self) -> int:
+        return len(self.masses)
+
+
+def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST) -> Clusters:
+    """Clusters of a density (cells) by the persistence of its superlevel sets (Edelsbrunner and Harer 2010, VII).
+
+    Water falls from the highest peak: each peak is born at its height and dies where its island meets a higher one.
+    Peaks that live over a factor of ``contrast`` are clusters, and each cell belongs to the peak whose island it
+    joined. A cluster may lie in a handful of cells, one beside the other: the density is averaged over two layers of
+    neighbours first, so that such a pattern is one peak. A uniform density has no cluster.
+    """
+    kernels, smooth = mesh.kernels, density
+    neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+    for _ in range(2):
+        average = np.empty(mesh.cells)
+        kernels.launch(kernels.average_neighbors, mesh.cells, mesh.volumes, *neighborhood, smooth, average)
+        smooth = average
+    level = np.log(smooth + FLOOR / mesh.volume)
+    peak_of = np.empty(mesh.cells, dtype=np.int32)
+    order = np.argsort(-level, kind="stable")
+    kernels.persistent_basins(order, level, float(np.log(contrast)), *neighborhood, peak_of)
+    peaks, basin = np.unique(peak_of, return_inverse=True)
+    if level.max() - level.min() < np.log(contrast):
+        return Clusters(np.empty(0), np.empty((0, mesh.centers.shape[1])), np.full(mesh.cells, -1))
+    cell_masses = density * mesh.volumes
+    masses = np.bincount(basin, cell_masses).astype(float)
+    sums = np.stack([np.bincount(basin, cell_masses * x) for x in mesh.centers.T], axis=1)
+    rank = np.argsort(-masses, kind="stable")
+    place = np.empty_like(rank)
+    place[rank] = np.arange(len(rank))
+    length = np.linalg.norm(sums, axis=1, keepdims=True)
+    centers = np.divide(sums, length, out=mesh.centers[peaks].copy(), where=length > 0)
+    return Clusters(masses[rank], centers[rank], place[basin])

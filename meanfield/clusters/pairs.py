@@ -1,0 +1,125 @@
+"""The law of z = ⟨x, y⟩ for two tokens x and y drawn at random: how many pairs have met.
+
+P(z in bin) for bins of 3° of the angle arccos z from 180° to 3°, then between 1 − z = 1 − cos 3°, 1e-3, 1e-4, 1e-5,
+1e-6 and 0. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), figure 3, plots P(z ≥ 1 − 1e-3).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from scipy import fft
+
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.transforms.harmonics import SphereHarmonics
+
+STEP = np.pi / 60  # 3°
+FINE = np.arccos(1 - np.array([1e-3, 1e-4, 1e-5, 1e-6]))
+ANGLES = np.concatenate([STEP * np.arange(60, 0, -1), FINE, [0.0]])  # (bins + 1,) from π to 0
+EDGES = np.cos(ANGLES)  # (bins + 1,) of z, increasing
+BINS = len(EDGES) - 1
+CLOSE = 4  # of the last bins: those where z ≥ 1 − 1e-3
+MOST_POINTS = 4096  # whose pairs are taken one by one
+MOST_CELLS = 384  # likewise of a sphere's
+BLOCK = 256
+NEGLIGIBLE = 1e-9  # mass, in cells that hold nearly nothing
+CUT = 10.0  # e^{−CUT} of the highest degree is left by the blur: no ripples to speak of
+
+
+def close_pairs(pairs: Floats) -> float:
+    """P(z ≥ 1 − 1e-3), from the law of z (bins)."""
+    return float(pairs[-CLOSE:].sum())
+
+
+def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -> Floats:
+    """P(z in bin), (bins), for x and y drawn from unit vectors (n, d) with masses (n,).
+
+    different   x and y are never the same point, P(i, j) ∝ m_i m_j for i ≠ j, as in figure 3 of 2312.10794
+    All pairs are counted for n ≤ 4096; beyond, those of 4096 points at equal steps through the list. A single point
+    counts as a pair that has met.
+    """
+    if len(points) > MOST_POINTS:
+        chosen = np.arange(MOST_POINTS) * len(points) // MOST_POINTS
+        points, masses = points[chosen], masses[chosen]
+    points, found = points.astype(float, copy=False), np.zeros(BINS)
+    for start in range(0, len(points), BLOCK):
+        here, there = points[start : start + BLOCK], points[start:]
+        weights = np.outer(2 * masses[start : start + BLOCK], masses[start:])
+        own = weights[:, : len(here)]  # pairs within the block come twice; a point meets itself once, or never
+        own *= np.tri(len(here), k=-1)
+        if not different:
+            np.fill_diagonal(own, masses[start : start + BLOCK] ** 2)
+        found += np.bincount(_bin_of((here @ there.T).ravel()), weights.ravel(), BINS)
+    if found.sum() == 0:
+        found[-1] = 1.0
+    return np.asarray(found / found.sum())
+
+
+def _bin_of(z: Floats) -> np.ndarray:
+    """Bin of each z, by a table of slots so fine that few have an edge in them; in those, by the edges."""
+    bins = TABLE[_slot(z)]
+    unsure = np.flatnonzero(bins < 0)
+    bins[unsure] = np.searchsorted(EDGES[1:-1], z[unsure], side="right")
+    return bins
+
+
+def _slot(z: Floats) -> np.ndarray:
+    """Which of so many equal parts of [−1, 1] each z lies in, rounding included: never decreasing in z."""
+    return np.clip((z + 1.0) * (SLOTS / 2), 0, SLOTS - 1).astype(np.int32)
+
+
+def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
+    """P(z in bin), (bins), for two tokens drawn from a density on the circle or sphere, given as masses (cells).
+
+    Circle: exact for a density that is constant in each cell. Sphere: by the pairs of the cells that hold all but 1e-9
+    of the mass where these are few, so once the density has collapsed; else by its degrees,
+
+        P(z in [a, b]) = ½ Σ_l p_l (P_{l+1} − P_{l−1})|_a^b / (2l + 1) ,   p_l = mean square of the degree-l part of ρ/ρ̄
+
+    each token blurred by about half a cell.
+    """
+    masses = np.maximum(masses, 0.0) / np.maximum(masses, 0.0).sum()
+    if mesh.dimension == 1:
+        return _pairs_on_circle(masses)
+    heaviest = np.argsort(-masses, kind="stable")[: MOST_CELLS + 1]
+    if masses[heaviest[:MOST_CELLS]].sum() >= 1 - NEGLIGIBLE:
+        return pairs_of_points(mesh.centers[heaviest], masses[heaviest], different=False)
+    transform, parts = _degrees(mesh)
+    found = np.maximum(parts @ transform.power(masses), 0.0)
+    return np.asarray(found / found.sum())
+
+
+def _pairs_on_circle(masses: Floats) -> Floats:
+    """The angle between two tokens has a density that is linear between the multiples of a cell's width.
+
+    Its values there are the autocorrelation of the masses: uniform within two cells makes a hat function.
+    """
+    cells = len(masses)
+    width = 2 * np.pi / cells
+    lags = np.arange(cells // 2 + 2)  # one beyond π, for an odd number of cells
+    value = 2 * fft.irfft(np.abs(fft.rfft(masses)) ** 2, cells)[lags % cells] / width
+    up_to = np.concatenate([[0.0], np.cumsum((value[1:] + value[:-1]) * width / 2)])
+    lag = np.minimum(ANGLES / width, lags[-1] - 1).astype(np.intp)
+    part = ANGLES - lag * width
+    below = up_to[lag] + part * value[lag] + part**2 * (value[lag + 1] - value[lag]) / (2 * width)
+    return np.maximum(-np.diff(below), 0.0)
+
+
+@lru_cache(maxsize=2)
+def _degrees(mesh: Mesh) -> tuple[SphereHarmonics, Floats]:
+    """The transform of a sphere's masses, and what each degree's mean square adds to each bin (bins, degrees)."""
+    degree = 2 * len(mesh.ring_cells)  # the cells tell no more apart
+    l = np.arange(degree + 1)
+    legendre = np.ones((degree + 2, BINS + 1))
+    legendre[1] = EDGES
+    for k in range(1, degree + 1):
+        legendre[k + 1] = ((2 * k + 1) * EDGES * legendre[k] - k * legendre[k - 1]) / (k + 1)
+    below = np.concatenate([np.full((1, BINS + 1), -1.0), legendre[:-2]])  # P_{−1} = −1 at z = −1: ∫P₀ = z + 1
+    parts = np.diff(legendre[1:] - below, axis=1).T / (2 * (2 * l + 1))
+    return SphereHarmonics(mesh, degree), parts * np.exp(-CUT * l * (l + 1) / (degree * (degree + 1)))
+
+
+SLOTS = 1 << 14
+TABLE = np.searchsorted(_slot(EDGES[1:-1]), np.arange(SLOTS), side="right")  # the bin of each slot
+TABLE[_slot(EDGES[1:-1])] = -1  # not one alone

@@ -1,0 +1,209 @@
+"""Clusters through time: which cluster of one sample is which of the next, and which two became one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from meanfield.clusters.on_cells import Clusters
+    from solvers.io.run_file import Run
+
+FARTHEST = np.pi / 3  # that a cluster moves from one sample to the next; what lies farther is another cluster
+LARGE = 1e5  # the whole as the plan counts it: its solver is right to 1e-7, and light clusters are to have their share
+WHOLE = 1e-9  # of the mass: clusters whose masses add up as well have merged, however far they came from
+SAME_MASS = 1.5  # a cluster's mass changes by less than this factor where its link needs no second look
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """One cluster, from the sample ``first`` to the sample ``last``, both included.
+
+    masses (samples of the track,), centers (samples of the track, d); ``into`` is the number of the track that it has
+    merged into right after ``last``, None where it lasts to the end or just vanishes.
+    """
+
+    first: int
+    masses: Floats
+    centers: Floats
+    into: int | None = None
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.masses) - 1
+
+    @property
+    def samples(self) -> slice:
+        return slice(self.first, self.last + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Tracks:
+    """All clusters of a run at ``times`` (samples,), in the order in which they appear, heaviest first."""
+
+    times: Floats
+    tracks: tuple[Track, ...]
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """(samples,) number of clusters."""
+        counts = np.zeros(len(self.times), dtype=np.intp)
+        for track in self.tracks:
+            counts[track.samples] += 1
+        return counts
+
+    def start(self, number: int) -> float:
+        """Time of the first sample with track ``number``."""
+        return float(self.times[self.tracks[number].first])
+
+    def stop(self, number: int) -> float:
+        """Time of the last sample with track ``number``."""
+        return float(self.times[self.tracks[number].last])
+
+
+def track(times: Floats, masses: Floats, centers: Floats, farthest: float = FARTHEST) -> Tracks:
+    """Clusters linked through time.
+
+    times      (samples,) increasing
+    masses     (samples, K), NaN where there are fewer clusters than K; any order
+    centers    (samples, K, d) unit vectors
+    farthest   angle (radians) beyond which two clusters of successive samples are never the same
+
+    From sample to sample mass goes where it has the least way to go: the plan of optimal transport for the square of
+    the angle. Each cluster goes where most of its mass goes. Where several go to one place, the one that brings the
+    most goes on, and the others have merged into it. So a cluster is known by its place, and its mass keeps it from
+    being taken for a nearby one. Those whose masses add up exactly may come from farther. Raises ValueError for shapes
+    that do not fit.
+    """
+    if masses.shape != centers.shape[:2] or len(masses) != len(times):
+        shapes = f"times {times.shape}, masses {masses.shape}, centers {centers.shape}"
+        raise ValueError(f"{shapes}: expected (samples,), (samples, K), (samples, K, d)")
+    seen: list[_Seen] = []
+    here: list[_Seen] = []  # in the sample before
+    for sample, row in enumerate(masses):
+        columns, before = np.flatnonzero(np.isfinite(row)), [one.columns[-1] for one in here]
+        old = masses[sample - 1, before], centers[sample - 1, before]
+        heirs, merged = _follow(*old, row[columns], centers[sample, columns], farthest)
+        now: list[_Seen] = []
+        for column, source in zip(columns, heirs, strict=True):
+            if source < 0:
+                seen.append(_Seen(len(seen), sample))
+            now.append(seen[-1] if source < 0 else here[source])
+            now[-1].columns.append(int(column))
+        for source, new in merged:
+            here[source].into = now[new].number
+        here = now
+    return Tracks(times, tuple(one.as_track(masses, centers) for one in seen))
+
+
+@dataclass
+class _Seen:
+    """A track so far: the column of its cluster in each sample from the first on."""
+
+    number: int
+    first: int
+    columns: list[int] = field(default_factory=list)
+    into: int | None = None
+
+    def as_track(self, masses: Floats, centers: Floats) -> Track:
+        samples = self.first + np.arange(len(self.columns))
+        return Track(self.first, masses[samples, self.columns], centers[samples, self.columns], self.into)
+
+
+def tracks_of(run: Run) -> Tracks:
+    """The clusters of a run through time: by its diagnostics cluster_mass and cluster_center, else by its snapshots.
+
+    Raises ValueError for a manifold other than circle, sphere and particles.
+    """
+    recorded = run.diagnostics
+    if "cluster_mass" in recorded and "cluster_center" in recorded:
+        return track(run.sample_times, recorded["cluster_mass"], recorded["cluster_center"])
+    find = _finder(run)
+    found = [find(k) for k in range(len(run.times))]
+    most = max((one.count for one in found), default=0)
+    dimension = found[0].centers.shape[1] if found else 0
+    masses, centers = np.full((len(found), most), np.nan), np.full((len(found), most, dimension), np.nan)
+    for k, one in enumerate(found):
+        masses[k, : one.count], centers[k, : one.count] = one.masses, one.centers
+    return track(run.times, masses, centers)
+
+
+def _follow(
+    masses: Floats, centers: Floats, new_masses: Floats, new_centers: Floats, farthest: float
+) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
+    """For each new cluster the old one that goes on as it, −1 for none; and (old, new) for all that merged into one."""
+    heir = np.full(len(new_masses), -1, dtype=np.intp)
+    if not len(masses) or not len(new_masses):
+        return heir, []
+    angle = _angles(centers, new_centers)
+    plan = _plan(angle, masses, new_masses)
+    target = plan.argmax(axis=1)
+    brought, count = (np.bincount(target, weights, len(new_masses)) for weights in (masses, None))
+    whole = (np.abs(brought - new_masses) <= WHOLE * masses.sum()) & (count > 1)  # as of atoms, to the last digit
+    goes = (angle[np.arange(len(masses)), target] <= farthest) | whole[target]
+    merged = []
+    for new in range(len(new_masses)):
+        sources = np.flatnonzero(goes & (target == new))
+        if len(sources):
+            heir[new] = sources[plan[sources, new].argmax()]
+            merged += [(int(source), new) for source in sources if source != heir[new]]
+    return heir, merged
+
+
+def _angles(one: Floats, other: Floats) -> Floats:
+    """(a, b) angles between unit vectors (a, d) and (b, d), exact for small ones too."""
+    chord = np.linalg.norm(one[:, None] - other[None], axis=2)
+    return np.asarray(2 * np.arcsin(np.clip(chord / 2, 0.0, 1.0)))
+
+
+def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
+    """(a, b) mass that goes from each old to each new cluster, Σ plan · angle² least. Both sides count as one whole."""
+    nearest = angle.argmin(axis=1)
+    if sorted(nearest) == list(range(len(new_masses))):
+        there = new_masses[nearest]
+        if (there < SAME_MASS * masses).all() and (masses < SAME_MASS * there).all():
+            plan = np.zeros_like(angle)
+            plan[np.arange(len(masses)), nearest] = masses
+            return plan
+    from scipy.optimize import linprog
+    from scipy.sparse import eye_array, kron, vstack
+
+    a, b = angle.shape
+    sums = vstack([kron(eye_array(a), np.ones((1, b))), kron(np.ones((1, a)), eye_array(b))])
+    held = LARGE * np.concatenate([masses / masses.sum(), new_masses / new_masses.sum()])
+    found = linprog(angle.ravel() ** 2, A_eq=sums[:-1], b_eq=held[:-1], method="highs")  # the last sum follows
+    return np.asarray(found.x.reshape(a, b) * (masses.sum() / LARGE))
+
+
+def _finder(run: Run) -> Callable[[int], Clusters]:
+    """Finds the clusters of snapshot k as the diagnostics do. Raises ValueError as :func:`tracks_of`."""
+    from meanfield.clusters.among_tokens import find_clusters_of_tokens
+    from meanfield.clusters.on_cells import find_clusters
+    from solvers.mesh.mesh import circle, sphere
+
+    if run.manifold == "particles":
+        scale = _scale_of_tokens(run)
+        return lambda k: find_clusters_of_tokens(run.positions(k), run.weights, scale)
+    if run.manifold not in ("circle", "sphere"):
+        raise ValueError(
+            f"manifold {run.manifold}: expected circle, sphere or particles, whose clusters can be followed"
+        )
+    mesh = {"circle": circle, "sphere": sphere}[run.manifold](run.resolution)
+    return lambda k: find_clusters(mesh, run.density(k))
+
+
+def _scale_of_tokens(run: Run) -> float:
+    """Of the law that the run began with."""
+    from meanfield.domains.common.model_of_case import heads_by_layer
+    from meanfield.domains.particles.diagnostics import cluster_scale
+    from meanfield.domains.particles.setup import particle_law
+    from meanfield.runtime.segments import case_of
+
+    case = case_of(run)
+    return cluster_scale(particle_law(case, heads_by_layer(case)[0]))

@@ -1,0 +1,67 @@
+"""What is measured of tokens that no layer norm keeps on a sphere: on the line, and with a free radius."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from meanfield.clusters.on_cells import find_clusters
+from meanfield.diagnostics.table import Table
+from solvers.mesh.mesh import Floats, Mesh
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """Tokens at points (cells, d) with masses (cells,).
+
+    escaped      masses at the inner and the outer end of the mesh, which no cell beyond could take up
+    directions   the mesh of directions and the density on it; absent on the line
+    """
+
+    points: Floats
+    masses: Floats
+    escaped: tuple[float, float]
+    directions: tuple[Mesh, Floats] | None = None
+
+
+def mass(sample: Unbounded) -> float:
+    """∫ρ."""
+    return float(sample.masses.sum())
+
+
+def centroid(sample: Unbounded) -> Floats:
+    """∫xρ, (d)."""
+    return np.asarray(sample.masses @ sample.points)
+
+
+def variance(sample: Unbounded) -> float:
+    """∫|x − ∫xρ|²ρ, the trace of the covariance."""
+    away = sample.points - centroid(sample)
+    return float(sample.masses @ np.einsum("nd,nd->n", away, away))
+
+
+def radius(sample: Unbounded) -> float:
+    """√∫|x|²ρ."""
+    return float(np.sqrt(sample.masses @ np.einsum("nd,nd->n", sample.points, sample.points)))
+
+
+def escaped(sample: Unbounded) -> Floats:
+    """(2) masses in the innermost and the outermost cells; on the line at its left and its right end."""
+    return np.array(sample.escaped)
+
+
+def clusters(sample: Unbounded) -> float:
+    """Number of clusters of directions, by persistence."""
+    assert sample.directions is not None  # the table has this name for meshes with directions only
+    return float(find_clusters(*sample.directions).count)
+
+
+DIAGNOSTICS: Table = {
+    "mass": (mass, "", "total mass"),
+    "centroid": (centroid, "d", "mean token"),
+    "variance": (variance, "", "trace of the covariance of the tokens"),
+    "radius": (radius, "", "root mean square distance of the tokens from the origin"),
+    "escaped": (escaped, "end", "mass in the cells at both ends of the mesh"),
+    "clusters": (clusters, "", "number of clusters of directions by persistence"),
+}

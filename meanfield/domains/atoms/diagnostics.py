@@ -1,0 +1,76 @@
+"""What is measured of atoms: exactly, where a density would be measured on its mesh. One small function each, below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from meanfield.clusters.pairs import close_pairs, pairs_of_points
+from meanfield.diagnostics.table import heaviest
+from meanfield.domains.atoms.velocity import AtomLaw, Atoms
+from meanfield.domains.particles import diagnostics as particles
+from solvers.mesh.mesh import Floats
+
+
+@dataclass(frozen=True)
+class AtomSample:
+    """Atoms at a time, their law, and the number of degrees of the power."""
+
+    law: AtomLaw
+    time: float
+    atoms: Atoms
+    degrees: int
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Heaviest first."""
+        return np.argsort(-self.atoms.masses, kind="stable")
+
+    @property
+    def pairs(self) -> Floats:
+        return pairs_of_points(self.atoms.positions, self.atoms.masses, different=False)
+
+
+def energy(sample: AtomSample) -> float:
+    """(1/2β) Σ_ij m_i m_j e^{β⟨x_i,x_j⟩}, as :func:`meanfield.domains.particles.diagnostics.energy`."""
+    atoms = sample.atoms
+    law = replace(sample.law.particles, masses=atoms.masses)
+    return particles.energy(particles.Particles(law, sample.time, atoms.positions, atoms.masses))
+
+
+def speed(sample: AtomSample) -> float:
+    """√(Σ m|X|²), also where it is far below the rounding of a sum over particles."""
+    velocities = sample.law.velocities(sample.time, sample.atoms.positions, sample.atoms.masses)
+    return float(np.sqrt(sample.atoms.masses @ (velocities**2).sum(axis=1)))
+
+
+def power(sample: AtomSample) -> Floats:
+    """(degrees) N_l Σ_ij m_i m_j P_l(⟨x_i,x_j⟩): S¹ P_l = cos lφ, N_l = 2, N_0 = 1; S² Legendre's, N_l = 2l + 1."""
+    x, m = sample.atoms.positions, sample.atoms.masses
+    cosines, l = np.clip(x @ x.T, -1.0, 1.0), np.arange(sample.degrees)[:, None, None]
+    if x.shape[1] == 2:
+        sizes, waves = np.where(l == 0, 1.0, 2.0), np.cos(l * np.arccos(cosines))
+    else:
+        sizes, waves = 2.0 * l + 1.0, special.eval_legendre(l, cosines)
+    return np.asarray(np.einsum("lij,i,j->l", sizes * waves, m, m))
+
+
+Value = float | Floats
+DIAGNOSTICS: dict[str, Callable[[AtomSample], Value]] = {
+    "mass": lambda sample: float(sample.atoms.masses.sum()),
+    "entropy": lambda sample: np.nan,  # ∫ρ log ρ of point masses is infinite
+    "entropy_rate": lambda sample: np.nan,
+    "energy": energy,
+    "speed": speed,
+    "centroid": lambda sample: np.asarray(sample.atoms.masses @ sample.atoms.positions),
+    "clusters": lambda sample: float(sample.atoms.count),
+    "cluster_mass": lambda sample: heaviest(sample.atoms.masses[sample.order]),
+    "cluster_center": lambda sample: heaviest(sample.atoms.positions[sample.order]),
+    "pairs": lambda sample: sample.pairs,
+    "pairs_close": lambda sample: close_pairs(sample.pairs),
+    "power": power,
+}

@@ -1,0 +1,147 @@
+"""The states of a run that is handed over: a density or tokens at first, then their clusters as atoms.
+
+A density (cells,) becomes (atoms, 1 + d): mass and position of each. Tokens (n, d) become (n, d + 1): the place of the
+atom that each belongs to, and its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from meanfield.clusters.among_tokens import find_clusters_of_tokens
+from meanfield.clusters.on_cells import Clusters
+from meanfield.domains.atoms.flow import TOUCH, Merger
+from meanfield.domains.atoms.handover import atoms_of, collapsed
+from meanfield.domains.atoms.velocity import Atoms
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.remap.deposit import deposit_points
+
+MOST_ATOMS, MOST_COORDINATES = 32, 128  # followed together: their law is differentiated by each coordinate; but
+FEW_ATOMS = 4  # in any dimension
+
+
+def most_atoms(dimension: int) -> int:
+    """How many clusters of tokens in R^d are followed as atoms."""
+    return min(MOST_ATOMS, max(FEW_ATOMS, MOST_COORDINATES // dimension))
+
+
+class States(Protocol):
+    """What a run in two stages asks of its state's values."""
+
+    @property
+    def diagnostics(self) -> tuple[str, ...]:
+        """Those that are taken of the atoms themselves."""
+        ...
+
+    def are_atoms(self, values: Floats) -> bool:
+        """Whether the values are of the second stage."""
+        ...
+
+    def have_collapsed(self, values: Floats) -> bool:
+        """Whether values of the first stage can be handed over."""
+        ...
+
+    def atoms(self, values: Floats) -> Atoms:
+        """The atoms of either stage."""
+        ...
+
+    def handed_over(self, values: Floats) -> Floats:
+        """Values of the second stage from those of the first."""
+        ...
+
+    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[Merger]) -> Floats:
+        """Values of the second stage, whose atoms have moved to these, after mergers at the end."""
+        ...
+
+    def snapshot(self, values: Floats) -> Floats:
+        """A density (cells), or positions (n, d)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DensityStates:
+    """Of a density on a mesh; it has collapsed when no cluster is wider than ``spread`` cells."""
+
+    mesh: Mesh
+    spread: float
+    diagnostics = (
+        "mass", "entropy", "entropy_rate", "energy", "speed", "centroid", "clusters", "cluster_mass", "cluster_center",
+        "pairs", "pairs_close", "power",
+    )  # fmt: skip
+
+    def are_atoms(self, values: Floats) -> bool:
+        return values.ndim == 2
+
+    def have_collapsed(self, values: Floats) -> bool:
+        return collapsed(self.mesh, values, self.spread) is not None
+
+    def atoms(self, values: Floats) -> Atoms:
+        if self.are_atoms(values):
+            return Atoms(np.ascontiguousarray(values[:, 1:]), values[:, 0].copy())
+        clusters = collapsed(self.mesh, values, np.inf)
+        assert clusters is not None  # there is one at least
+        return atoms_of(clusters)
+
+    def handed_over(self, values: Floats) -> Floats:
+        return _rows(self.atoms(values))
+
+    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[Merger]) -> Floats:
+        return _rows(atoms)
+
+    def snapshot(self, values: Floats) -> Floats:
+        return deposit_points(self.mesh, values[:, 1:], values[:, 0]) if self.are_atoms(values) else values
+
+
+def _rows(atoms: Atoms) -> Floats:
+    return np.column_stack([atoms.masses, atoms.positions])
+
+
+@dataclass(frozen=True, eq=False)
+class TokenStates:
+    """Of tokens with ``masses`` (n,) in R^d, which have collapsed when all of them are within ``spread`` · 1e-4 rad of
+    the center of their cluster, by the density estimate of that ``scale``, and clusters are few enough.
+    """
+
+    masses: Floats
+    dimension: int
+    spread: float
+    scale: float
+    diagnostics = ("speed", "clusters", "cluster_mass", "cluster_center")
+
+    def are_atoms(self, values: Floats) -> bool:
+        return values.shape[1] > self.dimension
+
+    def have_collapsed(self, values: Floats) -> bool:
+        clusters = self._clusters(values)
+        if not 0 < clusters.count <= most_atoms(self.dimension):
+            return False
+        away = np.linalg.norm(values - clusters.centers[clusters.basin], axis=1)
+        return bool(away.max() <= self.spread * TOUCH)
+
+    def _clusters(self, values: Floats) -> Clusters:
+        return find_clusters_of_tokens(values, self.masses, self.scale)
+
+    def atoms(self, values: Floats) -> Atoms:
+        if not self.are_atoms(values):
+            return atoms_of(self._clusters(values))
+        _, first, numbers = np.unique(values[:, -1], return_index=True, return_inverse=True)
+        return Atoms(values[first, :-1], np.bincount(numbers, self.masses).astype(float))
+
+    def handed_over(self, values: Floats) -> Floats:
+        clusters = self._clusters(values)
+        return np.column_stack([clusters.centers[clusters.basin], clusters.basin])
+
+    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[Merger]) -> Floats:
+        numbers = np.unique(values[:, -1], return_inverse=True)[1]
+        for merger in mergers:
+            kept, gone = merger.atoms
+            numbers[numbers == gone] = kept
+        numbers = np.unique(numbers, return_inverse=True)[1]
+        return np.column_stack([atoms.positions[numbers], numbers])
+
+    def snapshot(self, values: Floats) -> Floats:
+        return values[:, : self.dimension]

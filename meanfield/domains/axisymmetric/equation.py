@@ -1,0 +1,159 @@
+"""The mean-field equation of densities on S^{d−1} that are symmetric about an axis, for any d ≥ 2.
+
+    ∂ₜp + ∂_θ(p v[p]) = κ ∂_θ(∂_θ p − (d − 2) cot θ p)
+
+p(θ) is the law of the polar angle, per radian, Σ p_i Δθ_i = 1: a density with respect to surface area would exceed
+10^{4875} for d = 4096. The uniform density is p̄ ∝ sin^{d−2} θ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meanfield.model.layer_norm import LayerNorm
+from meanfield.model.linear_stability import growth_rates, most_degrees
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.terms.advection import Advection, Step
+from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.timestepping.evolution import Equation, limit_positivity
+from solvers.transforms.polar import log_masses, uniform_law
+from solvers.transforms.polar_kernel import PolarKernel
+
+
+class AxisymmetricAttention:
+    """v[p](θ) = v ⟨e_θ, ∫ y e^{β⟨x,y⟩} dμ(y)⟩ / Z(θ), e_θ towards growing polar angles, for multiples of the identity.
+
+    softmax: Z = ∫ e^{β⟨x,y⟩} dμ, so v[p] = (v/β) ∂_θ log Z and |v[p]| ≤ |v|.
+    unnormalized: Z = 1. Geshkovski and others (2312.10794), (SA) and (USA); the sums are polar_kernel.py's.
+
+    mesh            polar angles, see ``solvers.mesh.interval.polar``
+    dimension       d ≥ 2, of the space around the sphere
+    beta            inverse temperature; negative where QᵀK = −I
+    normalization   "softmax" or "unnormalized"
+    value           v of V = vI
+    rescaled        unnormalized attention with e^{β⟨x,y⟩ − |β|}: the same flow by the clock e^{|β|} t
+
+    ``rate`` is the fastest growth or decay of a mode about the uniform law, ``rate_degree`` that mode's degree.
+
+    The cells' masses count as circles at the cell centers. About the uniform law the error of that sum, O(h²), would
+    grow: it is taken off in proportion to how uniform the law is, 1 − D², D its total variation distance from uniform.
+    So the uniform law is steady to the last bit, and a cluster does not feel what is right for the bulk.
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        dimension: int,
+        beta: float,
+        normalization: str = "softmax",
+        value: float = 1.0,
+        rescaled: bool = False,
+    ) -> None:
+        if normalization not in ("softmax", "unnormalized"):
+            raise ValueError(f"normalization = {normalization!r}: expected 'softmax' or 'unnormalized'")
+        self.mesh, self.dimension, self.beta = mesh, dimension, beta
+        self.normalization, self.value = normalization, value
+        self.scale = 1.0 if rescaled or normalization == "softmax" else float(np.exp(abs(beta)))
+        self.uniform: Floats = mesh.kernels.place(uniform_law(mesh.on_host, dimension))
+        self._sums = PolarKernel(mesh, dimension, beta)
+        self._size = np.exp(self._sums.log_scale - abs(beta))
+        self._error = self._error_of_uniform()
+        degrees = np.arange(most_degrees(beta))
+        rates = np.abs(growth_rates(dimension, beta, degrees, normalization, value=value, rescaled=rescaled))
+        self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
+
+    def velocity(self, time: float, density: Floats) -> Floats:
+        """v[p] at cell centers, (cells, 1), radians per unit time; ``time`` is not used."""
+        return self.normalizer_and_velocity(density)[1]
+
+    def normalizer_and_velocity(self, density: Floats) -> tuple[Floats, Floats]:
+        """∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v[p], (cells, 1), of a law (cells)."""
+        masses = density * self.mesh.volumes
+        normalizer, slope = self._sums.apply(masses)
+        velocity = self._normalized(normalizer, slope[:, None])
+        share = self._uniform_share(masses)
+        return (normalizer - share * self._error[0]) * self._size, velocity - share * self._error[2][:, None]
+
+    def output(self, time: float, density: Floats) -> Floats:
+        """v ∫ y e^{β⟨x,y⟩} dμ / Z, (cells, 2): the parts along x and along e_θ. Layer norms need the first."""
+        masses = density * self.mesh.volumes
+        normalizer, slope = self._sums.apply(masses)
+        vectors = self._normalized(normalizer, np.stack([self._sums.radial(masses), slope], axis=1))
+        return vectors - self._uniform_share(masses) * self._error[1:].T
+
+    def _normalized(self, normalizer: Floats, vectors: Floats) -> Floats:
+        """Numerators (cells, parts) over Z, times v; 0 where both underflow."""
+        if self.normalization == "softmax":
+            kernels = self.mesh.kernels
+            kernels.launch(kernels.scale_softmax, len(normalizer), normalizer, vectors)
+            return self.value * vectors
+        return self.value * self.scale * self._size[:, None] * vectors
+
+    def _uniform_share(self, masses: Floats) -> Floats:
+        """() 1 for the uniform law, 0 for a law that shares nothing with it."""
+        distance = 0.5 * np.abs(masses - self.uniform * self.mesh.volumes).sum()
+        share: Floats = 1.0 - np.minimum(distance, 1.0) ** 2
+        return share
+
+    def _error_of_uniform(self) -> Floats:
+        """(3, cells) what the sums over cells give for Z and for both parts of the output, less what is exact."""
+        masses = self.uniform * self.mesh.volumes
+        normalizer, slope = self._sums.apply(masses)
+        found = self._normalized(normalizer, np.stack([self._sums.radial(masses), slope], axis=1))
+        exact_normalizer, exact_radial = self._sums.uniform_sums
+        exact = self._normalized(exact_normalizer, np.stack([exact_radial, np.zeros_like(slope)], axis=1))
+        return np.concatenate([(normalizer - exact_normalizer)[None], (found - exact).T])
+
+
+class LinearClock:
+    """No rate of change: bounds the time step while small departures from the uniform law grow.
+
+    Nothing flows there to bound it, and ``Advection`` knows a density as near uniform by its maximum, which for a law
+    of θ is not near its mean.
+    """
+
+    def __init__(self, attention: AxisymmetricAttention, noise: float) -> None:
+        degree = attention.rate_degree
+        fastest = attention.rate + noise * degree * (degree + attention.dimension - 2)
+        self._uniform, self._volumes = attention.uniform, attention.mesh.volumes
+        self._step = 0.2 / fastest if fastest > 0 else np.inf  # at cfl = ½ Runge–Kutta 3 errs by (0.1)³/24 of the rate
+
+    def prepare(self, time: float, values: Floats) -> Step:
+        distance = 0.5 * np.abs(values - self._uniform) @ self._volumes
+        return np.where(distance < 0.5, self._step, np.inf)
+
+    def rate(self, dt: float, rate: Floats) -> None:
+        """Adds nothing."""
+
+
+class AxisymmetricVelocity:
+    """v[p]/s at cell centers, s that of a layer norm."""
+
+    def __init__(self, attention: AxisymmetricAttention, norm: LayerNorm) -> None:
+        self.attention, self.norm = attention, norm
+        mesh = attention.mesh
+        self._along_x = mesh.kernels.place(np.tile([1.0, 0.0], (mesh.cells, 1)))
+
+    def __call__(self, time: float, density: Floats) -> Floats:
+        """(cells, 1), radians per unit time."""
+        if self.norm.name == "post":
+            return self.attention.velocity(time, density)
+        output = self.attention.output(time, density)  # along x and along e_θ
+        return self.norm.turn(time, 1.0, self._along_x, output)[:, 1:]
+
+
+def axisymmetric_equation(
+    attention: AxisymmetricAttention, noise: float = 0.0, norm: LayerNorm | None = None
+) -> Equation:
+    """∂ₜp = −∂_θ(p v[p]/s) + κ ∂_θ(∂_θ p − (d − 2) cot θ p) for a law p (cells) with mass 1; noise κ ≥ 0.
+
+    norm    a layer norm that fixes the radius, which gives s; post if absent
+    """
+    mesh, velocity = attention.mesh, AxisymmetricVelocity(attention, LayerNorm() if norm is None else norm)
+    host = mesh.on_host
+    log_uniform = log_masses(host, attention.dimension) - np.log(host.volumes)
+    return Equation(
+        terms=[Advection(mesh, velocity, nonnegative=True), LinearClock(attention, noise)],
+        stiff=DriftDiffusion(mesh, noise, log_uniform, nonnegative=True) if noise > 0 else None,
+        limit=limit_positivity,
+    )

@@ -1,0 +1,112 @@
+"""Initial laws of the polar angle on S^{d−1}, with mass 1: exact cell averages, (cells) per radian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.remap.deposit_interval import deposit_on_interval
+from solvers.transforms.bessel import log_bessel
+from solvers.transforms.gegenbauer import gegenbauer
+from solvers.transforms.polar import log_masses, uniform_law
+
+
+def initial_uniform(mesh: Mesh, dimension: int) -> Floats:
+    """p̄ ∝ sin^{d−2} θ."""
+    return uniform_law(mesh, dimension)
+
+
+def initial_perturbed(mesh: Mesh, dimension: int, amplitude: float, degrees: int = 12, seed: int = 0) -> Floats:
+    """p̄ (a g + √(1 + a²g²)) normalized, a the amplitude, g a Gaussian random function: see below.
+
+    g has unit variance over the sphere, with equal power in degrees 1 … ``degrees``. For small a·g it is p̄ e^{a·g}, as
+    on the circle and the sphere; but for large d the functions φ_l grow towards the poles, up to the square root of
+    the number of harmonics, and e^{a·g} would have all its mass there. The function depends on the seed alone, not on
+    the resolution.
+    """
+    draws = np.random.default_rng(seed).standard_normal(degrees) * (amplitude / np.sqrt(degrees))
+
+    def log_relative(theta: Floats) -> Floats:
+        return np.asarray(np.arcsinh(np.tensordot(draws, gegenbauer(dimension, theta, degrees)[1:], 1)))
+
+    return _law(mesh, dimension, log_relative)
+
+
+def initial_harmonic(mesh: Mesh, dimension: int, degree: int, amplitude: float) -> Floats:
+    """p̄ (1 + amplitude·φ_l), φ_l the axisymmetric harmonic of unit mean square.
+
+    Raises ValueError where the density would be negative: |amplitude| is at most 1/φ_l(0), for some signs.
+    """
+    poles = amplitude * gegenbauer(dimension, np.array([0.0, np.pi]), degree)[degree]
+    inner = amplitude * gegenbauer(dimension, np.linspace(0.0, np.pi, 4001), degree)[degree]
+    lowest = min(poles.min(), inner.min())
+    if lowest < -1:
+        raise ValueError(
+            f"initial.amplitude = {amplitude}: expected at most {abs(amplitude) / -lowest:.4g}, where the density "
+            "becomes negative"
+        )
+
+    def log_relative(theta: Floats) -> Floats:
+        return np.asarray(np.log1p(np.maximum(amplitude * gegenbauer(dimension, theta, degree)[degree], -1 + 1e-15)))
+
+    return _law(mesh, dimension, log_relative)
+
+
+def initial_von_mises_fisher(
+    mesh: Mesh,
+    dimension: int,
+    concentrations: Sequence[float],
+    masses: Sequence[float],
+    cosines: Sequence[float] | None = None,
+) -> Floats:
+    """Σ_k m_k e^{c_k ⟨x,μ_k⟩} / ∫…, with Σ m_k scaled to 1, ``cosines`` z_k = ⟨μ_k,e⟩, by default 1.
+
+    Off the axis the mean over all turns about it: e^{c z cosθ} g(c √(1 − z²) sinθ), as `polar_kernel` has
+    it. c < 0 is about the opposite of μ. A component narrower than half a cell is deposited as the circle of latitude
+    through its mean, ⟨x,e⟩ = zA, so that its mass and mean angle are kept: A = c/(k + √(k² + c²)), k = (d − 1)/2, is
+    I_{d/2}(c)/I_{d/2−1}(c) but for a part of d/c² (Amos 1974).
+    """
+    density = np.zeros(mesh.cells)
+    for c, mass, z in zip(concentrations, masses, cosines or [1.0] * len(masses), strict=True):
+        if abs(c) * mesh.width**2 > 4:
+            length = c / (0.5 * (dimension - 1) + np.hypot(0.5 * (dimension - 1), c))
+            component = initial_points(mesh, [float(np.arccos(z * length))])
+        else:
+            component = _law(mesh, dimension, partial(_log_von_mises_fisher, dimension, c, z))
+        density += mass * component
+    return density / (density @ mesh.volumes)
+
+
+def _log_von_mises_fisher(dimension: int, concentration: float, cosine: float, theta: Floats) -> Floats:
+    across = abs(concentration) * np.sqrt(1 - cosine**2) * np.sin(theta)
+    return concentration * cosine * np.cos(theta) + log_bessel((dimension - 3) / 2, across)[0]
+
+
+def initial_moebius(mesh: Mesh, dimension: int, parameter: float) -> Floats:
+    """The uniform density pushed along the axis by the flow ż = 1 − z² for a time s = parameter, of either sign.
+
+    p ∝ sin^{d−2} θ (cosh s − cos θ sinh s)^{−(d−1)}: an exact state of the flow at β = 0 on every sphere, ṡ = ⟨z⟩.
+    """
+    s = parameter
+
+    def log_relative(theta: Floats) -> Floats:  # cosh s − cos θ sinh s = e^{−s} + 2 sinh s sin²(θ/2), no cancellation
+        half = np.sin(theta / 2) if s >= 0 else np.cos(theta / 2)
+        return np.asarray(-(dimension - 1) * np.log(np.exp(-abs(s)) + 2 * np.sinh(abs(s)) * half**2))
+
+    return _law(mesh, dimension, log_relative)
+
+
+def initial_points(mesh: Mesh, angles: Sequence[float], masses: Sequence[float] | None = None) -> Floats:
+    """Circles of latitude at polar angles, masses scaled to 1 in all, deposited keeping mass and mean angle.
+
+    Within half a cell of a pole the whole goes to the last cell.
+    """
+    shares = np.ones(len(angles)) if masses is None else np.asarray(masses, dtype=float)
+    return deposit_on_interval(mesh, angles, shares / shares.sum())
+
+
+def _law(mesh: Mesh, dimension: int, log_relative: Callable[[Floats], Floats]) -> Floats:
+    return np.asarray(np.exp(log_masses(mesh, dimension, log_relative)) / mesh.volumes)

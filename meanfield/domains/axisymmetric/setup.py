@@ -1,0 +1,88 @@
+"""Problems on S^{d−1} with densities that are symmetric about an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from meanfield.case import initial as sections
+from meanfield.case.load import Case
+from meanfield.diagnostics.table import Diagnostics
+from meanfield.domains.axisymmetric import initial
+from meanfield.domains.axisymmetric.diagnostics import DIAGNOSTICS, Polar
+from meanfield.domains.axisymmetric.equation import AxisymmetricAttention, AxisymmetricVelocity, axisymmetric_equation
+from meanfield.domains.common.problem import Problem, advance_by, placed
+from meanfield.model.layer_norm import LayerNorm
+from solvers.io.layout import Variable
+from solvers.mesh.interval import edges_of, polar
+from solvers.mesh.mesh import Floats, Mesh
+
+
+def set_up_axisymmetric(case: Case, kernels: ModuleType | None = None) -> Problem:
+    """The problem of a case with an axis. Raises ValueError for a domain that cannot be."""
+    dimension, attention, stabilizers = case.domain.d, case.attention, case.stabilizers
+    mesh = polar(case.domain.across, dimension)
+    norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha)
+
+    @cache
+    def law(mesh: Mesh) -> AxisymmetricAttention:
+        return AxisymmetricAttention(
+            mesh,
+            dimension,
+            attention.beta_effective,
+            attention.normalization,
+            attention.value_scale,
+            attention.rescaled,
+        )
+
+    there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
+    place, velocity = there.kernels.place, AxisymmetricVelocity(law(mesh), norm)
+    equation = axisymmetric_equation(law(there), stabilizers.noise, norm)
+
+    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        return Diagnostics(names, DIAGNOSTICS, {"d": 1}, lambda time, density: Polar(velocity, time, density))
+
+    return Problem(
+        space=mesh,
+        initial=lambda: _INITIAL[type(case.initial)](mesh, dimension, case.initial),
+        advance=placed(advance_by(equation, case.time.method), place),
+        prepare=lambda state: equation.prepare(state.time, place(state.values)),
+        diagnostics=diagnostics,
+        variables=(
+            Variable("cell_edge", ("edge",), edges_of(mesh), "rad", "polar angle between cells"),
+            Variable("uniform", ("cell",), law(mesh).uniform, "rad-1", "law of the polar angle of uniform tokens"),
+        ),
+    )
+
+
+def _points(mesh: Mesh, dimension: int, kind: sections.Points) -> Floats:
+    return initial.initial_points(mesh, np.arccos(np.array(kind.points)[:, 0]).tolist(), kind.masses)
+
+
+def _von_mises_fisher(mesh: Mesh, dimension: int, kind: sections.VonMisesFisher) -> Floats:
+    parts = kind.components
+    return initial.initial_von_mises_fisher(
+        mesh,
+        dimension,
+        [part.concentration for part in parts],
+        [part.mass for part in parts],
+        [part.center[0] for part in parts],
+    )
+
+
+_INITIAL: dict[type, Callable[[Mesh, int, Any], Floats]] = {
+    sections.Uniform: lambda mesh, d, kind: initial.initial_uniform(mesh, d),
+    sections.Perturbed: lambda mesh, d, kind: initial.initial_perturbed(
+        mesh, d, kind.amplitude, kind.degrees, kind.seed
+    ),
+    sections.Harmonic: lambda mesh, d, kind: initial.initial_harmonic(mesh, d, kind.degree, kind.amplitude),
+    sections.VonMisesFisher: _von_mises_fisher,
+    sections.Moebius: lambda mesh, d, kind: initial.initial_moebius(
+        mesh, d, kind.parameter * float(np.sign(kind.axis[0]))
+    ),
+    sections.Points: _points,
+}

@@ -1,0 +1,139 @@
+"""From the sections of a case to heads, feed-forward network and reaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from meanfield.case import attention as sections
+from meanfield.case.load import Case
+from meanfield.case.validate_model import MOST_BETA
+from meanfield.equation import Local
+from meanfield.model.feed_forward import FeedForward, feed_forward_random
+from meanfield.model.heads import Factor, Head, steepness
+from meanfield.model.matrices import matrices_of_layers, random_matrix
+from meanfield.model.reactions import (
+    Reaction,
+    fitness_quadratic,
+    reaction_linear,
+    reaction_logistic,
+    reaction_replicator,
+)
+from solvers.mesh.mesh import Mesh
+from solvers.timestepping.schedules import Every, Listed, Schedule
+
+
+def heads_by_layer(case: Case) -> list[list[Head]]:
+    """The heads of each set of matrices: one set, or as many as the file has layers.
+
+    Raises ValueError or OSError for a file that cannot be used, and for matrices that are too large. Where all is a
+    multiple of the identity, β has the multiples of Q and K in it, but for the gaussian kernel.
+    """
+    sets = _sets_of_heads(case)
+    steepest = max(abs(steepness(case.beta_on_unit_sphere, head)) for heads in sets for head in heads)
+    if not steepest <= MOST_BETA:
+        expected = f"beta times the norm of query^T key at most {MOST_BETA:g}, not {steepest:.3g}"
+        raise ValueError(f"attention.beta = {case.attention.beta}: expected {expected}")
+    return sets
+
+
+def _sets_of_heads(case: Case) -> list[list[Head]]:
+    attention, d = case.attention, case.domain.d
+    if attention.file is not None:
+        return _from_file(attention.file, d)
+    if attention.is_scalar and attention.kernel != "gaussian":
+        return [[Head(value=attention.value_scale)]]
+    return [
+        [
+            Head(_factor(head.query, d), _factor(head.key, d), _factor(head.value, d), head.weight)
+            for head in attention.all_heads
+        ]
+    ]
+
+
+@dataclass(frozen=True)
+class HeadsInTurn:
+    """Sets of matrices, each for a ``duration`` of time: turn k begins at k·duration. The last one goes on."""
+
+    sets: list[list[Head]]
+    duration: float
+
+    def of_turn(self, turn: int) -> list[Head]:
+        """The heads of a turn."""
+        return self.sets[min(turn, len(self.sets) - 1)]
+
+    def turn_at(self, time: float) -> int:
+        """The turn that a time lies in; at its end a turn is over, but for rounding."""
+        return 0 if len(self.sets) == 1 else int(time / self.duration + 1e-9)
+
+    @property
+    def turns(self) -> Schedule:
+        """When each turn begins; a single set has but one."""
+        return Every(self.duration) if len(self.sets) > 1 else Listed((0.0,))
+
+
+def heads_in_turn(case: Case) -> HeadsInTurn:
+    """The heads of a case and how long each set of them lasts. Raises as ``heads_by_layer``."""
+    one_a_layer = case.time.method == "layers" and not case.stabilizers.residual
+    return HeadsInTurn(heads_by_layer(case), 1.0 if one_a_layer else case.time.step or 1.0)
+
+
+def _from_file(path: str, d: int) -> list[list[Head]]:
+    """Heads of equal weight, 1 over their number."""
+    try:
+        matrices = matrices_of_layers(path, d)
+    except ValueError as error:
+        raise ValueError(f"attention.file = {error}") from None
+    layers, heads = next(iter(matrices.values())).shape[:2]
+    return [
+        [Head(**{name: m[layer, head] for name, m in matrices.items()}, weight=1 / heads) for head in range(heads)]
+        for layer in range(layers)
+    ]
+
+
+def _factor(matrix: sections.Matrix | sections.RandomMatrix | None, d: int) -> Factor:
+    if isinstance(matrix, sections.RandomMatrix):
+        return matrix.scale * random_matrix(matrix.ensemble, d, matrix.seed)
+    scale = sections.scale_of(matrix)
+    return np.array(matrix, dtype=float) if scale is None else scale
+
+
+def feed_forward_of(case: Case) -> Local | None:
+    """F, from (n, d) to (n, d), None where the case has none; F(gx)/g where a sphere of radius g is the unit one."""
+    network, size = network_of(case), case.stabilizers.scale
+    if network is None or size == 1:
+        return network
+    return lambda points: network(size * points) / size
+
+
+def network_of(case: Case) -> FeedForward | None:
+    """W σ(Ux + b) as the case has it, None where it has none."""
+    network = case.feed_forward
+    if network is None:
+        return None
+    if network.width is not None:
+        return feed_forward_random(case.domain.d, network.width, network.activation, network.strength, network.seed)
+    inner, bias, outer = (np.array(matrix, dtype=float) for matrix in (network.inner, network.bias, network.outer))
+    return FeedForward(inner, bias, network.strength * outer, network.activation)
+
+
+def reaction_of(case: Case, mesh: Mesh) -> Reaction | None:
+    """R[ρ], None where the case has none."""
+    return None if case.reaction is None else _REACTIONS[type(case.reaction)](mesh, case.reaction)
+
+
+def _replicator(mesh: Mesh, kind: sections.Replicator) -> Reaction:
+    d = mesh.centers.shape[1]
+    vector = np.zeros(d) if kind.vector is None else np.array(kind.vector)
+    matrix = np.zeros((d, d)) if kind.matrix is None else np.array(kind.matrix)
+    return reaction_replicator(mesh, kind.rate, fitness_quadratic(mesh, vector, matrix))
+
+
+_REACTIONS: dict[type, Callable[[Mesh, Any], Reaction]] = {
+    sections.Linear: lambda mesh, kind: reaction_linear(kind.rate),
+    sections.Logistic: lambda mesh, kind: reaction_logistic(mesh, kind.rate, kind.capacity),
+    sections.Replicator: _replicator,
+}

@@ -1,0 +1,141 @@
+"""Densities of tokens with a radius: the law of (r, ω) for tokens x = rω off the sphere.
+
+    ∂ₜρ + div_ω(ρ θ̇) + ∂_s(ρ ṡ) = 0 ,   θ̇ = P_ω A / pace ,   ṡ = g/r − γ − c ,   r = e^{s + ct}
+
+θ̇ and ṙ = g are those of a layer norm that carries the radius (pre, peri, mix), or of none: ẋ = A(x). γ is the gate of
+−γx. ρ(s, ω) is the density with respect to ds dω, s the logarithm of the radius: not to r^{d−1} dr dω, the volume of
+R^d, so that radius and direction are two independent coordinates, and growth at a given rate is a translation of ρ.
+
+c is the expansion: radii of cells grow as e^{ct}, so that growth over any number of decades stays on the mesh. Without
+it the foremost mass leaks ahead by a cell a stage; where βr² is large, attention sees nothing but the foremost mass,
+and would follow the leak. With c = ‖V‖ − γ nothing can move outwards on the mesh: R(t) ≤ R₀ e^{(‖V‖ − γ)t}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import ModuleType
+
+import numpy as np
+
+from meanfield.model.layer_norm import LayerNorm
+from solvers.mesh.interval import interval
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.mesh.stack import stack
+from solvers.terms.product import ProductAdvection, Velocities
+from solvers.timestepping.evolution import Equation, limit_positivity
+
+Output = Callable[[float, Floats], Floats]
+
+
+@dataclass(frozen=True)
+class FreeRadius:
+    """Cells of radius × direction; a density is an array (radii, directions), or the same flattened.
+
+    directions   a circle or a sphere
+    radial       an interval in s = log r, see :func:`radial_mesh`
+    expansion    c: the radius of a cell is e^{s + ct}
+    """
+
+    directions: Mesh
+    radial: Mesh
+    expansion: float = 0.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(radii, directions)"""
+        return self.radial.cells, self.directions.cells
+
+    @cached_property
+    def around(self) -> Mesh:
+        """The directions once for each radius: the order of the cells of a flattened density."""
+        return stack(self.directions, self.radial.cells)
+
+    @cached_property
+    def outward(self) -> Mesh:
+        """The radii once for each direction."""
+        return stack(self.radial, self.directions.cells)
+
+    @cached_property
+    def volumes(self) -> Floats:
+        """(radii, directions) Δs·Δω: mass = density × volume."""
+        return np.outer(self.radial.volumes, self.directions.volumes)
+
+    def on(self, kernels: ModuleType) -> FreeRadius:
+        """The same cells with their arrays where these kernels run, but for :meth:`radii`."""
+        return replace(self, directions=self.directions.on(kernels), radial=self.radial.on(kernels))
+
+    def radii(self, time: float = 0.0) -> Floats:
+        """(radii,) radius of the cell centers, on the host: few numbers, which loops go by."""
+        return np.exp(self._log_radii + self.expansion * time)
+
+    @cached_property
+    def _log_radii(self) -> Floats:
+        return self.radial.on_host.centers[:, 0]
+
+    def centers(self, time: float = 0.0) -> Floats:
+        """(radii, directions, d) the points x = rω."""
+        radii = self.directions.kernels.place(self.radii(time))
+        points: Floats = radii[:, None, None] * self.directions.centers
+        return points
+
+    def on_directions(self, density: Floats) -> Floats:
+        """(directions,) marginal over radii: the density of directions, ∫ρ ds."""
+        return self.radial.volumes @ density.reshape(self.shape)
+
+    def on_radii(self, density: Floats) -> Floats:
+        """(radii,) marginal over directions: the density of s = log r, ∫ρ dω."""
+        return density.reshape(self.shape) @ self.directions.volumes
+
+    def escaped(self, density: Floats) -> tuple[float, float]:
+        """Masses in the innermost and the outermost cells. What comes there stays: its radius is no longer known."""
+        masses = self.on_radii(density) * self.radial.volumes
+        return float(masses[0]), float(masses[-1])
+
+
+def radial_mesh(innermost: float, outermost: float, cells: int, core: float) -> Mesh:
+    """``cells`` cells of s = log r between two radii, r = core·sinh ξ in equal steps of ξ: equal in r within ``core``,
+    logarithmic beyond.
+
+    Good values: a core of twice the width of the density to begin with, an innermost of a hundredth of that, an
+    outermost of twice the radius that is expected. Raises ValueError unless 0 < innermost < outermost and 0 < core, all
+    finite.
+    """
+    if not 0 < innermost < outermost < np.inf:
+        raise ValueError(f"radii from {innermost} to {outermost}: expected 0 < innermost < outermost, both finite")
+    if not 0 < core < np.inf:
+        raise ValueError(f"core = {core}: expected a finite number > 0")
+    steps = np.linspace(np.arcsinh(innermost / core), np.arcsinh(outermost / core), cells + 1)
+    return interval(np.log(core * np.sinh(steps)), "log radius")
+
+
+def free_radius_equation(space: FreeRadius, norm: LayerNorm, output: Output, gate: float = 0.0) -> Equation:
+    """∂ₜρ = −div_ω(ρ θ̇) − ∂_s(ρ ṡ) for a density of mass 1, (radii, directions) or flat.
+
+    norm     a layer norm that carries the radius, or none
+    output   (time, density (radii, directions)) → A (radii, directions, d), or (1, directions, d) where it does not
+             depend on the radius, as for pre, peri and mix: see :mod:`meanfield.domains.free_radius.attention`
+    gate     γ of −γx
+    """
+    flow = _flow(space, norm, output, gate)
+    return Equation([ProductAdvection(space.around, space.outward, space.shape, flow)], limit=limit_positivity)
+
+
+def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Velocities:
+    """θ̇ (radii, directions, d) and ṡ (radii, directions, 1); both are zero in the innermost and outermost cells."""
+    direction, place = np.tile(space.directions.centers, (space.radial.cells, 1)), space.directions.kernels.place
+
+    def velocities(time: float, density: Floats) -> tuple[Floats, Floats]:
+        cells = (*space.shape, direction.shape[1])
+        result = np.broadcast_to(output(time, density), cells).reshape(direction.shape)
+        radius = place(np.repeat(space.radii(time), space.directions.cells))
+        turn = norm.turn(time, radius, direction, result).reshape(cells)
+        inwards = norm.gate(time, gate) + space.expansion
+        drift = (norm.growth(time, direction, result) / radius - inwards).reshape(*space.shape, 1)
+        for velocity in (turn, drift):
+            velocity[[0, -1]] = 0.0
+        return turn, drift
+
+    return velocities

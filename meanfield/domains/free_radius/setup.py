@@ -1,0 +1,126 @@
+"""Problems where tokens have a radius beside their direction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from types import ModuleType
+
+import numpy as np
+
+from meanfield.case import initial as sections
+from meanfield.case.load import Case
+from meanfield.diagnostics.table import Diagnostics
+from meanfield.diagnostics.unbounded import DIAGNOSTICS, Unbounded
+from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_layer
+from meanfield.domains.common.problem import Problem, advance_in_turn, placed, within_mesh
+from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions, output_at_positions
+from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radius_equation, radial_mesh
+from meanfield.domains.free_radius.initial import initial_at_radius, initial_gaussian
+from meanfield.domains.sphere.initial_density import initial_density
+from meanfield.model.heads import matrix_of
+from meanfield.model.layer_norm import LayerNorm
+from solvers.io.layout import Variable
+from solvers.mesh.interval import edges_of
+from solvers.mesh.mesh import Floats, Mesh, circle, sphere
+from solvers.timestepping.evolution import Equation, State
+from solvers.timestepping.schedules import Listed
+
+
+def set_up_free_radius(case: Case, kernels: ModuleType | None = None) -> Problem:
+    """The problem of a case with a free radius. Raises ValueError for a domain that cannot be."""
+    domain, stabilizers = case.domain, case.stabilizers
+    assert domain.radii is not None  # a parsed case has all four
+    assert domain.innermost is not None
+    assert domain.outermost is not None
+    assert domain.core is not None
+    radial = radial_mesh(domain.innermost, domain.outermost, domain.radii, domain.core)
+    space = FreeRadius(_DIRECTIONS[domain.manifold](domain.across), radial, domain.expansion or 0.0)
+    there = space if kernels is None else space.on(kernels)  # where it moves; what is looked at is on the host
+    place = there.directions.kernels.place
+
+    @lru_cache(maxsize=1)
+    def equation(k: int) -> Equation:
+        """Of the time before the switch of mix, and from then on."""
+        norm = LayerNorm(stabilizers.layer_norm, switch=0.0 if k else np.inf)
+        return free_radius_equation(there, norm, _output(case, there, norm), stabilizers.gate)
+
+    switch = (1.0 if stabilizers.switch is None else stabilizers.switch) if stabilizers.layer_norm == "mix" else np.inf
+
+    def at_end(state: State) -> float:
+        return float(state.values.reshape(there.shape)[-1] @ there.volumes[-1])
+
+    def look(time: float, values: Floats) -> Unbounded:
+        density = values.reshape(space.shape)
+        points = space.centers(time).reshape(-1, domain.d)
+        marginal = space.on_directions(density)
+        masses = (density * space.volumes).reshape(-1)
+        return Unbounded(points, masses, space.escaped(density), (space.directions, marginal))
+
+    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        return Diagnostics(names, DIAGNOSTICS, {"d": domain.d, "end": 2}, look)
+
+    return Problem(
+        space=_cells(space, domain.manifold),
+        initial=lambda: _initial(case, space).reshape(-1),
+        advance=within_mesh(
+            placed(advance_in_turn(equation, Listed((0.0, switch)), case.time.method), place),
+            at_end,
+            f"radius {domain.outermost:g}" + (f"·exp({domain.expansion:g} t)" if domain.expansion else ""),
+        ),
+        prepare=lambda state: equation(0).prepare(state.time, place(state.values)),
+        diagnostics=diagnostics,
+        variables=(
+            Variable(
+                "radius_edge",
+                ("edge",),
+                np.exp(edges_of(space.radial)),
+                "1",
+                "radius between cells at time 0; it grows as exp(expansion t)",
+            ),
+        ),
+    )
+
+
+def _output(case: Case, space: FreeRadius, norm: LayerNorm) -> Output:
+    """A of the case's head, and F, at positions or at directions as layer norm has it."""
+    (head,) = heads_by_layer(case)[0]
+    d = case.domain.d
+    key_query = matrix_of(head.key, d).T @ matrix_of(head.query, d)
+    attention = ShellAttention(
+        space.directions,
+        case.attention.beta_effective,
+        matrix_of(head.value, d),
+        key_query,
+        case.attention.normalization,
+    )
+    network = feed_forward_of(case)
+    at_positions = norm.name == "none"
+    attend = (output_at_positions if at_positions else output_at_directions)(space, attention)
+    if network is None:
+        return attend
+
+    def output(time: float, density: Floats) -> Floats:
+        points = space.centers(time) if at_positions else space.directions.centers[None]
+        return attend(time, density) + network(points.reshape(-1, d)).reshape(points.shape)
+
+    return output
+
+
+def _initial(case: Case, space: FreeRadius) -> Floats:
+    kind = case.initial
+    if isinstance(kind, sections.Gaussian):
+        mean = np.zeros(case.domain.d) if isinstance(kind.mean, float) else np.array(kind.mean)
+        return initial_gaussian(
+            space, mean, np.array(kind.variance) if isinstance(kind.variance, tuple) else kind.variance
+        )
+    return initial_at_radius(space, initial_density(case, space.directions), kind.radius or 1.0)
+
+
+def _cells(space: FreeRadius, manifold: str) -> Mesh:
+    """The cells of a snapshot, radius by radius: their directions, and volumes with respect to d(log r) dω."""
+    return replace(space.around, manifold=manifold, volumes=space.volumes.reshape(-1))
+
+
+_DIRECTIONS: dict[str, Callable[[int], Mesh]] = {"free_radius_circle": circle, "free_radius_sphere": sphere}

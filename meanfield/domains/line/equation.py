@@ -1,0 +1,139 @@
+"""Attention on the line, d = 1, without layer norm: nothing keeps tokens on a sphere.
+
+    ∂ₜρ + ∂ₓ(ρ (V A[ρ] − γx)) = κ ∂ₓₓρ ,     A(x) = ∫ y e^{βxy} ρ(y) dy / Z(x)
+
+Gaussians stay Gaussian (softmax, V = 1, γ = 0): A = m + βsx, so s = s₀/(1 − 2βs₀t), which blows up at 1/(2βs₀). Until
+βs = 1 a token attends to y = βsx, nearer than itself; beyond that the flow hangs on tails that no grid holds. A
+compact support grows no faster than e^{|V|t}, and in the end at that rate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.mesh.interval import edges_of
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.terms.advection import Advection
+from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.timestepping.evolution import Equation, limit_positivity
+from solvers.transforms.pairwise import exponential_sums
+
+LEAST_MASS = 1e-12
+
+
+class LineAttention:
+    """X[ρ](x) = V ∫ y e^{βxy} ρ(y) dy / Z(x) − γx on a line, by sums over all pairs of cells.
+
+    softmax: Z = ∫ e^{βxy} ρ dy, so that the first part is at most |V| times the farthest token; unnormalized: Z = 1.
+
+    mesh            see ``solvers.mesh.interval.line``; a few thousand cells at most, all pairs are summed
+    beta            inverse temperature; negative where QᵀK = −1
+    normalization   "softmax" or "unnormalized"
+    value           V
+    gate            γ ≥ 0 of −γx
+    least_mass      cells with less than this share of the mass are not attended to. Exponents βxy grow with x², so a
+                    softmax would follow the foot that transport leaves ahead of a density, however thin. Good
+                    values: 1/n for a density that stands for n tokens, 1e-12 for many
+
+    Where βx over a cell exceeds 1, the softmax would also follow the front of a lump some cells wide, whose shape means
+    nothing: tokens in such a lump are seen at its center of mass (see ``_seen_at``).
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        beta: float,
+        normalization: str = "softmax",
+        value: float = 1.0,
+        gate: float = 0.0,
+        least_mass: float = LEAST_MASS,
+    ) -> None:
+        if normalization not in ("softmax", "unnormalized"):
+            raise ValueError(f"normalization = {normalization!r}: expected 'softmax' or 'unnormalized'")
+        self.mesh, self.beta, self.normalization = mesh, beta, normalization
+        self.value, self.gate, self.least_mass = value, gate, least_mass
+
+    def velocity(self, time: float, density: Floats) -> Floats:
+        """X[ρ] at cell centers, (cells, 1); ``time`` is not used."""
+        x = self.mesh.centers
+        return self.output_at(time, density, x) - self.gate * x
+
+    def output_at(self, time: float, density: Floats, points: Floats) -> Floats:
+        """V A[ρ] at points (n, 1); ``time`` is not used."""
+        masses = density * self.mesh.volumes
+        masses = np.where(masses <= self.least_mass * masses.sum(), 0.0, masses)
+        places = _seen_at(self.mesh, masses, self.beta)
+        log_scale, normalizer, numerator = exponential_sums(self.beta * points, places[:, None], masses)
+        softmax = self.normalization == "softmax"
+        sums: Floats = numerator / normalizer[:, None] if softmax else np.exp(log_scale)[:, None] * numerator
+        return self.value * sums
+
+
+_RESOLVED = 2.5, 4.0  # rms width of a lump in cells, and of what is resolved; transport widens a moving lump to about 2
+_RESOLVED_STEEP = 4.0, 8.0  # the same where e^{βxy} is steep, so that the front of a lump would count for the whole
+_CONTRAST = 2.0  # of a peak over the pass to a higher one: what rises less is a ripple
+_STEEP = 0.5, 1.0  # βx over a cell, x the root mean square of all tokens: from gentle to steep
+
+
+def _seen_at(mesh: Mesh, masses: Floats, beta: float) -> Floats:
+    """(cells) where the tokens of each cell are: its center x, or its lump's center of mass.
+
+    A lump is a peak with the slopes around it, and the fewer cells it spans the more it counts as one atom.
+    """
+    x, kernels = mesh.centers[:, 0], mesh.kernels
+    index = np.ones_like(x).cumsum()  # of a cell, whose differences are widths in cells
+    with np.errstate(divide="ignore"):
+        level = np.log(masses / mesh.volumes)
+    level = np.maximum(level, level.max() - 700.0)  # empty cells
+    peak = kernels.empty(mesh.cells, np.int32)
+    order, neighborhood = np.argsort(-level, kind="stable"), (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+    kernels.persistent_basins(order, level, np.log(_CONTRAST), *neighborhood, peak)
+    mass = kernels.sums_at(peak, masses, mesh.cells)
+    mass = np.where(mass == 0, 1.0, mass)
+    center, middle = (kernels.sums_at(peak, masses * place, mesh.cells) / mass for place in (x, index))
+    width = np.sqrt(kernels.sums_at(peak, masses * (index - middle[peak]) ** 2, mesh.cells) / mass)
+    steepness = abs(beta) * np.sqrt(masses @ x**2 / masses.sum()) * mesh.volumes
+    steep = _ramp(steepness, *_STEEP)
+    resolved = steep * _ramp(width, *_RESOLVED_STEEP)[peak] + (1 - steep) * _ramp(width, *_RESOLVED)[peak]
+    places: Floats = center[peak] + resolved * (x - center[peak])
+    return places
+
+
+def _ramp(values: Floats, low: float, high: float) -> Floats:
+    """0 below low, 1 above high, linear between."""
+    return np.clip((values - low) / (high - low), 0.0, 1.0)
+
+
+def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> Equation:
+    """∂ₜρ = −∂ₓ(ρ X[ρ]) + κ ∂ₓₓρ for a density (cells) with mass 1; noise κ ≥ 0. Nothing passes the line's ends."""
+    return Equation(
+        terms=[Advection(mesh, attention.velocity, nonnegative=True)],
+        stiff=DriftDiffusion(mesh, noise, np.zeros(mesh.cells), nonnegative=True) if noise > 0 else None,
+        limit=limit_positivity,
+    )
+
+
+def initial_gaussian(mesh: Mesh, mean: float, variance: float) -> Floats:
+    """(cells) exact cell averages of the Gaussian, tails included, scaled to mass 1 on the line.
+
+    Raises ValueError for a variance that is not a finite number > 0.
+    """
+    from scipy.special import ndtr
+
+    if not (np.isfinite(variance) and variance > 0):
+        raise ValueError(f"initial.variance = {variance}: expected a finite number > 0")
+    z = (edges_of(mesh) - mean) / np.sqrt(variance)
+    right = z[:-1] > 0  # the smaller of both tails has all its digits
+    masses = np.where(right, ndtr(-z[:-1]) - ndtr(-z[1:]), ndtr(z[1:]) - ndtr(z[:-1]))
+    return np.asarray(masses / (masses.sum() * mesh.volumes))
+
+
+def initial_interval(mesh: Mesh, left: float, right: float) -> Floats:
+    """(cells) exact cell averages of the uniform density on [left, right]: compact support.
+
+    Raises ValueError unless left < right, both on the line.
+    """
+    edges = edges_of(mesh)
+    if not edges[0] <= left < right <= edges[-1]:
+        raise ValueError(f"interval [{left:g}, {right:g}]: expected within [{edges[0]:g}, {edges[-1]:g}], not empty")
+    return np.asarray(np.diff(np.clip(edges, left, right)) / ((right - left) * mesh.volumes))

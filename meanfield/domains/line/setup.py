@@ -1,0 +1,90 @@
+"""Problems on the line, where there is no layer norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from meanfield.case import initial as sections
+from meanfield.case.load import Case
+from meanfield.diagnostics.table import Diagnostics
+from meanfield.diagnostics.unbounded import DIAGNOSTICS, Unbounded
+from meanfield.domains.common.problem import Advance, Problem, advance_by, advance_in_layers, placed, within_mesh
+from meanfield.domains.line.equation import LEAST_MASS, LineAttention, initial_gaussian, initial_interval, line_equation
+from meanfield.model.discrete_layers import LayerMap
+from meanfield.model.layer_norm import LayerNorm
+from solvers.io.layout import Variable
+from solvers.mesh.interval import edges_of, line
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.remap.deposit_interval import deposit_on_interval
+from solvers.timestepping.evolution import State
+
+
+def set_up_line(case: Case, kernels: ModuleType | None = None) -> Problem:
+    """The problem of a case on the line. Raises ValueError for a domain that cannot be."""
+    domain, attention = case.domain, case.attention
+    assert domain.outermost is not None  # a parsed case has both
+    assert domain.core is not None
+    mesh = line(domain.across, domain.outermost, domain.core)
+    there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
+    place, method = there.kernels.place, case.time.method
+    velocity = LineAttention(
+        there,
+        attention.beta_effective,
+        attention.normalization,
+        attention.value_scale,
+        case.stabilizers.gate,
+        least_mass=0.0 if method == "layers" else LEAST_MASS,  # a push-forward has no foot ahead of the density
+    )
+    equation = line_equation(there, velocity, case.stabilizers.noise)
+    advance: Advance = _in_layers(case, velocity) if method == "layers" else advance_by(equation, method)
+
+    def at_ends(state: State) -> float:
+        return float(state.values[0] * mesh.volumes[0] + state.values[-1] * mesh.volumes[-1])
+
+    def look(time: float, density: Floats) -> Unbounded:
+        masses = density * mesh.volumes
+        return Unbounded(mesh.centers, masses, (float(masses[0]), float(masses[-1])))
+
+    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        return Diagnostics(names, DIAGNOSTICS, {"d": 1, "end": 2}, look)
+
+    return Problem(
+        space=mesh,
+        initial=lambda: _INITIAL[type(case.initial)](mesh, case.initial),
+        advance=within_mesh(placed(advance, place), at_ends, f"|x| = {domain.outermost:g}"),
+        prepare=lambda state: equation.prepare(state.time, place(state.values)),
+        diagnostics=diagnostics,
+        variables=(Variable("cell_edge", ("edge",), edges_of(mesh), "1", "coordinate between cells"),),
+    )
+
+
+def _in_layers(case: Case, attention: LineAttention) -> Advance:
+    """The push-forward by one layer after another, with A exact at every point."""
+
+    def output(time: float, density: Floats) -> Floats:
+        return attention.output_at(time, density, attention.mesh.centers)
+
+    norm, step = LayerNorm(case.stabilizers.layer_norm), case.time.step or 1.0
+    residual, gate = case.stabilizers.residual, case.stabilizers.gate
+    return advance_in_layers(LayerMap(attention.mesh, output, norm, step, residual, gate, attention.output_at))
+
+
+def _gaussian(mesh: Mesh, kind: sections.Gaussian) -> Floats:
+    mean, variance = (float(np.ravel(value)[0]) for value in (kind.mean, kind.variance))
+    return initial_gaussian(mesh, mean, variance)
+
+
+def _points(mesh: Mesh, kind: sections.Points) -> Floats:
+    masses = np.ones(len(kind.points)) if kind.masses is None else np.array(kind.masses)
+    return deposit_on_interval(mesh, np.array(kind.points)[:, 0], masses / masses.sum())
+
+
+_INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
+    sections.Gaussian: _gaussian,
+    sections.Interval: lambda mesh, kind: initial_interval(mesh, kind.low, kind.high),
+    sections.Points: _points,
+}

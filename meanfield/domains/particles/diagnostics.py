@@ -1,0 +1,167 @@
+"""What is measured of tokens as particles, one small function each, in the table at the foot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
+from meanfield.clusters.on_cells import Clusters
+from meanfield.clusters.pairs import pairs_of_points
+from meanfield.diagnostics import unbounded
+from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
+from meanfield.diagnostics.table import LARGEST_EXPONENT, LENGTHS, SCALED_ENERGY, Diagnostics, Table
+from meanfield.domains.particles.diagnostics_sequence import SEQUENCE
+from meanfield.domains.particles.sequence import SequenceDiffusion
+from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.model.heads import matrix_of, steepness
+from solvers.mesh.mesh import Floats
+
+MOST_LEADERS = 2048  # tokens among which leaders are looked for: all pairs are held at once
+SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Particles:
+    """Tokens at points (n, d), x = rθ, with masses (n,) at a time, and the law that moves them.
+
+    In a sequence also where they started (n, d), and how they diffuse along it. What several diagnostics
+    want to know is found at most once.
+    """
+
+    law: ParticleLaw
+    time: float
+    points: Floats
+    masses: Floats
+    start: Floats | None = None
+    along: SequenceDiffusion | None = None
+
+    @cached_property
+    def radii(self) -> Floats:
+        return np.asarray(np.linalg.norm(self.points, axis=1))
+
+    @cached_property
+    def directions(self) -> Floats:
+        """θ (n, d), in the tokens' number format; a token at the origin has none, and is 0."""
+        return self.points / np.where(self.radii > 0, self.radii, 1.0)[:, None]
+
+    @cached_property
+    def seen(self) -> Floats:
+        """y (n, d), where tokens see each other: θ, or x without layer norm."""
+        return self.points if self.law.sees_positions else self.directions
+
+    @cached_property
+    def normalizer_and_output(self) -> tuple[Floats, Floats]:
+        return self.law.normalizer_and_output(self.seen)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        return find_clusters_of_tokens(self.directions, self.masses, cluster_scale(self.law))
+
+    @cached_property
+    def pairs(self) -> Floats:
+        return pairs_of_points(self.directions, self.masses)
+
+
+def energy(sample: Particles) -> float:
+    """E = (1/2β) Σ_h w_h Σ_ij m_i m_j e^{β⟨Q_h y_i, K_h y_j⟩}, over j ≤ i under a causal mask.
+
+    y = θ, or x without layer norm. At β = 0 its limit less the constant, ½|Σ m_i y_i|². In units of e^{β‖QᵀK‖} where
+    this is beyond e^700.
+    """
+    law = sample.law
+    if law.beta == 0:
+        return 0.5 * float(((sample.masses @ sample.seen) ** 2).sum())
+    scaled = float(sample.masses @ sample.normalizer_and_output[0]) / (2 * law.beta)
+    return scaled * float(np.exp(law.log_bound)) if law.log_bound <= LARGEST_EXPONENT else scaled
+
+
+def speed(sample: Particles) -> float:
+    """Root mean square of |ẋ|, √Σ m_i |r θ̇ + ṙ θ|²; in a sequence with what comes from neighbours."""
+    law, directions, output = sample.law, sample.directions, sample.normalizer_and_output[1]
+    if law.feed_forward is not None:
+        output = output + law.feed_forward(sample.seen)
+    turn = law.norm.turn(sample.time, sample.radii, directions, output)
+    gate = law.norm.gate(sample.time, law.gate)
+    growth = law.norm.growth(sample.time, directions, output) - gate * sample.radii
+    moved = sample.radii[:, None] * turn + growth[:, None] * directions
+    if sample.along is not None:
+        moved = moved + sample.along.where(law.norm.keeps_radius(sample.time)).rate(sample.points)
+    return float(np.sqrt(sample.masses @ (moved**2).sum(axis=1)))
+
+
+def leaders(sample: Particles) -> float:
+    """Number of tokens that others attend to most, |{argmax_j ⟨Q y_i, K y_j⟩ : i}|, by the first head.
+
+    It is the rank of the attention matrix with all weight of a row where it is largest, to which that matrix comes in
+    the end in one dimension, and its columns that are not zero are the leaders (Geshkovski, Letrouit, Polyanskiy,
+    Rigollet 2305.05465). Of tokens attended to alike, to SAME of the largest |⟨Q y_i, K y_j⟩|, the first one counts:
+    tokens that have become one have one leader. With Q = K = I on the sphere each attends most to its own place. Of
+    more than MOST_LEADERS tokens, so many spread evenly.
+    """
+    chosen = np.arange(len(sample.seen))
+    if len(chosen) > MOST_LEADERS:
+        chosen = np.arange(MOST_LEADERS) * len(chosen) // MOST_LEADERS
+    head, points = sample.law.heads[0], sample.seen[chosen]
+    d = points.shape[1]
+    seen = points @ (matrix_of(head.query, d).T @ matrix_of(head.key, d)) @ points.T * np.sign(sample.law.beta or 1.0)
+    same = SAME * np.abs(seen).max()
+    if sample.law.causal:
+        seen[np.triu_indices(len(seen), 1)] = -np.inf
+    return float(len(np.unique((seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1))))
+
+
+@lru_cache(maxsize=4)
+def cluster_scale(law: ParticleLaw) -> float:
+    """Angle (radians) at which clusters of tokens are told apart: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
+    return min(SCALE, max([1.0, *(abs(steepness(law.beta, head)) for head in law.heads)]) ** -0.5)
+
+
+def diagnostics_particles(
+    names: Sequence[str],
+    law: ParticleLaw | Callable[[float], ParticleLaw],
+    masses: Floats,
+    dimension: int,
+    start: Floats | None = None,
+    along: SequenceDiffusion | None = None,
+) -> Diagnostics:
+    """The diagnostics of a run of particles.
+
+    names       from the table DIAGNOSTICS
+    law         of the tokens, or for each time the one that holds then; with the same masses
+    masses      (n,) of sum 1
+    dimension   d of the tokens' R^d
+    start       (n, d) where they started, for drift
+    along       diffusion along their sequence
+
+    What is looked at is positions (n, d), x = rθ.
+    """
+    law_at = (lambda time: law) if isinstance(law, ParticleLaw) else law
+    first = law_at(0.0)
+
+    def look(time: float, positions: Floats) -> Particles:
+        return Particles(law_at(time), time, positions, masses, start, along)
+
+    table = DIAGNOSTICS | (SEQUENCE if along is not None else {})
+    if first.log_bound > LARGEST_EXPONENT:
+        table["energy"] = (energy, "", SCALED_ENERGY)
+    return Diagnostics(names, table, {"d": dimension, **LENGTHS}, look)
+
+
+DIAGNOSTICS: Table = {
+    "mass": unbounded.DIAGNOSTICS["mass"],
+    "energy": (energy, "", "interaction energy"),
+    "speed": (speed, "", "root mean square speed of the tokens"),
+    "centroid": unbounded.DIAGNOSTICS["centroid"],
+    "variance": unbounded.DIAGNOSTICS["variance"],
+    "radius": unbounded.DIAGNOSTICS["radius"],
+    "clusters": (clusters, "", "number of clusters of directions by persistence"),
+    "cluster_mass": (cluster_mass, "cluster", "mass of each cluster, heaviest first"),
+    "cluster_center": (cluster_center, "cluster d", "center of each cluster"),
+    "pairs": (pairs, "pair_bin", "probability of each bin of <x,y> for two different tokens"),
+    "pairs_close": (pairs_close, "", "probability of <x,y> >= 0.999 for two different tokens"),
+    "leaders": (leaders, "", "number of tokens that some token attends to most"),
+}

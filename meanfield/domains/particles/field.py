@@ -1,0 +1,120 @@
+"""Tokens drawn from a density that is a function of a field on the circle or the sphere, exactly.
+
+    ρ ∝ e^{f(g)} ,   g a trigonometric polynomial or a sum of spherical harmonics, f increasing
+
+The conventions of the harmonics are those of solvers/transforms/harmonics.py; here they are summed at any points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from solvers.mesh.mesh import Floats, Integers, Mesh, circle, sphere
+from solvers.transforms.harmonics import Complexes, harmonic_transform
+
+BLOCK = 1 << 14  # points at a time
+MOST_TRIES = 1 << 18
+WAVE = (64, 40)  # cells of the circle, and rings of the sphere, for each degree
+MOST_RINGS = 512  # beyond, four for each degree
+AROUND = 2.1  # no point of a cell of the sphere is farther from its center than that, in half heights of a ring
+
+
+class Field:
+    """g(x) = Σ_l c_l Y_l(x), real, on S¹ for c (degree + 1) and on S² for c (degree + 1, degree + 1), any points x."""
+
+    def __init__(self, coefficients: Complexes) -> None:
+        self.coefficients, self.degree = coefficients, len(coefficients) - 1
+        self.dimension = coefficients.ndim + 1
+
+    def __call__(self, points: Floats) -> Floats:
+        """(n,) values at unit vectors (n, d)."""
+        add_up = _on_circle if self.dimension == 2 else _on_sphere
+        blocks = [add_up(self.coefficients, points[i : i + BLOCK]) for i in range(0, len(points), BLOCK)]
+        return np.concatenate(blocks) if blocks else np.empty(0)
+
+
+def _on_circle(coefficients: Complexes, points: Floats) -> Floats:
+    """Horner's sum of 2 Re Σ_{l>0} c_l e^{ilφ}/√(2π), and c_0."""
+    turn = points[:, 0] + 1j * points[:, 1]
+    total = np.zeros(len(points), dtype=complex)
+    for value in coefficients[:0:-1]:
+        total = (total + value) * turn
+    return np.asarray((2 * total.real + coefficients[0].real) / np.sqrt(2 * np.pi))
+
+
+def _on_sphere(coefficients: Complexes, points: Floats) -> Floats:
+    """Σ_m (x + iy)^m R_m(z), with R_m = Σ_l c_lm P̄_lm/sin^m by the recurrence in l at fixed m, which is stable."""
+    degree, z = len(coefficients) - 1, points[:, 2]
+    turn, power = points[:, 0] + 1j * points[:, 1], np.full(len(points), 0.5 / np.sqrt(np.pi), dtype=complex)
+    total = np.zeros(len(points))
+    for m in range(degree + 1):
+        before, here = np.zeros_like(z), np.ones_like(z)
+        series = coefficients[m, m] * here
+        for l in range(m + 1, degree + 1):
+            up = np.sqrt((4 * l * l - 1) / (l * l - m * m))
+            down = np.sqrt((2 * l + 1) * ((l - 1) ** 2 - m * m) / ((2 * l - 3) * (l * l - m * m)))
+            before, here = here, up * z * here - down * before
+            series = series + coefficients[l, m] * here
+        total += (1 if m == 0 else 2) * (power * series).real
+        power = power * turn * np.sqrt((2 * m + 3) / (2 * m + 2))
+    return total
+
+
+def draw_from_field(field: Field, log_law: Callable[[Floats], Floats], count: int, seed: int) -> Floats:
+    """(count, d) independent tokens of the density e^{log_law(g(x))}, up to a factor, log_law increasing.
+
+    By rejection: a cell of a fine mesh by an upper bound of its mass, then a uniform point of the cell. The bound is
+    Bernstein's, |g′| ≤ nG and |g″| ≤ n²G along great circles, n the degree and G = max |g|, so the law is exact.
+    """
+    mesh, values, reach = _on_mesh(field)
+    bounds = log_law(_upper_bounds(values, field.degree * reach))
+    shares = np.cumsum(mesh.volumes * np.exp(bounds - bounds.max()))
+    random = np.random.default_rng(seed)
+    drawn, found, tried = [np.empty((0, field.dimension))], 0, 0
+    while found < count:
+        tries = min(int((count - found) * 1.2 * (tried + 1) / (found + 1)) + 64, MOST_TRIES)
+        cells = np.searchsorted(shares, random.random(tries) * shares[-1], side="right").clip(max=mesh.cells - 1)
+        points = _within(mesh, cells, random)
+        with np.errstate(invalid="ignore", divide="ignore"):  # the logarithm of a density that is 0 but for rounding
+            accepted = np.log(random.random(tries)) < log_law(field(points)) - bounds[cells]
+        drawn.append(points[accepted])
+        found, tried = found + len(drawn[-1]), tried + tries
+    return np.concatenate(drawn)[:count]
+
+
+def _upper_bounds(values: Floats, reach: float) -> Floats:
+    """Of a field in cells, from its values at their centers; reach is the degree times the distance to the corners."""
+    largest = np.abs(values).max() / (1 - reach**2 / 2)
+    return np.asarray(np.minimum(values + reach * largest, largest))
+
+
+def lowest(field: Field) -> float:
+    """The least value of a field at the centers of a mesh that resolves it."""
+    return float(_on_mesh(field)[1].min())
+
+
+def _on_mesh(field: Field) -> tuple[Mesh, Floats, float]:
+    """Cells that resolve a field, its values at their centers, and the largest distance of a point from its center."""
+    cells = WAVE[field.dimension - 2] * field.degree
+    if field.dimension == 2:
+        mesh, reach = circle(max(cells, 64)), np.pi / max(cells, 64)
+    else:
+        rings = max(min(cells, MOST_RINGS), 4 * field.degree)
+        mesh, reach = sphere(rings), AROUND * np.pi / (2 * rings)
+    return mesh, harmonic_transform(mesh, field.degree).synthesis(field.coefficients), reach
+
+
+def _within(mesh: Mesh, cells: Integers, random: np.random.Generator) -> Floats:
+    """A uniform point in each of the cells, (n, d)."""
+    along = random.random(len(cells))
+    if mesh.dimension == 1:
+        angle = (cells + along) * (2 * np.pi / mesh.cells)
+        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    ring = np.searchsorted(mesh.ring_start, cells, side="right") - 1
+    angle = (cells - mesh.ring_start[ring] + along) * (2 * np.pi / mesh.ring_cells[ring])
+    edges = np.cos(mesh.ring_edges)
+    z = edges[ring] + random.random(len(cells)) * (edges[ring + 1] - edges[ring])
+    radius = np.sqrt(1 - z * z)
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle), z], axis=1)

@@ -1,0 +1,56 @@
+"""Tokens as particles through time: their law integrated to any accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from meanfield.domains.particles.velocity import ParticleLaw
+from solvers.mesh.mesh import Floats
+
+
+def flow(
+    law: ParticleLaw, directions: Floats, radii: Floats, times: Floats, tolerance: float = 1e-10
+) -> tuple[Floats, Floats]:
+    """Directions (times, n, d) and radii (times, n) at increasing ``times``, from θ (n, d) and r (n,) at the first.
+    Without layer norm x = rθ; else θ may have any length, and only its direction counts.
+
+    Dormand and Prince's eighth-order Runge–Kutta method; ``tolerance`` is the error of a step, absolute and relative.
+    Raises ArithmeticError where no step is small enough, as at a blow-up.
+    """
+    from scipy.integrate import solve_ivp
+
+    n, d = directions.shape
+    if law.sees_positions:
+        start, rate = radii[:, None] * directions, _rate_of_positions(law, n, d)
+    else:
+        start, rate = np.column_stack([directions, radii]), _rate_of_directions(law, n, d)
+    solution = solve_ivp(rate, (times[0], times[-1]), start.ravel(), "DOP853", times, rtol=tolerance, atol=tolerance)
+    if not solution.success:
+        raise ArithmeticError(f"particles stopped after time {solution.t[-1]:g}: {solution.message}")
+    states = solution.y.T.reshape(len(times), n, -1)
+    lengths = np.linalg.norm(states[..., :d], axis=-1)
+    return states[..., :d] / lengths[..., None], lengths if law.sees_positions else states[..., d]
+
+
+def _rate_of_positions(law: ParticleLaw, n: int, d: int) -> Callable[[float, Floats], Floats]:
+    """ẋ = A + F − γx: the same law as by θ and r, also where a token passes the origin."""
+
+    def rate(time: float, state: Floats) -> Floats:
+        positions = state.reshape(n, d)
+        return np.asarray(law.output_at(positions) - law.gate * positions).ravel()
+
+    return rate
+
+
+def _rate_of_directions(law: ParticleLaw, n: int, d: int) -> Callable[[float, Floats], Floats]:
+    """Rate of (n, d + 1) numbers: a vector along θ, whose length is without effect and stays, and r."""
+
+    def rate(time: float, state: Floats) -> Floats:
+        vectors, radii = state.reshape(n, d + 1)[:, :d], state.reshape(n, d + 1)[:, d]
+        lengths = np.linalg.norm(vectors, axis=1)[:, None]
+        turn, growth = law.rates(time, vectors / lengths, radii)
+        return np.column_stack([lengths * turn, growth]).ravel()
+
+    return rate

@@ -1,0 +1,143 @@
+"""Where tokens start as particles: unit vectors (n, d), and positions (n, d) where they are normal.
+
+The laws are those of the initial densities of the same names, drawn exactly; each seed gives the same tokens again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from meanfield.domains.particles.field import Field, draw_from_field, lowest
+from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
+from solvers.mesh.mesh import Floats
+
+
+def tokens_uniform(count: int, dimension: int, seed: int = 0) -> Floats:
+    """(count, dimension) independent unit vectors, uniform on the sphere."""
+    return _unit(np.random.default_rng(seed).standard_normal((count, dimension)))
+
+
+def tokens_perturbed(
+    count: int, dimension: int, amplitude: float, degrees: int = 12, field_seed: int = 0, seed: int = 0
+) -> Floats:
+    """Tokens of the density ρ̄ e^{amplitude·g} normalized, g the field of ``initial_perturbed`` for ``field_seed``.
+
+    Raises ValueError for a dimension other than 2 and 3.
+    """
+    field = Field(amplitude * perturbed_coefficients(dimension, degrees, field_seed))
+    return draw_from_field(field, lambda g: g, count, seed)
+
+
+def tokens_harmonic(count: int, dimension: int, degree: int, order: int, amplitude: float, seed: int = 0) -> Floats:
+    """Tokens of the density ρ̄ (1 + amplitude·Y), Y as in ``initial_harmonic``.
+
+    Raises ValueError for a dimension other than 2 and 3, and where the density would be negative.
+    """
+    field = Field(amplitude * harmonic_coefficients(dimension, degree, order))
+    if (least := lowest(field)) < -1:
+        largest = abs(amplitude) / -least
+        raise ValueError(
+            f"initial.amplitude = {amplitude}: expected at most {largest:.4g}, where the density becomes negative"
+        )
+    return draw_from_field(field, np.log1p, count, seed)
+
+
+def tokens_von_mises_fisher(
+    count: int, centers: ArrayLike, concentrations: ArrayLike, masses: ArrayLike, seed: int = 0
+) -> Floats:
+    """Tokens of Σ_k m_k e^{c_k ⟨x, μ_k⟩} / ∫…, with Σ m_k scaled to 1, for centers (k, d), any d ≥ 2 and c ≥ 0.
+
+    Wood's rejection (Communications in Statistics 23, 1994) for w = 1 − ⟨x, μ⟩, so that no digit of a narrow bump is
+    lost: w = 2by/(1 − (1 − b)y), y ~ Beta((d − 1)/2, (d − 1)/2), b = (d − 1)/(2c + √(4c² + (d − 1)²)).
+    """
+    random, middles = np.random.default_rng(seed), _unit(np.asarray(centers, dtype=float))
+    shares = np.asarray(masses, dtype=float)
+    component = random.choice(len(middles), count, p=shares / shares.sum())
+    w = _falls(np.asarray(concentrations, dtype=float)[component], middles.shape[1], random)[:, None]
+    around = random.standard_normal((count, middles.shape[1]))
+    center = middles[component]
+    around -= np.einsum("nd,nd->n", around, center)[:, None] * center
+    return _unit((1 - w) * center + np.sqrt(w * (2 - w)) * _unit(around))
+
+
+def _falls(concentrations: Floats, dimension: int, random: np.random.Generator) -> Floats:
+    """1 − ⟨x, μ⟩ of tokens with concentrations (n,)."""
+    c, p = concentrations, dimension - 1.0
+    b = p / (2 * c + np.hypot(2 * c, p))
+    falls, left = np.empty(len(c)), np.arange(len(c))
+    while len(left):
+        y = random.beta(p / 2, p / 2, len(left))
+        cl, bl = c[left], b[left]
+        w = 2 * bl * y / (1 - (1 - bl) * y)
+        ratio = (1 + bl) / 2 + (1 - bl * bl) * w / (4 * bl)
+        accepted = np.log(random.random(len(left))) <= cl * (2 * bl / (1 + bl) - w) + p * np.log(ratio)
+        falls[left[accepted]] = w[accepted]
+        left = left[~accepted]
+    return falls
+
+
+def tokens_moebius(count: int, axis: ArrayLike, parameter: float, seed: int = 0) -> Floats:
+    """Uniform tokens pushed along ``axis`` e by the flow ẋ = Pₓ e for a time s = parameter, in any dimension.
+
+    z = ⟨x, e⟩ ↦ tanh(artanh z + s) and x − ze ↦ (x − ze)/(cosh s + z sinh s): the law of ``initial_moebius``.
+    """
+    (e,) = _unit(np.atleast_2d(np.asarray(axis, dtype=float)))
+    start = tokens_uniform(count, len(e), seed)
+    z = (start @ e)[:, None]
+    return _unit((z + np.tanh(parameter)) * e + (start - z * e) / np.cosh(parameter))
+
+
+def tokens_points(points: ArrayLike, masses: ArrayLike | None, count: int) -> tuple[Floats, Floats]:
+    """Directions (count, d) and masses (count,) of points (k, d), as many tokens at each, in order; Σ m scaled to 1.
+
+    Raises ValueError unless count is a multiple of the number of points.
+    """
+    places = _unit(np.asarray(points, dtype=float))
+    shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
+    if count % len(places):
+        raise ValueError(f"count = {count}: expected a multiple of {len(places)}, the number of points")
+    each = count // len(places)
+    return np.repeat(places, each, axis=0), np.repeat(shares / (each * shares.sum()), each)
+
+
+def tokens_gaussian(count: int, dimension: int, mean: ArrayLike, variance: ArrayLike, seed: int = 0) -> Floats:
+    """(count, dimension) positions of N(mean, variance) in R^d, variance a number or a matrix (d, d).
+
+    Raises ValueError for a variance that is not positive definite.
+    """
+    given = np.asarray(variance, dtype=float)
+    covariance = given * np.eye(dimension) if given.ndim == 0 else given
+    if not (np.allclose(covariance, covariance.T) and (np.linalg.eigvalsh(covariance) > 0).all()):
+        raise ValueError(f"variance = {given.tolist()}: expected a number > 0, or a symmetric positive definite matrix")
+    draws = np.random.default_rng(seed).standard_normal((count, dimension))
+    return np.asarray(mean, dtype=float) + draws @ np.linalg.cholesky(covariance).T
+
+
+def tokens_equiangular(count: int, dimension: int, cosine: float = 0.0) -> Floats:
+    """(count, dimension) unit vectors, any two of which have the same cosine g: x_i = √(1 − g) e_i + b Σ_j e_j.
+
+    Raises ValueError unless count ≤ dimension and −1/(count − 1) ≤ g ≤ 1: else there are no such vectors of this form.
+    """
+    if count > dimension:
+        raise ValueError(f"count = {count}: expected at most dimension = {dimension} equiangular tokens")
+    if cosine * (count - 1) < -1.0 or cosine > 1.0:
+        raise ValueError(f"cosine = {cosine}: expected −1/(count − 1) to 1 for {count} tokens")
+    own = np.sqrt(1.0 - cosine)
+    common = (np.sqrt(max(1.0 - cosine + count * cosine, 0.0)) - own) / count  # rounding at the least cosine
+    return np.asarray(own * np.eye(count, dimension) + common * (np.arange(dimension) < count))
+
+
+def tokens_waves(count: int, mean: ArrayLike, amplitude: float, modes: int = 4, seed: int = 0) -> Floats:
+    """(count, d) a smooth field at the positions x = (i + ½)/count of tokens: mean + amplitude·g, not normalized.
+
+    g = Σ_m a_m √2 cos(mπx), m = 1 … modes, a_m Gaussian, E|a_m|² = 1/modes.
+    """
+    middle = np.asarray(mean, dtype=float)
+    sizes = np.random.default_rng(seed).standard_normal((modes, len(middle))) / np.sqrt(modes * len(middle))
+    waves = np.sqrt(2.0) * np.cos(np.pi * np.multiply.outer(np.arange(count) + 0.5, np.arange(1, modes + 1)) / count)
+    return np.asarray(middle + amplitude * waves @ sizes)
+
+
+def _unit(vectors: Floats) -> Floats:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1)[:, None])

@@ -1,0 +1,67 @@
+"""From the section [initial] of a case to tokens: positions (n, d) and masses (n,)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from meanfield.case import initial as sections
+from meanfield.case.validate_model import tag_of
+from meanfield.domains.particles import initial as particles
+from meanfield.domains.sphere.initial_density import embeddings_of
+from solvers.mesh.mesh import Floats
+
+
+def draw_tokens(initial: sections.Initial, count: int, dimension: int, seed: int = 0) -> tuple[Floats, Floats]:
+    """Positions (n, d) and masses (n,), Σ m = 1, of ``count`` tokens drawn from an initial density by ``seed``.
+
+    Directions times ``initial.radius`` (1 unless given), but for a Gaussian and waves, whose positions are their own.
+    Tokens of a file are as many as they are. Raises ValueError for a kind, a count or a file that cannot be, OSError
+    for no file.
+    """
+    kind = tag_of(type(initial))
+    if kind not in _TOKENS:
+        raise ValueError(f"initial.kind = {kind}: expected one of {', '.join(_TOKENS)} for particles")
+    positions, masses = _TOKENS[kind](initial, count, dimension, seed)
+    radius = 1.0 if initial.radius is None else initial.radius
+    return radius * positions, np.full(len(positions), 1 / len(positions)) if masses is None else masses
+
+
+def _von_mises_fisher(kind: sections.VonMisesFisher, count: int, dimension: int, seed: int) -> tuple[Floats, None]:
+    return particles.tokens_von_mises_fisher(
+        count,
+        [component.center for component in kind.components],
+        [component.concentration for component in kind.components],
+        [component.mass for component in kind.components],
+        seed,
+    ), None
+
+
+def _of_file(kind: sections.Tokens, count: int, dimension: int, seed: int) -> tuple[Floats, None]:
+    embeddings = embeddings_of(kind, dimension)
+    return particles.tokens_points(embeddings, None, len(embeddings))[0], None
+
+
+_TOKENS: dict[str, Callable[[Any, int, int, int], tuple[Floats, Floats | None]]] = {
+    "uniform": lambda kind, n, d, seed: (particles.tokens_uniform(n, d, seed), None),
+    "perturbed": lambda kind, n, d, seed: (
+        particles.tokens_perturbed(n, d, kind.amplitude, kind.degrees, kind.seed, seed),
+        None,
+    ),
+    "harmonic": lambda kind, n, d, seed: (
+        particles.tokens_harmonic(n, d, kind.degree, kind.order, kind.amplitude, seed),
+        None,
+    ),
+    "von_mises_fisher": _von_mises_fisher,
+    "moebius": lambda kind, n, d, seed: (particles.tokens_moebius(n, kind.axis, kind.parameter, seed), None),
+    "points": lambda kind, n, d, seed: particles.tokens_points(kind.points, kind.masses, n),
+    "tokens": _of_file,
+    "gaussian": lambda kind, n, d, seed: (particles.tokens_gaussian(n, d, kind.mean, kind.variance, seed), None),
+    "equiangular": lambda kind, n, d, seed: (particles.tokens_equiangular(n, d, kind.cosine), None),
+    "waves": lambda kind, n, d, seed: (
+        particles.tokens_waves(n, kind.mean, kind.amplitude, kind.modes, kind.seed),
+        None,
+    ),
+}

@@ -1,0 +1,76 @@
+"""The rate of change of tokens as positions x = rθ, (n, d), and how long an explicit step may be.
+
+ẋ = r θ̇ + ṙ θ ,   without layer norm ẋ = A + F − γx         θ̇, ṙ, A, F, γ: meanfield/domains/particles/velocity.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.model.heads import steepness
+from meanfield.model.layer_norm import LAYER_NORMS
+from solvers.mesh.mesh import Floats
+from solvers.terms.advection import Step
+
+
+class Motion:
+    """ẋ of tokens under one law, as a term of an equation: the state is x (n, d).
+
+    The stable time step is that of a rate (1 + ‖β QᵀK‖L²) max_i(max(‖V‖L, |A_i + F_i|)/s_i)/L + γ + (d − 1)κ: L is 1,
+    without layer norm the largest |x|, and s is then 1. The bound by ‖V‖ counts where A is small for now.
+    """
+
+    def __init__(self, law: ParticleLaw, noise: float = 0.0) -> None:
+        self.law, self._noise = law, 0.0 if law.sees_positions else noise
+        self._rate = np.empty((0, 0))
+        self._norms: tuple[float, float] | None = None
+
+    def prepare(self, time: float, values: Floats) -> Step:
+        """Evaluate at positions (n, d); returns the largest stable time step."""
+        radii = _lengths(values)
+        output, self._rate = self._output_and_rate(time, values, radii)
+        steepest, value = self._norms = self._norms or _norms(self.law)
+        free = self.law.sees_positions
+        scale = np.maximum(radii.max(), np.finfo(float).tiny) if free else 1.0
+        sizes = np.maximum(_lengths(output), np.finfo(float).tiny)
+        pace = 1.0 if free else LAYER_NORMS[self.law.norm.name].pace(self.law.norm, time, radii, sizes)
+        fastest = np.max(np.maximum(value * scale, sizes) / pace) / scale
+        rate = (1 + steepest * scale**2) * fastest + self.law.gate + (values.shape[1] - 1) * self._noise
+        with np.errstate(divide="ignore", over="ignore"):
+            step: Step = np.divide(1.0, rate)
+            return step
+
+    def rate(self, dt: float, rate: Floats) -> None:
+        """Add ẋ at the prepared state."""
+        rate += self._rate
+
+    def rate_at(self, time: float, positions: Floats) -> Floats:
+        """ẋ (n, d) at positions (n, d)."""
+        return self._output_and_rate(time, positions, _lengths(positions))[1]
+
+    def _output_and_rate(self, time: float, positions: Floats, radii: Floats) -> tuple[Floats, Floats]:
+        law = self.law
+        if law.sees_positions:
+            output = law.output_at(positions)
+            return output, output - law.gate * positions
+        directions = positions / radii[:, None]
+        output = law.output_at(directions)
+        turn, growth = law.norm.turn(time, radii, directions, output), law.norm.growth(time, directions, output)
+        return output, radii[:, None] * turn + (growth - law.norm.gate(time, law.gate) * radii)[:, None] * directions
+
+
+def to_unit_length(positions: Floats) -> None:
+    """x ← x/|x|, in place."""
+    positions /= _lengths(positions)[:, None]
+
+
+def _norms(law: ParticleLaw) -> tuple[float, float]:
+    """The largest ‖β QᵀK‖ of a head, and Σ_h |w_h| ‖V_h‖."""
+    steepest = max((abs(steepness(law.beta, head)) for head in law.heads), default=0.0)
+    return steepest, sum(abs(head.weight * head.value_norm) for head in law.heads)
+
+
+def _lengths(vectors: Floats) -> Floats:
+    lengths: Floats = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
+    return lengths

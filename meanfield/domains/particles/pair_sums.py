@@ -1,0 +1,103 @@
+"""Sums of one head's kernel over all pairs of tokens: of any length, in any dimension, masked or not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meanfield.model.heads import Factor, Head, matrix_of, multiple
+from meanfield.model.kernel_windowed import windowed
+from solvers.backends import kernels_for
+from solvers.mesh.mesh import Floats, Integers
+from solvers.transforms.pairwise import exponential_sums
+from solvers.transforms.patches import gathered_sums
+
+Sums = tuple[Floats, Floats, Floats]
+
+_CHUNK = 1 << 21  # pairs at once, where no tiles are at hand
+
+
+class PairSums:
+    """k = e^{β⟨Qx,Ky⟩}, or e^{−β|Qx−Ky|²/2}, for tokens (n, d).
+
+    All is computed in the format of ``points``, float32 or float64.
+    """
+
+    def __init__(self, points: Floats, beta: float, head: Head, gaussian: bool = False, causal: bool = False) -> None:
+        number = points.dtype
+        query, key = multiple(head.query), multiple(head.key)
+        self.rounding = 500 * float(np.finfo(number).eps)
+        self._points, self._causal = points, causal
+        if query is not None and key is not None:
+            self._towards = points * number.type(beta * query * key)
+        else:
+            d = points.shape[1]
+            matrix = (beta * matrix_of(head.query, d).T @ matrix_of(head.key, d)).astype(number)
+            self._towards = points @ kernels_for(points).place(matrix)
+        self._here = fall(points, beta, head.query) if gaussian else np.zeros_like(points[:, 0])
+        self._there = fall(points, beta, head.key) if gaussian else None
+
+    def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        number = self._points.dtype
+        logs = sum_of(log_weights, self._there)
+        log_scale, normalizer, sums = exponential_sums(
+            self._towards, self._points, masses.astype(number, copy=False),
+            log_weights=None if logs is None else logs.astype(number, copy=False), causal=self._causal,
+        )  # fmt: skip
+        return log_scale + self._here, normalizer, sums
+
+    def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        """The same at some of the tokens, unit vectors in R² or R³ without a mask."""
+        highest, weights = weighted(masses, sum_of(log_weights, self._there))
+        log_scale, normalizer, sums = gathered_sums(self._towards[targets], self._points, weights)
+        return log_scale + highest + self._here[targets], normalizer, sums
+
+
+class WindowedPairSums:
+    """k = e^{β⟨x,y⟩} within a window, for unit vectors (n, d); e^{|β|} and the largest weight make the scale."""
+
+    def __init__(self, points: Floats, beta: float, window: float, causal: bool = False) -> None:
+        self.rounding = 500 * float(np.finfo(points.dtype).eps)
+        self._points, self._beta, self._window, self._causal = points, beta, window, causal
+        self._order = kernels_for(points).place(np.arange(len(points), dtype=np.int32))
+
+    def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        return self.at(self._order, masses, log_weights)
+
+    def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        """The same at some of the tokens."""
+        highest, weights = weighted(masses, log_weights)
+        moments = np.column_stack([weights, weights[:, None] * self._points])
+        sums = kernels_for(moments).empty((len(targets), moments.shape[1]), self._points.dtype)
+        step = max(_CHUNK // len(self._points), 1)
+        for start in range(0, len(targets), step):
+            some = targets[start : start + step]
+            kernel = windowed(self._points[some] @ self._points.T, self._beta, self._window)
+            if self._causal:
+                kernel = np.where(some[:, None] < self._order, 0.0, kernel)
+            sums[start : start + step] = kernel @ moments
+        return np.zeros_like(sums[:, 0]) + (abs(self._beta) + highest), sums[:, 0], sums[:, 1:]
+
+
+def fall(points: Floats, beta: float, factor: Factor) -> Floats:
+    """−β|Mx|²/2 of each token, (n,), for a matrix or a number M."""
+    scale = multiple(factor)
+    if scale is None:
+        points, scale = points @ kernels_for(points).place(np.asarray(factor).T.astype(points.dtype)), 1.0
+    falls: Floats = -float(beta) / 2 * scale**2 * (points**2).sum(axis=1)
+    return falls
+
+
+def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:
+    """The sum of two log weights (n,), either or both of which may be absent."""
+    if first is None or second is None:
+        return second if first is None else first
+    total: Floats = first + second
+    return total
+
+
+def weighted(masses: Floats, log_weights: Floats | None) -> tuple[float | Floats, Floats]:
+    """The largest of the log weights (n,), and the masses (n,) times all of e^{log_weights} but this."""
+    if log_weights is None:
+        return 0.0, masses
+    highest = log_weights.max()
+    return highest, masses * np.exp(log_weights - highest)

@@ -1,0 +1,103 @@
+"""Tokens in a sequence: the representation field u(x, t) ∈ R^d over token position x, t being depth.
+
+    ∂ₜu = κ ∂ₓₓu + Σ_h w_h V_h ∫ softmax_y(β⟨Q_h u(x), K_h u(y)⟩) u(y) dy + F(u) − γu ,     ∂ₓu = 0 at both ends
+
+Layer norm keeps |u| = 1; without it u may drift and blow up. On n equal cells of x this is the law of n tokens in their
+order (meanfield/domains/particles/velocity.py), to which this file adds κ ∂ₓₓu: what neighbouring tokens pass on by
+being neighbours. So the law of u moves by the density's equation where κ = 0.
+
+A reconstruction. That a Transformer is such an equation, of diffusion, non-local attention, a local reaction and
+stabilizers, is from the abstract of Zhang and Zhou (2408.09523); its formulas could not be had.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.backends import kernels_for
+from solvers.mesh.mesh import Floats
+
+TURN = 0.1  # κ|∂ₓu|²dt of a step on the sphere, of whose square it errs: a longer one is made of several
+
+
+class SequenceDiffusion:
+    """κ ∂ₓₓu on n equal cells of [0, L], nothing passing the ends: a rate, and a stiff term of any step.
+
+    coefficient   κ ≥ 0
+    length        L > 0
+    on_sphere     whether layer norm keeps the length of each u (n, d): rates are then tangent, P_u κ ∂ₓₓu, and a step
+                  ends with u/|u|, of second order in its length
+
+    Two-point fluxes: mode cos(kx), k = mπ/L, decays at κ (2 sin(kh/2)/h)², second order in h = L/n. Off the sphere a
+    step is exact for these fluxes, so that u stays within the convex hull of what it was.
+    Raises ValueError for κ < 0, or L ≤ 0.
+    """
+
+    def __init__(self, coefficient: float, length: float = 1.0, on_sphere: bool = False) -> None:
+        if not (np.isfinite(coefficient) and coefficient >= 0):
+            raise ValueError(f"sequence.diffusion = {coefficient}: expected a finite number >= 0")
+        if not (np.isfinite(length) and length > 0):
+            raise ValueError(f"sequence.length = {length}: expected a finite number > 0")
+        self.coefficient, self.length, self.on_sphere = coefficient, length, on_sphere
+
+    def where(self, on_sphere: bool) -> SequenceDiffusion:
+        """The same on the sphere, or off it."""
+        return SequenceDiffusion(self.coefficient, self.length, on_sphere)
+
+    def rate(self, values: Floats) -> Floats:
+        """(n, d) κ ∂ₓₓu, its tangent part on the sphere."""
+        flux = self.coefficient * (len(values) / self.length) ** 2 * (values[1:] - values[:-1])
+        rate = np.zeros_like(values)
+        rate[:-1] += flux
+        rate[1:] -= flux
+        if not self.on_sphere:
+            return rate
+        along = np.einsum("nd,nd->n", rate, values) / np.einsum("nd,nd->n", values, values)
+        return rate - along[:, None] * values
+
+    def longest_step(self, values: Floats) -> float:
+        """No limit: what a step needs it is made of by itself."""
+        return np.inf
+
+    def step(self, dt: float, values: Floats, limited: bool = True) -> float:
+        """Advance u (n, d) by dt in place; returns 0: nothing is left to be mended."""
+        if not self.on_sphere:
+            values[...] = self._spread(dt, values)
+            return 0.0
+        lengths, left = _lengths(values), dt
+        while left > 0:
+            part = left / max(np.ceil(left * self._steepest(values, lengths) / TURN), 1.0)
+            values[...] = self._turned(part, values, lengths)
+            left = left - part if part < left else 0.0
+        return 0.0
+
+    def _turned(self, dt: float, values: Floats, lengths: Floats) -> Floats:
+        """u/|u| after a step errs in proportion to its square, which two steps tell and take off."""
+        half = _of_length(lengths, self._spread(dt / 2, values))
+        halves = _of_length(lengths, self._spread(dt / 2, half))
+        return _of_length(lengths, 2 * halves - _of_length(lengths, self._spread(dt, values)))
+
+    def _steepest(self, values: Floats, lengths: Floats) -> float:
+        """The largest κ|∂ₓu|²/|u|², the rate at which the sphere bends what spreads."""
+        steps = (values[1:] - values[:-1]) / lengths[1:]
+        squares = np.einsum("nd,nd->n", steps, steps)
+        return self.coefficient * (len(values) / self.length) ** 2 * float(squares.max()) if len(squares) else 0.0
+
+    def _spread(self, dt: float, values: Floats) -> Floats:
+        """e^{dt κ ∂ₓₓ} u: mirrored at its ends u is a periodic field of 2n cells."""
+        n, kernels = len(values), kernels_for(values)
+        mirrored = np.concatenate([values, values[::-1]]).T
+        waves = 2 * n / self.length * np.sin(np.pi / (2 * n) * np.arange(n + 1))
+        decay = kernels.place(np.exp(-self.coefficient * dt * waves**2))
+        spread: Floats = kernels.irfft(kernels.rfft(mirrored.copy()) * decay, 2 * n)[:, :n].T
+        return spread
+
+
+def _of_length(lengths: Floats, values: Floats) -> Floats:
+    held: Floats = values * (lengths / _lengths(values))
+    return held
+
+
+def _lengths(values: Floats) -> Floats:
+    lengths: Floats = np.sqrt(np.einsum("nd,nd->n", values, values))[:, None]
+    return lengths

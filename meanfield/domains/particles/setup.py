@@ -1,0 +1,97 @@
+"""Problems of tokens as particles: the same law from the same case, for n tokens in any dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from types import ModuleType
+
+from meanfield.case.load import Case, Snapshot, Waves
+from meanfield.diagnostics.table import Diagnostics
+from meanfield.domains.common.from_run import tokens_of_run
+from meanfield.domains.common.model_of_case import feed_forward_of, heads_in_turn
+from meanfield.domains.common.problem import Advance, Problem, placed
+from meanfield.domains.particles.diagnostics import diagnostics_particles
+from meanfield.domains.particles.initial_tokens import draw_tokens
+from meanfield.domains.particles.motion import to_unit_length
+from meanfield.domains.particles.sequence import SequenceDiffusion
+from meanfield.domains.particles.steps import LawOfTurn, advance_adaptive, advance_explicit, advance_layers
+from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.model.heads import Head
+from meanfield.model.layer_norm import LayerNorm
+from solvers.backends import kernels_for
+from solvers.io.layout import Tokens
+from solvers.mesh.mesh import Floats
+from solvers.timestepping.schedules import Schedule
+
+
+def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
+    """The problem of a case with particles, which move where ``kernels`` run or on the host.
+
+    Raises ValueError or OSError for a file that cannot be used.
+    """
+    heads, domain = heads_in_turn(case), case.domain
+    if isinstance(case.initial, Snapshot):
+        positions, masses = tokens_of_run(case)
+    else:
+        positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed or 0)
+    if isinstance(case.initial, Waves | Snapshot) and not case.tokens_have_radius:
+        to_unit_length(positions)
+    place = (kernels or kernels_for(positions)).place
+    there = place(masses)  # where they move; what is looked at is on the host
+
+    @lru_cache(maxsize=2)
+    def law(turn: int, on_host: bool = False) -> ParticleLaw:
+        return particle_law(case, heads.of_turn(turn), masses if on_host else there)
+
+    for turn in range(len(heads.sets)):
+        law(turn)  # what no law can have is refused here, not on the way
+
+    def law_at(time: float) -> ParticleLaw:
+        return law(heads.turn_at(time), on_host=True)
+
+    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        return diagnostics_particles(names, law_at, masses, domain.d, positions, _along_sequence(case))
+
+    return Problem(
+        space=Tokens(masses, domain.d),
+        initial=lambda: positions.copy(),
+        advance=placed(_advance(case, law, heads.turns), place),
+        prepare=lambda state: law(0).output_at(place(state.values)),
+        diagnostics=diagnostics,
+    )
+
+
+def _advance(case: Case, law: LawOfTurn, turns: Schedule) -> Advance:
+    time, stabilizers, along = case.time, case.stabilizers, _along_sequence(case)
+    if time.method == "layers":
+        return advance_layers(law, time.step or 1.0, stabilizers.residual, along)
+    if time.method == "adaptive":
+        assert time.tolerance is not None  # a parsed case has it
+        return advance_adaptive(law, turns, time.tolerance, along)
+    return advance_explicit(law, time.method, turns, stabilizers.noise, case.domain.seed or 0, along)
+
+
+def _along_sequence(case: Case) -> SequenceDiffusion | None:
+    """Diffusion from token to token, None where tokens have no order."""
+    sequence = case.sequence
+    return None if sequence is None else SequenceDiffusion(sequence.diffusion, sequence.length)
+
+
+def particle_law(case: Case, heads: Sequence[Head], masses: Floats | None = None) -> ParticleLaw:
+    """The law of a case's tokens with the given heads; a sphere of radius g is the unit one with β g²."""
+    attention, stabilizers = case.attention, case.stabilizers
+    switch = 1.0 if stabilizers.switch is None else stabilizers.switch
+    return ParticleLaw(
+        case.beta_on_unit_sphere,
+        attention.normalization,
+        tuple(heads),
+        masses,
+        LayerNorm(stabilizers.layer_norm, stabilizers.alpha, switch),
+        feed_forward_of(case),
+        stabilizers.gate,
+        attention.mask == "causal",
+        kernel=attention.kernel,
+        window=attention.window,
+        rescaled=attention.rescaled,
+    )

@@ -1,0 +1,156 @@
+"""Tokens as particles, step by step: how a run moves positions x = rθ, (n, d), through depth.
+
+    ẋ = r θ̇ + ṙ θ ,   without layer norm ẋ = A + F − γx         θ̇, ṙ, A, F, γ: meanfield/domains/particles/velocity.py
+
+Where the layer norm keeps the radius, r = 1 after every step. The law may change at given times, which no step crosses.
+A state goes on bit for bit from its time, values, steps and dt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from meanfield.domains.common.problem import Advance, AfterStep, Stretch, advance_in_layers, in_turn
+from meanfield.domains.particles.brownian import Brownian
+from meanfield.domains.particles.motion import Motion, to_unit_length
+from meanfield.domains.particles.sequence import SequenceDiffusion
+from meanfield.domains.particles.velocity import ParticleLaw, layer_map
+from solvers.mesh.mesh import Floats
+from solvers.timestepping.adaptive import evolve_adaptively
+from solvers.timestepping.evolution import STEPPERS, Equation, Exploding, State, Stepper, evolve
+from solvers.timestepping.schedules import Listed, Schedule
+
+LawOfTurn = Callable[[int], ParticleLaw]
+Piece = Callable[[ParticleLaw, State, Stretch], State]
+ONE_TURN = Listed((0.0,))
+LEAST_RADIUS = 1e-6  # of a token with a layer norm, within which it counts as at the origin
+
+
+def advance_adaptive(
+    law: LawOfTurn, turns: Schedule = ONE_TURN, tolerance: float = 1e-9, along: SequenceDiffusion | None = None
+) -> Advance:
+    """Advance with the error of each step below ``tolerance``: :func:`solvers.timestepping.adaptive.evolve_adaptively`.
+
+    law     k → the law from time turns.due(k) to turns.due(k + 1)
+    along   diffusion from token to token; it is not stiff where κn²/L² is not far above 1
+    Raises NonFinite, or Exploding at a blow-up, when it advances.
+    """
+
+    def piece(law: ParticleLaw, state: State, stretch: Stretch) -> State:
+        motion, limit = Motion(law), None if law.norm.carries_radius else to_unit_length
+        diffusion = along and along.where(law.norm.keeps_radius(state.time))
+
+        def rate(time: float, positions: Floats) -> Floats:
+            own = motion.rate_at(time, positions)
+            return own if diffusion is None else own + diffusion.rate(positions)
+
+        look = stretch.after_step
+        after = _away_from_origin(look) if law.norm.carries_radius and not law.sees_positions else look
+        return evolve_adaptively(state, rate, stretch.until, stretch.observers, tolerance, after, limit)
+
+    return _in_turn(piece, law, turns)
+
+
+def _away_from_origin(look: AfterStep) -> AfterStep:
+    """``look``, but with an end where a token comes to the origin: its direction turns ever faster, at 1/r."""
+
+    def after_step(state: State) -> bool:
+        if np.einsum("nd,nd->n", state.values, state.values).min() < LEAST_RADIUS**2:
+            raise Exploding(f"{state.when}: a token has come to the origin and has no direction")
+        return look(state)
+
+    return after_step
+
+
+def advance_explicit(
+    law: LawOfTurn,
+    method: str,
+    turns: Schedule = ONE_TURN,
+    noise: float = 0.0,
+    seed: int = 0,
+    along: SequenceDiffusion | None = None,
+) -> Advance:
+    """Advance by a method of ``STEPPERS``, and after each step by Brownian motion of ``noise`` κ.
+
+    law     k → the law from time turns.due(k) to turns.due(k + 1)
+    seed    of the noise; the same for the same number of the step
+    along   diffusion from token to token, half a step before and half a step after
+    The noise is of first order in the length of a step. At cfl ½ ssprk3 errs by at most (½)³/24 = 0.5 % of the fastest
+    rate; a good cfl where growth matters is 0.1. Raises NonFinite when it advances.
+    """
+
+    def piece(law: ParticleLaw, state: State, stretch: Stretch) -> State:
+        brownian = Brownian(noise, seed, curved=not law.sees_positions) if noise else None
+        stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, law, brownian)
+        with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for what is not finite
+            diffusion = along and along.where(law.norm.keeps_radius(state.time))
+            equation = Equation((Motion(law, noise),), diffusion)
+            return evolve(
+                state, equation, stepper, stretch.until, stretch.observers, stretch.cfl, stretch.after_step, rtol=None
+            )
+
+    return _in_turn(piece, law, turns)
+
+
+def advance_layers(
+    law: LawOfTurn, step: float, residual: bool = True, along: SequenceDiffusion | None = None
+) -> Advance:
+    """Advance by one :func:`meanfield.domains.particles.velocity.layer_map` after another, layer k by the law k."""
+    return advance_in_layers(TokenLayers(law, step, residual, along))
+
+
+@dataclass(frozen=True)
+class _TokenStepper(Stepper):
+    """A stepper, then noise, then back to the sphere. ẋ grows with |x| there: within a step no length matters."""
+
+    law: ParticleLaw
+    brownian: Brownian | None
+
+    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, Floats]) -> None:
+        super().step(equation, state, dt, work)
+        if self.brownian is not None:
+            self.brownian.step(dt, state.steps, state.values)
+        if not self.law.norm.carries_radius:
+            to_unit_length(state.values)
+
+
+class TokenLayers:
+    """Layers of tokens as `run_layers` takes them: ``layer(time, positions)`` → (n, d).
+
+    After each layer tokens diffuse for its Δt = ``step``.
+    """
+
+    def __init__(
+        self, law: LawOfTurn, step: float, residual: bool = True, along: SequenceDiffusion | None = None
+    ) -> None:
+        self.duration = step if residual else 1.0
+        self._law, self._step, self._residual, self._along = law, step, residual, along
+
+    def __call__(self, time: float, positions: Floats) -> Floats:
+        law = self._law(round(time / self.duration))
+        moved = layer_map(law, positions, self._step, residual=self._residual, time=time)
+        if self._along is not None:
+            self._along.where(law.norm.keeps_radius(time)).step(self._step, moved)
+        return moved
+
+
+def _in_turn(piece: Piece, law: LawOfTurn, turns: Schedule) -> Advance:
+    """Advance piece by piece, from turn to turn; the switch of the layer norm ``mix`` is a turn too."""
+
+    def turn(k: int, state: State, stretch: Stretch) -> State:
+        now, switch = _in_force(law(k), state.time)
+        return piece(now, state, replace(stretch, until=min(stretch.until, switch)))
+
+    return in_turn(turn, turns)
+
+
+def _in_force(law: ParticleLaw, time: float) -> tuple[ParticleLaw, float]:
+    """The law from ``time`` on, and when its layer norm switches next."""
+    if law.norm.name != "mix":
+        return law, np.inf
+    switched = time >= law.norm.switch
+    norm = replace(law.norm, switch=0.0 if switched else np.inf)  # one scheme to the last stage of a step
+    return replace(law, norm=norm), np.inf if switched else law.norm.switch

@@ -1,0 +1,167 @@
+"""Sums of one head's kernel over tokens: by a transform where that is cheaper, else over all pairs.
+
+    Z_i = Σ_j m_j k(x_i, x_j) ,    N_i = Σ_j m_j x_j k(x_i, x_j)
+
+A transform needs unit vectors in R² or R³ and no mask: zonal kernels by harmonics at the tokens, kernels of general
+matrices by `bilinear.Bilinear`. Its error is that of the largest Z, so tokens whose Z is small are
+summed again, over all others or over patches that stand for them: N_i/Z_i is right to 1e-9 in lonely places too.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from meanfield.domains.particles.pair_sums import PairSums, Sums, WindowedPairSums, fall, sum_of, weighted
+from meanfield.model.heads import MOST_LOG_RANGE, Head, matrix_of, multiple, steepness
+from meanfield.model.kernel_windowed import windowed_multipliers
+from solvers.backends import kernels_for
+from solvers.mesh.mesh import Floats
+from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.harmonics_points import MANIFOLDS, PointHarmonics
+from solvers.transforms.zonal import (
+    exponential_degree,
+    exponential_gradient_multipliers,
+    exponential_multipliers,
+    gradient_multipliers,
+    radial_multipliers,
+    zonal_operator,
+)
+
+_LEAST_NORMALIZER = 1e-5  # of the mass: above, errors are measured below 1e-10 of Z, mostly 1e-12
+# Costs, by that of a pair of the exponential kernel
+_TOKEN = 700  # of a token in a transform
+_DEGREE = 20_000  # of a degree, for whatever is done once
+_MODE = 6  # of one of the degree³ numbers of the sphere's harmonics
+_BETWEEN = 4  # of one of the degree⁴ numbers of the sum between grids, with general matrices
+_WINDOWED = 20  # of a pair of the windowed kernel
+
+
+class TokenSums(Protocol):
+    """Sums over tokens with masses; ``rounding`` is the relative error of what they add up to."""
+
+    rounding: float
+
+    def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        """s, Z e^{−s} and N e^{−s}, (n,), (n,) and (n, d), for masses m_j e^{log_weights_j}, (n,) each."""
+        ...
+
+
+class ZonalPointSums:
+    """k(⟨x,y⟩) by its multipliers (degrees), those of e^{−log_bound} k, for unit vectors (n, 2) or (n, 3).
+
+    ``gradient`` are those of :func:`solvers.transforms.zonal.gradient_multipliers`; ``exact`` sums where Z is lost.
+    """
+
+    rounding = 1e-10
+
+    def __init__(
+        self,
+        points: Floats,
+        multipliers: Floats,
+        gradient: Floats,
+        log_bound: float,
+        exact: PairSums | WindowedPairSums,
+    ) -> None:
+        self._transform = PointHarmonics(points, len(multipliers))
+        radial = radial_multipliers(points.shape[1], multipliers)
+        self._operator = zonal_operator(self._transform.grid, multipliers, gradient, radial)
+        self._log_bound, self._exact = log_bound, exact
+
+    def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        highest, weights = weighted(masses, log_weights)
+        values, vectors = self._operator.apply(self._transform.stand_in(weights))
+        rows = self._transform.interpolate(np.vstack([values, vectors.T]))
+        sums = np.full(len(masses), self._log_bound + highest), rows[0], np.ascontiguousarray(rows[1:].T)
+        lost = np.flatnonzero(rows[0] < _LEAST_NORMALIZER * weights.sum()).astype(np.int32)
+        if len(lost):
+            for whole, part in zip(sums, self._exact.at(lost, masses, log_weights), strict=True):
+                whole[lost] = part
+        return sums
+
+
+class BilinearPointSums:
+    """k = e^{β⟨Qx,Ky⟩}, or e^{−β|Qx−Ky|²/2}, for any matrices and unit vectors (n, 2) or (n, 3)."""
+
+    rounding = 1e-10
+
+    def __init__(self, points: Floats, beta: float, head: Head, gaussian: bool = False) -> None:
+        query, key = (matrix_of(matrix, points.shape[1]) for matrix in (head.query, head.key))
+        self._operator = Bilinear(points, beta * query.T @ key)
+        self._here = fall(points, beta, query) if gaussian else 0.0
+        self._there = fall(points, beta, key) if gaussian else None
+
+    def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        highest, weights = weighted(masses, sum_of(log_weights, self._there))
+        log_scale, normalizer, vectors = self._operator.apply(weights)
+        return log_scale + highest + self._here, normalizer, vectors
+
+
+def token_sums(
+    points: Floats,
+    beta: float,
+    head: Head,
+    kernel: str = "exponential",
+    window: float | None = None,
+    causal: bool = False,
+) -> TokenSums:
+    """The cheapest sums of a head over tokens (n, d), for a kernel "exponential", "gaussian" or "windowed"."""
+    pairs_only = causal or kernels_for(points).PAIRS_ONLY
+    transforms = not pairs_only and points.shape[1] in MANIFOLDS and _are_unit(points)
+    if kernel == "windowed":
+        assert window is not None
+        return _windowed_sums(points, steepness(beta, head), window, causal, transforms)
+    pairs = PairSums(points, beta, head, kernel == "gaussian", causal)
+    return _exponential_sums(points, beta, head, kernel == "gaussian", pairs) if transforms else pairs
+
+
+def _exponential_sums(points: Floats, beta: float, head: Head, gaussian: bool, pairs: PairSums) -> TokenSums:
+    n, d = points.shape
+    size = steepness(beta, head)
+    degrees = exponential_degree(d, size) + 1
+    query, key = multiple(head.query), multiple(head.key)
+    if not pays(n, d, degrees, zonal=query is not None and key is not None):
+        return pairs
+    wide = points.astype(float, copy=False)
+    if query is None or key is None:
+        spread = abs(beta) / 2 * float(np.linalg.norm(matrix_of(head.key, d), 2)) ** 2
+        return pairs if gaussian and spread > MOST_LOG_RANGE else BilinearPointSums(wide, beta, head, gaussian)
+    multipliers = exponential_multipliers(d, size, degrees)
+    gradient = exponential_gradient_multipliers(d, size, degrees)
+    return ZonalPointSums(wide, multipliers, gradient, log_bound(beta, head, gaussian), pairs)
+
+
+def _windowed_sums(points: Floats, beta: float, window: float, causal: bool, transforms: bool) -> TokenSums:
+    n, d = points.shape
+    pairs = WindowedPairSums(points, beta, window, causal)
+    if not transforms or not pays(n, d, 1, pair=_WINDOWED):
+        return pairs
+    multipliers = windowed_multipliers(d, beta, window)
+    if multipliers is None or not pays(n, d, len(multipliers), pair=_WINDOWED):
+        return pairs
+    gradient = gradient_multipliers(d, multipliers)
+    return ZonalPointSums(points.astype(float, copy=False), multipliers, gradient, abs(beta), pairs)
+
+
+def pays(count: int, dimension: int, degrees: int, *, zonal: bool = True, pair: int = 1) -> bool:
+    """Whether a transform of ``count`` tokens costs less than sums over all pairs, each of which costs ``pair``."""
+    once = _DEGREE * degrees
+    if dimension == 3:
+        once += _MODE * degrees**3 + (0 if zonal else _BETWEEN * degrees**4)
+    return count * (pair * count - _TOKEN) > once
+
+
+def _are_unit(points: Floats) -> bool:
+    """Whether all lengths are 1 to rounding; not so where a number is not finite."""
+    off = np.abs(np.einsum("nd,nd->n", points, points) - 1).max(initial=0.0)
+    return bool(off <= 100 * np.finfo(points.dtype).eps)
+
+
+def log_bound(beta: float, head: Head, gaussian: bool = False) -> float:
+    """Logarithm of the largest kernel between unit vectors, as :class:`meanfield.model.heads.HeadSums` has it."""
+    query, key = multiple(head.query), multiple(head.key)
+    size = abs(steepness(beta, head))
+    if not gaussian:
+        return size
+    return 0.0 if query is None or key is None else size - beta * (query**2 + key**2) / 2

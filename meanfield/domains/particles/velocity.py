@@ -1,0 +1,169 @@
+"""Tokens as particles: the same law as the density's, for n tokens with masses.
+
+    x_i = r_i θ_i ,   θ̇_i = P_θ (A_i + F_i) / s ,   ṙ_i = g − γ r_i           s and g by the layer norm
+    A_i = Σ_h w_h V_h Σ_j m_j y_j e^{β⟨Q_h y_i, K_h y_j⟩} / Z_hi ,   F_i = F(y_i)
+
+y = θ, but y = x without layer norm. softmax: Z_hi = Σ_j m_j e^{β⟨Q_h y_i, K_h y_j⟩}; unnormalized: Z = 1; under a
+causal mask j ≤ i. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), whose tokens have masses 1/n. The other
+kernels and normalizations are those of :class:`meanfield.model.attention.Attention`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from meanfield.domains.particles.pair_sums import Sums
+from meanfield.domains.particles.sinkhorn import doubly_stochastic
+from meanfield.domains.particles.sums import log_bound, token_sums
+from meanfield.model.attention import MOST_LOG_KERNEL, NORMALIZATIONS
+from meanfield.model.discrete_layers import NOTHING
+from meanfield.model.heads import Head, multiple
+from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm, by_row, size_of
+from meanfield.model.sinkhorn import transposed
+from solvers.mesh.mesh import Floats
+
+KERNELS = ("exponential", "gaussian", "windowed")
+
+
+@dataclass(frozen=True, eq=False)
+class ParticleLaw:
+    """How n tokens in R^d move, d ≥ 1.
+
+    beta            inverse temperature β
+    normalization   "softmax", "unnormalized" or "sinkhorn"
+    heads           matrices and weights; one head of identities by default
+    masses          (n,) m ≥ 0; None for 1/n each
+    norm            the layer norm
+    feed_forward    F, from (n, d) to (n, d); None for none
+    gate            γ; only where tokens have a radius
+    causal          whether token i sees tokens j ≤ i only
+    kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``
+    window          angle (radians) at which the windowed kernel has fallen to half
+    rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
+
+    Times are depth, directions θ (n, d) unit vectors, radii r (n,). Tokens on the circle and sphere attend to each
+    other by a transform where they are many; else pairs are summed, in the number format of the tokens. Raises
+    ValueError for another normalization or kernel, for a gate where layer norm keeps the radius, and for what makes no
+    sense together; Unbalanced where the iteration of sinkhorn does not converge.
+    """
+
+    beta: float
+    normalization: str = "softmax"
+    heads: tuple[Head, ...] = (Head(),)
+    masses: Floats | None = None
+    norm: LayerNorm = field(default_factory=LayerNorm)
+    feed_forward: Callable[[Floats], Floats] | None = None
+    gate: float = 0.0
+    causal: bool = False
+    kernel: str = "exponential"
+    window: float | None = None
+    rescaled: bool = False
+
+    def __post_init__(self) -> None:
+        if self.normalization not in NORMALIZATIONS:
+            raise ValueError(f"normalization = {self.normalization!r}: expected one of {', '.join(NORMALIZATIONS)}")
+        if self.kernel not in KERNELS:
+            raise ValueError(f"kernel = {self.kernel!r}: expected one of {', '.join(KERNELS)}")
+        if (self.kernel == "windowed") != (self.window is not None):
+            raise ValueError(f"window = {self.window}: expected an angle with kernel = 'windowed', else None")
+        self._check_both_sides()
+        if self.normalization == "unnormalized" and not self.rescaled and self.log_bound > MOST_LOG_KERNEL:
+            raise ValueError(
+                f"attention.beta = {self.beta}: expected a kernel up to e^{MOST_LOG_KERNEL:g}; with these matrices "
+                f"it reaches e^{self.log_bound:.4g} (attention.rescaled = true avoids it)"
+            )
+        if self.gate and not self.norm.carries_radius:
+            raise ValueError(f"gate = {self.gate}: expected 0 where layer_norm = {self.norm.name!r} keeps the radius")
+
+    def _check_both_sides(self) -> None:
+        """Windowed and sinkhorn attention are made for unit vectors; a window is one of angles between them."""
+        zonal = all(multiple(matrix) is not None for head in self.heads for matrix in (head.query, head.key))
+        if self.kernel == "windowed" and not zonal:
+            raise ValueError("windowed attention: expected query and key that are multiples of the identity")
+        for chosen, name in ((self.kernel, "windowed"), (self.normalization, "sinkhorn")):
+            if chosen == name and self.sees_positions:
+                raise ValueError(f"{name} attention: expected a layer norm, got {self.norm.name!r}")
+        if self.normalization == "sinkhorn" and self.causal:
+            raise ValueError("sinkhorn attention: expected no causal mask, for it needs both sides of the kernel")
+
+    @property
+    def sees_positions(self) -> bool:
+        """Whether tokens see each other's x and not θ."""
+        return self.norm.name == "none"
+
+    def output(self, time: float, directions: Floats, radii: Floats) -> Floats:
+        """A + F of all tokens, (n, d); ``time`` is not used."""
+        return self.output_at(radii[:, None] * directions if self.sees_positions else directions)
+
+    @property
+    def log_bound(self) -> float:
+        """Logarithm of the largest kernel between unit vectors."""
+        return max((log_bound(self.beta, head, self.kernel == "gaussian") for head in self.heads), default=0.0)
+
+    def output_at(self, points: Floats) -> Floats:
+        """A + F of all tokens, (n, d), where they see each other at ``points`` y (n, d)."""
+        output = np.zeros_like(points) if self.feed_forward is None else self.feed_forward(points)
+        for head in self.heads:
+            output = output + self._attend(head, points)[2]
+        return output
+
+    def normalizer_and_output(self, points: Floats) -> tuple[Floats, Floats]:
+        """Σ_h w_h Σ_j m_j k_h(y_i, y_j) · e^{−log_bound}, (n,), and A, (n, d), at ``points`` y (n, d); F left out."""
+        total, output = np.zeros_like(points[:, 0]), np.zeros_like(points)
+        for head in self.heads:
+            log_scale, normalizer, part = self._attend(head, points)
+            total += head.weight * normalizer * np.exp(log_scale - self.log_bound)
+            output += part
+        return total, output
+
+    def rates(self, time: float, directions: Floats, radii: Floats) -> tuple[Floats, Floats]:
+        """θ̇ (n, d), tangent, and ṙ (n,)."""
+        output = self.output(time, directions, radii)
+        turn = self.norm.turn(time, radii, directions, output)
+        return turn, self.norm.growth(time, directions, output) - self.norm.gate(time, self.gate) * radii
+
+    def _sums(self, head: Head, points: Floats) -> Sums:
+        """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
+        masses = np.full_like(points[:, 0], 1.0 / len(points)) if self.masses is None else self.masses
+        sums = token_sums(points, self.beta, head, self.kernel, self.window, self.causal)
+        if self.normalization != "sinkhorn":
+            return sums.apply(masses)
+        other = transposed(head, self.kernel)
+        back = None if other is None else token_sums(points, self.beta, other, self.kernel, self.window)
+        return doubly_stochastic(sums, back, masses)
+
+    def _attend(self, head: Head, points: Floats) -> Sums:
+        """s, Z e^{−s}, (n,) each, and w V Σ_j m_j y_j k(y_i, y_j) / Z_i, (n, d), of one head."""
+        log_scale, normalizer, output = self._sums(head, points)
+        size = head.weight * np.ones_like(normalizer)
+        if self.normalization == "softmax":
+            size = head.weight / normalizer
+        elif self.normalization == "unnormalized":
+            size = head.weight * np.exp(log_scale - (self.log_bound if self.rescaled else 0.0))
+        values = head.values(output.astype(points.dtype, copy=False), size.astype(points.dtype, copy=False))
+        return log_scale, normalizer, values
+
+
+def layer_map(law: ParticleLaw, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0) -> Floats:
+    """x ← αx + Δt (A + F)/s for positions (n, d): one layer of depth Δt = ``step``.
+
+    α = 1 − γΔt, or 0 without the residual; s is the layer norm's at radius 1. Where it keeps the radius, θ ← N(αθ +
+    Δt (A + F)/s) with γ = 0, N y = y/|y|, and a token for which N has nothing to normalize stays where it is. The flow
+    is its limit, with an error of order Δt.
+    """
+    lengths = np.linalg.norm(positions, axis=1)[:, None]
+    seen = positions if law.sees_positions else positions / lengths
+    output = law.output_at(seen)
+    pace = LAYER_NORMS[law.norm.name].pace(law.norm, time, 1.0, size_of(output))
+    moved: Floats = step * output / by_row(pace)
+    held = law.norm.keeps_radius(time)
+    if residual:
+        moved += (1.0 - step * law.norm.gate(time, law.gate)) * (seen if held else positions)
+    if not held:
+        return moved
+    sizes = np.linalg.norm(moved, axis=1)[:, None]
+    turned: Floats = moved * lengths / np.maximum(sizes, NOTHING)
+    return np.where(sizes <= NOTHING, positions, turned)

@@ -1,0 +1,54 @@
+"""Causal attention: tokens carry a label s from 0 to 1 and attend to labels up to their own.
+
+    ∂ₜρ(s,x) + div(ρ(s,x) X[ρ_{≤s}](x)) = κ Δρ(s,x) ,     ρ_{≤s}(x) = ∫₀ˢ ρ(r,x) dr
+
+Karagodin, Polyanskiy and Rigollet (2411.04990) for tokens in a row, which label k/n stands for. Labels are cells of
+equal mass; each attends to those before it and to itself, so n labels with one token each are their n tokens.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meanfield.equation import Velocity
+from solvers.backends import kernels_for
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.mesh.stack import stack
+from solvers.terms.advection import Advection, Diffusion
+from solvers.timestepping.evolution import Equation, limit_positivity
+
+
+class CausalVelocity:
+    """X[ρ_{≤s}] of each label's tokens, for a density (labels, cells) whose labels have equal masses."""
+
+    def __init__(self, velocity: Velocity, labels: int) -> None:
+        self.velocity, self.labels = velocity, labels
+        self.dimension = velocity.centers.shape[1]
+
+    def __call__(self, time: float, density: Floats) -> Floats:
+        """X (labels·cells, d), label by label, of a density (labels, cells) or the same flattened."""
+        by_label = density.reshape(self.labels, -1)
+        result: Floats = kernels_for(density).empty((*by_label.shape, self.dimension))
+        seen = np.zeros_like(by_label[0])
+        normalization = self.velocity.attention.normalization
+        for k, own in enumerate(by_label):
+            seen += own
+            share = (k + 1) / self.labels
+            output = self.velocity.attention.output(seen / share)  # of mass 1, which softmax does not notice
+            if normalization == "unnormalized":
+                output *= share
+            result[k] = self.velocity.of_output(time, output)
+        return result.reshape(-1, self.dimension)
+
+
+def causal_equation(mesh: Mesh, velocity: Velocity, labels: int, noise: float = 0.0) -> Equation:
+    """The equation above for a density (labels·cells), each label with the mass 1/labels."""
+    attention = velocity.attention
+    stacked = stack(mesh, labels)
+    degree = attention.rate_degree
+    linear_rate = attention.rate + noise * degree * (degree + mesh.centers.shape[1] - 2)
+    return Equation(
+        terms=[Advection(stacked, CausalVelocity(velocity, labels), linear_rate=linear_rate, nonnegative=True)],
+        stiff=Diffusion(stacked, noise, nonnegative=True) if noise > 0 else None,
+        limit=limit_positivity,
+    )

@@ -1,0 +1,187 @@
+"""What is measured of a density on the circle or sphere, one small function each, in the table at the foot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from meanfield.clusters.on_cells import Clusters, find_clusters
+from meanfield.clusters.pairs import pairs_of_density
+from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
+from meanfield.diagnostics.table import LARGEST_EXPONENT, LENGTHS, SCALED_ENERGY, Diagnostics, Table
+from meanfield.domains.sphere.causal import CausalVelocity
+from meanfield.equation import Velocity
+from meanfield.model.heads import multiple
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.transforms.harmonics import Harmonics, harmonic_transform
+from solvers.transforms.zonal import exponential_degree, exponential_gradient_multipliers
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A density (cells) with all that the diagnostics want to know of it, found at most once.
+
+    ``by_label`` (labels, cells) is what it is the sum of, one label unless attention has a causal mask.
+    """
+
+    mesh: Mesh
+    law: Velocity
+    transform: Harmonics
+    time: float
+    density: Floats
+    by_label: Floats
+
+    @cached_property
+    def masses(self) -> Floats:
+        return self.density * self.mesh.volumes
+
+    @cached_property
+    def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
+        normalizer, output = self.law.attention.normalizer_and_output(self.density)
+        return normalizer, self.law.of_output(self.time, output)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        return find_clusters(self.mesh, self.density)
+
+    @cached_property
+    def pairs(self) -> Floats:
+        return pairs_of_density(self.mesh, self.masses)
+
+
+def mass(sample: Sample) -> float:
+    """∫ρ."""
+    return float(sample.masses.sum())
+
+
+def entropy(sample: Sample) -> float:
+    """H = ∫ρ log ρ, log ρ̄ for the uniform density and growing as tokens cluster."""
+    held = sample.density > 0
+    return float(sample.masses[held] @ np.log(sample.density[held]))
+
+
+def energy(sample: Sample) -> float:
+    """E = (1/2β) ∬e^{β⟨x,y⟩}ρρ; at β = 0 its limit less the constant, ½|∫xρ|². In units of e^β for |β| > 700."""
+    attention = sample.law.attention
+    beta = attention.beta
+    if beta == 0:
+        return 0.5 * float((centroid(sample) ** 2).sum())
+    scaled = float(sample.masses @ sample.normalizer_and_velocity[0]) / (2 * beta)
+    return scaled * float(np.exp(attention.log_bound)) if attention.log_bound <= LARGEST_EXPONENT else scaled
+
+
+def speed(sample: Sample) -> float:
+    """Root mean square speed of the tokens, √∫|X|²ρ, each label's by what it sees."""
+    labels = len(sample.by_label)
+    if labels > 1:
+        square = (CausalVelocity(sample.law, labels)(sample.time, sample.by_label) ** 2).sum(axis=1)
+        return float(np.sqrt((sample.by_label * sample.mesh.volumes).reshape(-1) @ square))
+    square = (sample.normalizer_and_velocity[1] ** 2).sum(axis=1)
+    return float(np.sqrt(sample.masses @ square))
+
+
+def centroid(sample: Sample) -> Floats:
+    """∫xρ, (d)."""
+    return np.asarray(sample.masses @ sample.mesh.centers)
+
+
+def entropy_rate(sample: Sample) -> float:
+    """dH/dt = −∫ρ div X by attention with Q = K = V = I, without the part of noise, −κ∫|∇ρ|²/ρ.
+
+    With Γ = (1/β) ∫e^{β⟨x,y⟩}ρ(y) dy: softmax −∫ρ ΔΓ/Z + β∫ρ|X|², unnormalized −∫ρ ΔΓ = Σ_l (l(l+d−2) c_l/β) ‖ρ_l‖².
+    At clusters d − 1 and (d − 1)e^β, where the entropy of a density in single cells grows no more.
+    """
+    mesh, attention = sample.mesh, sample.law.attention
+    d, beta = mesh.centers.shape[1], attention.beta
+    degree = exponential_degree(d, beta)
+    transform = harmonic_transform(mesh, min(degree, mesh.cells // 2) if mesh.dimension == 1 else degree)
+    coefficients = transform.analysis(sample.masses - mesh.volumes / mesh.volume)
+    l = np.arange(len(coefficients))
+    factor = l * (l + d - 2) * exponential_gradient_multipliers(d, beta, len(l))  # of −ΔΓ e^{−|β|}
+    spread = transform.synthesis(coefficients * (factor if mesh.dimension == 1 else factor[:, None]))
+    if attention.normalization == "unnormalized":
+        return float(sample.masses @ spread) * float(np.exp(0.0 if attention.rescaled else attention.log_bound))
+    normalizer, velocity = sample.normalizer_and_velocity
+    held = sample.masses > 0
+    seen = np.maximum(normalizer, sample.masses)[held]  # Z is no less than a cell's own part, but for rounding
+    rate = spread[held] / seen + beta * (velocity[held] ** 2).sum(axis=1)
+    return float(sample.masses[held] @ rate)
+
+
+def power(sample: Sample) -> Floats:
+    """(degree) mean square of the degree-l part of ρ/ρ̄, of the departure from the uniform density beyond degree 0."""
+    uniform = sample.mesh.volumes / sample.mesh.volume
+    parts = sample.transform.power(sample.masses - uniform)
+    parts[0] = mass(sample) ** 2
+    return parts
+
+
+def label_centroid(sample: Sample) -> Floats:
+    """∫xρ_s/∫ρ_s of each label, (labels, d): its mean token."""
+    masses = sample.by_label * sample.mesh.volumes
+    return np.asarray(masses @ sample.mesh.centers / masses.sum(axis=1)[:, None])
+
+
+def diagnostics_round(
+    names: Sequence[str],
+    mesh: Mesh,
+    law: Velocity | Callable[[float], Velocity],
+    degrees: int | None = None,
+    labels: int = 1,
+) -> Diagnostics:
+    """The diagnostics of a run on a circle or sphere.
+
+    names     from the table DIAGNOSTICS
+    law       the velocity, or for each time the one that holds then
+    degrees   the last degree of the power; by default some beyond those that grow fastest
+    labels    of a causal mask: densities are then (labels·cells)
+
+    Raises ValueError for an entropy_rate of attention other than with Q = K = V = I and layer norm post. That the
+    kernel is e^{β⟨x,y⟩}, and that there is no feed-forward network, is the caller's word.
+    """
+    law_at = (lambda time: law) if isinstance(law, Velocity) else law
+    attention = law_at(0.0).attention
+    if "entropy_rate" in names and not _has_entropy_rate(law_at(0.0), labels):
+        raise ValueError("output.diagnostics: entropy_rate is for one head with Q = K = V = I and layer norm post")
+    most = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells can tell apart
+    last = min(max(16, attention.rate_degree + 4), most) if degrees is None else degrees
+    transform = harmonic_transform(mesh, last)
+
+    def look(time: float, density: Floats) -> Sample:
+        by_label = density.reshape(labels, -1)
+        total = by_label[0] if labels == 1 else by_label.sum(axis=0)
+        return Sample(mesh, law_at(time), transform, time, total, by_label)
+
+    table = dict(DIAGNOSTICS)
+    if attention.log_bound > LARGEST_EXPONENT:
+        table["energy"] = (energy, "", SCALED_ENERGY)
+    return Diagnostics(names, table, {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, **LENGTHS}, look)
+
+
+def _has_entropy_rate(law: Velocity, labels: int) -> bool:
+    """Whether X = ∇Γ/Z or ∇Γ, as far as the law tells."""
+    attention = law.attention
+    head = attention.heads[0]
+    ones = all(multiple(matrix) == 1.0 for matrix in (head.query, head.key, head.value)) and head.weight == 1.0
+    plain = attention.normalization != "sinkhorn" and law.norm.name == "post" and labels == 1
+    return plain and ones and len(attention.heads) == 1
+
+
+DIAGNOSTICS: Table = {
+    "mass": (mass, "", "total mass"),
+    "entropy": (entropy, "", "integral of rho log rho"),
+    "energy": (energy, "", "interaction energy"),
+    "speed": (speed, "", "root mean square speed of the tokens"),
+    "centroid": (centroid, "d", "mean token"),
+    "clusters": (clusters, "", "number of clusters by persistence"),
+    "cluster_mass": (cluster_mass, "cluster", "mass of each cluster, heaviest first"),
+    "cluster_center": (cluster_center, "cluster d", "center of each cluster"),
+    "pairs": (pairs, "pair_bin", "probability of each bin of <x,y> for two tokens at random"),
+    "pairs_close": (pairs_close, "", "probability of <x,y> >= 0.999 for two tokens at random"),
+    "entropy_rate": (entropy_rate, "", "rate of the entropy by attention"),
+    "label_centroid": (label_centroid, "label d", "mean token of each label"),
+    "power": (power, "degree", "mean square of the degree-l part of rho over its mean"),
+}

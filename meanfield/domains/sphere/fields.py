@@ -1,0 +1,49 @@
+"""Coefficients of the fields that initial densities are made of, as solvers/transforms/harmonics.py has them.
+
+Circle: (degree + 1) complex, l ≥ 0. Sphere: (degree + 1, degree + 1) complex, [l, m], m ≥ 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.transforms.harmonics import Complexes
+
+
+def perturbed_coefficients(dimension: int, degrees: int, seed: int) -> Complexes:
+    """A Gaussian random field of unit variance, equal power in degrees 1 … degrees, by the seed alone.
+
+    Raises ValueError for a dimension other than 2 (circle) and 3 (sphere).
+    """
+    _check(dimension)
+    random = np.random.default_rng(seed)
+    if dimension == 2:
+        draws = random.standard_normal((degrees, 2)) * np.sqrt(np.pi / (2 * degrees))
+        return np.concatenate([[0.0], draws[:, 0] - 1j * draws[:, 1]])
+    coefficients = np.zeros((degrees + 1, degrees + 1), dtype=complex)
+    for degree in range(1, degrees + 1):
+        draws = random.standard_normal(2 * degree + 1) * np.sqrt(4 * np.pi / ((2 * degree + 1) * degrees))
+        coefficients[degree, 0] = draws[0]
+        coefficients[degree, 1 : degree + 1] = (draws[1::2] - 1j * draws[2::2]) / np.sqrt(2)
+    return coefficients
+
+
+def harmonic_coefficients(dimension: int, degree: int, order: int = 0) -> Complexes:
+    """The real harmonic of unit mean square: cos(order·φ) for order ≥ 0, else sin(|order|·φ); circle: √2 cos(degree·φ).
+
+    Raises ValueError for a dimension other than 2 (circle) and 3 (sphere).
+    """
+    _check(dimension)
+    if dimension == 2:
+        coefficients = np.zeros(degree + 1, dtype=complex)
+        coefficients[degree] = np.sqrt(np.pi)
+        return coefficients
+    coefficients = np.zeros((degree + 1, degree + 1), dtype=complex)
+    size = np.sqrt(4 * np.pi) if order == 0 else np.sqrt(2 * np.pi)
+    coefficients[degree, abs(order)] = size if order >= 0 else -1j * size
+    return coefficients
+
+
+def _check(dimension: int) -> None:
+    if dimension not in (2, 3):
+        raise ValueError(f"dimension = {dimension}: expected 2 or 3 for a field on the circle or the sphere")

@@ -1,0 +1,133 @@
+"""Initial densities of tokens on the circle and the sphere, with mass 1. Each returns an array (cells)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.remap.deposit import deposit_points
+from solvers.transforms.harmonics import harmonic_transform
+
+
+def initial_uniform(mesh: Mesh) -> Floats:
+    """ρ̄ = 1/|S|, in every cell the same to the last bit."""
+    return np.full(mesh.cells, 1.0 / mesh.volume)
+
+
+def initial_perturbed(mesh: Mesh, amplitude: float, degrees: int = 12, seed: int = 0) -> Floats:
+    """ρ̄ e^{amplitude·g} normalized, g a Gaussian random field of unit variance, equal power in degrees 1 … degrees.
+
+    The field depends on the seed alone, not on the resolution.
+    """
+    coefficients = perturbed_coefficients(mesh.centers.shape[1], degrees, seed)
+    return _normalized(mesh, np.exp(amplitude * harmonic_transform(mesh, degrees).synthesis(coefficients)))
+
+
+def initial_harmonic(mesh: Mesh, degree: int, order: int, amplitude: float) -> Floats:
+    """ρ̄ (1 + amplitude·Y), Y the real harmonic of unit mean square; on the circle √2 cos(degree·φ).
+
+    order −degree … degree: cos(order·φ) for order ≥ 0, sin(|order|·φ) below; the circle knows order 0 only.
+    Raises ValueError where the density would be negative.
+    """
+    coefficients = harmonic_coefficients(mesh.centers.shape[1], degree, order)
+    harmonic = harmonic_transform(mesh, degree).synthesis(coefficients)
+    lowest = 1.0 + (amplitude * harmonic).min()
+    if lowest < 0:
+        largest = abs(amplitude) / (1 - lowest)
+        raise ValueError(
+            f"initial.amplitude = {amplitude}: expected at most {largest:.4g}, where the density becomes negative"
+        )
+    return _normalized(mesh, 1.0 + amplitude * harmonic)
+
+
+def initial_von_mises_fisher(
+    mesh: Mesh, centers: Sequence[Sequence[float]], concentrations: Sequence[float], masses: Sequence[float]
+) -> Floats:
+    """Σ_k m_k e^{c_k (⟨x, μ_k⟩ − 1)} / ∫…, a mixture of von Mises–Fisher densities with Σ m_k scaled to 1.
+
+    A component narrower than two cells is deposited as points, so that its mass and center are kept.
+    """
+    density = np.zeros(mesh.cells)
+    for center, concentration, mass in zip(_unit(centers), concentrations, masses, strict=True):
+        if concentration * (2 * mesh.width) ** 2 > 1:
+            points = _von_mises_fisher_points(center, concentration)
+            component = deposit_points(mesh, points, np.full(len(points), 1.0 / len(points)))
+        else:
+            component = _normalized(mesh, np.exp(concentration * (mesh.centers @ center - 1)))
+        density += mass * component
+    return _normalized(mesh, density)
+
+
+def _von_mises_fisher_points(center: Floats, concentration: float, count: int = 2048) -> Floats:
+    """Points (count, d) of equal mass: quantiles of the angle from the center, on the sphere along a golden spiral."""
+    quantile = (np.arange(count) + 0.5) / count
+    if len(center) == 2:
+        reach = min(np.pi, 9 / np.sqrt(concentration))  # e^{−40} beyond; the law as a sum of narrow trapezoids
+        apart = np.linspace(-reach, reach, 20_001)
+        law = np.exp(-2 * concentration * np.sin(apart / 2) ** 2)
+        below = np.append(0.0, np.cumsum(law[1:] + law[:-1]))
+        angle = np.arctan2(center[1], center[0]) + np.interp(quantile, below / below[-1], apart)
+        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    z = 1 + np.log1p(-quantile * -np.expm1(-2 * concentration)) / concentration
+    return _spiral(center, z, np.sqrt(np.maximum(1 - z * z, 0.0)))
+
+
+def _spiral(center: Floats, along: Floats, across: Floats) -> Floats:
+    """Points (n, 3) so far (n,) along a unit vector and across it, from one to the next by the golden angle."""
+    phi = np.pi * (1 + np.sqrt(5)) * np.arange(len(along))
+    tangent = np.linalg.svd(center[None])[2][1:]
+    return along[:, None] * center + across[:, None] * (
+        np.cos(phi)[:, None] * tangent[0] + np.sin(phi)[:, None] * tangent[1]
+    )
+
+
+def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floats:
+    """The uniform density pushed along ``axis`` for a time ``parameter`` = s: exact states of the flow at β = 0.
+
+    S²: ρ = ρ̄ (1 − T²)/(1 − zT)², T = tanh s, z = ⟨x, axis⟩; S¹: the Poisson kernel of radius tanh(s/2).
+    One narrower than two cells, 2e^{−|s|} wide, is deposited as points, so that its mass and center are kept.
+    """
+    if np.exp(-abs(parameter)) < mesh.width:
+        points = _moebius_points(np.sign(parameter) * _unit([axis])[0], abs(parameter))
+        return deposit_points(mesh, points, np.full(len(points), 1.0 / len(points)))
+    z = mesh.centers @ _unit([axis])[0]
+    if mesh.manifold == "circle":
+        r = np.tanh(parameter / 2)
+        return _normalized(mesh, (1 - r * r) / (1 - 2 * r * z + r * r))
+    t = np.tanh(parameter)
+    return _normalized(mesh, (1 - t * t) / (1 - z * t) ** 2)
+
+
+def _moebius_points(axis: Floats, parameter: float, count: int = 2048) -> Floats:
+    """Points (count, d) of equal mass: uniform ones, pushed along the axis by tan(θ/2) ↦ e^{−s} tan(θ/2)."""
+    quantile = (np.arange(count) + 0.5) / count
+    turned = np.pi * (2 * quantile - 1) if len(axis) == 2 else np.arccos(1 - 2 * quantile)
+    near, far = np.cos(turned / 2), np.exp(-parameter) * np.sin(turned / 2)
+    along, across = (near**2 - far**2) / (near**2 + far**2), 2 * near * far / (near**2 + far**2)
+    if len(axis) == 2:
+        return along[:, None] * axis + across[:, None] * np.array([-axis[1], axis[0]])
+    return _spiral(axis, along, across)
+
+
+def initial_points(mesh: Mesh, points: ArrayLike, masses: ArrayLike | None = None) -> Floats:
+    """Point masses Σ m_k δ_{p_k} with Σ m_k scaled to 1, deposited keeping mass and first moment.
+
+    points   (n, d) of any length: directions count
+    masses   (n,), equal ones by default
+    """
+    places = _unit(points)
+    shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
+    return deposit_points(mesh, places, shares / shares.sum())
+
+
+def _unit(vectors: ArrayLike) -> Floats:
+    array = np.asarray(vectors, dtype=float)
+    return array / np.linalg.norm(array, axis=1, keepdims=True)
+
+
+def _normalized(mesh: Mesh, density: Floats) -> Floats:
+    return density / (density @ mesh.volumes)

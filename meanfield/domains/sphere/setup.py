@@ -1,0 +1,114 @@
+"""Problems on the circle and the sphere, where layer norm keeps tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from types import ModuleType
+
+from meanfield.case.load import Case
+from meanfield.diagnostics.table import Diagnostics
+from meanfield.domains.common.model_of_case import feed_forward_of, heads_in_turn, reaction_of
+from meanfield.domains.common.problem import Advance, Prepare, Problem, advance_in_layers, advance_in_turn, placed
+from meanfield.domains.sphere.causal import causal_equation
+from meanfield.domains.sphere.diagnostics import diagnostics_round
+from meanfield.domains.sphere.initial_density import initial_by_label, initial_density
+from meanfield.equation import Velocity, mean_field_equation
+from meanfield.model.attention import Attention
+from meanfield.model.discrete_layers import LayerMap
+from meanfield.model.heads import Head
+from meanfield.model.layer_norm import LayerNorm
+from solvers.mesh.mesh import Mesh, circle, sphere
+from solvers.timestepping.evolution import Equation, State
+from solvers.timestepping.schedules import Schedule
+
+
+def set_up_round(case: Case, kernels: ModuleType | None = None) -> Problem:
+    """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
+    mesh = _MESHES[case.domain.manifold](case.domain.across)
+    there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
+    heads, labels = heads_in_turn(case), case.domain.labels or 1
+
+    @lru_cache(maxsize=2)
+    def velocity(turn: int, mesh: Mesh) -> Velocity:
+        return _velocity(case, mesh, heads.of_turn(turn))
+
+    def law_at(time: float) -> Velocity:
+        return velocity(heads.turn_at(time), mesh)
+
+    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
+        return diagnostics_round(names, mesh, law_at, degrees, labels)
+
+    if case.time.method == "layers":
+        advance, prepare = _in_layers(case, there, lambda time: velocity(heads.turn_at(time), there))
+    else:
+        advance, prepare = _flowing(case, there, lambda turn: velocity(turn, there), heads.turns, labels)
+    place = there.kernels.place
+    return Problem(
+        space=mesh,
+        initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
+        advance=placed(advance, place),
+        prepare=lambda state: prepare(replace(state, values=place(state.values))),
+        diagnostics=diagnostics,
+        snapshot=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
+        whole=labels == 1,
+    )
+
+
+def _flowing(
+    case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], turns: Schedule, labels: int
+) -> tuple[Advance, Prepare]:
+    """The continuous flow, with the velocity of one set of matrices after another."""
+
+    @lru_cache(maxsize=1)
+    def equation(turn: int) -> Equation:
+        noise = case.stabilizers.noise
+        if labels > 1:
+            return causal_equation(mesh, velocity(turn), labels, noise)
+        return mean_field_equation(mesh, velocity(turn), noise, reaction_of(case, mesh))
+
+    return advance_in_turn(equation, turns, case.time.method), lambda state: float(
+        equation(0).prepare(state.time, state.values)
+    )
+
+
+def _in_layers(case: Case, mesh: Mesh, law_at: Callable[[float], Velocity]) -> tuple[Advance, Prepare]:
+    """The push-forward by one layer after another."""
+    layer = LayerMap(
+        mesh,
+        lambda time, density: law_at(time).output(density),
+        law_at(0.0).norm,
+        case.time.step or 1.0,
+        case.stabilizers.residual,
+    )
+
+    def prepare(state: State) -> None:
+        with suppress(FloatingPointError):  # which the first layer will tell as well
+            layer(state.time, state.values)
+
+    return advance_in_layers(layer), prepare
+
+
+def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
+    """X[ρ] with the given heads; tokens on a sphere of radius g attend as on the unit sphere with β g²."""
+    attention, stabilizers = case.attention, case.stabilizers
+    norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha)
+    return Velocity(
+        Attention(
+            mesh,
+            case.beta_on_unit_sphere,
+            attention.normalization,
+            heads=heads,
+            kernel=attention.kernel,
+            window=attention.window,
+            rescaled=attention.rescaled,
+            full=norm.sees_size or case.time.method == "layers",
+        ),
+        norm,
+        feed_forward_of(case),
+    )
+
+
+_MESHES: dict[str, Callable[[int], Mesh]] = {"circle": circle, "sphere": sphere}

@@ -1,0 +1,50 @@
+"""A run file in other people's formats: diagnostics as CSV, densities on a regular grid as netCDF, cells for VTK.
+
+The run may be running, killed or finished: what is committed when the export begins is what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from meanfield.export.csv import write_csv
+from meanfield.export.netcdf import write_netcdf
+from meanfield.export.vtkhdf import write_vtkhdf
+from solvers.io.run_file import FileError, Run, read
+from solvers.io.writing import disk_errors, replacement
+
+
+def export(path: str | Path, to: str, output: str | Path | None = None, *, overwrite: bool = False) -> Path:
+    """Export the run file ``path`` in the format ``to``, a key of FORMATS; returns the file written.
+
+    ``output`` defaults to ``path`` with the format's suffix. The file appears whole or not at all. Raises
+    FileError where the run cannot be read or has nothing to export, where the output exists and ``overwrite``
+    is false, and where it cannot be written; KeyError for an unknown format.
+    """
+    suffix, write = FORMATS[to]
+    target = Path(path).with_suffix(suffix) if output is None else Path(output)
+    _require_free(target, Path(path), overwrite)
+    run = read(path)
+    with disk_errors(target, "cannot write it"), replacement(target) as new:
+        write(run, new)
+    return target
+
+
+def _require_free(target: Path, source: Path, overwrite: bool) -> None:
+    """FileError unless ``target`` may be created or replaced; the writing itself finds out about permissions."""
+    if target.is_dir():
+        raise FileError(f"{target}: is a folder; expected a file to write")
+    if not target.parent.is_dir():
+        raise FileError(f"{target}: the folder {target.parent} does not exist")
+    if target.exists() and source.exists() and target.samefile(source):
+        raise FileError(f"{target}: is the run file itself; -o writes elsewhere")
+    if target.exists() and not overwrite:
+        raise FileError(f"{target}: exists already; --overwrite replaces it, -o writes elsewhere")
+
+
+FORMATS: dict[str, tuple[str, Callable[[Run, Path], None]]] = {
+    "vtkhdf": (".vtkhdf", write_vtkhdf),
+    "netcdf": (".nc", write_netcdf),
+    "csv": (".csv", write_csv),
+}

@@ -1,0 +1,180 @@
+"""Densities on a regular grid as netCDF-4 with CF's names: latitude and longitude, on the circle the angle.
+
+The grid of the sphere has a row for each ring and, in every row, as many columns as the ring with most cells.
+Rings have base · 2^level cells, so that every cell of the mesh is a whole number of the grid's rectangles in
+(cos θ, φ): regridding by overlap is a copy. It keeps the mass and the extrema and loses nothing, and the
+rectangles of one cell have its one value: nothing is interpolated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield import __version__
+from solvers.io.run_file import FileError, Run
+from solvers.io.writing import VERSION, discard, open_shared
+
+if TYPE_CHECKING:
+    import h5py
+
+Floats = NDArray[np.float64]
+KEPT = ("title", "case", "command", "git_commit", "stop_reason")  # of the run's attributes
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One coordinate of the grid: ``edges`` (cells + 1,) ascending, in the units that ``attributes`` name."""
+
+    edges: Floats
+    attributes: Mapping[str, str]
+
+    @property
+    def middles(self) -> Floats:
+        return (self.edges[1:] + self.edges[:-1]) / 2
+
+    @property
+    def bounds(self) -> Floats:
+        """(cells, 2) lower and upper edge of each."""
+        return np.stack([self.edges[:-1], self.edges[1:]], axis=1)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A regular grid: its axes by name, the area of its cells, and how a density (cells,) is laid onto it.
+
+    area    (*shape,) length or area of each cell, in ``per``
+    regrid  cell averages on the mesh → (*shape,) cell averages on the grid
+    """
+
+    axes: Mapping[str, Axis]
+    area: Floats
+    per: str
+    regrid: Callable[[Floats], Floats]
+
+
+def sphere_grid(ring_cells: NDArray[np.int32]) -> Grid:
+    """Latitude × longitude, south to north and eastward from 0, for rings of so many cells from the north pole."""
+    rings, columns = len(ring_cells), int(ring_cells.max())
+    theta = np.linspace(0.0, np.pi, rings + 1)
+    height = 2 * np.sin((theta[1:] + theta[:-1]) / 2) * math.sin(np.pi / rings / 2)  # cos θ₁ − cos θ₂, exact
+    repeats = np.repeat(columns // ring_cells, ring_cells)  # columns that each cell covers
+
+    def regrid(density: Floats) -> Floats:
+        return np.repeat(density, repeats).reshape(rings, columns)[::-1]
+
+    north = {"units": "degrees_north", "standard_name": "latitude", "long_name": "latitude", "axis": "Y"}
+    east = {"units": "degrees_east", "standard_name": "longitude", "long_name": "longitude", "axis": "X"}
+    return Grid(
+        axes={
+            "lat": Axis(np.linspace(-90.0, 90.0, rings + 1), north),
+            "lon": Axis(np.linspace(0.0, 360.0, columns + 1), east),
+        },
+        area=np.repeat(height[::-1, None] * (2 * np.pi / columns), columns, axis=1),
+        per="sr",
+        regrid=regrid,
+    )
+
+
+def circle_grid(ring_cells: NDArray[np.int32]) -> Grid:
+    """The circle's own cells: they are regular."""
+    cells = int(ring_cells[0])
+    angle = Axis(np.linspace(0.0, 2 * np.pi, cells + 1), {"units": "rad", "long_name": "angle"})
+    return Grid(
+        axes={"angle": angle},
+        area=np.full(cells, 2 * np.pi / cells),
+        per="rad",
+        regrid=lambda density: density,
+    )
+
+
+def write_netcdf(run: Run, path: Path) -> None:
+    """Write every snapshot to ``path``. Raises FileError if there is none, or no grid for the manifold."""
+    if run.snapshots == 0:
+        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
+    if run.manifold == "particles":
+        raise FileError(
+            f"{run.path}: holds particles, which need no grid: it is netCDF-4 itself, and opens in xarray as it is "
+            'with engine="h5netcdf"'
+        )
+    if run.manifold not in GRIDS:
+        raise FileError(f"{run.path}: manifold {run.manifold!r}; netcdf knows {', '.join(GRIDS)}")
+    grid = GRIDS[run.manifold](run.ring_cells)
+    path.write_bytes(_image(run, grid))
+    file = open_shared(path)  # its mode is one in which `discard` is sound
+    density = file["density"]
+    try:
+        for k in range(run.snapshots):
+            density[k] = grid.regrid(run.density(k))
+        file.flush()
+    except BaseException:
+        discard(file)  # HDF5 would try again what failed, and crash
+        raise
+    file.close()
+
+
+def _image(run: Run, grid: Grid) -> bytes:
+    """The bytes of the file without its densities, laid out in memory: no failing disk meets HDF5 meanwhile."""
+    import h5py
+
+    with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+        _lay_out(file, grid, run.times)
+        file.attrs["Conventions"] = "CF-1.11"
+        file.attrs["source"] = f"meanfield {__version__}"
+        for name in KEPT:
+            if name in run.attributes:
+                file.attrs[name] = run.attributes[name]
+        file.flush()
+        return file.id.get_file_image()
+
+
+def _lay_out(file: h5py.File, grid: Grid, times: Floats) -> None:
+    """Create all variables, filled but for the density."""
+    # Time is a pure number, depth, for which CF has no standard name: its "time" wants a calendar.
+    scales = {"time": _variable(file, "time", times, {"units": "1", "long_name": "model time", "axis": "T"})}
+    for name, axis in grid.axes.items():
+        scales[name] = _variable(file, name, axis.middles, {**axis.attributes, "bounds": f"{name}_bnds"})
+    for name, scale in scales.items():
+        scale.make_scale(name)
+    pair = file.create_dataset("bnds", shape=(2,), dtype=np.int8)
+    pair.make_scale(f"This is a netCDF dimension but not a netCDF variable. {2:9d}")  # the standard's words
+    for name, axis in grid.axes.items():
+        _attach(_variable(file, f"{name}_bnds", axis.bounds, {}), scales[name], pair)
+    named = {"units": grid.per, "standard_name": "cell_area", "long_name": "length or area of each cell"}
+    _attach(_variable(file, "cell_area", grid.area, named), *(scales[name] for name in grid.axes))
+    shape = tuple(len(axis.middles) for axis in grid.axes.values())
+    density = file.create_dataset(
+        "density",
+        shape=(len(times), *shape),
+        chunks=(1, *shape),
+        dtype=np.float64,
+        shuffle=True,
+        compression="gzip",
+        compression_opts=1,
+    )
+    density.attrs["units"] = f"{grid.per}-1"
+    density.attrs["long_name"] = "density of tokens with respect to surface area"
+    density.attrs["cell_methods"] = " ".join(f"{name}:" for name in grid.axes) + " mean"
+    density.attrs["cell_measures"] = "area: cell_area"
+    _attach(density, *scales.values())
+
+
+def _variable(file: h5py.File, name: str, values: Floats, attributes: Mapping[str, str]) -> h5py.Dataset:
+    dataset = file.create_dataset(name, data=values)
+    for key, value in attributes.items():
+        dataset.attrs[key] = value
+    return dataset
+
+
+def _attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
+    for dimension, scale in zip(dataset.dims, scales, strict=True):
+        dimension.attach_scale(scale)
+
+
+GRIDS: dict[str, Callable[[NDArray[np.int32]], Grid]] = {"circle": circle_grid, "sphere": sphere_grid}

@@ -1,0 +1,160 @@
+"""The cells as a VTKHDF time series, for ParaView: geometry in a small file, densities left in the run file.
+
+Particles likewise, as vertices. Densities or positions are a virtual dataset onto the run file, found beside the
+exported one by its relative path: move the two together. Without the run file densities are NaN, positions 0. VTK
+refuses them while somebody writes the run file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.io.run_file import FileError, Run
+from solvers.io.writing import VERSION
+
+if TYPE_CHECKING:
+    import h5py
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Geometry = tuple[Floats, Indices, Indices, int]  # points (n, 3), corners of all cells, corners per cell, VTK's type
+VTK_VERTEX, VTK_LINE, VTK_POLYGON = 1, 3, 7
+
+
+def sphere_polygons(ring_cells: NDArray[np.int32]) -> Geometry:
+    """Polygons with their corners on S², counterclockwise from outside.
+
+    A cell beside two finer ones has the corner between them too, so that the surface is closed; a cell at a pole
+    has a single corner there.
+    """
+    counts = ring_cells.astype(np.int64)
+    edge = np.linspace(0.0, np.pi, len(counts) + 1)
+    on_edge = np.concatenate([[1], np.maximum(counts[:-1], counts[1:]), [1]])  # points on each circle, and poles
+    first = np.concatenate([[0], np.cumsum(on_edge)])
+    theta = np.repeat(edge, on_edge)
+    phi = 2 * np.pi * np.concatenate([np.arange(n) / n for n in on_edge])
+    points = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=1)
+
+    corners = []
+    for r, count in enumerate(counts):
+        north, south = (_corners(first[r + k], on_edge[r + k], count) for k in (0, 1))
+        corners.append(np.concatenate([south, north[:, ::-1]], axis=1))
+    sizes = np.repeat([polygons.shape[1] for polygons in corners], counts)
+    return points, np.concatenate([polygons.reshape(-1) for polygons in corners]), sizes, VTK_POLYGON
+
+
+def _corners(first: int, points: int, cells: int) -> Indices:
+    """(cells, corners) west to east, of cells along a circle whose points are numbered from ``first``."""
+    if points == 1:  # a pole
+        return np.full((cells, 1), first)
+    per_cell = points // cells
+    return first + (per_cell * np.arange(cells)[:, None] + np.arange(per_cell + 1)) % points
+
+
+def circle_lines(ring_cells: NDArray[np.int32]) -> Geometry:
+    """Chords between the ends of the cells, in the plane z = 0."""
+    cells = int(ring_cells[0])
+    angle, index = 2 * np.pi * np.arange(cells) / cells, np.arange(cells, dtype=np.int64)
+    points = np.stack([np.cos(angle), np.sin(angle), np.zeros(cells)], axis=1)
+    return points, np.stack([index, (index + 1) % cells], axis=1).reshape(-1), np.full(cells, 2), VTK_LINE
+
+
+def write_vtkhdf(run: Run, path: Path) -> None:
+    """Write geometry and times to ``path``, beside a link to the densities: version 2.0 of the format.
+
+    Raises FileError if there is no snapshot yet, or no geometry for the manifold.
+    """
+    import h5py
+
+    if run.snapshots == 0:
+        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
+    if run.manifold == "particles" and run.positions(0).shape[1] > 3:
+        d = run.positions(0).shape[1]
+        raise FileError(
+            f"{run.path}: particles in {d} dimensions; vtkhdf knows 2 and 3, and xarray opens the run itself"
+        )
+    if run.manifold not in GEOMETRIES and run.manifold != "particles":
+        raise FileError(f"{run.path}: manifold {run.manifold!r}; vtkhdf knows {', '.join(GEOMETRIES)}")
+    # In memory first: no failing disk meets HDF5, which would crash at its end.
+    with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+        root = file.create_group("VTKHDF")
+        root.attrs["Version"] = np.array([2, 0])
+        root.attrs["Type"] = np.bytes_("UnstructuredGrid")
+        name = os.path.relpath(run.path.resolve(), path.resolve().parent).replace("%", "%%")  # % marks a block's number
+        (_write_tokens if run.manifold == "particles" else _write_cells)(root, run, name)
+        file.flush()
+        path.write_bytes(file.id.get_file_image())
+    if run.writer:
+        print(
+            f"meanfield: {run.path}: being written; VTK can open it when the run has stopped",
+            file=sys.stderr,
+        )
+
+
+def _write_cells(root: h5py.Group, run: Run, name: str) -> None:
+    """Cells that stay, and their densities in the file ``name``."""
+    import h5py
+
+    cells = _write_geometry(root, *GEOMETRIES[run.manifold](run.ring_cells))
+    _write_steps(root.create_group("Steps"), run.times, cells, 0)
+    layout = h5py.VirtualLayout(shape=(run.snapshots * cells,), dtype=np.float64)
+    source = h5py.VirtualSource(name, "density", (run.snapshots, cells), np.float64)
+    for k in range(run.snapshots):
+        layout[k * cells : (k + 1) * cells] = source[k]
+    root.create_group("CellData").create_virtual_dataset("density", layout, fillvalue=np.nan)
+
+
+def _write_tokens(root: h5py.Group, run: Run, name: str) -> None:
+    """A vertex for each token, whose positions are in the file ``name``; in the plane z = 0 where they have none."""
+    import h5py
+
+    count, d = run.positions(0).shape
+    index = np.arange(count, dtype=np.int64)
+    layout = h5py.VirtualLayout(shape=(run.snapshots * count, 3), dtype=np.float64)
+    source = h5py.VirtualSource(name, "position", (run.snapshots, count, d), np.float64)
+    for k in range(run.snapshots):
+        layout[k * count : (k + 1) * count, :d] = source[k]
+    root.create_virtual_dataset("Points", layout, fillvalue=0.0)
+    _write_topology(root, count, index, np.ones(count, dtype=np.int64), VTK_VERTEX)
+    _write_steps(root.create_group("Steps"), run.times, 0, count)
+    root.create_group("CellData")["mass"] = run.weights
+
+
+def _write_geometry(root: h5py.Group, points: Floats, corners: Indices, sizes: Indices, kind: int) -> int:
+    """Write the one geometry that all steps share; returns the number of cells."""
+    root["Points"] = points
+    return _write_topology(root, len(points), corners, sizes, kind)
+
+
+def _write_topology(root: h5py.Group, points: int, corners: Indices, sizes: Indices, kind: int) -> int:
+    """Write which of so many points are the corners of each cell; returns the number of cells."""
+    root["NumberOfPoints"] = np.array([points])
+    root["NumberOfCells"] = np.array([len(sizes)])
+    root["NumberOfConnectivityIds"] = np.array([len(corners)])
+    root["Connectivity"] = corners
+    root["Offsets"] = np.concatenate([[0], np.cumsum(sizes)])
+    root["Types"] = np.full(len(sizes), kind, dtype=np.uint8)
+    return len(sizes)
+
+
+def _write_steps(steps: h5py.Group, times: Floats, cells: int, points: int) -> None:
+    """Times, and where each step's data begin: after so many values of the density and points, the rest always at 0."""
+    count = len(times)
+    steps.attrs["NSteps"] = count
+    steps["Values"] = times
+    steps["PartOffsets"] = np.zeros(count, dtype=np.int64)
+    steps["NumberOfParts"] = np.ones(count, dtype=np.int64)
+    steps["PointOffsets"] = points * np.arange(count, dtype=np.int64)
+    for name in ("CellOffsets", "ConnectivityIdOffsets"):
+        steps[name] = np.zeros((count, 1), dtype=np.int64)
+    steps["CellDataOffsets/density" if cells else "CellDataOffsets/mass"] = cells * np.arange(count, dtype=np.int64)
+
+
+GEOMETRIES: dict[str, Callable[[NDArray[np.int32]], Geometry]] = {"circle": circle_lines, "sphere": sphere_polygons}

@@ -1,0 +1,120 @@
+"""What a figure says in words: the title, what was run, how it stands, what became of the clusters."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.figures.run_data import Story, format_time
+
+if TYPE_CHECKING:
+    from meanfield.case.load import Case
+    from solvers.io.run_file import Run
+
+SEPARATOR = " · "
+LINE, FACTS_LINE, TITLE_LINES = 84, 96, 2  # characters in a line of the title and of facts, and lines of a title
+STEPS_TOLD = 5  # of the number of clusters, in one line
+
+
+def heading(story: Story) -> list[str]:
+    """The case's title, in one or two lines, and lines of what was run and how it stands."""
+    return [*_title_lines(story.title), *_facts_lines(story)]
+
+
+def facts(story: Story) -> list[str]:
+    """What was run, and how it stands where it has not simply finished."""
+    return [
+        f"{story.manifold.replace('_', ' ')}, {_size(story)}",
+        story.attention,
+        f"β = {story.beta:g}",
+        *([_noise(story)] if story.noise else []),
+        *([f"atoms from t = {_time(story.hand_over)}"] if np.isfinite(story.hand_over) else []),
+        *([story.state] if story.state else []),
+    ]
+
+
+def _noise(story: Story) -> str:
+    critical = "" if story.critical is None else f" (critical {story.critical:.4g})"
+    return f"noise κ = {story.noise:g}{critical}"
+
+
+def _size(story: Story) -> str:
+    if story.particles is not None:
+        count = len(story.particles.weights)
+        return f"d = {story.dimension}, {count} token{'' if count == 1 else 's'}"
+    cells = f"{len(story.ring_cells)} rings" if story.manifold.endswith("sphere") else f"{story.ring_cells[0]} cells"
+    dimension = "" if story.dimension is None else f"d = {story.dimension}, "
+    radii = f" × {len(story.edges) - 1} radii" if story.has_radius and story.edges is not None else ""
+    return dimension + cells + radii
+
+
+def _facts_lines(story: Story) -> list[str]:
+    """The facts, each whole where a line can hold it."""
+    lines: list[str] = []
+    for fact in SEPARATOR.join(facts(story)).split(SEPARATOR):
+        if lines and len(lines[-1] + SEPARATOR + fact) <= FACTS_LINE:
+            lines[-1] += SEPARATOR + fact
+        else:
+            lines.append(fact)
+    return lines
+
+
+def page_heading(story: Story) -> list[str]:
+    """The lines above a figure: the heading, and the clusters' story."""
+    return heading(story) + [cluster_history(story)] * bool(cluster_history(story))
+
+
+def fitting_size(lines: list[str], width: float, most: float) -> float:
+    """Points of a font in which the ``lines`` are no wider than ``width`` inches, whatever letters they are made of."""
+    from matplotlib.textpath import TextPath
+
+    widest = max(TextPath((0, 0), line, size=most).get_extents().width for line in lines)
+    return most * min(1.0, width * 72 / widest)
+
+
+def _title_lines(title: str) -> list[str]:
+    """At most two lines, cut within a word where one is longer than a line, with an ellipsis where cut."""
+    lines = textwrap.wrap(title, LINE)
+    if len(lines) > TITLE_LINES:
+        last = lines[TITLE_LINES - 1][: LINE - 2]
+        lines = [*lines[: TITLE_LINES - 1], (last.rpartition(" ")[0] or last) + " …"]
+    return [line.replace("$", r"\$") for line in lines]
+
+
+def state_in_words(run: Run, case: Case) -> str:
+    """How a run stands that has not simply finished, as in "interrupted at t = 2 of 5"; else nothing."""
+    reason = run.attributes["stop_reason"]
+    if reason == "finished":
+        return ""
+    if reason == "running" and run.writer is None:
+        reason = "killed"
+    if reason == "failed":
+        reason = "exploded" if "exploding" in str(run.attributes["message"]) else "non-finite"
+    return f"{reason} at t = {format_time(run.times[-1])} of {format_time(case.time.end)}"
+
+
+def cluster_history(story: Story) -> str:
+    """When the recorded number of clusters first was at its highest, and each fall since that was for good.
+
+    As in "7 clusters from t = 7.94, 6 from 27.4, 5 from 53.1"; nothing where there never was one. Without noise each
+    fall is a merger. A count that only flickers does not fall: what is told is the most that there are from then on.
+    """
+    counts = np.nan_to_num(story.diagnostics.get("clusters", np.zeros(0))).astype(int)
+    if not counts.any():
+        return ""
+    most = int(np.argmax(counts == counts.max()))
+    later = np.maximum.accumulate(counts[::-1])[::-1]  # the most from each sample on
+    falls = [k for k in range(most + 1, len(counts)) if later[k] < later[k - 1]]
+    times = story.diagnostics["time"]
+    told = [f"{later[k]} from {_time(times[k])}" for k in falls]
+    if len(told) > STEPS_TOLD:
+        told = [*told[: STEPS_TOLD - 2], "…", told[-1]]
+    first = f"{counts[most]} cluster{'' if counts[most] == 1 else 's'} from t = {_time(times[most])}"
+    return ", ".join([first, *told])
+
+
+def _time(t: float) -> str:
+    """Three figures: more are not worth reading in a line."""
+    return format_time(float(f"{t:.3g}"))

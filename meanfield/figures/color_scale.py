@@ -1,0 +1,106 @@
+"""Colours and heights for densities: one scale for all snapshots that are shown side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.figures.axes import Floats, label_decades, label_linear
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+    from matplotlib.colors import Normalize
+
+    from meanfield.figures.run_data import Story
+
+COLOR_MAP = "viridis"
+UNIFORM, UNIFORM_TEXT = 1e-9, "$10^{-9}$"  # smaller deviations are not drawn: rounding would look like a pattern
+LAW_DECADES, MOST_DECADES = 1e-3, 1e-12  # of the lowest peak and of the highest: below, a law is as good as nothing
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Colours for densities: log ρ/ρ̄, or the deviation ρ/ρ̄ − 1 of a run that stays nearly uniform.
+
+    law    what the density is called where it is drawn as it is, for want of a uniform one to compare it with
+    """
+
+    low: float
+    high: float
+    deviation: bool
+    law: str = ""
+
+    @classmethod
+    def of(cls, ratios: Sequence[Floats]) -> Scale:
+        """The scale shared by the densities ``ratios``, in units of the uniform density."""
+        low, high = min(float(ratio.min()) for ratio in ratios), max(float(ratio.max()) for ratio in ratios)
+        extreme = max(high - 1, 1 - low)
+        if extreme < 0.5:
+            return cls(-max(extreme, UNIFORM), max(extreme, UNIFORM), deviation=True)
+        # Empty space falls without end, and means nothing below a hundredth; 1 is always on the scale.
+        return cls(min(max(low, 1e-2), 0.5), max(high, 2.0), deviation=False)
+
+    @classmethod
+    def of_law(cls, peaks: Floats, law: str) -> Scale:
+        """The scale of densities whose highest values are ``peaks``: three decades down from the lowest of these."""
+        return cls(law_floor(peaks), float(peaks.max()), deviation=False, law=law)
+
+    def values(self, ratio: Floats) -> Floats:
+        """What is drawn for ρ/ρ̄."""
+        return ratio - 1 if self.deviation else ratio.clip(self.low)
+
+    def heights(self, ratio: Floats) -> Floats:
+        """What a line is drawn through: below the scale it leaves the picture, instead of running along its floor."""
+        return ratio - 1 if self.deviation else ratio.clip(self.low / 10)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Of an axis that shows ``heights``, with a little room."""
+        return (1.1 * self.low, 1.1 * self.high) if self.deviation else (self.low, 1.5 * self.high)
+
+    @property
+    def norm(self) -> Normalize:
+        from matplotlib.colors import LogNorm, Normalize
+
+        return (Normalize if self.deviation else LogNorm)(self.low, self.high)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether there is no deviation to see."""
+        return self.deviation and self.high <= UNIFORM
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there may be cells emptier than the scale shows."""
+        return bool(self.law) or (not self.deviation and self.low <= 1e-2)
+
+    @property
+    def symbol(self) -> str:
+        return self.law or (r"$\rho/\bar\rho - 1$" if self.deviation else r"$\rho/\bar\rho$")
+
+    @property
+    def label(self) -> str:
+        return self.law or f"{self.symbol}  (uniform density = {0 if self.deviation else 1})"
+
+    def draw_on(self, axis: Axis, label: str) -> None:
+        """Ticks and ``label`` of an axis that shows these values."""
+        if self.deviation:
+            label_linear(axis, label, self.high)
+        else:
+            label_decades(axis, self.low, self.high)
+            axis.set_label_text(label)
+
+
+def law_floor(peaks: Floats) -> float:
+    """The density below which nothing is shown of densities whose highest values are ``peaks``."""
+    return float(max(LAW_DECADES * peaks.min(), MOST_DECADES * peaks.max()))
+
+
+def scale_of(story: Story, snapshots: Iterable[int]) -> Scale:
+    """The one scale of these snapshots, which are read but not kept."""
+    ends = np.array([[ratio.min(), ratio.max()] for ratio in map(story.ratio, snapshots)])
+    coordinate = story.coordinate
+    return Scale.of_law(ends[:, 1], coordinate.law) if coordinate and coordinate.law else Scale.of([ends])

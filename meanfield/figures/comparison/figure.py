@@ -1,0 +1,163 @@
+"""The figure of a comparison: distances over time above, the states at the first, middle and last time below."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.analysis.comparison import Comparison, units
+from meanfield.analysis.comparison_text import SIDES, run_in_words
+from meanfield.figures.axes import is_early, label_decades, label_linear, positive, say, set_time
+from meanfield.figures.captions import fitting_size
+from meanfield.figures.comparison.pairs import draw_means, draw_pairs_beside
+from meanfield.figures.comparison.states import draw_lines, draw_maps, maps_height
+from meanfield.figures.figure import DPI, HEADING_SIZE, STYLE, WIDTH, figure_target
+from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, VERMILION, format_time
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+SPREAD = 30.0  # largest over smallest distance, from which a log axis reads better
+FLOOR = 1e-6  # of the largest distance: what is smaller may be rounding
+_DRAWN = ("S1", "S2", "R1", "R2", "R3")
+_CURVES = (("l1", "L¹", GREEN), ("w1", "W₁", BLUE), ("w2", "W₂", VERMILION), ("centroid", "centroid", ORANGE))
+
+
+def plot_compare(comparison: Comparison, figure: str | Path) -> Path:
+    """Draw a comparison to ``figure`` (.png, .pdf or .svg) and return where it was written.
+
+    States are drawn on the circle, the sphere and in one dimension; of tokens in more the laws of ⟨x, y⟩. Raises
+    FileError where the suffix is unknown, and where the figure's folder is missing or cannot be written.
+    """
+    target = figure_target(Path(figure))
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        page = compose(comparison, Figure())
+        page.savefig(target, dpi=DPI)
+    return target
+
+
+def compose(comparison: Comparison, figure: Figure) -> Figure:
+    """Lay the comparison out on an empty ``figure``, which takes the size that it needs, and return it."""
+    heights = [2.9, *_states_height(comparison)]
+    figure.set_size_inches(WIDTH, sum(heights) + 0.9)
+    lines = [run_in_words(run) for run in comparison.runs]
+    lines = [f"{SIDES[i]}  {line}" for i, line in enumerate(lines)] if len(lines) > 1 else lines
+    lines = [line.replace("$", r"\$") for line in lines]
+    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * WIDTH, HEADING_SIZE))
+    parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    _draw_distances(parts[0], comparison)
+    if len(parts) > 1:
+        draw = draw_maps if comparison.space == "S2" else draw_lines if _is_narrow(comparison) else draw_pairs_beside
+        draw(parts[1], comparison, rows_shown(comparison))
+    return figure
+
+
+def rows_shown(comparison: Comparison) -> list[int]:
+    """The rows whose states are drawn: the first, the middle and the last, each once."""
+    last = len(comparison.times) - 1
+    return sorted({0, last // 2, last})
+
+
+def _states_height(comparison: Comparison) -> list[float]:
+    """Inches for the states; none where they are not drawn."""
+    if comparison.space == "S2":
+        return [maps_height(comparison, rows_shown(comparison))]
+    return [2.9] if _is_narrow(comparison) or _has_pairs(comparison) else []
+
+
+def _is_narrow(comparison: Comparison) -> bool:
+    """Whether states are lines over one coordinate."""
+    return comparison.space in ("S1", "R1") or comparison.space.startswith("polar")
+
+
+def _has_pairs(comparison: Comparison) -> bool:
+    """Whether two runs are tokens in four dimensions or more, of which no picture is left but of their angles."""
+    particles = all(run.manifold == "particles" for run in comparison.runs)
+    counts = [len(run.weights) for run in comparison.runs if run.manifold == "particles"]
+    return particles and len(comparison.runs) == 2 and min(counts) > 1 and comparison.space not in _DRAWN
+
+
+def _draw_distances(figure: SubFigure, comparison: Comparison) -> None:
+    """Two runs: their distances, and their numbers of clusters or, of tokens in many dimensions, where the scale of a
+    cluster is no longer one, mean inner products. One run: distances from the snapshot before, and to the last."""
+    from matplotlib.ticker import MaxNLocator
+
+    if len(comparison.runs) == 1:
+        left, right = figure.subplots(1, 2)
+        _draw_curves(left, comparison, "step_", "from the snapshot before")
+        _draw_curves(right, comparison, "last_", "to the last snapshot")
+        return
+    if _has_pairs(comparison):
+        left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+        _draw_curves(left, comparison, "", "distance of A from B")
+        draw_means(right, comparison)
+        _set_times(right, comparison)
+        return
+    counts = [comparison.columns[f"clusters_{side}"] for side in "ab"]
+    if np.isnan(counts).all():
+        _draw_curves(figure.subplots(), comparison, "", "distance of A from B")
+        return
+    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+    _draw_curves(left, comparison, "", "distance of A from B")
+    styles: tuple[dict[str, Any], ...] = ({"color": BLACK, "lw": 1.4}, {"color": BLUE, "lw": 1.4, "ls": "--"})
+    for side, values, style in zip(SIDES, counts, styles, strict=True):
+        if not np.isnan(values).all():
+            right.step(comparison.times, values, where="post", label=side, **style)
+    right.set_title("clusters")
+    right.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    most = max(float(np.nanmax(counts)), 1.0)
+    right.set(ylim=(-0.05 * most, 1.1 * most), ylabel="number of clusters")
+    right.legend(frameon=False)
+    _set_times(right, comparison)
+
+
+def _draw_curves(ax: Axes, comparison: Comparison, kind: str, title: str) -> None:
+    """L¹, W₁, W₂ and the way between the centroids over time, as far as there are any."""
+    columns = {name: comparison.columns[kind + name] for name, _, _ in _CURVES}
+    drawn = np.concatenate(list(columns.values()))
+    drawn = drawn[np.isfinite(drawn)]
+    log = _reads_better_by_decades(drawn)
+    for name, label, color in _CURVES:
+        if not np.isnan(columns[name]).all():
+            values = positive(columns[name]) if log else columns[name]
+            marker = "o" if np.isfinite(values).sum() < 25 else ""
+            width = 2.6 if name == "w1" else 1.3  # seen beside W₂, which may be the same
+            ax.plot(comparison.times, values, color=color, lw=width, marker=marker, markersize=3.5, label=label)
+    ax.set_title(title)
+    label = f"W in {units(comparison.space)}" + ", L¹ from 0 to 2" * (not np.isnan(columns["l1"]).all())
+    if log:
+        limits = max(float(drawn[drawn > 0].min()), FLOOR * float(drawn.max())) / 1.5, float(drawn.max()) * 1.5
+        ax.set(yscale="log", ylim=limits, ylabel=label)
+        label_decades(ax.yaxis, *limits)
+    else:
+        label_linear(ax.yaxis, label, float(np.abs(drawn).max(initial=0.0)))
+        ax.set_ylim(bottom=0)
+    if not len(drawn):
+        say(ax, "one snapshot: nothing to compare")
+    else:
+        ax.legend(frameon=False, ncols=2)
+    _set_times(ax, comparison)
+
+
+def _reads_better_by_decades(values: Floats) -> bool:
+    """Whether what is not zero spreads over more than a decade and a half."""
+    found = values[values > FLOOR * values.max(initial=0.0)]
+    return len(found) > 2 and float(found.max()) > SPREAD * float(found.min())
+
+
+def _set_times(ax: Axes, comparison: Comparison) -> None:
+    times = comparison.times
+    if len(times) == 1:
+        ax.set_xticks(times, [format_time(times[0])])
+        ax.set_xlabel("time t")
+        return
+    first, last = float(times[times > 0].min()), float(times[-1])
+    log = len(times) > 2 and is_early(times, np.ones(len(times)), first, last)
+    set_time(ax, "time t", (first if log else float(times[0]), last), log=log)

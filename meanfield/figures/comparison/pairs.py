@@ -1,0 +1,72 @@
+"""Tokens in many dimensions beside each other: the law of ⟨x, y⟩ over two different tokens, of each run.
+
+The picture of Rigollet's talk: as tokens gather it moves to 1, and its peaks are those of clusters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.analysis.comparison import Comparison
+from meanfield.analysis.comparison_text import SIDES
+from meanfield.analysis.measure import measure_of
+from meanfield.figures.axes import label_linear
+from meanfield.figures.particles.tokens import MOST
+from meanfield.figures.run_data import BLACK, BLUE, format_time
+from solvers.io.run_file import Run
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
+
+BINS = 80
+EDGES = np.linspace(-1.0, 1.0, BINS + 1)
+_COLORS = (BLACK, BLUE)
+
+
+def draw_pairs_beside(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
+    """One panel a time, A filled and B over it; a triangle at the mean of each."""
+    axes = figure.subplots(1, len(rows), squeeze=False, sharex=True)[0]
+    for ax, row in zip(axes, rows, strict=True):
+        for run, k, side, color in zip(comparison.runs, comparison.pairs[row], SIDES, _COLORS, strict=False):
+            density, mean = products_of(run, k)
+            ax.stairs(density, EDGES, color=color, fill=side == "A", alpha=0.25 if side == "A" else 1.0, label=side)
+            ax.plot(mean, 0.0, "^", color=color, markersize=7, clip_on=False)
+        ax.set(title=f"t = {format_time(comparison.times[row])}", xlim=(-1, 1), xlabel="⟨x, y⟩ of two tokens")
+        label_linear(ax.yaxis, "density  (▲ mean)" if row == rows[0] else "", ax.get_ylim()[1])
+        ax.set_ylim(bottom=0)
+    axes[0].legend(frameon=False)
+
+
+def draw_means(ax: Axes, comparison: Comparison) -> None:
+    """The mean of ⟨x, y⟩ of each run at each time."""
+    styles: tuple[dict[str, Any], ...] = ({"lw": 1.4}, {"lw": 1.4, "ls": "--"})
+    for side, run in enumerate(comparison.runs):
+        means = [mean_product(run, pair[side]) for pair in comparison.pairs]
+        ax.plot(comparison.times, means, color=_COLORS[side], label=SIDES[side], **styles[side])
+    ax.set(title="mean ⟨x, y⟩ of two tokens", ylim=(min(0.0, ax.get_ylim()[0]), 1.0))
+    ax.legend(frameon=False)
+
+
+def mean_product(run: Run, k: int) -> float:
+    """Mean of ⟨x_i, x_j⟩, i ≠ j, by the masses, of the directions of all tokens: (|Σ m x|² − Σ m²)/(1 − Σ m²)."""
+    law = measure_of(run, k)
+    directions = law.points / np.linalg.norm(law.points, axis=1)[:, None]
+    masses = law.masses / law.masses.sum()
+    return float((((masses @ directions) ** 2).sum() - (masses**2).sum()) / (1.0 - (masses**2).sum()))
+
+
+def products_of(run: Run, k: int) -> tuple[Floats, float]:
+    """Density (BINS) and mean of ⟨x_i, x_j⟩, i ≠ j, by the masses, of the directions of at most MOST tokens."""
+    law = measure_of(run, k)
+    points = law.points / np.linalg.norm(law.points, axis=1)[:, None]
+    chosen = np.unique(np.linspace(0, len(points) - 1, MOST).astype(int))
+    points, masses = points[chosen], law.masses[chosen]
+    first, second = np.triu_indices(len(points), 1)
+    products = np.clip((points @ points.T)[first, second], -1.0, 1.0)
+    weights = masses[first] * masses[second]
+    density, _ = np.histogram(products, EDGES, weights=weights / weights.sum())
+    return density / np.diff(EDGES), float(np.average(products, weights=weights))

@@ -1,0 +1,153 @@
+"""The states that a comparison meets: lines or histograms one over the other, maps of the sphere side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.analysis.comparison import Comparison
+from meanfield.analysis.comparison_text import SIDES
+from meanfield.figures.axes import label_linear
+from meanfield.figures.color_scale import COLOR_MAP, Scale
+from meanfield.figures.run_data import BLACK, BLUE, format_time
+from meanfield.figures.sphere_map import (
+    HALF_HEIGHT,
+    HALF_WIDTH,
+    draw_graticule,
+    hammer,
+    pixel_cells,
+    pixel_columns,
+)
+from solvers.io.run_file import Run
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
+
+BINS = 48  # of a histogram of particles
+HELD = 1e-3  # of the mass on either side: what lies beyond is not shown of a line
+DOTS = 20_000  # particles on a map at most, the first of them
+_STYLES: tuple[dict[str, Any], ...] = ({"color": BLACK, "lw": 1.4}, {"color": BLUE, "lw": 1.4, "ls": (0, (4, 1.5))})
+
+
+def draw_lines(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
+    """The densities or histograms of each run over the angle or the line, one panel a time."""
+    axes = figure.subplots(1, len(rows), squeeze=False)[0]
+    for ax, row in zip(axes, rows, strict=True):
+        snapshots = _snapshots(comparison, row)
+        span = _span([_profile(run, k) for run, k in snapshots], comparison.space)
+        for (run, k), side, style in zip(snapshots, SIDES, _STYLES, strict=False):
+            edges, density = _histogram(run, k, span) if run.manifold == "particles" else _profile(run, k)
+            ax.stairs(density, edges, baseline=None, label=side, **style)
+        ax.set_title(f"t = {format_time(comparison.times[row])}")
+        _draw_axes(ax, comparison.space, span)
+    axes[0].set_ylabel("density" if comparison.space == "R1" else "density, per radian")
+    if len(comparison.runs) > 1:
+        axes[0].legend(frameon=False)
+
+
+def _draw_axes(ax: Axes, space: str, span: tuple[float, float]) -> None:
+    label_linear(ax.yaxis, "", ax.get_ylim()[1])
+    ax.set(xlim=span, ylim=(0, None), xlabel="token x" if space == "R1" else "polar angle θ (rad)")
+    if space == "S1":
+        ax.set_xlabel("angle φ (rad)")
+    if space != "R1":
+        ax.set_xticks(np.linspace(*span, 3), ["0", "π", "2π"] if space == "S1" else ["0", "π/2", "π"])
+
+
+def maps_height(comparison: Comparison, rows: list[int]) -> float:
+    """Inches that the maps need on a page ten inches wide."""
+    return len(comparison.runs) * (8.6 / max(len(rows), 2) / 2 + 0.35) + 0.2
+
+
+def draw_maps(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
+    """Equal-area maps, one row of them for each run: densities on one colour scale, particles as dots."""
+    axes = figure.subplots(len(comparison.runs), len(rows), squeeze=False)
+    table = [_snapshots(comparison, row) for row in rows]
+    densities = {at: 4 * np.pi * at[0].density(at[1]) for place in table for at in place if at[0].manifold == "sphere"}
+    scale = Scale.of(list(densities.values())) if densities else None
+    image = None
+    for column, place in enumerate(table):
+        for line, (run, k) in enumerate(place):
+            ax = axes[line, column]
+            if scale is not None and (run, k) in densities:
+                image = _draw_density(ax, run, densities[run, k], scale)
+            else:
+                _draw_particles(ax, run, k)
+            draw_graticule(ax)
+            side = f"{SIDES[line]} · " if len(comparison.runs) > 1 else ""
+            ax.set_title(f"{side}t = {format_time(run.times[k])}")
+    if image is not None and scale is not None:
+        drawn = [ax for line, ax in np.ndenumerate(axes)]
+        bar = figure.colorbar(image, ax=drawn, shrink=0.9, aspect=30)
+        scale.draw_on(bar.ax.yaxis, scale.label)
+
+
+def _snapshots(comparison: Comparison, row: int) -> list[tuple[Run, int]]:
+    """Each run and its snapshot in a row; of one run that row's own."""
+    return list(zip(comparison.runs, comparison.pairs[row], strict=False))
+
+
+def _draw_density(ax: Axes, run: Run, ratio: Floats, scale: Scale) -> Any:
+    cell = pixel_cells(run.ring_cells, pixel_columns(run.ring_cells))
+    return ax.imshow(
+        np.ma.masked_array(scale.values(ratio)[cell], cell < 0),
+        norm=scale.norm,
+        cmap=COLOR_MAP,
+        extent=(-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT),
+        interpolation="nearest",
+    )
+
+
+def _draw_particles(ax: Axes, run: Run, k: int) -> None:
+    """Dots on the darkest colour of the scale, as nothing is there but them."""
+    from matplotlib import colormaps
+    from matplotlib.patches import Ellipse
+
+    size = {"width": 2 * HALF_WIDTH, "height": 2 * HALF_HEIGHT}
+    ax.add_patch(Ellipse((0, 0), **size, facecolor=colormaps[COLOR_MAP](0.0), edgecolor="none", zorder=0))
+    points = run.positions(k)[:DOTS]
+    x, y, z = (points / np.linalg.norm(points, axis=1)[:, None]).T
+    dots = hammer(np.arccos(z.clip(-1, 1)), np.arctan2(y, x))
+    area = float(np.clip(4000 / len(points), 0.4, 12))
+    ax.scatter(*dots, s=area, color=colormaps[COLOR_MAP](0.95), alpha=0.7, linewidths=0, rasterized=True)
+    ax.set_aspect("equal")
+
+
+def _profile(run: Run, k: int) -> tuple[Floats, Floats]:
+    """Edges and density of a run in one dimension; of particles the places and weights, in order."""
+    if run.manifold == "particles":
+        places = _places(run, k)
+        order = np.argsort(places)
+        return places[order], run.weights[order]
+    edges = np.linspace(0, 2 * np.pi, run.cells + 1) if run.manifold == "circle" else run.variable("cell_edge")
+    return edges, run.density(k)
+
+
+def _places(run: Run, k: int) -> Floats:
+    """(n) angles of particles in the plane, 0 to 2π; positions on the line."""
+    points = run.positions(k)
+    return np.mod(np.arctan2(points[:, 1], points[:, 0]), 2 * np.pi) if points.shape[1] == 2 else points[:, 0]
+
+
+def _span(profiles: list[tuple[Floats, Floats]], space: str) -> tuple[float, float]:
+    """Where the axis begins and ends: the whole circle or meridian, of a line what holds nearly all mass."""
+    if space != "R1":
+        return 0.0, (2 if space == "S1" else 1) * np.pi
+    lows, highs = [], []
+    for places, values in profiles:
+        masses = values * np.diff(places) if len(places) > len(values) else values
+        first, last = np.searchsorted(np.cumsum(masses) / masses.sum(), (HELD, 1 - HELD))
+        lows.append(float(places[first]))
+        highs.append(float(places[min(last + 1, len(places) - 1)]))
+    low, high = min(lows), max(highs)
+    room = 0.05 * (high - low) or 1.0
+    return low - room, high + room
+
+
+def _histogram(run: Run, k: int, span: tuple[float, float]) -> tuple[Floats, Floats]:
+    """Edges and density of particles in BINS."""
+    counts, edges = np.histogram(_places(run, k), BINS, span, weights=run.weights, density=True)
+    return edges, counts

@@ -1,0 +1,147 @@
+"""The coordinate of a density in one dimension as pictures show it: where cells end on the axis, its ticks and label.
+
+Pages and figures draw along a linear axis: the coordinate is bent before, not by each of them. Radii stand by their
+logarithm; points x of a line that reaches far by arcsinh(x/core), linear within the core and logarithmic beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.figures.axes import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+
+    from meanfield.figures.run_data import Story
+
+Ticks = list[tuple[float, str]]
+MOST_TICKS = 7
+NEAR = 0.08  # of an axis: ticks have no room so near to zero's
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinate:
+    """An axis along the cells of a density.
+
+    edges    (cells + 1,) increasing places on the axis where the cells end
+    label    of the axis
+    ticks    a place and a text each
+    law      what the density is called; empty where it is shown in units of the uniform one
+    """
+
+    edges: Floats
+    label: str
+    ticks: Ticks
+    law: str = ""
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return float(self.edges[0]), float(self.edges[-1])
+
+    def draw_on(self, axis: Axis) -> None:
+        """Ticks, label and limits of ``axis``."""
+        places, texts = zip(*self.ticks, strict=True)
+        axis.set_ticks(places, texts)
+        axis.set_label_text(self.label)
+        axis.axes.set(**{f"{axis.axis_name}lim": self.limits})  # type: ignore[attr-defined]
+
+
+def coordinate_of(story: Story) -> Coordinate | None:
+    """The coordinate of the story's manifold; None where that has more than one dimension."""
+    make = COORDINATES.get(story.manifold)
+    return None if make is None else make(story)
+
+
+def _angle(story: Story) -> Coordinate:
+    edges = np.linspace(0, 2 * np.pi, int(story.ring_cells[0]) + 1)
+    return Coordinate(edges, "angle φ (rad)", _parts_of_pi(edges, 2))
+
+
+def _polar_angle(story: Story) -> Coordinate:
+    assert story.edges is not None
+    ticks = _parts_of_pi(story.edges, 4)
+    if len(ticks) < 3:  # only what is near the equator is shown
+        ticks = _round_numbers(story.edges)
+    return Coordinate(story.edges, "polar angle θ (rad)", ticks, "p(θ), per radian")
+
+
+def _line(story: Story) -> Coordinate:
+    assert story.edges is not None
+    if story.core == 0:
+        return Coordinate(story.edges, "token x", _round_numbers(story.edges), "ρ(x)")
+    place = np.arcsinh(story.edges / story.core)
+    return Coordinate(place, "token x", _signed_decades(story.edges, story.core), "ρ(x)")
+
+
+def _log_radius(story: Story) -> Coordinate:
+    assert story.edges is not None
+    label = f"radius r, in units of exp({story.expansion:g} t)" if story.expansion else "radius r"
+    return Coordinate(np.log(story.edges), label, _decades(story.edges), "density of log r")
+
+
+def _parts_of_pi(edges: Floats, part: int) -> Ticks:
+    """The multiples of π/part."""
+    count = np.arange(np.ceil(edges[0] * part / np.pi - 1e-9), np.floor(edges[-1] * part / np.pi + 1e-9) + 1)
+    return [(n * np.pi / part, _fraction_of_pi(int(n), part)) for n in count]
+
+
+def _fraction_of_pi(n: int, part: int) -> str:
+    common = int(np.gcd(n, part))
+    n, part = n // common, part // common
+    return "0" if n == 0 else f"{'' if n == 1 else n}π" + (f"/{part}" if part > 1 else "")
+
+
+def _round_numbers(edges: Floats, bend: Callable[[Floats], Floats] = lambda x: x) -> Ticks:
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = edges[0], edges[-1]
+    values = MaxNLocator(nbins=MOST_TICKS - 1, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    return [(float(bend(v)), number(v)) for v in values[(values >= low) & (values <= high)]]
+
+
+def _decades(edges: Floats) -> Ticks:
+    """Powers of ten, with 2 and 5 where there are few; round numbers where there is hardly one."""
+    low, high = edges[0], edges[-1]
+    if high < 5 * low:
+        return _round_numbers(edges, np.log)
+    exponents = np.arange(np.ceil(np.log10(low) - 1e-9), np.floor(np.log10(high) + 1e-9) + 1)
+    exponents = exponents[:: -(-len(exponents) // MOST_TICKS)]
+    values = 10.0**exponents
+    if high < 200 * low:
+        values = np.sort(np.outer([1, 2, 5], 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high))).ravel())
+    return [(float(np.log(v)), number(v)) for v in values if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
+
+
+def _signed_decades(edges: Floats, core: float) -> Ticks:
+    """Zero, and powers of ten beyond the core on either side."""
+    far = np.abs(edges[[0, -1]]).max()
+    exponents = np.arange(np.ceil(np.log10(core)), np.floor(np.log10(far)) + 1)
+    exponents = exponents[:: -(-len(exponents) // (MOST_TICKS // 2))]
+    values = np.concatenate([-(10.0 ** exponents[::-1]), [0.0], 10.0**exponents])
+    place, low, high = (np.arcsinh(v / core) for v in (values, edges[0], edges[-1]))
+    room = (values == 0) | (np.abs(place) > NEAR * (high - low))
+    shown = (place >= low) & (place <= high) & room
+    return [(float(p), number(v)) for p, v in zip(place[shown], values[shown], strict=True)]
+
+
+def number(value: float) -> str:
+    """As in 0.5, −20, 10⁶, 2×10⁻⁴."""
+    if value == 0 or 1e-3 < abs(value) < 1e4:
+        return f"{value:.6g}".replace("-", "−")
+    digits, exponent = f"{value:.5e}".split("e")
+    factor = {"1": "", "-1": "−"}.get(f"{float(digits):g}", f"{float(digits):g}×".replace("-", "−"))
+    return f"{factor}10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+
+
+COORDINATES: dict[str, Callable[[Story], Coordinate]] = {
+    "circle": _angle,
+    "axisymmetric": _polar_angle,
+    "line": _line,
+    "radius": _log_radius,
+}

@@ -1,0 +1,172 @@
+"""The figure that tells a run's story: snapshots of the density above, diagnostics over time below."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.case.summary import layer_in_words
+from meanfield.figures.captions import fitting_size, page_heading, state_in_words
+from meanfield.figures.diagnostics import draw_diagnostics, panels
+from meanfield.figures.free_radius import draw_free_radius, free_radius_height
+from meanfield.figures.particles.panels import draw_particles, particles_height
+from meanfield.figures.profiles import draw_profiles, profiles_height
+from meanfield.figures.run_data import Floats, Integers, Particles, Story
+from meanfield.figures.sphere_map import draw_sphere, sphere_height
+from meanfield.figures.trim import trimmed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure, SubFigure
+
+    from meanfield.case.load import Case
+    from solvers.io.run_file import Run
+
+SUFFIXES = (".png", ".pdf", ".svg")
+WIDTH, DPI = 10.0, 160  # inches and pixels an inch: half of the pixels still leave the smallest text legible
+TALLEST = 13.5  # inches: a higher page would be shown so small that its labels are lost
+HEADING_SIZE = 12.5  # points, or less where a line is too long
+STYLE: Any = {  # Any: matplotlib types the keys as literals since 3.11
+    "font.size": 10.5,
+    "axes.titlesize": 10.5,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
+    "legend.fontsize": 9.5,
+    "legend.handlelength": 1.4,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.constrained_layout.use": True,
+}
+
+
+def plot(path: str | Path, figure: str | Path) -> Path:
+    """Draw the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return where it was written.
+
+    The run may still be going. Raises solvers.io.run_file.FileError where the run file cannot be read or holds no
+    snapshot, where the suffix is unknown, and where the figure's folder is missing or cannot be written.
+    """
+    target = figure_target(Path(figure))
+    return draw(load(path), target)
+
+
+def load(path: str | Path) -> Story:
+    """The story of the run file ``path``. Raises solvers.io.run_file.FileError where there is none to tell yet."""
+    from meanfield.diagnostics.table import energy_is_scaled
+    from meanfield.runtime.segments import case_of
+    from solvers.io.run_file import FileError, read
+
+    run = read(path)
+    if len(run.times) == 0:
+        raise FileError(f"{path}: holds no snapshot yet, so there is nothing to draw")
+    case = case_of(run)
+    story = Story(
+        title=case.title,
+        manifold=run.manifold,
+        ring_cells=_ring_cells(run),
+        beta=case.attention.beta_effective,
+        noise=case.stabilizers.noise,
+        attention=" · ".join(layer_in_words(case)),
+        times=run.times,
+        density=run.density,
+        diagnostics={"time": run.sample_times, **run.diagnostics},
+        growth=_growth(case, run.diagnostics["power"].shape[1]) if "power" in run.diagnostics else None,
+        critical=_critical(case),
+        state=state_in_words(run, case),
+        dimension=case.domain.d if run.manifold in ("axisymmetric", "particles") else None,
+        edges=run.variable(EDGES[run.manifold]) if run.manifold in EDGES else None,
+        expansion=case.domain.expansion or 0.0,
+        uniform=run.variable("uniform") if run.manifold == "axisymmetric" else None,
+        particles=_particles(run, case) if run.manifold == "particles" else None,
+        hand_over=float(run.attributes.get("hand_over_time", np.nan)),
+        scaled_energy=energy_is_scaled(run),
+        log_spacing=case.output.spacing == "log",
+    )
+    return trimmed(story) if EDGES.get(run.manifold) == "cell_edge" else story
+
+
+def _particles(run: Run, case: Case) -> Particles:
+    length = None if case.sequence is None else case.sequence.length
+    return Particles(run.positions, run.weights, case.tokens_have_radius, length)
+
+
+def _ring_cells(run: Run) -> Integers:
+    """Of the directions alone where there is a radius: files repeat them for each."""
+    if not run.manifold.startswith("free_radius"):
+        return run.ring_cells
+    return run.ring_cells[: len(run.ring_cells) // (len(run.variable("radius_edge")) - 1)]
+
+
+def _growth(case: Case, degrees: int) -> Floats | None:
+    """(degrees,) growth rate of each mode about uniform, from degree 0 on; None where linear theory does not say."""
+    from meanfield.analysis.stability_report import rates_of, refusal_of_theory
+
+    return None if refusal_of_theory(case) else rates_of(case, np.arange(degrees))
+
+
+def _critical(case: Case) -> float | None:
+    """Critical noise of a case with noise; None where there is none, or linear theory does not say."""
+    from meanfield.analysis.stability_report import critical_noise_of, refusal_of_theory
+
+    if case.stabilizers.noise == 0 or refusal_of_theory(case):
+        return None
+    return critical_noise_of(case) or None  # 0 where nothing grows, which needs no noise
+
+
+def draw(story: Story, target: Path) -> Path:
+    """Draw ``story`` to ``target``, snapshots above and diagnostics below, and return ``target``."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = compose(story, Figure())
+        figure.savefig(target, dpi=DPI)
+    return target
+
+
+def compose(story: Story, figure: Figure) -> Figure:
+    """Lay the story out on an empty ``figure``, which takes the size that its parts need, and return it."""
+    rows = -(-len(panels(story)) // 2)
+    draw_snapshots, height = DRAWINGS[story.manifold]
+    heights = [height(story)] + ([2.3 * rows + 0.3] if rows else [])
+    figure.set_size_inches(WIDTH, min(sum(heights) + 0.9, TALLEST))
+    lines = page_heading(story)
+    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * WIDTH, HEADING_SIZE))
+    parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    draw_snapshots(parts[0], story)
+    if rows:
+        draw_diagnostics(parts[1], story)
+    return figure
+
+
+def figure_target(figure: Path) -> Path:
+    """A path to draw to, as it is. Raises FileError for another suffix, or where none can be written."""
+    from solvers.io.run_file import FileError
+
+    if figure.suffix.lower() not in SUFFIXES:
+        raise FileError(f"{figure}: unknown kind of figure {figure.suffix!r}; expected {', '.join(SUFFIXES)}")
+    if not figure.parent.is_dir():
+        raise FileError(f"{figure}: the folder {figure.parent} does not exist")
+    if not os.access(figure if figure.exists() else figure.parent, os.W_OK) or figure.is_dir():
+        raise FileError(f"{figure}: cannot be written")
+    return figure
+
+
+DRAWINGS: dict[str, tuple[Callable[[SubFigure, Story], None], Callable[[Story], float]]] = {
+    "circle": (draw_profiles, profiles_height),
+    "sphere": (draw_sphere, sphere_height),
+    "axisymmetric": (draw_profiles, profiles_height),
+    "line": (draw_profiles, profiles_height),
+    "free_radius_circle": (draw_free_radius, free_radius_height),
+    "free_radius_sphere": (draw_free_radius, free_radius_height),
+    "particles": (draw_particles, particles_height),
+}
+EDGES = {  # what a file calls the edges between cells
+    "axisymmetric": "cell_edge",
+    "line": "cell_edge",
+    "free_radius_circle": "radius_edge",
+    "free_radius_sphere": "radius_edge",
+}

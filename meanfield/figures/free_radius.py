@@ -1,0 +1,139 @@
+"""Tokens with a radius: their directions as on the circle or sphere, the law of log r, and on the plane the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.figures.axes import label_linear
+from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.profiles import draw_profiles, profiles_height
+from meanfield.figures.run_data import Floats, Story, format_time, snapshots_chosen
+from meanfield.figures.sphere_map import cell_angles, draw_sphere, sphere_height
+from meanfield.figures.trim import trimmed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.figure import SubFigure
+
+PLANES, PLANE_HEIGHT = 4, 2.9  # pictures of the plane, and the inches that they need
+HELD = 0.995  # of the mass: how far a picture of the plane reaches
+PLANE_DECADES = 1e-4  # of the highest density, below which the plane is empty
+
+
+def directions_of(story: Story) -> Story:
+    """The marginal on directions, ∫ρ d log r, as a story on the circle or sphere."""
+    widths = _widths(story)
+    return replace(
+        story,
+        manifold=story.manifold.removeprefix("free_radius_"),
+        density=lambda k: widths @ _by_radius(story, k),
+        edges=None,
+    )
+
+
+def radii_of(story: Story) -> Story:
+    """The law of log r, ∫ρ dω, on those radii where tokens are."""
+    areas = _areas(story)
+    return trimmed(
+        replace(
+            story,
+            manifold="radius",
+            ring_cells=np.array([len(_widths(story))]),
+            density=lambda k: _by_radius(story, k) @ areas,
+        )
+    )
+
+
+def quantiles(story: Story, snapshots: Iterable[int], parts: Floats) -> Floats:
+    """(snapshots, parts) the radii within which these parts of the mass of each of the snapshots are."""
+    assert story.edges is not None
+    areas, widths, log_edges = _areas(story), _widths(story), np.log(story.edges)
+    found = []
+    for k in snapshots:
+        held = np.concatenate([[0.0], np.cumsum(_by_radius(story, k) @ areas * widths)])
+        growth = story.expansion * story.times[k]
+        found.append(np.exp(growth + np.interp(parts * held[-1], held, log_edges)))
+    return np.array(found)
+
+
+def _widths(story: Story) -> Floats:
+    """(radii,) of the cells in log r."""
+    assert story.edges is not None
+    return np.diff(np.log(story.edges))
+
+
+def _areas(story: Story) -> Floats:
+    """(directions,) angles of the circle's cells, or areas of the sphere's."""
+    cells = int(story.ring_cells.sum())
+    if story.manifold == "free_radius_circle":
+        return np.full(cells, 2 * np.pi / cells)
+    return cell_angles(story.ring_cells)[2]
+
+
+def _by_radius(story: Story, k: int) -> Floats:
+    """(radii, directions) of snapshot k."""
+    return story.density(k).reshape(len(_widths(story)), -1)
+
+
+def free_radius_height(story: Story) -> float:
+    """Inches that the pictures need."""
+    return sum(_heights(story))
+
+
+def _heights(story: Story) -> list[float]:
+    if story.manifold == "free_radius_sphere":
+        return [sphere_height(story), profiles_height(story)]
+    return [profiles_height(story), profiles_height(story), PLANE_HEIGHT]
+
+
+def draw_free_radius(figure: SubFigure, story: Story) -> None:
+    """Fill ``figure`` with the directions, below them the radii, and on the plane the tokens at a few times."""
+    parts = figure.subfigures(len(_heights(story)), 1, height_ratios=_heights(story), squeeze=False)[:, 0]
+    (draw_sphere if story.manifold == "free_radius_sphere" else draw_profiles)(parts[0], directions_of(story))
+    draw_profiles(parts[1], radii_of(story))
+    if len(parts) > 2:
+        _draw_planes(parts[2], story)
+
+
+def _draw_planes(figure: SubFigure, story: Story) -> None:
+    chosen = snapshots_chosen(story, PLANES)
+    axes = figure.subplots(1, PLANES, squeeze=False)[0]
+    for ax in axes[len(chosen) :]:
+        ax.set_axis_off()
+    drawn = list(axes[: len(chosen)])
+    for ax, k in zip(drawn, chosen, strict=True):
+        image = draw_plane(ax, story, k)
+        ax.set_title(f"tokens at t = {format_time(story.times[k])}")
+    bar = figure.colorbar(image, ax=drawn, extend="min")
+    bar.set_label("density on the plane,\nhighest = 1")
+
+
+def draw_plane(ax: Axes, story: Story, k: int) -> QuadMesh:
+    """The density of tokens x = rω with respect to area, ρ/r², in units of its highest value; returns the picture."""
+    from matplotlib.colors import LogNorm
+
+    radius, angle, values = _plane(story, k)
+    reach = 1.15 * float(quantiles(story, [k], np.array([HELD]))[0, 0])
+    x, y = radius[:, None] * np.cos(angle), radius[:, None] * np.sin(angle)
+    image = ax.pcolormesh(x, y, values, norm=LogNorm(PLANE_DECADES, 1.0), cmap=COLOR_MAP, rasterized=True)
+    # What is emptier than the scale shows is as dark as its lowest colour.
+    ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", facecolor=image.cmap(0))
+    label_linear(ax.xaxis, "$x_1$", reach)
+    label_linear(ax.yaxis, "$x_2$" if ax.get_subplotspec().is_first_col() else "", reach)  # type: ignore[union-attr]
+    ax.locator_params(nbins=3)
+    return image
+
+
+def _plane(story: Story, k: int) -> tuple[Floats, Floats, Floats]:
+    """Radii (radii + 1,) and angles (directions + 1,) of the cells' corners, and the values (radii, directions)."""
+    assert story.edges is not None
+    inner, outer = story.edges[:-1], story.edges[1:]
+    per_area = _by_radius(story, k) * (_widths(story) / ((outer**2 - inner**2) / 2))[:, None]
+    angle = np.linspace(0, 2 * np.pi, per_area.shape[1] + 1)
+    radius = story.edges * np.exp(story.expansion * story.times[k])
+    return radius, angle, (per_area / per_area.max()).clip(PLANE_DECADES)

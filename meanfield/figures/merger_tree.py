@@ -1,0 +1,188 @@
+"""The tree of mergers of a run over time, and the staircase that its energy climbs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.clusters.mergers import Merger, exact_from, lasts, merger_tree, staircase
+from meanfield.clusters.tracks import Track, Tracks, tracks_of
+from meanfield.figures.axes import is_early, say, set_time
+from meanfield.figures.captions import SEPARATOR, fitting_size
+from meanfield.figures.figure import DPI, HEADING_SIZE, STYLE, WIDTH, figure_target
+from meanfield.figures.labels import Line, write_beside
+from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from solvers.io.run_file import Run
+
+COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
+THICKEST, THINNEST = 18.0, 0.8  # points: of a cluster with all the mass, and at least
+HEIGHT = 6.6  # inches
+TURN = 2 * np.pi
+
+
+def plot_mergers(path: str | Path, figure: str | Path) -> Path:
+    """Draw the mergers of the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return where it was written.
+
+    Above the tree, each cluster a line as thick as its mass; below Σ m², and where Q = K = V = I and the energy was
+    recorded 2β e^{−β} E, which climbs the same stairs. A merger known only to lie between two samples is a grey band
+    that wide. Raises solvers.io.run_file.FileError where the run file cannot be
+    read or the figure not be written, ValueError for a run whose clusters cannot be followed.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from meanfield.runtime.segments import case_of
+    from solvers.io.run_file import FileError, read
+
+    target = figure_target(Path(figure))
+    run = read(path)
+    tracks = tracks_of(run)
+    if not len(tracks.times):
+        raise FileError(f"{path}: holds nothing yet, so there is nothing to draw")
+    atoms_from = exact_from(run)
+    mergers = merger_tree(tracks, atoms_from)
+    limits, log = _time_axis(tracks, mergers, case_of(run).output.spacing == "log")
+    with matplotlib.rc_context(STYLE):
+        page = Figure(figsize=(WIDTH, HEIGHT))
+        heading = _heading(run)
+        page.suptitle("\n".join(heading), fontsize=fitting_size(heading, 0.97 * WIDTH, HEADING_SIZE))
+        above, below = page.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        lines = draw_mergers(above, tracks, atoms_from, circle=run.manifold == "circle")
+        draw_staircase(below, tracks, mergers, staircase(run))
+        for ax, label in ((below, "time t"), (above, "")):
+            set_time(ax, label, limits, log=log)
+        above.tick_params(axis="x", labelbottom=False)
+        page.draw_without_rendering()  # the labels need to know where everything is
+        write_beside(above, lines)
+        page.savefig(target, dpi=DPI)
+    return target
+
+
+def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circle: bool = False) -> list[Line]:
+    """Each cluster that lasted as a line through time, as thick as its mass, joined to the one that it merged into.
+
+    atoms_from   time from which on clusters are atoms
+    circle       lines lie at the clusters' angles; else each has a place of its own, such that no two cross
+    Returns the lines with the masses at their ends, to be written beside them: those there last first, then by mass.
+    """
+    order = tree_order(tracks, atoms_from)
+    heights = {number: _heights(tracks.tracks[number], place, circle) for place, number in enumerate(order)}
+    drawn: list[tuple[tuple[int, float], list[Line]]] = []
+    for place, number in enumerate(order):
+        one, color = tracks.tracks[number], COLORS[place % len(COLORS)]
+        drawn.append(((-one.last, -one.masses[-1]), _draw_track(axes, tracks, number, heights, color, circle)))
+    if not order:
+        say(axes, "no cluster lasted")
+    axes.set_title("clusters: as thick as their mass, written where they end if there is room")
+    if circle:
+        axes.set(ylim=(-np.pi, np.pi), ylabel="angle φ (rad)")
+        axes.set_yticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi], ["−π", "−π/2", "0", "π/2", "π"])
+    else:
+        axes.set(ylim=(-0.7, max(len(order), 1) - 0.3), ylabel="clusters")
+        axes.set_yticks([])
+    return [line for _, lines in sorted(drawn, key=lambda item: item[0]) for line in lines]
+
+
+def _heights(one: Track, place: int, circle: bool) -> Floats:
+    """(samples of the track,) where its line lies."""
+    if circle:
+        return np.asarray(np.arctan2(one.centers[:, 1], one.centers[:, 0]))
+    return np.full(len(one.masses), float(place))
+
+
+def _draw_track(
+    axes: Axes, tracks: Tracks, number: int, heights: dict[int, Floats], color: str, circle: bool
+) -> list[Line]:
+    """One line, up to where it joins another; returns it, and on the circle what comes back on the other side."""
+    from matplotlib.collections import LineCollection
+
+    one, into = tracks.tracks[number], tracks.tracks[number].into
+    time, height = tracks.times[one.samples], heights[number]
+    if into in heights:
+        time = np.append(time, tracks.times[one.last + 1])
+        height = np.append(height, heights[into][one.last + 1 - tracks.tracks[into].first])
+    turned = np.unwrap(height) if circle else height
+    widths = np.maximum(THICKEST * one.masses, THINNEST)
+    end = float(time[len(one.masses) - 1]), float(heights[number][-1])
+    lines: list[Line] = []
+    for shift in _shifts(turned) if circle else (0.0,):  # a line that leaves at π comes back at −π
+        points = np.stack([time, turned - shift], 1)
+        segments = list(np.stack([points[:-1], points[1:]], 1))
+        axes.add_collection(LineCollection(segments, linewidths=widths, colors=color, capstyle="round"))
+        lines.append(Line(points, float(widths[-1]), "" if lines else f"{one.masses[-1]:.2f}", end))
+    return lines
+
+
+def _shifts(turned: Floats) -> Floats:
+    """The whole turns by which a continuous angle is to be shifted for all of it to be seen between −π and π."""
+    first, last = np.floor((turned.min() + np.pi) / TURN), np.floor((turned.max() + np.pi) / TURN)
+    return np.asarray(TURN * np.arange(first, last + 1))
+
+
+def tree_order(tracks: Tracks, atoms_from: float = np.inf) -> list[int]:
+    """The tracks that lasted, each followed by those that merged into it, the first to merge next to it.
+
+    So a line from a track's end to the one that it merges into crosses none that is still there.
+    """
+    lasting = {number: one for number, one in enumerate(tracks.tracks) if lasts(tracks, one, atoms_from)}
+    merged: dict[int | None, list[int]] = {}
+    for number, one in sorted(lasting.items(), key=lambda item: item[1].last):
+        merged.setdefault(one.into if one.into in lasting else None, []).append(number)
+    order: list[int] = []
+
+    def visit(number: int) -> None:
+        order.append(number)
+        for source in merged.get(number, []):
+            visit(source)
+
+    for root in merged.get(None, []):
+        visit(root)
+    return order
+
+
+def draw_staircase(
+    axes: Axes, tracks: Tracks, mergers: Sequence[Merger], energy: tuple[Floats, Floats] | None = None
+) -> None:
+    """Σ_j m_j² of the clusters, and 2β e^{−β} E where it is given as (times, values)."""
+    squares = np.zeros(len(tracks.times))
+    for one in tracks.tracks:
+        squares[one.samples] += one.masses**2
+    axes.step(tracks.times, squares, where="post", color=BLACK, lw=1.4, label=r"$\sum_j m_j^2$")
+    if energy is not None:
+        axes.plot(*energy, color=VERMILION, ls="--", lw=1.4, label=r"$2\beta e^{-\beta}E$")
+    for merger in mergers:
+        axes.axvspan(merger.since, merger.time, color="0.85", lw=0.8, zorder=0)
+    highest = float(squares[tracks.counts.argmax() :].max()) if len(squares) else 1.0  # before, tokens still gather
+    axes.set(ylim=(0.0, 1.15 * max(highest, 0.01)), ylabel="sum of squared masses")
+    axes.set_title("the staircase  (grey: mergers, from the last sample before to the first one after)")
+    axes.legend(loc="lower right", frameon=False)
+
+
+def _heading(run: Run) -> list[str]:
+    from meanfield.case.summary import layer_in_words
+    from meanfield.runtime.segments import case_of
+
+    case = case_of(run)
+    title = case.title.replace("$", r"\$") or run.path.name
+    facts = [run.manifold, *layer_in_words(case), f"β = {case.attention.beta_effective:g}"]
+    noise = case.stabilizers.noise
+    return [title, SEPARATOR.join([*facts, *([f"noise κ = {noise:g}"] if noise else [])])]
+
+
+def _time_axis(tracks: Tracks, mergers: Sequence[Merger], log_spacing: bool) -> tuple[tuple[float, float], bool]:
+    """From when there are most clusters to the end; on a log axis by the rule of all figures, see Story.log_time."""
+    times = tracks.times[int(tracks.counts.argmax()) :]
+    begin, end = float(times[0]), float(times[-1])
+    first = begin if begin > 0 else float(times[min(1, len(times) - 1)])
+    moments = np.array([merger.since for merger in mergers])
+    early = any(is_early(found, np.ones(len(found)), first, end) for found in (moments, tracks.times))
+    log = first > 0 and len(times) > 2 and (log_spacing or early)
+    return (first if log else begin, end), log

@@ -1,0 +1,96 @@
+"""Tokens on the sphere: dots on equal-area maps, the clusters that were recorded ringed; many as a density."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.particles.tokens import (
+    MOST_DOTS,
+    as_density,
+    clusters_recorded,
+    directions,
+    polar_and_azimuth,
+    tokens_of,
+)
+from meanfield.figures.run_data import SNAPSHOTS, Floats, Story, moment_in_words, snapshots_chosen
+from meanfield.figures.sphere_map import (
+    HALF_HEIGHT,
+    HALF_WIDTH,
+    draw_graticule,
+    draw_rings,
+    draw_sphere,
+    hammer,
+    map_grid,
+    sphere_height,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.figure import SubFigure
+
+DOT, DOT_AREAS = 2500.0, (1.5, 40.0)  # points² of all dots together, and of one: at least and at most
+
+
+def maps_height(story: Story) -> float:
+    """Inches that the maps need on a page ten inches wide."""
+    return sphere_height(story)
+
+
+def draw_maps(figure: SubFigure, story: Story) -> None:
+    """Fill ``figure`` with maps of up to six snapshots."""
+    if len(tokens_of(story).weights) > MOST_DOTS:
+        draw_sphere(figure, as_density(story))
+        return
+    chosen = snapshots_chosen(story, SNAPSHOTS)
+    axes = figure.subplots(*map_grid(len(chosen)), squeeze=False)
+    for ax in axes.flat[len(chosen) :]:
+        ax.remove()
+    for ax, k in zip(axes.flat, chosen, strict=False):
+        draw_ground(ax)
+        draw_dots(ax, story).set_offsets(map_places(directions(story, k)))
+        draw_graticule(ax)
+        draw_clusters(ax, story, story.times[k])
+        ax.set_title(moment_in_words(story, story.times[k]))
+    figure.supxlabel(caption(story, len(chosen)), fontsize="medium")
+
+
+def caption(story: Story, maps: int) -> str:
+    """What the maps are."""
+    rings = "; rings: clusters, with their mass" if "cluster_center" in story.diagnostics else ""
+    shown = "an equal-area map" if maps == 1 else "equal-area maps"
+    return f"tokens on {shown}; azimuth 0 at the centre, lines every 30°{rings}"
+
+
+def draw_ground(ax: Axes) -> None:
+    """The map in the darkest colour of densities, as nothing is there but tokens."""
+    from matplotlib import colormaps
+    from matplotlib.patches import Ellipse
+
+    size = {"width": 2 * HALF_WIDTH, "height": 2 * HALF_HEIGHT}
+    ax.add_patch(Ellipse((0, 0), **size, facecolor=colormaps[COLOR_MAP](0.0), edgecolor="none", zorder=0))
+    ax.set_aspect("equal")
+
+
+def draw_dots(ax: Axes, story: Story) -> PathCollection:
+    """A dot for each token, nowhere yet; its area goes with its mass."""
+    from matplotlib import colormaps
+
+    weights = tokens_of(story).weights
+    areas = np.clip(DOT * weights / weights.sum(), *DOT_AREAS)
+    style: dict[str, Any] = {"color": colormaps[COLOR_MAP](0.95), "alpha": 0.8, "linewidths": 0}
+    return ax.scatter(np.full(len(weights), np.nan), np.full(len(weights), np.nan), s=areas, rasterized=True, **style)
+
+
+def map_places(points: Floats) -> Floats:
+    """(n, 2) places on the map of unit vectors (n, 3)."""
+    return np.column_stack(hammer(*polar_and_azimuth(points)))
+
+
+def draw_clusters(ax: Axes, story: Story, t: float) -> None:
+    """Ring the clusters that were recorded at the last sample up to t."""
+    centers, masses = clusters_recorded(story, t)
+    draw_rings(ax, *polar_and_azimuth(centers), masses)

@@ -1,0 +1,144 @@
+"""Tokens as pictures need them: directions, radii, a density for those too many to draw, axes to project them on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.figures.run_data import Floats, Integers, Particles, Story
+from meanfield.figures.sphere_map import cell_angles, sphere_cells
+from solvers.mesh.mesh import sphere
+
+MOST_LINES, MOST_DOTS = 300, 3000  # tokens drawn one by one, over time and at a time
+FEW_CELLS, FEW_RINGS = 360, 64  # of the circle and sphere, where tokens are to be seen one by one
+PER_CELL = 12  # more tokens: so many in a cell of uniform ones
+CELLS, RINGS = (180, 720), (32, 96)  # of the circle and of the sphere for these, at least and at most
+SPREAD = 0.25  # of the largest variance: tokens with less have collapsed
+MOST = 2048  # tokens from which axes are taken, at equal steps through the list
+LARGEST, LEAST = 350.0, 4.0  # points²: of a dot that holds all mass, and of any dot
+NEAR = 0.01  # of a picture: dots nearer than that become one
+
+
+def tokens_of(story: Story) -> Particles:
+    """The tokens of a story that has them."""
+    assert story.particles is not None
+    return story.particles
+
+
+def directions(story: Story, k: int) -> Floats:
+    """(n, d) unit vectors of the tokens of snapshot k; a token at the origin has none, and is 0."""
+    positions = tokens_of(story).positions(k)
+    radii = np.linalg.norm(positions, axis=1, keepdims=True)
+    return np.asarray(positions / np.where(radii > 0, radii, 1.0))
+
+
+def angles(points: Floats) -> Floats:
+    """(n,) of points (n, 2), 0 to 2π."""
+    return np.asarray(np.mod(np.arctan2(points[:, 1], points[:, 0]), 2 * np.pi))
+
+
+def polar_and_azimuth(points: Floats) -> tuple[Floats, Floats]:
+    """(n,) each, of unit vectors (n, 3)."""
+    return np.arccos(np.clip(points[:, 2], -1, 1)), np.arctan2(points[:, 1], points[:, 0])
+
+
+def as_density(story: Story) -> Story:
+    """The directions of tokens in R² or R³ as a density on the circle or sphere: each token in the cell it lies in.
+
+    The mass is no longer among the diagnostics: tokens keep theirs.
+    """
+    count = len(tokens_of(story).weights)
+    if story.dimension == 2:
+        cells = FEW_CELLS if count <= MOST_LINES else int(np.clip(count // PER_CELL, *CELLS))
+        return _binned(story, "circle", np.array([cells]), np.full(cells, 2 * np.pi / cells))
+    many = int(np.clip(np.sqrt(np.pi * count / (4 * PER_CELL)), *RINGS))
+    ring_cells = sphere(FEW_RINGS if count <= MOST_DOTS else many).ring_cells
+    return _binned(story, "sphere", ring_cells, cell_angles(ring_cells)[2])
+
+
+def _binned(story: Story, manifold: str, ring_cells: Integers, areas: Floats) -> Story:
+    weights = tokens_of(story).weights
+
+    def density(k: int) -> Floats:
+        cells = _cells(directions(story, k), ring_cells)
+        return np.bincount(cells, weights, len(areas)) / (areas * weights.sum())
+
+    recorded = {name: values for name, values in story.diagnostics.items() if name != "mass"}
+    plain = replace(story, diagnostics=recorded, particles=None, dimension=None)
+    return replace(plain, manifold=manifold, ring_cells=ring_cells, density=density)
+
+
+def _cells(points: Floats, ring_cells: Integers) -> NDArray[np.int64]:
+    """(n,) the cell of each unit vector (n, d) on the circle or sphere."""
+    if points.shape[1] == 2:
+        count = int(ring_cells[0])
+        return np.minimum((angles(points) * (count / (2 * np.pi))).astype(np.int64), count - 1)
+    return sphere_cells(ring_cells, *polar_and_azimuth(points))
+
+
+def clusters_recorded(story: Story, t: float) -> tuple[Floats, Floats]:
+    """Centers (clusters, d) and masses (clusters,) at the last sample up to t, heaviest first; none if not recorded."""
+    sample = story.sample_at(t) if {"cluster_center", "cluster_mass"} <= story.diagnostics.keys() else -1
+    if sample < 0:
+        return np.empty((0, story.dimension or 0)), np.empty(0)
+    centers, masses = (story.diagnostics[name][sample] for name in ("cluster_center", "cluster_mass"))
+    there = np.isfinite(masses) & np.isfinite(centers).all(axis=1)
+    return centers[there], masses[there]
+
+
+def token_radii(story: Story, k: int) -> Floats:
+    """(n,) of snapshot k."""
+    return np.asarray(np.linalg.norm(tokens_of(story).positions(k), axis=1))
+
+
+def token_quantiles(story: Story, snapshots: Iterable[int], parts: Floats) -> Floats:
+    """(snapshots, parts) the radii within which these parts of the mass of each of the snapshots are."""
+    weights = tokens_of(story).weights / tokens_of(story).weights.sum()
+    found = []
+    for k in snapshots:
+        radii = token_radii(story, k)
+        order = np.argsort(radii)
+        held = np.cumsum(weights[order])
+        found.append(radii[order[np.minimum(np.searchsorted(held, parts - 1e-12), len(radii) - 1)]])
+    return np.array(found)
+
+
+def variance(story: Story, k: int) -> float:
+    """∫|θ − θ̄|² of the directions θ of snapshot k, 0 to 1."""
+    points, weights = directions(story, k), tokens_of(story).weights / tokens_of(story).weights.sum()
+    return float(weights @ ((points - weights @ points) ** 2).sum(axis=1))
+
+
+def principal_axes(story: Story) -> tuple[int, Floats, float]:
+    """The last snapshot whose directions are spread, its two principal axes (d, 2), and their share of its variance.
+
+    Spread: a quarter of the largest variance of any snapshot, or more. The sign of an axis: its largest entry is > 0.
+    """
+    variances = np.array([variance(story, k) for k in range(len(story.times))])
+    last = int(np.flatnonzero(variances >= SPREAD * variances.max())[-1])
+    points, weights = directions(story, last), tokens_of(story).weights
+    chosen = np.unique(np.linspace(0, len(points) - 1, MOST).astype(int))
+    points, weights = points[chosen], weights[chosen] / weights[chosen].sum()
+    scaled = np.sqrt(weights)[:, None] * (points - weights @ points)
+    _, values, axes = np.linalg.svd(scaled, full_matrices=len(points) < 2)
+    total = float((values**2).sum())
+    two = axes[:2]
+    two = two * np.sign(two[np.arange(2), np.abs(two).argmax(axis=1)])[:, None]
+    return last, two.T, float((values[:2] ** 2).sum()) / total if total > 0 else 1.0
+
+
+def gathered(points: Floats, masses: Floats, size: float) -> tuple[Floats, Floats]:
+    """Points (k, 2) and masses (k,) of points (n, 2), those together that share a square of side ``NEAR * size``."""
+    squares = np.round(points / (NEAR * size)).astype(np.int64)
+    _, group = np.unique(squares, axis=0, return_inverse=True)
+    held = np.bincount(group, masses)
+    sums = [np.bincount(group, masses * x) for x in points.T]
+    return np.stack(sums, axis=1) / np.where(held > 0, held, 1.0)[:, None], held / masses.sum()
+
+
+def dot_areas(masses: Floats) -> Floats:
+    """Points² of dots for shares of the mass."""
+    return np.maximum(LARGEST * masses, LEAST)

@@ -1,0 +1,50 @@
+"""The field of a sequence over depth: u(x, t)/|u| along two principal axes, token position against time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.figures.axes import Floats, label_linear, set_time
+from meanfield.figures.particles.tokens import directions, tokens_of
+from meanfield.figures.profiles import ROWS, columns, merged, time_edges
+from meanfield.figures.run_data import Story
+
+if TYPE_CHECKING:
+    from matplotlib.figure import SubFigure
+
+FIELD_HEIGHT = 3.0
+COLORS = "RdBu_r"  # two hues that stay apart for every kind of colour vision, white at zero
+MOST = 4096  # vectors from which axes are taken
+
+
+def draw_field(figure: SubFigure, story: Story) -> None:
+    """Fill ``figure`` with ⟨u/|u| − ū, e⟩ for the two principal axes e of all that is shown, ū its mean."""
+    shown = columns(story)
+    fields = np.stack([directions(story, k) for k in shown])
+    fields -= fields.mean(axis=(0, 1))
+    length = tokens_of(story).length
+    assert length is not None
+    times = time_edges(story.times[shown], story.log_time)
+    axes = figure.subplots(1, 2, sharey=True)
+    parts = np.einsum("tnd,ad->atn", fields, _principal(fields))
+    largest = float(np.abs(parts).max()) or 1.0
+    for number, (ax, part) in enumerate(zip(axes, parts, strict=True), start=1):
+        picture = np.stack([merged(values, ROWS) for values in part], axis=1)
+        places = np.linspace(0.0, length, len(picture) + 1)
+        image = ax.pcolormesh(times, places, picture, cmap=COLORS, vmin=-largest, vmax=largest, rasterized=True)
+        ax.set_title(f"field u/|u| along principal axis {number}")
+        set_time(ax, "time t", (times[0], times[-1]), log=story.log_time)
+    label_linear(axes[0].yaxis, "token position x", length)
+    bar = figure.colorbar(image, ax=axes)
+    label_linear(bar.ax.yaxis, "from the mean", largest)
+
+
+def _principal(fields: Floats) -> Floats:
+    """(2, d) axes along which vectors (times, n, d) are largest in mean square; each one's largest entry is > 0."""
+    vectors = fields.reshape(-1, fields.shape[-1])
+    vectors = vectors[np.unique(np.linspace(0, len(vectors) - 1, MOST).astype(int))]
+    two = np.linalg.svd(vectors, full_matrices=False)[2][:2]
+    axes: Floats = two * np.sign(two[np.arange(2), np.abs(two).argmax(axis=1)])[:, None]
+    return axes

@@ -1,0 +1,184 @@
+"""Densities on the sphere: equal-area maps of chosen snapshots, drawn cell by cell, with the clusters marked.
+
+The map is Hammer's: it keeps areas, so that equal colours over equal patches are equal masses, and it has a
+closed inverse, so that each pixel asks for the cell that it lies in. Azimuth 0 is at the centre.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.figures.color_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
+from meanfield.figures.peaks import PEAK, peaks_of
+from meanfield.figures.run_data import SNAPSHOTS, Floats, Integers, Story, moment_in_words, snapshots_chosen
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
+
+HALF_WIDTH, HALF_HEIGHT = 2 * np.sqrt(2), np.sqrt(2)
+LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), (0.5, 0.32)  # a cluster's mass, and its middle from the peak, in map units
+LEAST_MASS = 0.005  # below it 0.00 would be written
+
+
+def sphere_height(story: Story) -> float:
+    """Inches that the maps need on a page ten inches wide, their titles and the line below included."""
+    rows, columns = map_grid(min(len(story.times), SNAPSHOTS))
+    return rows * (8.6 / columns / 2 + 0.3) + 0.4
+
+
+def map_grid(maps: int) -> tuple[int, int]:
+    """Rows and columns for so many maps."""
+    columns = 3 if maps > 4 else min(maps, 2)
+    return -(-maps // columns), columns
+
+
+def draw_sphere(figure: SubFigure, story: Story) -> None:
+    """Fill ``figure`` with maps of up to six snapshots, on one colour scale."""
+    chosen = snapshots_chosen(story, SNAPSHOTS)
+    rows, columns = map_grid(len(chosen))
+    axes = figure.subplots(rows, columns, squeeze=False)
+    cell = pixel_cells(story.ring_cells, pixel_columns(story.ring_cells))
+    ratios = [story.ratio(k) for k in chosen]
+    scale = scale_of(story, chosen)
+    for ax in axes.flat[len(chosen) :]:
+        ax.remove()
+    drawn = list(axes.flat[: len(chosen)])
+    for ax, k, ratio in zip(drawn, chosen, ratios, strict=True):
+        image = ax.imshow(
+            np.ma.masked_array(scale.values(ratio)[cell], cell < 0),
+            norm=scale.norm,
+            cmap=COLOR_MAP,
+            extent=(-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT),
+            interpolation="nearest",
+        )
+        draw_graticule(ax)
+        draw_peaks(ax, story, ratio)
+        ax.set_title(moment_in_words(story, story.times[k]))
+    extend = "min" if not scale.deviation and min(r.min() for r in ratios) < scale.low else "neither"
+    bar = figure.colorbar(image, ax=drawn, extend=extend, shrink=0.9, aspect=30)
+    scale.draw_on(bar.ax.yaxis, scale.label)
+    figure.supxlabel(_caption(len(chosen), scale), fontsize="medium")
+
+
+def _caption(maps: int, scale: Scale) -> str:
+    marks = f"; rings: peaks above {PEAK}, with their mass" if scale.high > PEAK else ""
+    seen = f"; the density is uniform, within {UNIFORM_TEXT}" if scale.is_uniform else ""
+    return f"equal-area map{'s' * (maps > 1)}; azimuth 0 at the centre, lines every 30°{marks}{seen}"
+
+
+def pixel_columns(ring_cells: Integers) -> int:
+    """Pixels across a map: two for each cell on the equator, within what a page shows and memory takes."""
+    return 2 * int(np.clip(ring_cells.max(), 400, 1600))
+
+
+def hammer(theta: Floats, phi: Floats) -> tuple[Floats, Floats]:
+    """Hammer's map: polar angle and azimuth to x in ±2√2 and y in ±√2."""
+    half = (np.mod(phi + np.pi, 2 * np.pi) - np.pi) / 2
+    root = np.sqrt(1 + np.sin(theta) * np.cos(half))
+    return 2 * np.sqrt(2) * np.sin(theta) * np.sin(half) / root, np.sqrt(2) * np.cos(theta) / root
+
+
+def hammer_inverse(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Polar angle in [0, π] and azimuth in (−π, π] of points on the map; NaN outside its ellipse."""
+    squared = 1 - (x / 4) ** 2 - (y / 2) ** 2
+    z = np.sqrt(np.where(squared >= 0.5, squared, np.nan))
+    return np.arccos(np.clip(y * z, -1, 1)), 2 * np.arctan2(z * x, 2 * (2 * z**2 - 1))
+
+
+def sphere_cells(ring_cells: Integers, theta: Floats, phi: Floats) -> NDArray[np.int64]:
+    """Index of the cell that holds each point; rings run from the north pole, cells east from azimuth 0."""
+    rings = len(ring_cells)
+    start = np.concatenate([[0], np.cumsum(ring_cells, dtype=np.int64)])
+    ring = np.minimum((theta * (rings / np.pi)).astype(np.int64), rings - 1)
+    count = ring_cells[ring]
+    place = (np.mod(phi, 2 * np.pi) * (count / (2 * np.pi))).astype(np.int64)
+    return start[ring] + np.minimum(place, count - 1)  # rounding may reach the end of the ring
+
+
+def pixel_cells(ring_cells: Integers, columns: int) -> NDArray[np.int64]:
+    """(columns / 2, columns) the cell at each pixel's middle, top row first; −1 outside the map."""
+    x = HALF_WIDTH * (2 * (np.arange(columns) + 0.5) / columns - 1)
+    y = HALF_HEIGHT * (1 - 2 * (np.arange(columns // 2) + 0.5) / (columns // 2))
+    theta, phi = hammer_inverse(*np.meshgrid(x, y))
+    inside = np.isfinite(theta)
+    cell = np.full(theta.shape, -1, dtype=np.int64)
+    cell[inside] = sphere_cells(ring_cells, theta[inside], phi[inside])
+    return cell
+
+
+def cell_angles(ring_cells: Integers) -> tuple[Floats, Floats, Floats]:
+    """(cells,) each: polar angle and azimuth of the middle of each cell, and its area."""
+    rings = len(ring_cells)
+    edge = np.linspace(0, np.pi, rings + 1)
+    theta = np.repeat((edge[1:] + edge[:-1]) / 2, ring_cells)
+    start = np.concatenate([[0], np.cumsum(ring_cells)])[:-1]
+    place = np.arange(len(theta)) - np.repeat(start, ring_cells)
+    width = np.repeat(2 * np.pi / ring_cells, ring_cells)
+    return theta, (place + 0.5) * width, width * 2 * np.sin(theta) * np.sin(np.pi / rings / 2)
+
+
+def peaks(story: Story, ratio: Floats) -> tuple[Floats, Floats, Floats]:
+    """Peaks of a density, heaviest first, as plot_peaks has them: (peaks,) polar angle, azimuth, mass."""
+    theta, phi, area = cell_angles(story.ring_cells)
+    center = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=1)
+    width = 2 * np.pi / len(story.ring_cells)  # two cells
+    cells, masses = peaks_of(center, ratio, ratio * area / (4 * np.pi), story.beta, width)
+    return theta[cells], phi[cells], masses
+
+
+def draw_peaks(ax: Axes, story: Story, ratio: Floats) -> None:
+    """Ring each peak of a density, with its mass."""
+    draw_rings(ax, *peaks(story, ratio))
+
+
+def draw_rings(ax: Axes, polar: Floats, azimuth: Floats, masses: Floats) -> None:
+    """A ring at each place of the map, and its mass beside it, where a heavier one before has not taken the place."""
+    from matplotlib.patheffects import withStroke
+
+    xs, ys = hammer(polar, azimuth)
+    halo = [withStroke(linewidth=2, foreground="black")]
+    # Rings may reach over the map's edge; an empty line without clipping would upset the layout.
+    ring: dict[str, Any] = {"markerfacecolor": "none", "clip_on": False, "in_layout": False, "path_effects": halo}
+    ax.plot(xs, ys, "o", markersize=8, markeredgecolor="white", **ring)
+    labels: list[tuple[float, float]] = []
+    for x, y, mass in zip(xs, ys, masses, strict=True):
+        inward = -1 if x > 0 else 1  # so that the text stays on the map
+        for dx, dy in [(inward, 0), (-inward, 0), (0, 1), (0, -1)] if mass >= LEAST_MASS else []:
+            middle = (x + dx * LABEL_OFFSET[0], y + dy * LABEL_OFFSET[1])
+            if _is_free(*middle, labels, xs, ys):
+                labels.append(middle)
+                style: dict[str, Any] = {"color": "white", "fontsize": "small", "path_effects": halo}
+                place: dict[str, Any] = {"xytext": (7 * dx, 11 * dy), "textcoords": "offset points", "va": "center"}
+                ax.annotate(f"{mass:.2f}", (x, y), ha=("right", "center", "left")[dx + 1], **place, **style)
+                break
+
+
+def _is_free(x: float, y: float, labels: list[tuple[float, float]], xs: Floats, ys: Floats) -> bool:
+    """Whether a label at (x, y) would stay on the map, clear of other labels and of the peaks (xs, ys)."""
+    width, height = LABEL_SIZE
+    on_map = abs(x) + width / 2 < HALF_WIDTH and abs(y) + height / 2 < HALF_HEIGHT  # below the title too
+    off_labels = all(abs(x - a) > width or abs(y - b) > height for a, b in labels)
+    off_peaks = np.all((np.abs(x - xs) > 0.7 * width) | (np.abs(y - ys) > 0.8 * height))
+    return bool(on_map and off_labels and off_peaks)
+
+
+def draw_graticule(ax: Axes) -> None:
+    """Meridians and parallels every 30°, and the map's edge; no frame."""
+    line = np.linspace(1e-9, 1 - 1e-9, 181)  # not quite to ±π, where the map is cut
+    for degrees in range(-150, 180, 30):
+        ax.plot(*hammer(np.pi * line, np.full(181, np.radians(degrees))), color="white", lw=0.4, alpha=0.35)
+    for degrees in range(30, 180, 30):
+        ax.plot(
+            *hammer(np.full(181, np.radians(degrees)), np.pi * (2 * line - 1)),
+            color="white",
+            lw=0.4,
+            alpha=0.35,
+        )
+    turn = 2 * np.pi * line
+    ax.plot(HALF_WIDTH * np.cos(turn), HALF_HEIGHT * np.sin(turn), color="black", lw=0.8)
+    ax.set(xlim=(-1.01 * HALF_WIDTH, 1.01 * HALF_WIDTH), ylim=(-1.06 * HALF_HEIGHT, 1.06 * HALF_HEIGHT))
+    ax.set_axis_off()

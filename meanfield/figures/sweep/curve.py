@@ -1,0 +1,133 @@
+"""A scalar of a sweep over one key: the median, and between the quartiles of what else varies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.figures.axes import Floats, label_decades
+from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from meanfield.figures.sweep.theory import beside_curve, critical_line
+from meanfield.sweeping.results import SweepResults
+from meanfield.sweeping.scalars import long_name
+from solvers.io.repair import FileError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+MARKERS = "osD^vPX"
+_LOG_SPAN = 5.0  # largest over smallest value from which on a positive scalar has a log axis beside a log key,
+_DECADES = 1e3  # and beside any key: what is exponential in it is then a straight line
+_TEXT = 32  # characters of a value in a legend
+
+
+def draw_curves(ax: Axes, found: SweepResults, x: str, value: str, lines: str | None) -> None:
+    """Draw ``value`` over the key ``x``, a line for each value of the key ``lines``."""
+    values, positions = scalar(found, value), abscissas(found, x)
+    groups = [found.done] if lines is None else _groups(found, lines)
+    for k, group in enumerate(groups):
+        name = None if lines is None else short(found.parameters[lines][group[0]], lines)
+        style: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "marker": MARKERS[k % len(MARKERS)]}
+        _draw_spread(ax, positions[group], values[group], name, line=not found.is_random, style=style)
+    _set_axes(ax, found, x, value, values[found.done])
+    _draw_theory(ax, found, x, value, len(groups))
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(frameon=False)
+
+
+def _draw_spread(ax: Axes, x: Floats, values: Floats, name: str | None, *, line: bool, style: dict[str, Any]) -> None:
+    """The median over x, and a band from the first to the third quartile where there is more than one value."""
+    abscissas = np.unique(x)
+    split = [values[(x == a) & np.isfinite(values)] for a in abscissas]
+    kept = [k for k, found in enumerate(split) if len(found)]
+    low, middle, high = np.array([np.quantile(split[k], [0.25, 0.5, 0.75]) for k in kept]).reshape(-1, 3).T
+    most = max((len(found) for found in split), default=1)
+    label = name or (f"median of {most}, and quartiles" if most > 1 else None)
+    ax.plot(abscissas[kept], middle, ls="-" if line else "", lw=1.4, ms=5, label=label, **style)
+    if most > 1:
+        ax.fill_between(abscissas[kept], low, high, color=style["color"], alpha=0.2, lw=0)
+    if most > 1 and (values == np.round(values)).all():  # counts: their median is one too, and jumps
+        means = [split[k].mean() for k in kept]
+        ax.plot(abscissas[kept], means, ls="", ms=7, mfc="none", mew=1.4, label=None if name else "mean", **style)
+
+
+def _set_axes(ax: Axes, found: SweepResults, x: str, value: str, values: Floats) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    ax.set(xlabel=axis_name(x), ylabel=long_name(value))
+    if (values == np.round(values)).all():  # counts
+        ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    positions = abscissas(found, x)
+    if found.parameters[x].dtype == object:
+        texts = list(dict.fromkeys(found.parameters[x].tolist()))
+        ax.set_xticks(range(len(texts)), [short(text, x) for text in texts])
+    elif found.spacings[x] == "log":
+        ax.set_xscale("log")
+        label_decades(ax.xaxis, positions.min(), positions.max())
+    good, span = values[np.isfinite(values)], _LOG_SPAN if found.spacings[x] == "log" else _DECADES
+    if len(good) and good.min() > 0 and good.max() > span * good.min():
+        ax.set_yscale("log")
+        label_decades(ax.yaxis, good.min(), good.max())
+
+
+def _draw_theory(ax: Axes, found: SweepResults, x: str, value: str, groups: int) -> None:
+    from meanfield.case.load import parse
+
+    case = parse(found.attributes["case"])
+    if (curve := beside_curve(case, x, value)) is not None:
+        name, height = curve
+        grid = np.geomspace(*ax.get_xlim(), 200) if ax.get_xscale() == "log" else np.linspace(*ax.get_xlim(), 200)
+        ax.plot(grid, height(np.maximum(grid, 0.0)), color=BLACK, ls="--", lw=1.2, label=name, scalex=False)
+    if "attention.beta" not in found.parameters and (critical := critical_line(case, x)) is not None:
+        ax.axvline(critical, color=BLACK, ls="--", lw=1.2, label=r"critical noise $\kappa_\#$")
+
+
+def scalar(found: SweepResults, name: str) -> Floats:
+    """(points,) a scalar of the index. Raises FileError where it has none of that name."""
+    known = [key for key, values in found.scalars.items() if values.ndim == 1]
+    if name not in known:
+        raise FileError(f"{found.path}: no scalar {name}; figure.value can be one of {', '.join(known)}")
+    return found.scalars[name]
+
+
+def abscissas(found: SweepResults, key: str) -> Floats:
+    """(points,) where the points stand on the axis of a key: its numbers, or the places of its texts in their order."""
+    values = found.parameters[key]
+    if values.dtype != object:
+        return np.asarray(values, float)
+    order = {text: place for place, text in enumerate(dict.fromkeys(values.tolist()))}
+    return np.array([float(order[text]) for text in values])
+
+
+def _groups(found: SweepResults, key: str) -> list[NDArray[np.intp]]:
+    """Numbers of the points that are done, by the value of a key."""
+    values = found.parameters[key]
+    groups = [found.done[values[found.done] == value] for value in dict.fromkeys(values.tolist())]
+    return [group for group in groups if len(group)]
+
+
+def short(value: Any, key: str) -> str:
+    """A value in a legend: of a whole section its kind."""
+    if isinstance(value, str):
+        kind = value.partition('kind = "')[2].partition('"')[0]
+        text = f"{'from ' * (key == 'initial')}{kind.replace('_', ' ')}" if kind else value
+        return text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+    return f"{axis_name(key)} = {value:.4g}"
+
+
+def axis_name(key: str) -> str:
+    """What an axis says of a key: symbols where the papers have them."""
+    return _NAMES.get(key, key)
+
+
+_NAMES = {
+    "attention.beta": r"$\beta$",
+    "stabilizers.noise": r"noise $\kappa$",
+    "domain.dimension": "$d$",
+    "time": "time $t$",
+    "pairs_close": r"pairs with $\langle x, y\rangle \geq 1 - 10^{-3}$",
+    "centroid_length": r"length of the mean token",
+}

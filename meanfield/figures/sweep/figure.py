@@ -1,0 +1,102 @@
+"""The figure of a sweep: a scalar over one key, or a map over two, with what theory says beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from meanfield.figures.captions import fitting_size
+from meanfield.figures.sweep.curve import draw_curves
+from meanfield.figures.sweep.map import draw_maps
+from meanfield.sweeping.results import SweepResults, read_sweep
+from solvers.io.repair import FileError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WIDTH, _HEIGHT = 8.0, 5.0  # inches of one panel
+_MAP_VALUES = 4  # of a second numeric key, from which on a map shows more than lines would
+
+
+@dataclass(frozen=True)
+class View:
+    """What is drawn: ``value`` over ``x``, for each value of ``lines``; with ``y`` maps, a panel for each."""
+
+    x: str
+    value: str
+    y: str | None = None
+    lines: str | None = None
+
+
+def plot_sweep(path: str | Path, figure: str | Path) -> Path:
+    """Draw the sweep whose index is ``path`` to ``figure`` (.png, .pdf or .svg); returns where it was written.
+
+    What is drawn is the sweep's [figure], or chosen by its keys: a line or a map, of the number of clusters or the
+    order parameter |∫xρ|. The sweep may still be going. Raises FileError where there is nothing to draw, and as
+    :func:`meanfield.figures.figure.plot`.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from meanfield.figures.figure import DPI, STYLE, figure_target
+
+    target = figure_target(Path(figure))
+    found = read_sweep(path)
+    if not len(found.done):
+        raise FileError(f"{path}: no point is done yet, so there is nothing to draw")
+    with matplotlib.rc_context(STYLE):
+        compose(found, view_of(found), Figure()).savefig(target, dpi=DPI)
+    return target
+
+
+def compose(found: SweepResults, view: View, figure: Figure) -> Figure:
+    """Lay the results out on an empty ``figure``, which takes the size that they need, and return it."""
+    panels = len(set(found.parameters[view.lines].tolist())) if view.y and view.lines else 1
+    columns = min(panels, 3)
+    rows = -(-panels // columns)
+    width = _WIDTH if columns == 1 else 3.8 * columns + 1.0
+    figure.set_size_inches(width, _HEIGHT if rows == columns == 1 else 3.2 * rows + 0.8)
+    lines = [str(found.attributes["title"]) or found.path.stem, _state_in_words(found)]
+    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.95 * width, 12.5))
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for ax in axes[panels:]:
+        ax.remove()
+    if view.y is None:
+        draw_curves(axes[0], found, view.x, view.value, view.lines)
+    else:
+        draw_maps(figure, list(axes[:panels]), found, view.x, view.y, view.value, view.lines)
+    return figure
+
+
+def _state_in_words(found: SweepResults) -> str:
+    done, count, failed = len(found.done), len(found.status), found.status.count("failed")
+    points = f"{count} points" if done == count else f"{done} of {count} points"
+    return points + (f", {failed} failed" if failed else "")
+
+
+def view_of(found: SweepResults) -> View:
+    """What the sweep file asks for, the rest chosen by the keys that vary. FileError for a value that is not there."""
+    asked = found.figure
+    varying = [key for key, values in found.parameters.items() if len(set(values.tolist())) > 1]
+    varying = [key for key in varying if found.spacings[key] != "seeds"] or list(found.parameters)
+    free = [key for key in varying if key not in (asked.x, asked.y, asked.lines)]
+    numeric = [key for key in free if found.parameters[key].dtype != object]
+    x = asked.x or (numeric.pop(0) if numeric else (free or varying)[0])
+    texts = [key for key in free if found.parameters[key].dtype == object and key != x]
+    y, lines = asked.y, asked.lines or (texts[0] if texts else None)
+    rest = [key for key in numeric if key not in (x, y, lines)]
+    if y is None and rest and (x == "time" or len(set(found.parameters[rest[0]].tolist())) > _MAP_VALUES):
+        y = rest.pop(0)
+    if lines is None and rest:
+        lines = rest[0]
+    if x == "time" and y is None:
+        raise FileError(f'{found.path}: figure.x = "time" needs figure.y, a key for the other axis of the map')
+    return View(x, asked.value or _value(found, x, y), y, lines)
+
+
+def _value(found: SweepResults, x: str, y: str | None) -> str:
+    """The order parameter where noise varies, else the number of clusters, else what there is."""
+    order = ["clusters", "centroid_length"] if "stabilizers.noise" not in (x, y) else ["centroid_length", "clusters"]
+    order += [name for name, values in found.scalars.items() if values.ndim == 1 and name != "mass"]
+    return next(name for name in order if name in found.scalars)

@@ -1,0 +1,156 @@
+"""A scalar of a sweep as a map over two keys, or a diagnostic over time and a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.figures.axes import Floats, label_decades
+from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.sweep.curve import abscissas, axis_name, scalar, short
+from meanfield.figures.sweep.theory import beside_map
+from meanfield.sweeping.results import SweepResults
+from meanfield.sweeping.scalars import lengths, long_name
+from solvers.io.repair import FileError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import Collection
+    from matplotlib.figure import Figure
+
+Integers = NDArray[np.intp]
+_CURVE = 60  # points of a curve of theory
+
+
+def draw_maps(
+    figure: Figure, axes: list[Axes], found: SweepResults, x: str, y: str, value: str, panels: str | None
+) -> None:
+    """Draw the mean of ``value`` over ``x`` ("time" or a key) and ``y``, a panel for each value of ``panels``."""
+    names = [None] if panels is None else list(dict.fromkeys(found.parameters[panels].tolist()))
+    drawn: list[tuple[Collection, Axes]] = []
+    for ax, name in zip(axes, names, strict=False):
+        group = found.done if panels is None else found.done[found.parameters[panels][found.done] == name]
+        if panels is not None:
+            ax.set_title(short(name, panels))
+        if len(group):
+            draw = _draw_over_time if x == "time" else _draw_points if found.is_random else _draw_cells
+            drawn.append((draw(ax, found, group, x, y, value), ax))
+            _set_axes(ax, found, x, y)
+            _draw_theory(ax, found, x, y, value)
+    _leave_outer_labels(axes)
+    if axes[0].lines:
+        axes[0].legend(loc="upper right", framealpha=0.9)
+    _share_colors(figure, drawn, long_name(value) if x != "time" else axis_name(value))
+
+
+def _draw_cells(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
+    """A cell for each pair of values; where no point is done it stays empty."""
+    values, at = scalar(found, value)[group], [abscissas(found, key)[group] for key in (x, y)]
+    axes = [np.unique(abscissas(found, key)) for key in (x, y)]
+    columns, rows = (np.searchsorted(axis, a) for axis, a in zip(axes, at, strict=True))
+    cells = _means(values, rows, columns, (len(axes[1]), len(axes[0])))
+    edges = [cell_edges(axis, log=_is_log(found, key)) for axis, key in zip(axes, (x, y), strict=True)]
+    return ax.pcolormesh(*edges, cells, cmap=COLOR_MAP)
+
+
+def _draw_points(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
+    """A dot for each point of a random design."""
+    values = scalar(found, value)[group]
+    return ax.scatter(abscissas(found, x)[group], abscissas(found, y)[group], c=values, s=30, cmap=COLOR_MAP)
+
+
+def _draw_over_time(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
+    """A row for each value of ``y``, over the times of the first point."""
+    times, _ = _series(found, int(group[0]), value)
+    rows = np.unique(abscissas(found, y))
+    place = np.searchsorted(rows, abscissas(found, y)[group])
+    values = np.array([np.interp(times, *_series(found, int(k), value), right=np.nan) for k in group])
+    cells = np.full((len(rows), len(times)), np.nan)
+    for row in np.unique(place):
+        cells[row] = values[place == row].mean(axis=0)
+    return ax.pcolormesh(cell_edges(times, log=False), cell_edges(rows, log=_is_log(found, y)), cells, cmap=COLOR_MAP)
+
+
+def _series(found: SweepResults, number: int, value: str) -> tuple[Floats, Floats]:
+    """Times and values of one number over time."""
+    if value == "centroid_length":
+        times, centroids = found.over_time(number, "centroid")
+        return times, lengths(centroids)
+    times, values = found.over_time(number, value)
+    if values.ndim > 1:
+        raise FileError(f"{found.path}: {value} is more than one number at a time; a map shows one")
+    return times, values
+
+
+def _means(values: Floats, rows: Integers, columns: Integers, shape: tuple[int, int]) -> Floats:
+    """Mean of the finite values in each cell, NaN where there are none."""
+    sums, counts, good = np.zeros(shape), np.zeros(shape), np.isfinite(values)
+    np.add.at(sums, (rows[good], columns[good]), values[good])
+    np.add.at(counts, (rows[good], columns[good]), 1)
+    return np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
+
+
+def cell_edges(centers: Floats, *, log: bool) -> Floats:
+    """(n + 1,) edges halfway between ``centers`` (n,), increasing; on a log axis halfway in the logarithm."""
+    if log:
+        return np.exp(cell_edges(np.log(centers), log=False))
+    if len(centers) == 1:
+        return centers[0] + np.array([-0.5, 0.5])
+    inner = (centers[1:] + centers[:-1]) / 2
+    return np.concatenate([[2 * centers[0] - inner[0]], inner, [2 * centers[-1] - inner[-1]]])
+
+
+def _is_log(found: SweepResults, key: str) -> bool:
+    return found.spacings[key] == "log"
+
+
+def _set_axes(ax: Axes, found: SweepResults, x: str, y: str) -> None:
+    """Names, scales and ticks; the figure takes away what panels beside and below say again."""
+    for key, axis in ((x, ax.xaxis), (y, ax.yaxis)):
+        axis.set_label_text(axis_name(key))
+        if key != "time" and _is_log(found, key):
+            (ax.set_xscale if axis is ax.xaxis else ax.set_yscale)("log")
+            values = found.parameters[key]
+            label_decades(axis, float(values.min()), float(values.max()))
+        elif key != "time" and found.parameters[key].dtype == object:
+            texts = list(dict.fromkeys(found.parameters[key].tolist()))
+            axis.set_ticks(range(len(texts)), [short(text, key) for text in texts])
+    ax.autoscale_view()  # now, for it would be put off until after the curve of theory
+    ax.autoscale(False)
+    if x == "time":
+        ax.set_xlim(0, None)
+
+
+def _leave_outer_labels(axes: list[Axes]) -> None:
+    """Labels where no panel follows below, or stands before: the last row need not be full."""
+    for k, ax in enumerate(axes):
+        subplot = ax.get_subplotspec()
+        assert subplot is not None
+        below, before = k + subplot.get_gridspec().ncols < len(axes), not subplot.is_first_col()
+        ax.tick_params(labelbottom=not below, labelleft=not before)
+        ax.set(**({"xlabel": ""} if below else {}), **({"ylabel": ""} if before else {}))
+
+
+def _draw_theory(ax: Axes, found: SweepResults, x: str, y: str, value: str) -> None:
+    from meanfield.case.load import parse
+
+    curve = beside_map(parse(found.attributes["case"]), x, y, value)
+    if curve is None:
+        return
+    name, law = curve
+    low, high = ax.get_ylim() if x == "time" else ax.get_xlim()
+    is_log = (ax.get_yscale() if x == "time" else ax.get_xscale()) == "log"
+    grid = np.geomspace(low, high, _CURVE) if is_log else np.linspace(max(low, 0.0), high, _CURVE)
+    line = (law(grid), grid) if x == "time" else (grid, law(grid))
+    ax.plot(*line, color="white", lw=3.0)
+    ax.plot(*line, color="#D55E00", ls="--", lw=1.6, label=name)
+
+
+def _share_colors(figure: Figure, drawn: list[tuple[Collection, Axes]], label: str) -> None:
+    """One scale of colours for all panels, and its bar."""
+    values = np.concatenate([np.ma.masked_array(mesh.get_array()).filled(np.nan).ravel() for mesh, _ in drawn])
+    for mesh, _ in drawn:
+        mesh.set_clim(float(np.nanmin(values)), float(np.nanmax(values)))
+    figure.colorbar(drawn[0][0], ax=[ax for _, ax in drawn], label=label)

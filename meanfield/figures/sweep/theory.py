@@ -1,0 +1,91 @@
+"""What theory says beside the results of a sweep: the √β law, the critical noise, tokens with equal angles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from meanfield.case.load import Case
+
+CLOSE = 1e-3  # δ of the diagnostic pairs_close, P(⟨x, y⟩ ≥ 1 − δ)
+_NODES = 100  # of the integral for the meeting time: nine figures for 1000 tokens
+Curve = tuple[str, Callable[[Floats], Floats]]  # what it is, and its height over each abscissa
+
+
+def fastest_mode(dimension: int, beta: Floats) -> Floats:
+    """The real l ≥ 0 with l(l + d − 2) = 2β, around which the fastest mode lies for large β; √(2β) on the circle."""
+    half = (dimension - 2) / 2
+    return np.asarray(np.sqrt(half**2 + 2 * beta) - half)
+
+
+def meeting_time(beta: Floats, tokens: int, normalization: str = "softmax", close: float = CLOSE) -> Floats:
+    """When ``tokens`` orthogonal ones, whose angles stay equal, reach the cosine 1 − δ, for each β.
+
+    softmax ġ = 2e^{βg}(1 − g)((n − 1)g + 1)/(e^β + (n − 1)e^{βg}); unnormalized ġ = (2/n)e^{βg}(1 − g)((n − 1)g + 1)
+    (2312.10794, figure 3, where such tokens stand for those in a high dimension); t = ∫₀^{1−δ} dg/ġ, in the variable
+    s = −log(1 − g), by Gauss and Legendre's rule.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    last = -np.log(close)
+    s = last * (1 + nodes[:, None]) / 2
+    g, n, beta = 1.0 - np.exp(-s), tokens, np.asarray(beta, float)[None]
+    growth = 2 * ((n - 1) * g + 1)  # of s, times the weight of another token
+    weight = 1.0 / (np.exp(beta * (1 - g)) + n - 1) if normalization == "softmax" else np.exp(beta * g) / n
+    return np.asarray(last / 2 * weights @ (1.0 / (growth * weight)))
+
+
+def beside_curve(case: Case, x: str, value: str) -> Curve | None:
+    """The theory of a scalar over a key, None where there is none to draw."""
+    if x != "attention.beta" or value not in ("clusters", "most_clusters") or not _is_plain(case):
+        return None
+    if case.domain.manifold != "circle":
+        return None
+    return r"fastest mode without noise, $\sqrt{2\beta}$", lambda beta: fastest_mode(2, beta)
+
+
+def beside_map(case: Case, x: str, y: str, value: str) -> Curve | None:
+    """The curve of theory over a map of ``value``: of ``y`` over ``x``, or of time over ``y`` where x is "time"."""
+    if (x, y) == ("attention.beta", "stabilizers.noise") and _has_theory(case):
+        return r"critical noise $\kappa_\#$", lambda beta: _critical_noises(case, beta)
+    if (x, y, value) == ("time", "attention.beta", "pairs_close") and _is_plain(case):
+        tokens = case.domain.count
+        if tokens is not None:
+            law = case.attention.normalization
+            return "tokens at equal angles", lambda beta: meeting_time(beta, tokens, law)
+    return None
+
+
+def critical_line(case: Case, x: str) -> float | None:
+    """Where over the noise the uniform density becomes stable, None for another ``x`` or without theory."""
+    if x != "stabilizers.noise" or not _has_theory(case):
+        return None
+    from meanfield.analysis.stability_report import critical_noise_of
+
+    return critical_noise_of(case)
+
+
+def _critical_noises(case: Case, betas: Floats) -> Floats:
+    """The critical noise of a case that linear theory applies to, for each value of attention.beta."""
+    from msgspec.structs import replace
+
+    from meanfield.analysis.stability_report import critical_noise_of
+
+    cases = (replace(case, attention=replace(case.attention, beta=float(beta))) for beta in betas)
+    return np.array([critical_noise_of(each) for each in cases])
+
+
+def _is_plain(case: Case) -> bool:
+    """Whether linear theory applies, with Q = K = V = I on the unit sphere: a law in which β is attention.beta."""
+    given = case.attention.beta_effective, case.stabilizers.scale, case.attention.value_scale
+    return _has_theory(case) and given == (case.attention.beta, 1.0, 1.0)
+
+
+def _has_theory(case: Case) -> bool:
+    from meanfield.analysis.stability_report import refusal_of_theory
+
+    return refusal_of_theory(case) is None

@@ -1,0 +1,121 @@
+"""Self-attention: what each place of the density is told by all others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from meanfield.model.heads import Head, HeadSums, head_sums
+from meanfield.model.sinkhorn import doubly_stochastic, transposed
+from solvers.mesh.mesh import Floats, Mesh
+
+MOST_LOG_KERNEL = 700.0  # e^709 is the largest double
+NORMALIZATIONS = ("softmax", "unnormalized", "sinkhorn")
+
+
+class Attention:
+    """A[ρ](x) = Σ_h w_h V_h ∫ y k(Q_h x, K_h y) ρ(y) dy / Z_h(x) on the circle or the sphere, k = e^{β⟨Qx,Ky⟩}.
+
+    softmax        Z = ∫ k ρ dy, so |A| ≤ Σ w ‖V‖
+    unnormalized   Z = 1
+    sinkhorn       k(x,y) is scaled to f(x) k(x,y) g(y) with ∫ … ρ dy = ∫ … ρ dx = 1, doubly stochastic
+                   (Sander, Ablin, Blondel, Peyré, Sinkformers, 2110.11773)
+    Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), (SA) and (USA), in the limit of many tokens. With
+    Q = K = V = I, Pₓ A = (1/β) ∇ log Z for softmax and (1/β) ∇ ∫ k ρ dy unnormalized.
+
+    mesh            a circle or a sphere
+    beta            inverse temperature β
+    normalization   one of the three
+    heads           matrices and weights; one head of identities by default
+    kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``
+    window          angle (radians) at which the windowed kernel has fallen to half
+    rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
+    full            whether A is wanted with its part along x; without, A may be P_x A, which is cheaper
+
+    ``tangent`` tells that A comes as P_x A, ``log_bound`` is the logarithm of the largest k. ``rate`` is the fastest
+    growth or decay of a mode about the uniform density (an upper bound for general matrices), ``rate_degree`` that
+    mode's degree.
+    The cells' masses count as points at the cell centers. Raises ValueError for an unknown normalization or kernel.
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        beta: float,
+        normalization: str = "softmax",
+        *,
+        heads: Sequence[Head] = (Head(),),
+        kernel: str = "exponential",
+        window: float | None = None,
+        rescaled: bool = False,
+        full: bool = False,
+    ) -> None:
+        if normalization not in NORMALIZATIONS:
+            raise ValueError(f"normalization = {normalization!r}: expected one of {', '.join(NORMALIZATIONS)}")
+        self.mesh, self.beta, self.normalization, self.rescaled = mesh, beta, normalization, rescaled
+        self.heads = tuple(heads)
+        full = full or not all(head.is_scalar for head in heads)
+        self._sums: list[HeadSums] = [head_sums(mesh, beta, head, kernel, window, full) for head in heads]
+        others = [transposed(head, kernel) if normalization == "sinkhorn" else None for head in heads]
+        self._back = [
+            None if other is None else head_sums(mesh, beta, other, kernel, window, False) for other in others
+        ]
+        self.tangent = not full
+        self.log_bound = max(sums.log_bound for sums in self._sums)
+        if normalization == "unnormalized" and not rescaled and self.log_bound > MOST_LOG_KERNEL:
+            raise ValueError(
+                f"attention.beta = {beta}: expected a kernel up to e^{MOST_LOG_KERNEL:g}; with these matrices "
+                f"it reaches e^{self.log_bound:.4g} (attention.rescaled = true avoids it)"
+            )
+        self._clock = self.log_bound if rescaled else 0.0  # logarithm of what unnormalized sums are divided by
+        rates = np.sum([np.abs(self._rates(head, sums)) for head, sums in zip(heads, self._sums, strict=True)], axis=0)
+        self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
+
+    def output(self, density: Floats) -> Floats:
+        """A[ρ] at cell centers, (cells, d), of a density (cells)."""
+        return self._over_heads(density, None)
+
+    def normalizer_and_output(self, density: Floats) -> tuple[Floats, Floats]:
+        """Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, (cells), and A[ρ], (cells, d), of a density (cells)."""
+        normalizer = np.zeros_like(density)
+        return normalizer, self._over_heads(density, normalizer)
+
+    def _over_heads(self, density: Floats, normalizer: Floats | None) -> Floats:
+        """A[ρ], one head after the other; ``normalizer`` (cells,) is added to where it is wanted."""
+        output = None
+        for each in zip(self.heads, self._sums, self._back, strict=True):
+            added = self._attend(*each, density, normalizer)
+            output = added if output is None else np.add(output, added, out=output)
+            del added  # the next head's sums are made in its place
+        assert output is not None
+        return output
+
+    def _attend(
+        self, head: Head, sums: HeadSums, back: HeadSums | None, density: Floats, total: Floats | None
+    ) -> Floats:
+        if self.normalization == "sinkhorn":
+            log_scale, normalizer, output = doubly_stochastic(sums, back, density)
+        else:
+            log_scale, normalizer, output = sums.apply(density)
+        kernels = self.mesh.kernels
+        factor: Floats | float = head.weight
+        if self.normalization == "softmax":
+            kernels.launch(kernels.scale_softmax, len(normalizer), normalizer, output)
+        elif self.normalization == "unnormalized":
+            factor = head.weight * np.exp(log_scale - self._clock)
+        output = head.values(output, factor)
+        if total is not None:
+            total += normalizer * (head.weight * np.exp(log_scale - self.log_bound))
+        return output
+
+    def _rates(self, head: Head, sums: HeadSums) -> Floats:
+        """(degrees) growth of a mode of each degree about the uniform density, as if Q, K and V were their norms."""
+        d = self.mesh.centers.shape[1]
+        l = np.arange(len(sums.gradient))
+        mean = 1.0 / self.mesh.volume
+        size = 1.0 if self.normalization == "unnormalized" else sums.uniform
+        scale = np.exp(sums.log_bound - self._clock) if self.normalization == "unnormalized" else 1.0
+        rates = np.zeros(1 + max(len(other.gradient) for other in self._sums))
+        rates[: len(l)] = head.weight * head.value_norm * l * (l + d - 2) * sums.gradient * mean * scale / size
+        return rates

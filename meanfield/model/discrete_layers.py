@@ -1,0 +1,151 @@
+"""Depth in layers: the density is pushed forward by one layer after another instead of flowing.
+
+    x ← N(αx + Δt (A[ρ](x) + F(x)) / s)          ρ ← the law of the new x, all tokens at once
+
+α = 1 with the residual, 0 without. N normalizes on the circle and the sphere, and leaves x as it is on the line. With
+the residual this is projected Euler for the flow, of first order in Δt (Geshkovski and others, 2312.10794, section 3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.remap.push_forward import PushForward
+from solvers.timestepping.evolution import NonFinite, Observer, State
+from solvers.timestepping.schedules import events_before
+
+Output = Callable[[float, Floats], Floats]
+OutputAt = Callable[[float, Floats, Floats], Floats]
+NOTHING = 1e-12  # length of αx + Δt (A + F)/s, where ‖x‖ = 1, that has no direction but rounding's
+ROUNDING = 1e-9  # of a layer: times closer than that are the same
+
+
+class LayerMap:
+    """One layer as a map of densities: ``layer(time, density)`` is the density after it.
+
+    mesh        circle, sphere, or an interval, which stands for the line
+    output      (time, density) → A + F at cell centers (cells, d), with its part along x; between centers it is
+                interpolated, second order
+    norm        the layer norm: post, cod or ngpt on the circle and the sphere, where s is its pace at the layer's time;
+                none on the line, s = 1
+    step        Δt > 0
+    residual    whether x itself goes on. Without it Δt scales nothing on the circle and the sphere
+    gate        γ of −γx beside A + F; with a residual only
+    output_at   (time, density, points (n, d)) → A + F (n, d), where it can be had exactly
+    Good values: a step of 0.1 with the residual, 1 without.
+
+    Where there is nothing to normalize, at A = 0 without a residual, a token stays where it is.
+    Raises ValueError for a step ≤ 0, a gate < 0 or without a residual, a layer norm that the manifold does not allow.
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        output: Output,
+        norm: LayerNorm,
+        step: float = 0.1,
+        residual: bool = True,
+        gate: float = 0.0,
+        output_at: OutputAt | None = None,
+    ) -> None:
+        if not (math.isfinite(step) and step > 0):
+            raise ValueError(f"step = {step}: expected a number > 0")
+        if not (math.isfinite(gate) and gate >= 0) or (gate > 0 and not residual):
+            raise ValueError(f"gate = {gate}: expected a number >= 0, and 0 without a residual")
+        self._projects = mesh.centers.shape[1] > mesh.dimension
+        if norm.carries_radius if self._projects else norm.name != "none":
+            where = "one that keeps tokens on the manifold" if self._projects else "'none' on a line"
+            raise ValueError(f"layer_norm = {norm.name!r}: expected {where}")
+        self.mesh, self.norm, self.step, self.residual, self.gate = mesh, norm, step, residual, gate
+        self._output, self._output_at = output, output_at
+        self._push = PushForward(mesh)
+
+    @property
+    def duration(self) -> float:
+        """Time that a layer takes: Δt with the residual, else 1."""
+        return self.step if self.residual else 1.0
+
+    def __call__(self, time: float, density: Floats) -> Floats:
+        """The density (cells) after a layer at ``time``. Raises FloatingPointError where the layer is not finite."""
+        if self._output_at is not None:
+            exact = self._output_at
+            return self._push.apply(density, lambda points: self.move(time, points, exact(time, density, points)))
+        output = self._output(time, density)
+        return self._push.apply(
+            density, lambda points: self.move(time, points, self._push.dual.interpolate(output, points))
+        )
+
+    def move(self, time: float, points: Floats, output: Floats) -> Floats:
+        """N(αx + Δt (A + F − γx)/s) of points x (n, d), with A + F = ``output`` (n, d) there."""
+        pace = LAYER_NORMS[self.norm.name].pace(self.norm, time, 1.0, np.maximum(_size(output), NOTHING))
+        moved: Floats = self.step * (output - self.gate * points) / pace
+        if self.residual:
+            moved += points
+        if not self._projects:
+            return moved
+        size = _size(moved)
+        return np.where(size <= NOTHING, points, moved / np.maximum(size, NOTHING))
+
+
+def _size(vectors: Floats) -> Floats:
+    size: Floats = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None]
+    return size
+
+
+class Layer(Protocol):
+    """One layer: ``layer(time, values)`` are the values of the state after it, ``duration`` is the time it takes."""
+
+    @property
+    def duration(self) -> float: ...
+
+    def __call__(self, time: float, values: Floats, /) -> Floats: ...
+
+
+def run_layers(
+    state: State,
+    layer: Layer,
+    until: float,
+    observers: Sequence[Observer] = (),
+    after_step: Callable[[State], bool] = lambda state: False,
+) -> State:
+    """Push ``state`` on in place, layer by layer, until its time is at least ``until``, and return it.
+
+    Layer k ends at time k·``layer.duration``, and ``state.steps`` counts layers. Observers look after the first layer
+    that reaches a time that is due, once for several. ``after_step`` is called after each layer; True stops.
+    Raises ValueError for an infinite ``until``, and NonFinite with the state as it was after the last good layer.
+    """
+    if not math.isfinite(until):
+        raise ValueError(f"until = {until}: expected a finite time")
+    _look(observers, state)
+    while state.time < until - ROUNDING * layer.duration:
+        try:
+            values = layer(state.time, state.values)
+        except FloatingPointError as error:
+            raise NonFinite(f"at time {state.time:.6g}, layer {state.steps}: {error}") from error
+        if not np.isfinite(values).all():
+            raise NonFinite(f"at time {state.time:.6g}, layer {state.steps}: the state is not finite")
+        state.values[...] = values
+        end = (round(state.time / layer.duration) + 1) * layer.duration
+        state.time = _agreed(end, [until, *(observer.due() for observer in observers)], ROUNDING * layer.duration)
+        state.steps, state.dt = state.steps + 1, layer.duration
+        _look(observers, state)
+        if after_step(state):
+            break
+    return state
+
+
+def _agreed(end: float, times: Sequence[float], tolerance: float) -> float:
+    """The first of the times within the tolerance of ``end``, so that schedules agree to the bit; else ``end``."""
+    return next((time for time in times if abs(time - end) < tolerance), end)
+
+
+def _look(observers: Sequence[Observer], state: State) -> None:
+    for observer in observers:
+        observer.look_if_due(state)
+        observer.count = max(observer.count, events_before(observer.schedule, state.time, or_at=True))

@@ -1,0 +1,71 @@
+"""The feed-forward network as a local velocity: every token moves by what the network says where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from solvers.backends import kernels_for
+from solvers.mesh.mesh import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForward:
+    """F(x) = W σ(U x + b), x in R^d.
+
+    inner        U (width, d)
+    bias         b (width,)
+    outer        W (d, width)
+    activation   σ: "relu", "gelu" (x Φ(x), not its tanh approximation) or "tanh"
+
+    Raises ValueError for another activation or shapes that do not fit.
+    """
+
+    inner: Floats
+    bias: Floats
+    outer: Floats
+    activation: str = "relu"
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"activation = {self.activation!r}: expected one of {', '.join(ACTIVATIONS)}")
+        width, dimension = self.inner.shape
+        if self.bias.shape != (width,) or self.outer.shape != (dimension, width):
+            raise ValueError(
+                f"feed-forward of width {width} in R^{dimension}: expected bias ({width},) and outer "
+                f"({dimension}, {width}), got {self.bias.shape} and {self.outer.shape}"
+            )
+
+    def __call__(self, points: Floats) -> Floats:
+        """F at points (n, d)."""
+        inner, bias, outer = map(kernels_for(points).place, (self.inner, self.bias, self.outer))
+        values: Floats = ACTIVATIONS[self.activation](points @ inner.T + bias) @ outer.T
+        return values
+
+
+def feed_forward_random(
+    dimension: int, width: int, activation: str = "relu", strength: float = 1.0, seed: int = 0
+) -> FeedForward:
+    """U, b and W of independent normal entries: U of variance 1/d, b of 1, W of strength²/width.
+
+    So F is of the size of ``strength`` for any width, a scaling like Glorot's and He's.
+    """
+    random = np.random.default_rng(seed)
+    inner = random.standard_normal((width, dimension)) / np.sqrt(dimension)
+    bias = random.standard_normal(width)
+    outer = random.standard_normal((dimension, width)) * (strength / np.sqrt(width))
+    return FeedForward(inner, bias, outer, activation)
+
+
+def _relu(x: Floats) -> Floats:
+    return np.maximum(x, 0.0)
+
+
+def _gelu(x: Floats) -> Floats:
+    values: Floats = x * 0.5 * (1.0 + kernels_for(x).erf(x / np.sqrt(2.0)))
+    return values
+
+
+ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {"relu": _relu, "gelu": _gelu, "tanh": np.tanh}

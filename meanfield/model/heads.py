@@ -1,0 +1,244 @@
+"""Heads of attention: their matrices, and the sums ∫ k ρ, ∫ y k ρ of their kernels by whatever transform fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from meanfield.model.kernel_windowed import windowed_on
+from meanfield.model.matrices import norm_of_product
+from solvers.backends import kernels_for
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.zonal import (
+    exponential_degree,
+    exponential_gradient_multipliers,
+    exponential_multipliers,
+    gradient_multipliers,
+    radial_multipliers,
+    zonal_operator,
+)
+
+Factor = float | Floats
+
+MOST_LOG_RANGE = 600.0  # of weights that are multiplied out: no number is lost
+STEEPEST_OPPOSITE = -4.0  # of e^{t⟨x,y⟩} by harmonics: where Z is least they keep 1e-16·e^8 of it
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """Q, K and V of one head, each a (d, d) matrix or the number that multiplies the identity, and its weight."""
+
+    query: Factor = 1.0
+    key: Factor = 1.0
+    value: Factor = 1.0
+    weight: float = 1.0
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether all of Q, K and V are multiples of the identity."""
+        return all(multiple(matrix) is not None for matrix in (self.query, self.key, self.value))
+
+    @cached_property
+    def product_norm(self) -> float:
+        """‖QᵀK‖, found once: of large matrices it takes long."""
+        return norm_of_product(self.query, self.key)
+
+    @property
+    def value_norm(self) -> float:
+        """‖V‖, or v with its sign where V = vI."""
+        scale = multiple(self.value)
+        return float(np.linalg.norm(self.value, 2)) if scale is None else scale
+
+    def values(self, output: Floats, factor: Factor) -> Floats:
+        """factor · V output for vectors (n, d), in place; the factor is (n,) or a number."""
+        scale = multiple(self.value)
+        if scale is None:
+            kernels = kernels_for(output)
+            matrix = kernels.place(np.asarray(self.value, dtype=float))
+            kernels.launch(kernels.apply_matrix, len(output), matrix, output)
+        else:
+            factor = factor * scale
+        if np.ndim(factor) or factor != 1.0:
+            output *= factor if isinstance(factor, float) or not np.ndim(factor) else factor[:, None]
+        return output
+
+
+class HeadSums(Protocol):
+    """Sums of one head's kernel over a density.
+
+    log_bound   logarithm of the largest value of the kernel, |β|‖QᵀK‖ for e^{β⟨Qx,Ky⟩}
+    uniform     ∫ k dy / |S| · e^{−log_bound} where it is the same for all x, else of a zonal kernel as steep
+    gradient    (degrees) multipliers of G, ∇G(⟨x,y⟩) = k Pₓ y, times e^{−log_bound}
+    """
+
+    log_bound: float
+    uniform: float
+    gradient: Floats
+
+    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[Floats | float, Floats, Floats]:
+        """log_scale, Z e^{−log_scale} (cells,) and ∫ y k ρ dy e^{−log_scale} (cells, d) of a density (cells).
+
+        They are right where there is mass, or where ``wanted``, another density (cells), has some.
+        """
+        ...
+
+
+class ZonalSums:
+    """k(⟨x,y⟩) by its multipliers, which count ``log_bound`` out; near uniform a part is added in closed form.
+
+    The cells' sum over the uniform density is off by O(h²), which would grow: a density near uniform is told none of
+    that, and stays uniform to the last bit. Nor are clusters told the difference, which is large beside the pull of a
+    far one: they see the cells' sum. Between, the share is 1 − (2D)² or none, D the total variation distance from
+    uniform. A mass that is 1 to rounding counts as 1.
+    """
+
+    def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, full: bool) -> None:
+        self.mesh, self.gradient, self.log_bound = mesh, gradient, log_bound
+        radial = radial_multipliers(mesh.centers.shape[1], kernel) if full else None
+        self._operator = zonal_operator(mesh, kernel, gradient, radial)
+        self._kernel, self._radial = float(kernel[0]), None if radial is None else float(radial[0])
+        self._mean = 1.0 / mesh.volume
+        self.uniform = self._kernel * self._mean
+        self._masses = mesh.kernels.work_array(mesh.cells, mesh.volumes.dtype)
+
+    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[float, Floats, Floats]:
+        mean = self.mesh.kernels.dot(density, self.mesh.volumes) * self._mean
+        mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
+        masses = self._masses()
+        np.subtract(density, mean, out=masses)
+        masses *= self.mesh.volumes
+        share = _likeness(masses, mean * self.mesh.volume)
+        masses += (mean - share * mean) * self.mesh.volumes
+        mean = share * mean
+        normalizer, vectors = self._operator.apply(masses)
+        normalizer += self._kernel * mean
+        if self._radial is not None:
+            vectors += (self._radial * mean) * self.mesh.centers
+        return self.log_bound, normalizer, vectors
+
+
+class OppositeSums:
+    """k = e^{t⟨x,y⟩}, t < 0: tokens attend to what is opposite, so Z at a cluster may be e^{−2|t|} of the largest.
+
+    Harmonics would lose that, :class:`Bilinear` does not. What its sums over the uniform density are off by is taken
+    off Z and N/Z in the same share as in :class:`ZonalSums`: as a factor and a difference, for Z has many sizes.
+    """
+
+    def __init__(self, mesh: Mesh, steepness: float, fall: float, full: bool) -> None:
+        d, size = mesh.centers.shape[1], abs(steepness)
+        self.mesh, self._fall, self._full, self.log_bound = mesh, fall, full, size - fall
+        self.gradient = exponential_gradient_multipliers(d, steepness, exponential_degree(d, size) + 1)
+        normalizer, along = exponential_multipliers(d, steepness, 2) / mesh.volume
+        self.uniform = float(normalizer)
+        self._operator = Bilinear(mesh, steepness * np.eye(d))
+        log_scale, found, vectors = self._operator.apply(mesh.volumes / mesh.volume)
+        self._more = normalizer * np.exp(size - log_scale) / found - 1.0
+        self._off = vectors / found[:, None] - along / normalizer * mesh.centers
+
+    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        mesh = self.mesh
+        masses = density * mesh.volumes
+        there = masses if wanted is None else wanted * mesh.volumes
+        log_scale, normalizer, vectors = self._operator.apply(masses, there)
+        mass = masses.sum()
+        share = _likeness(masses - mass / mesh.volume * mesh.volumes, mass)
+        vectors = vectors - (share * normalizer)[:, None] * self._off
+        if not self._full:
+            vectors -= (vectors * mesh.centers).sum(axis=1)[:, None] * mesh.centers
+        factor = 1.0 + share * self._more
+        return log_scale - self._fall, normalizer * factor, vectors * factor[:, None]
+
+
+def _likeness(excess: Floats, mass: Floats) -> Floats:
+    """() 1 − (2D)², no less than 0, of masses that exceed those of the uniform density by ``excess`` (cells)."""
+    twice = np.abs(excess).sum() / np.maximum(mass, np.finfo(excess.dtype).tiny)
+    share: Floats = 1.0 - np.minimum(twice, 1.0) ** 2
+    return share
+
+
+class BilinearSums:
+    """k = e^{β⟨Qx,Ky⟩}, or e^{−β|Qx−Ky|²/2}, for any matrices."""
+
+    def __init__(self, mesh: Mesh, beta: float, query: Floats, key: Floats, gaussian: bool) -> None:
+        d = mesh.centers.shape[1]
+        matrix = beta * query.T @ key
+        size = float(np.linalg.norm(matrix, 2))
+        degrees = exponential_degree(d, size) + 1
+        self.mesh, self.gradient = mesh, exponential_gradient_multipliers(d, size, degrees)
+        self.uniform = float(exponential_multipliers(d, size, 1)[0]) / mesh.volume
+        self._operator = Bilinear(mesh, matrix)
+        self._there = _fall(mesh, beta, key) if gaussian else None
+        self._highest = 0.0 if self._there is None else float(self._there.max())
+        range_ = 0.0 if self._there is None else self._highest - float(self._there.min())
+        if range_ > MOST_LOG_RANGE:
+            told = f"a range of β|Ky|²/2 up to {MOST_LOG_RANGE:g} for the gaussian kernel, not {range_:.4g}"
+            raise ValueError(f"attention.beta = {beta}: expected {told}")
+        self._here: Floats | float = _fall(mesh, beta, query) if gaussian else 0.0
+        self.log_bound = 0.0 if gaussian else size
+
+    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        masses = density * self.mesh.volumes
+        there = masses if wanted is None else wanted * self.mesh.volumes
+        if self._there is None:
+            return self._operator.apply(masses, there)
+        weights = masses * np.exp(self._there - self._highest)
+        log_scale, normalizer, vectors = self._operator.apply(weights, there)
+        return log_scale + self._highest + self._here, normalizer, vectors
+
+
+def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | None, full: bool) -> HeadSums:
+    """The sums of a head for a kernel "exponential", "gaussian" or "windowed".
+
+    Raises ValueError for another kernel, for a windowed one with query or key that is no multiple of the identity or a
+    window that is too narrow, and for a gaussian one of more range than numbers have.
+    """
+    if kernel not in ("exponential", "gaussian", "windowed"):
+        raise ValueError(f"kernel = {kernel!r}: expected 'exponential', 'gaussian' or 'windowed'")
+    d = mesh.centers.shape[1]
+    query, key = multiple(head.query), multiple(head.key)
+    if query is None or key is None:
+        if kernel == "windowed":
+            raise ValueError("kernel = 'windowed': expected query and key that are multiples of the identity")
+        return BilinearSums(mesh, beta, matrix_of(head.query, d), matrix_of(head.key, d), kernel == "gaussian")
+    exponent = steepness(beta, head)
+    if kernel == "windowed":
+        assert window is not None
+        multipliers = windowed_on(mesh, exponent, window)
+        return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), abs(exponent), full)
+    fall = beta * (query**2 + key**2) / 2 if kernel == "gaussian" else 0.0
+    if exponent < STEEPEST_OPPOSITE:
+        return OppositeSums(mesh, exponent, fall, full)
+    degrees = exponential_degree(d, exponent) + 1
+    multipliers = exponential_multipliers(d, exponent, degrees)
+    gradient = exponential_gradient_multipliers(d, exponent, degrees)
+    return ZonalSums(mesh, multipliers, gradient, abs(exponent) - fall, full)
+
+
+def steepness(beta: float, head: Head) -> float:
+    """β‖QᵀK‖ of a head, with its sign where both are multiples of the identity: k = e^{β⟨Qx,Ky⟩} is no steeper."""
+    query, key = multiple(head.query), multiple(head.key)
+    return abs(beta) * head.product_norm if query is None or key is None else beta * query * key
+
+
+def _fall(mesh: Mesh, beta: float, matrix: Floats) -> Floats:
+    """−β|Mx|²/2 at each cell."""
+    fall: Floats = -beta / 2 * ((mesh.centers @ mesh.kernels.place(matrix.T.copy())) ** 2).sum(axis=1)
+    return fall
+
+
+def multiple(matrix: Factor) -> float | None:
+    """The number that multiplies the identity, None where a matrix is no multiple of it."""
+    if np.ndim(matrix) == 0:
+        return float(matrix)
+    square = np.asarray(matrix)
+    scale = float(square[0, 0])
+    return scale if np.array_equal(square, scale * np.eye(len(square))) else None
+
+
+def matrix_of(factor: Factor, dimension: int) -> Floats:
+    """(d, d) matrix of a factor."""
+    return np.asarray(factor, dtype=float) * (np.eye(dimension) if np.ndim(factor) == 0 else 1.0)

@@ -1,0 +1,95 @@
+"""Linear theory of the uniform density: growth rates of its modes, critical noise.
+
+Funk–Hecke with ν = d/2 − 1: a degree-l perturbation of the uniform density on S^{d−1} grows as e^{λ_l t},
+
+    softmax       λ_l = l(l+d−2) (v I_{l+ν}(β) / (β I_ν(β)) − κ)
+    unnormalized  λ_l = l(l+d−2) (v c_l/β − κ),   c_l = Γ(d/2) (2/β)^ν I_{l+ν}(β)
+
+(Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794; Mun and Rosenzweig 2606.05140 for the noise.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from solvers.mesh.mesh import Floats
+
+
+def growth_rates(
+    dimension: int,
+    beta: float,
+    degrees: ArrayLike,
+    normalization: str = "softmax",
+    noise: float = 0.0,
+    value: float = 1.0,
+    rescaled: bool = False,
+) -> Floats:
+    """λ_l for each degree l, per unit time.
+
+    dimension   ambient d ≥ 2
+    beta        inverse temperature; negative where QᵀK = −I
+    value       v of V = vI
+    rescaled    unnormalized attention with e^{β⟨x,y⟩ − |β|}
+    """
+    from solvers.transforms.gegenbauer import exponential_spectrum
+
+    l = np.asarray(degrees)
+    if beta == 0:
+        attention = np.where(l == 1, 1.0 / dimension, 0.0)
+    else:
+        log_first, ratios = exponential_spectrum(dimension, beta, int(l.max()) + 1)
+        attention = ratios[l] / beta
+        if normalization != "softmax":
+            attention = attention * np.exp(log_first - (abs(beta) if rescaled else 0.0))
+    return np.asarray(l * (l + dimension - 2) * (value * attention - noise))
+
+
+def critical_noise(dimension: int, beta: float, normalization: str = "softmax", value: float = 1.0) -> float:
+    """κ below which the uniform density is unstable: the largest growth rate without noise over l(l+d−2)."""
+    l = np.arange(1, most_degrees(beta))
+    rates = growth_rates(dimension, beta, l, normalization, value=value)
+    return max(float((rates / (l * (l + dimension - 2))).max()), 0.0)
+
+
+def transition_coefficient(dimension: int, beta: float, normalization: str = "softmax") -> float:
+    """C of 1 = κ#/κ + C a², which stationary densities ρ̄(1 + a⟨x,e⟩ + …) satisfy near the critical noise κ#.
+
+        softmax       C = (p − 1)/p² · [r(p − 1)(d − 1)/(1 − r) − (d + p)]/(d(d + 2)) ,   p = I_ν/I_{ν+1}
+        unnormalized  C = [r(d − 1)/(1 − r) − 1]/(d(d + 2)) ,   r = I_{ν+2}/I_{ν+1}
+
+    Negative: they branch off to smaller noise, a continuous transition. Positive: they branch off backwards, so that
+    there is hysteresis. From ρ ∝ Z^{1/(βκ)} and ρ ∝ e^{Z/(βκ)} expanded to a³, where mode 1 is the first to grow, as
+    it is for all β > 0. Mun and Rosenzweig (2606.05140) have the zero of the second, and the first on the circle; for
+    other d the first is our own. β > 0.
+    """
+    from solvers.transforms.gegenbauer import exponential_spectrum
+
+    d = dimension
+    ratios = exponential_spectrum(d, beta, 3)[1]
+    r = float(ratios[2] / ratios[1])
+    if normalization != "softmax":
+        return (r * (d - 1) / (1 - r) - 1) / (d * (d + 2))
+    p = 1 / float(ratios[1])
+    return (p - 1) / p**2 * (r * (p - 1) * (d - 1) / (1 - r) - (d + p)) / (d * (d + 2))
+
+
+def continuous_up_to(dimension: int) -> float:
+    """β* up to which unnormalized attention has a continuous transition, I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d."""
+    from scipy.optimize import brentq
+
+    return float(brentq(lambda beta: transition_coefficient(dimension, beta, "unnormalized"), 1e-3, 20.0 + dimension))
+
+
+def expected_clusters_from_tokens(beta: float) -> float:
+    """Expected modes of the kernel density of many uniform random tokens on S¹, √(Σk⁴I_k²/Σk²I_k²) ≈ √(3β/2)."""
+    from scipy import special
+
+    k = np.arange(1, most_degrees(beta))
+    bessel = (special.ive(k, abs(beta)) / special.ive(1, abs(beta))) ** 2 if beta else k == 1  # 1 in the limit
+    return float(np.sqrt((k**4 * bessel).sum() / (k**2 * bessel).sum()))
+
+
+def most_degrees(beta: float) -> int:
+    """Comfortably more degrees than √(2β), around which the fastest mode lies."""
+    return int(4 * np.sqrt(2 * abs(beta))) + 12

@@ -1,0 +1,110 @@
+"""Matrices of attention: random ensembles, and trained ones from a file.
+
+Entries are scaled such that the norm stays bounded for large d. Ensembles as in section 6 of 2312.10794:
+
+    ginibre      independent normal entries of variance 1/d
+    wigner       symmetric, independent ±1/√d above the diagonal and on it
+    goe          Gaussian orthogonal: (G + Gᵀ)/√2 of a Ginibre G
+    orthogonal   uniform (Haar) among the rotations and reflections
+    positive     GGᵀ of a Ginibre G, positive semidefinite (Wishart)
+    negative     −GGᵀ
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from solvers.mesh.mesh import Floats
+
+
+def random_matrix(ensemble: str, dimension: int, seed: int) -> Floats:
+    """(d, d) matrix of an ensemble. Raises KeyError for another name."""
+    return ENSEMBLES[ensemble](np.random.default_rng(seed), dimension)
+
+
+def matrices_of_layers(path: str | Path, dimension: int) -> dict[str, Floats]:
+    """query, key and value, each (layers, heads, d, d), from a .npz or .h5 file; those that it lacks are left out.
+
+    Raises ValueError for a file without any, or with shapes that do not fit one another or the dimension.
+    """
+    found = {}
+    for name, array in _arrays(Path(path)).items():
+        matrices = array[:, None] if array.ndim == 3 else array
+        if matrices.ndim != 4 or matrices.shape[2:] != (dimension, dimension):
+            raise ValueError(
+                f"{path}: {name} has shape {array.shape}: expected (layers, {dimension}, {dimension}) or "
+                f"(layers, heads, {dimension}, {dimension})"
+            )
+        if not np.isfinite(matrices).all():
+            raise ValueError(f"{path}: {name} is not finite")
+        found[name] = matrices
+    if not found:
+        raise ValueError(f"{path}: expected arrays query, key or value, found none of them")
+    if len({matrices.shape for matrices in found.values()}) > 1:
+        shapes = ", ".join(f"{name} {matrices.shape[:2]}" for name, matrices in found.items())
+        raise ValueError(f"{path}: expected as many layers and heads in each array, got {shapes}")
+    return found
+
+
+def _arrays(path: Path) -> dict[str, Floats]:
+    names = ("query", "key", "value")
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file")
+    if path.suffix == ".npz":
+        with np.load(path) as file:
+            return {name: np.asarray(file[name], dtype=float) for name in names if name in file}
+    if path.suffix in (".h5", ".hdf5"):
+        import h5py
+
+        with h5py.File(path) as file:
+            return {name: np.asarray(file[name][()], dtype=float) for name in names if name in file}
+    raise ValueError(f"{path}: expected a file that ends in .npz or .h5")
+
+
+def norm_of_product(query: float | Floats, key: float | Floats) -> float:
+    """‖QᵀK‖ = ‖R_Q R_Kᵀ‖ of the QR factors of Qᵀ and Kᵀ, (d, d) matrices or multiples of the identity.
+
+    A trained head has d_head rows and the rest are zero: without these it takes a small part of the time.
+    """
+    d = max(np.atleast_2d(matrix).shape[0] for matrix in (query, key))
+    query, key = (matrix * np.eye(d) if np.ndim(matrix) == 0 else np.asarray(matrix) for matrix in (query, key))
+    used = query.any(axis=1) & key.any(axis=1)
+    query, key = (np.linalg.qr(matrix[used].T)[1] for matrix in (query, key))
+    return float(np.linalg.norm(query @ key.T, 2)) if used.any() else 0.0
+
+
+def _ginibre(random: np.random.Generator, d: int) -> Floats:
+    return random.standard_normal((d, d)) / np.sqrt(d)
+
+
+def _wigner(random: np.random.Generator, d: int) -> Floats:
+    upper = np.triu(random.choice([-1.0, 1.0], (d, d))) / np.sqrt(d)
+    return np.asarray(upper + np.triu(upper, 1).T)
+
+
+def _goe(random: np.random.Generator, d: int) -> Floats:
+    matrix = _ginibre(random, d)
+    return np.asarray((matrix + matrix.T) / np.sqrt(2))
+
+
+def _orthogonal(random: np.random.Generator, d: int) -> Floats:
+    q, r = np.linalg.qr(random.standard_normal((d, d)))
+    return np.asarray(q * np.sign(np.diag(r)))  # without the signs it would not be uniform
+
+
+def _positive(random: np.random.Generator, d: int) -> Floats:
+    matrix = _ginibre(random, d)
+    return np.asarray(matrix @ matrix.T)
+
+
+ENSEMBLES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
+    "ginibre": _ginibre,
+    "wigner": _wigner,
+    "goe": _goe,
+    "orthogonal": _orthogonal,
+    "positive": _positive,
+    "negative": lambda random, d: -_positive(random, d),
+}

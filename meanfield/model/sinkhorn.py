@@ -1,0 +1,123 @@
+"""Doubly stochastic attention: the kernel scaled from both sides until rows and columns have mean 1.
+
+    P(x,y) = f(x) k(x,y) g(y) ,   ∫ P(x,y) ρ(y) dy = 1 ,   ∫ P(x,y) ρ(x) dx = 1
+
+Sander, Ablin, Blondel and Peyré, "Sinkformers" (2110.11773), section 3. In turn f = 1/∫ k g ρ dy and g = 1/∫ k f ρ dx
+(Sinkhorn and Knopp 1967), as logarithms, and mixed: where clusters see little of each other the turns alone take
+thousands of rounds. For a symmetric kernel f = g, and f ← √(f / ∫ k f ρ) needs one sum a round and halves the error
+or better, if k has no negative eigenvalue (Knight, Ruiz and Uçar 2014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from meanfield.model.heads import Head, HeadSums, matrix_of, multiple
+from solvers.mesh.mesh import Floats
+from solvers.timestepping.anderson import Mixing
+from solvers.timestepping.evolution import NonFinite
+
+
+class Unbalanced(NonFinite):
+    """The iteration has not converged."""
+
+    what = "attention without a balance"
+
+
+Sums = tuple[Floats | float, Floats, Floats]  # s, Z e^{−s} and N e^{−s}
+
+_TOLERANCE = 1e-12  # of the marginals
+_ROUNDS = 1000
+_LEAST_DENSITY = 1e-12  # of the mean; what holds less has no part in the marginals
+_NEAR, _REACH = 0.5, 2.0  # of logarithms, in which the turns are nearly linear over distances of about 1
+_MOST_RANGE = 650.0  # of logarithms of scalings; e^−708 is the smallest number, densities reach over e^28
+_SYMMETRIC = 1e-14  # of ‖QᵀK‖
+
+
+def transposed(head: Head, kernel: str) -> Head | None:
+    """The head of k(y,x), Q and K exchanged; None where that is k(x,y) and k has no negative eigenvalue."""
+    query, key = multiple(head.query), multiple(head.key)
+    if query is not None and key is not None:
+        positive = query * key >= 0
+    else:
+        d = max(len(np.atleast_2d(matrix)) for matrix in (head.query, head.key))
+        left, right = matrix_of(head.query, d), matrix_of(head.key, d)
+        positive = np.array_equal(left, right) if kernel == "gaussian" else _is_positive(left.T @ right)
+    return None if positive else Head(head.key, head.query, head.value, head.weight)
+
+
+def _is_positive(matrix: Floats) -> bool:
+    """Whether a matrix is symmetric, without a negative eigenvalue."""
+    rounding = _SYMMETRIC * float(np.linalg.norm(matrix, 2))
+    is_symmetric = np.abs(matrix - matrix.T).max() <= rounding
+    return bool(is_symmetric and np.linalg.eigvalsh(matrix).min() >= -rounding)
+
+
+def doubly_stochastic(sums: HeadSums, back: HeadSums | None, density: Floats) -> Sums:
+    """log_scale, Z e^{−log_scale} (cells,) of k itself, and ∫ y P(x,y) ρ(y) dy (cells, d), for a density (cells).
+
+    ``back`` are the sums of the :func:`transposed` head. Raises Unbalanced where the iteration has not converged
+    after 1000 rounds.
+    """
+
+    def sums_of(side: HeadSums) -> Callable[[Floats], Sums]:
+        def apply(log_weights: Floats) -> Sums:
+            highest = log_weights.max()
+            log_scale, normalizer, vectors = side.apply(held * np.exp(log_weights - highest), held)
+            return log_scale + highest, normalizer, vectors
+
+        return apply
+
+    held = np.where(density > _LEAST_DENSITY * density.mean(), density, 0.0)
+    log_scale, unscaled, _ = sums.apply(density)
+    there = None if back is None else sums_of(back)
+    normalizer, vectors = balanced(sums_of(sums), there, held, _TOLERANCE)
+    size = np.sqrt((vectors**2).sum(axis=1))  # of an average of unit vectors, also where Z is lost
+    bound = np.maximum(normalizer, size)
+    return log_scale, unscaled, vectors / np.where(bound > 0, bound, 1.0)[:, None]
+
+
+def balanced(
+    forth: Callable[[Floats], Sums], back: Callable[[Floats], Sums] | None, masses: Floats, tolerance: float
+) -> tuple[Floats, Floats]:
+    """Z and N of k g, (n,) and (n, d), but for a factor of each place, with the g of P.
+
+    forth       sums of k(x,y) over y with masses m e^{log weights}, for log weights (n,)
+    back        sums of k(x,y) over x; None where k is symmetric
+    masses      (n,) m ≥ 0, times any number; places without mass have no part in P
+    tolerance   of the marginals, times the mean mass over a place's own where that is less
+    """
+    held = masses > 0
+    mixing = Mixing(masses / masses.sum(), _NEAR, _REACH)
+    log_there = np.zeros_like(masses)
+    defect = np.inf
+    worth = np.minimum(masses / masses.mean(), 1.0)  # sums where there is little mass may have fewer digits
+    for _ in range(_ROUNDS):
+        scale, normalizer, vectors = forth(np.where(held, log_there, -np.inf))
+        log_here = wanted = -scale - _log(normalizer)
+        if back is not None:
+            scale, sums, _ = back(np.where(held, log_here, -np.inf))
+            wanted = -scale - _log(sums)
+        off = np.where(held, wanted - log_there, 0.0)
+        defect = float((worth * np.abs(off)).max())
+        if defect <= tolerance:
+            _check_range(log_there, held)
+            _check_range(log_here, held)
+            return normalizer, vectors
+        log_there = mixing.next(log_there, off / 2 if back is None else off)
+    with np.errstate(over="ignore"):
+        raise Unbalanced(f"sinkhorn attention: marginals are off by {np.expm1(defect):.1e} after {_ROUNDS} rounds")
+
+
+def _check_range(logs: Floats, held: np.ndarray) -> None:
+    """Scalings that are beyond the range of numbers beside the largest would count as zero."""
+    range_ = float(np.where(held, logs, -np.inf).max() - np.where(held, logs, np.inf).min())
+    if range_ > _MOST_RANGE:
+        raise Unbalanced(f"sinkhorn attention: scalings reach over a factor of e^{range_:.0f}")
+
+
+def _log(sums: Floats) -> Floats:
+    logs: Floats = np.log(np.maximum(sums, np.finfo(sums.dtype).tiny))
+    return logs

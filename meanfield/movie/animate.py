@@ -1,0 +1,118 @@
+"""Movies: one frame for each snapshot of a run, as a GIF or, where ffmpeg is at hand, as an MP4."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from meanfield.cli.files import require_target
+from meanfield.figures.figure import STYLE, load
+from meanfield.movie.frames import Frames
+from meanfield.movie.page import DPI, palette
+
+if TYPE_CHECKING:
+    from matplotlib.animation import AbstractMovieWriter
+
+    from meanfield.figures.run_data import Story
+
+SUFFIXES = (".gif", ".mp4")
+FPS = 12
+FPS_MOST = 50  # a GIF counts hundredths of a second, and players slow down those shown for less than two
+
+
+def movie(
+    path: str | Path, target: str | Path, *, fps: int = FPS, overwrite: bool = False, quiet: bool = False
+) -> Path:
+    """Film the run file ``path``, ``fps`` snapshots a second, to ``target`` (.gif or .mp4) and return ``target``.
+
+    The run may still be going: what it has written by now is filmed. A terminal sees a bar unless ``quiet``.
+    Raises solvers.io.run_file.FileError where the run file cannot be read or holds no snapshot, where the suffix is
+    unknown, where ``target`` exists and is not to be overwritten or cannot be written, and where ffmpeg is
+    missing or fails; ValueError unless 1 ≤ fps ≤ 50. ``target`` appears whole or not at all.
+    """
+    if not 1 <= fps <= FPS_MOST:
+        raise ValueError(f"fps: {fps}; expected a whole number from 1 to {FPS_MOST}")
+    path, target = Path(path), Path(target)
+    require_target(target, path, overwrite, "movie", SUFFIXES)
+    writer = _writer(target, fps)
+    story = load(path)
+    unfinished = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        _film(story, writer, unfinished, quiet)
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return target
+
+
+def _film(story: Story, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:
+    from subprocess import CalledProcessError
+
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from tqdm import tqdm
+
+    from solvers.io.run_file import FileError
+
+    bar = tqdm(desc=story.title, total=len(story.times), unit=" frames", disable=True if quiet else None)
+    fixed = {"figure.constrained_layout.use": False, "savefig.bbox": None}
+    with matplotlib.rc_context(STYLE | fixed), bar:
+        figure = Figure()
+        FigureCanvasAgg(figure)
+        frames = Frames(story, figure)
+        try:
+            writer.setup(figure, str(target), dpi=DPI)
+            for k in range(len(story.times)):
+                frames.show(k)
+                if not _grab(writer):
+                    break
+                bar.update()
+            writer.finish()
+        except CalledProcessError as error:
+            said = (error.stderr or "").strip().splitlines()[-1:] or ["it said nothing"]
+            raise FileError(f"ffmpeg failed with status {error.returncode}: {said[0]}; .gif needs no ffmpeg") from None
+
+
+def _grab(writer: AbstractMovieWriter) -> bool:
+    """Film the figure as it is. False where ffmpeg has gone: ``finish`` then says why."""
+    try:
+        writer.grab_frame()
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def _writer(target: Path, fps: int) -> AbstractMovieWriter:
+    return {".gif": _gif_writer, ".mp4": _mp4_writer}[target.suffix.lower()](target, fps)
+
+
+def _mp4_writer(target: Path, fps: int) -> AbstractMovieWriter:
+    from matplotlib.animation import FFMpegWriter
+
+    from solvers.io.run_file import FileError
+
+    if not FFMpegWriter.isAvailable():
+        raise FileError(f"{target}: .mp4 needs ffmpeg, which is not on the PATH; .gif works without it")
+    # Players want 4:2:0; the quality suits flat colours and thin lines.
+    return FFMpegWriter(fps=fps, codec="libx264", extra_args=["-pix_fmt", "yuv420p", "-crf", "18"])
+
+
+def _gif_writer(target: Path, fps: int) -> AbstractMovieWriter:
+    from matplotlib.animation import PillowWriter
+    from PIL import Image
+
+    colors = Image.new("P", (1, 1))
+    colors.putpalette(palette().tobytes())
+
+    class GifWriter(PillowWriter):
+        """One palette for all frames, so that a colour means the same in each, and a third of the memory."""
+
+        _frames: list[Image.Image]
+
+        def grab_frame(self, **options: object) -> None:
+            super().grab_frame(**options)
+            self._frames[-1] = self._frames[-1].quantize(palette=colors, dither=Image.Dither.NONE)
+
+    return GifWriter(fps=fps)

@@ -1,0 +1,131 @@
+"""Frames of a movie: a page laid out once in pixels, on which only what a snapshot changes is set anew.
+
+Heading, pictures and a time line keep their places from frame to frame, and all frames share one scale.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.figures.axes import draw_change, mark_time, positive, set_decades
+from meanfield.figures.captions import fitting_size, heading
+from meanfield.figures.run_data import Story, format_time
+from meanfield.movie.page import DPI, HEIGHT, LINES, WIDTH, Moving, place
+from meanfield.movie.pictures import MAP_LEFT, MAP_TOP, PICTURES
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HEADING_SIZE, LINE_HEIGHT = 10.0, 17.4  # points of the heading's font, pixels from line to line
+CLOCK_HEIGHT = 24
+TIME_LINES = {  # what the time line shows: the first that was recorded
+    "energy": "energy",
+    "radius": "radius of the tokens",
+    "clusters": "clusters",
+    "centroid": "length of the centroid",
+}
+
+
+class Frames:
+    """The page of a movie: ``show(k)`` puts snapshot k on ``figure``. Draw it in plots.STYLE, without layout engine.
+
+    Snapshots are read twice and not kept: a movie may have more than fit into memory. Raises FileError
+    where one cannot be read.
+    """
+
+    def __init__(self, story: Story, figure: Figure) -> None:
+        figure.set_dpi(DPI)
+        figure.set_size_inches(WIDTH / DPI, HEIGHT / DPI)
+        self._story = story
+        clock_place = _write_heading(figure, story)
+        self._clock, self._count = (
+            figure.text(x / WIDTH, clock_place, "", fontsize=12, weight="bold", va="center") for x in (MAP_LEFT, 180)
+        )
+        density, moving = PICTURES[story.manifold](figure, story)
+        time, marker = _draw_time_line(figure, story)
+        self._updates = (density, time)
+        _freeze(figure, [self._clock, self._count, *moving, *marker])
+
+    def show(self, k: int) -> None:
+        """Put snapshot k on the page."""
+        time = self._story.times[k]
+        self._clock.set_text(f"t = {format_time(time)}")
+        self._count.set_text(self._story.counted_at(time))
+        for update in self._updates:
+            update(k)
+
+
+def _write_heading(figure: Figure, story: Story) -> float:
+    """Write the heading, and return the height of the clock: what room is left above the picture is shared out."""
+    lines = heading(story)
+    room = (MAP_TOP - CLOCK_HEIGHT - LINE_HEIGHT * len(lines)) / 3
+    size = fitting_size(lines, 0.97 * WIDTH / DPI, HEADING_SIZE)
+    y = 1 - max(room, 4) / HEIGHT
+    figure.text(0.5, y, "\n".join(lines), ha="center", va="top", fontsize=size, linespacing=1.25)
+    return 1 - (MAP_TOP - max(room, 0) - CLOCK_HEIGHT / 2) / HEIGHT
+
+
+def _freeze(figure: Figure, moving: list[Artist]) -> None:
+    """Draw all but ``moving`` for good, as a picture behind it: ticks and text take most of a frame's time."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    parts = [part for ax in figure.axes for part in ax.get_children()] + list(figure.texts)
+    constant = [part for part in parts if part.get_visible() and part not in moving]
+    for part in moving:
+        part.set_visible(False)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    behind = np.array(canvas.buffer_rgba())
+    for part in constant:
+        part.set_visible(False)
+    for part in moving:
+        part.set_visible(True)
+    figure.figimage(behind, zorder=-1)
+
+
+def _draw_time_line(figure: Figure, story: Story) -> Moving:
+    """A diagnostic over time, else time alone, with the present marked."""
+    ax = place(figure, 78, 510, 612, 62)
+    recorded = [name for name in TIME_LINES if _is_finite(story, name) and len(story.diagnostics["time"]) > 1]
+    if recorded:
+        _draw_recorded(ax, story, recorded[0])
+    else:
+        ax.set_yticks([])
+    ax.set_xlabel("time t")
+    first, last = story.times[0], story.times[-1]
+    if story.log_time:
+        first = story.times[story.times > 0][0]
+        ax.set_xscale("log")
+    if first < last:
+        ax.set_xlim(first, last)
+    mark_time(ax, story.hand_over, "atoms")
+    marker = ax.axvline(first, color=LINES[1], lw=2, clip_on=False, zorder=3)
+
+    def update(k: int) -> None:
+        marker.set_xdata([max(story.times[k], first)] * 2)
+
+    return update, [marker]
+
+
+def _is_finite(story: Story, name: str) -> bool:
+    """Whether a diagnostic was recorded, and never grew beyond numbers."""
+    return name in story.diagnostics and bool(np.isfinite(story.diagnostics[name]).all())
+
+
+def _draw_recorded(ax: Axes, story: Story, name: str) -> None:
+    time, values, label = story.diagnostics["time"], story.diagnostics[name], TIME_LINES[name]
+    if name == "radius":  # a straight line where it grows at a constant rate
+        ax.plot(time, positive(values), color=LINES[0], lw=1.4)
+        set_decades(ax, values)
+        ax.set_ylabel(label)
+    else:
+        values = np.linalg.norm(values, axis=1) if name == "centroid" else values
+        style = "steps-post" if name == "clusters" else "default"
+        draw_change(ax, time, values, label, color=LINES[0], drawstyle=style)
+        ax.locator_params(axis="y", nbins=3)
+    ax.set_title(ax.get_ylabel(), loc="left", fontsize=9, pad=3)  # beside so low a panel it has no room
+    ax.set_ylabel("")

@@ -1,0 +1,95 @@
+"""The page of a movie: its size and colours, places in pixels, and the scale that all frames share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.figures.axes import Floats, label_decades, label_linear
+from meanfield.figures.color_scale import COLOR_MAP, Scale
+from meanfield.figures.run_data import BLUE, VERMILION
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+WIDTH, HEIGHT, DPI = 800, 620, 100  # pixels, even in both directions as video codecs want them
+SHADES = 160  # colours of the map: they fit the 256 of a GIF together with text and lines
+LINES = (BLUE, VERMILION)  # the curve of the time line, and what marks the present
+Update = Callable[[int], None]
+Moving = tuple[Update, "list[Artist]"]  # what sets the artists of snapshot k, and those that are drawn anew
+
+
+def shades() -> Colormap:
+    """The colour map of a movie, in ``SHADES`` steps."""
+    from matplotlib import colormaps
+
+    return colormaps[COLOR_MAP].resampled(SHADES)
+
+
+def palette() -> NDArray[np.uint8]:
+    """(256, 3) the colours that frames use: the map's, those under white lines, greys, and tints of the curves."""
+    from matplotlib.colors import to_rgb
+
+    density = shades()(np.arange(SHADES), bytes=True)[:, :3]
+    lined = 0.65 * density[::5] + 0.35 * 255.0
+    greys = np.repeat(np.linspace(0, 255, 40).round()[:, None], 3, axis=1)
+    strength = np.linspace(1, 0.15, 12)[:, None]
+    tints = [255 * (strength * np.array(to_rgb(color)) + 1 - strength) for color in LINES]
+    return np.concatenate([density, lined, greys, *tints]).round().astype(np.uint8)
+
+
+def place(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+    """Axes at a place given in pixels from the top left."""
+    ax = figure.add_axes((left / WIDTH, 1 - (top + height) / HEIGHT, width / WIDTH, height / HEIGHT))
+    ax.spines["right"].set_visible(False)
+    return ax
+
+
+def draw_scale(figure: Figure, scale: Scale, left: float, top: float, height: float) -> None:
+    """The colour bar."""
+    from matplotlib.cm import ScalarMappable
+
+    ax = place(figure, left, top, 12, height)
+    figure.colorbar(ScalarMappable(scale.norm, shades()), cax=ax, extend="min" if scale.is_cut else "neither")
+    label_density(ax, scale, scale.symbol)
+
+
+def label_density(ax: Axes, scale: Scale, title: str) -> None:
+    """Small ticks of a vertical axis of densities, and a ``title`` above, with the common factor of the ticks."""
+    if scale.deviation:
+        label_linear(ax.yaxis, title, scale.high)
+    else:
+        label_decades(ax.yaxis, scale.low, scale.high)
+        ax.yaxis.set_label_text(title)
+    ax.set_title(ax.get_ylabel(), pad=10)
+    ax.set_ylabel("")
+    ax.tick_params(axis="y", which="both", labelsize=8, pad=2)
+
+
+def both(one: Moving, other: Moving) -> Moving:
+    """Two pictures as one."""
+
+    def update(k: int) -> None:
+        one[0](k)
+        other[0](k)
+
+    return update, [*one[1], *other[1]]
+
+
+def uncovered(ax: Axes, times: Floats, first: float, last: float) -> Moving:
+    """A cover over what comes after ``times[k]``, on a panel whose time goes from ``first`` to ``last``."""
+    cover = ax.axvspan(first, last, color="white")
+    present = ax.axvline(first, color=LINES[1], lw=1.5, zorder=3)
+
+    def update(k: int) -> None:
+        now = float(np.clip(times[k], first, last))
+        cover.set_bounds(now, 0, last - now, 1)
+        present.set_xdata([now, now])
+
+    return update, [cover, present, ax.spines["left"], ax.spines["bottom"]]  # else the cover would lie on these

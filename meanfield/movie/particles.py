@@ -1,0 +1,123 @@
+"""Tokens of a run of particles from frame to frame: on the circle, on the map of the sphere, or projected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.figures.axes import Floats
+from meanfield.figures.particles.circle import draw_angles
+from meanfield.figures.particles.projected import caption as axes_in_words
+from meanfield.figures.particles.projected import draw_pairs_picture, has_pairs, pair_shares, reach_of, set_reach
+from meanfield.figures.particles.sphere import (
+    caption,
+    draw_clusters,
+    draw_dots,
+    draw_ground,
+    map_places,
+)
+from meanfield.figures.particles.tokens import (
+    MOST_DOTS,
+    MOST_LINES,
+    as_density,
+    directions,
+    dot_areas,
+    gathered,
+    principal_axes,
+    tokens_of,
+)
+from meanfield.figures.profiles import columns
+from meanfield.figures.run_data import Story
+from meanfield.figures.sphere_map import draw_graticule
+from meanfield.movie.page import HEIGHT, LINES, WIDTH, Moving, both, place, uncovered
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LEFT, TOP, SIDE = 66, 122, 310  # pixels: a square picture
+LOWER_SIDE = 285  # where a line of text stands below
+RIGHT, RIGHT_WIDTH = 460, 300  # and what is beside it
+MAP_PLACE = (8, 104, 780, 374)
+Show = Callable[["Figure", Story], Moving]
+
+
+def draw_tokens(figure: Figure, story: Story, density: dict[str, Show]) -> Moving:
+    """Tokens as dots; too many on a circle or sphere by what draws such a ``density``."""
+    count = len(tokens_of(story).weights)
+    if story.dimension == 2:
+        return density["circle"](figure, as_density(story)) if count > MOST_DOTS else _draw_circle(figure, story)
+    if story.dimension == 3:
+        return density["sphere"](figure, as_density(story)) if count > MOST_DOTS else _draw_map(figure, story)
+    return _draw_projection(figure, story)
+
+
+def _draw_circle(figure: Figure, story: Story) -> Moving:
+    """The circle on the left, with tokens in one place as one dot; on the right their angles so far, if few."""
+    few = len(tokens_of(story).weights) <= MOST_LINES and len(columns(story)) > 1
+    ax = place(figure, LEFT if few else (WIDTH - SIDE) // 2, TOP, SIDE, SIDE)
+    turn = np.linspace(0, 2 * np.pi, 361)
+    ax.plot(np.cos(turn), np.sin(turn), color="0.8", lw=1, zorder=0)
+    ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), title="tokens; area: mass")
+    ax.set_axis_off()
+    shown = _moving_dots(ax, story, lambda k: directions(story, k), 2.3)
+    if not few:
+        return shown
+    ax = place(figure, RIGHT, TOP, RIGHT_WIDTH, SIDE)
+    draw_angles(ax, story)
+    ax.set_title("so far")
+    times = story.times[columns(story)]
+    return both(shown, uncovered(ax, story.times, float(times[0]), float(times[-1])))
+
+
+def _draw_map(figure: Figure, story: Story) -> Moving:
+    """Dots on an equal-area map, the clusters that were recorded ringed."""
+    ax = place(figure, *MAP_PLACE)
+    draw_ground(ax)
+    dots = draw_dots(ax, story)
+    draw_graticule(ax)
+    left, top, width, height = MAP_PLACE
+    figure.text((left + width / 2) / WIDTH, 1 - (top + height + 8) / HEIGHT, caption(story, 1), ha="center", fontsize=9)
+    constant = len(ax.lines)
+
+    def update(k: int) -> None:
+        dots.set_offsets(map_places(directions(story, k)))
+        for artist in [*ax.lines[constant:], *ax.texts]:
+            artist.remove()
+        draw_clusters(ax, story, story.times[k])
+
+    return update, [dots, *ax.lines]
+
+
+def _draw_projection(figure: Figure, story: Story) -> Moving:
+    """Directions on two principal axes; beside them the angles between tokens so far, where they were recorded."""
+    spread, axes, share = principal_axes(story)
+    recorded = has_pairs(story)
+    ax = place(figure, LEFT if recorded else (WIDTH - LOWER_SIDE) // 2, TOP, LOWER_SIDE, LOWER_SIDE)
+    places = [directions(story, k) @ axes for k in {0, spread, len(story.times) - 1}]
+    set_reach(ax, reach := reach_of(places))
+    ax.set(xlabel="first axis", ylabel="second axis")
+    text = axes_in_words(story, spread, share)
+    figure.text(0.5, 1 - (TOP + LOWER_SIDE + 58) / HEIGHT, text, ha="center", fontsize=9)
+    shown = _moving_dots(ax, story, lambda k: directions(story, k) @ axes, 2 * reach)
+    if not recorded:
+        return shown
+    ax = place(figure, RIGHT, TOP, RIGHT_WIDTH, LOWER_SIDE)
+    draw_pairs_picture(ax, story)
+    ax.set_title("angle between two tokens, so far")
+    times, _ = pair_shares(story)
+    return both(shown, uncovered(ax, story.times, float(times[0]), float(times[-1])))
+
+
+def _moving_dots(ax: Axes, story: Story, places: Callable[[int], Floats], size: float) -> Moving:
+    """Dots at ``places(k)`` (n, 2), those in one place as one; ``size`` is the picture's, in its units."""
+    dots = ax.scatter([], [], color=LINES[0], alpha=0.7, linewidths=0)
+
+    def update(k: int) -> None:
+        points, masses = gathered(places(k), tokens_of(story).weights, size)
+        dots.set_offsets(points)
+        dots.set_sizes(dot_areas(masses))
+
+    return update, [dots]

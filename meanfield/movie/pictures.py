@@ -1,0 +1,122 @@
+"""Pictures of a density that follow a run from frame to frame: map, profile and history, directions and radii."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.figures.color_scale import Scale, scale_of
+from meanfield.figures.free_radius import directions_of, radii_of
+from meanfield.figures.peaks import PEAK
+from meanfield.figures.profiles import columns, coordinate, set_heights, space_time
+from meanfield.figures.run_data import Story
+from meanfield.figures.sphere_map import HALF_HEIGHT, HALF_WIDTH, draw_graticule, draw_peaks, pixel_cells
+from meanfield.movie.page import HEIGHT, LINES, WIDTH, Moving, both, draw_scale, label_density, place, shades, uncovered
+from meanfield.movie.particles import draw_tokens
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MAP_WIDTH, MARGIN = 700, 4  # pixels across the map of the sphere, one for each pixel of the page, and around it
+SMALL_MAP_WIDTH = 430  # beside the law of the radius
+MAP_LEFT, MAP_TOP = 8, 102
+PROFILE_TOP, PROFILE_HEIGHT = 122, 310
+
+
+def draw_sphere(figure: Figure, story: Story, width: int = MAP_WIDTH) -> Moving:
+    """An equal-area map ``width`` pixels wide, which are those of the page, with the clusters ringed."""
+    scale, top = scale_of(story, range(len(story.times))), MAP_TOP + (MAP_WIDTH - width) // 4
+    ax = place(figure, MAP_LEFT, top, width + 2 * MARGIN, width // 2 + 2 * MARGIN)
+    cell = pixel_cells(story.ring_cells, width)
+    color, norm = shades(), scale.norm
+    picture = np.zeros((*cell.shape, 4), dtype=np.uint8)
+    extent = (-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT)
+    image = ax.imshow(picture, extent=extent, interpolation="nearest", aspect="auto")
+    draw_graticule(ax)
+    margin = 1 + 2 * MARGIN / width
+    ax.set(xlim=(-HALF_WIDTH * margin, HALF_WIDTH * margin))
+    margin = 1 + 4 * MARGIN / width
+    ax.set(ylim=(-HALF_HEIGHT * margin, HALF_HEIGHT * margin))
+    draw_scale(figure, scale, MAP_LEFT + width + 2 * MARGIN + 4, top + 45, width // 2 - 80)
+    _caption(figure, scale, MAP_LEFT + width / 2, top + width / 2 + 22, whole=width == MAP_WIDTH)
+    constant = len(ax.lines)
+
+    def update(k: int) -> None:
+        ratio = story.ratio(k)
+        colors = color(norm(scale.values(ratio)), bytes=True)  # of each cell: there are fewer than pixels
+        image.set_data(np.where(cell[..., None] < 0, picture, colors[cell]))
+        for artist in [*ax.lines[constant:], *ax.texts]:
+            artist.remove()
+        draw_peaks(ax, story, ratio)
+
+    return update, [image, *ax.lines]
+
+
+def _caption(figure: Figure, scale: Scale, x: float, y: float, *, whole: bool) -> None:
+    marks = f"; rings: peaks above {PEAK}, with their mass" if scale.high > PEAK else ""
+    shown = f"equal-area map; azimuth 0 at the centre, lines every 30°{marks}"
+    text = shown if whole else f"directions, on an {shown}".replace("; ", "\n")
+    figure.text(x / WIDTH, 1 - y / HEIGHT, text, ha="center", va="center" if whole else "top", fontsize=9)
+
+
+def draw_profile_and_history(figure: Figure, story: Story) -> Moving:
+    """The profile on the left; on the right its history, uncovered as time goes on."""
+    scale = scale_of(story, range(len(story.times)))
+    show, profile = _draw_profile(place(figure, 66, PROFILE_TOP, 290, PROFILE_HEIGHT), story, scale, "profile: ")
+    uncover, history = _draw_history(place(figure, 430, PROFILE_TOP, 262, PROFILE_HEIGHT), story, scale)
+    draw_scale(figure, scale, 720, PROFILE_TOP, PROFILE_HEIGHT)
+    return both((show, profile), (uncover, history))
+
+
+def draw_directions_and_radii(figure: Figure, story: Story) -> Moving:
+    """Directions on the left, on the right the law of log r."""
+    directions, radii = directions_of(story), radii_of(story)
+    if directions.manifold == "sphere":
+        left = draw_sphere(figure, directions, SMALL_MAP_WIDTH)
+        ax = place(figure, 560, PROFILE_TOP, 220, PROFILE_HEIGHT)
+    else:
+        scale = scale_of(directions, range(len(story.times)))
+        left = _draw_profile(place(figure, 66, PROFILE_TOP, 300, PROFILE_HEIGHT), directions, scale, "directions: ")
+        ax = place(figure, 460, PROFILE_TOP, 300, PROFILE_HEIGHT)
+    return both(left, _draw_profile(ax, radii, scale_of(radii, range(len(story.times))), ""))
+
+
+def _draw_profile(ax: Axes, story: Story, scale: Scale, title: str) -> Moving:
+    edges = coordinate(story).edges
+    profile = ax.stairs(np.ones(len(edges) - 1), edges, baseline=None, color=LINES[0], lw=1.5)
+    set_heights(ax, story, scale)
+    label_density(ax, scale, title + scale.label)
+
+    def update(k: int) -> None:
+        profile.set_data(scale.heights(story.ratio(k)))
+
+    return update, [profile]
+
+
+def _draw_history(ax: Axes, story: Story, scale: Scale) -> Moving:
+    """Coordinate against time up to the present. Nothing where there are fewer than two snapshots on the axis."""
+    shown = columns(story)
+    ax.set(xlabel="time t", title="so far")
+    coordinate(story).draw_on(ax.yaxis)
+    if len(shown) < 2:
+        return lambda k: None, []
+    ends, edges, picture = space_time(story, shown)
+    ax.pcolormesh(ends, edges, scale.values(picture), norm=scale.norm, cmap=shades(), rasterized=True)
+    if story.log_time:
+        ax.set_xscale("log")
+    ax.set_xlim(ends[0], ends[-1])
+    return uncovered(ax, story.times, float(ends[0]), float(ends[-1]))
+
+
+PICTURES: dict[str, Callable[[Figure, Story], Moving]] = {
+    "circle": draw_profile_and_history,
+    "sphere": draw_sphere,
+    "axisymmetric": draw_profile_and_history,
+    "line": draw_profile_and_history,
+    "free_radius_circle": draw_directions_and_radii,
+    "free_radius_sphere": draw_directions_and_radii,
+    "particles": lambda figure, story: draw_tokens(figure, story, PICTURES),
+}

@@ -1,0 +1,120 @@
+"""What a case will cost, estimated without building its mesh."""
+
+from __future__ import annotations
+
+import math
+
+from meanfield.case.load import Case, Uniform, to_toml
+
+_STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}  # that each method keeps of particles
+_STIFF_STEPS, _MANY_STEPS = 0.6, 1000  # of adaptive over κn²t/L², measured; so many are worth a word
+_BYTES_PER_CELL = 400  # of memory: the budget of a run, fields and mesh together
+
+
+def estimate(case: Case) -> str:
+    """The resolved case, then its cost as comments: the whole is a case file again."""
+    lines = _of_tokens(case) if case.domain.manifold == "particles" else _of_cells(case)
+    return to_toml(case) + "\n" + "\n".join(f"# {line}" for line in lines)
+
+
+def _of_cells(case: Case) -> list[str]:
+    cells, width = cells_and_width(case)
+    snapshots = _snapshots(case)
+    return [
+        f"cells         {cells}",
+        f"cell width    {width:.4g} (mean)",
+        f"memory        about {_bytes(_BYTES_PER_CELL * cells)}",
+        f"file          at most about {_bytes(8 * cells * snapshots)} for {snapshots} snapshots",
+        f"time steps    {_steps(case, width)}",
+    ]
+
+
+def _of_tokens(case: Case) -> list[str]:
+    if case.domain.count is None:
+        return ["tokens        as many as the file has"]
+    numbers, snapshots = case.domain.count * case.domain.d, _snapshots(case)
+    return [
+        f"tokens        {case.domain.count} in {case.domain.d} dimensions",
+        f"memory        about {_bytes(8 * _STATES[case.time.method] * numbers)}",
+        f"file          at most about {_bytes(8 * numbers * snapshots)} for {snapshots} snapshots",
+        f"time steps    {_steps_of_tokens(case, case.domain.count)}",
+        *_hand_over(case, case.domain.count),
+    ]
+
+
+def _hand_over(case: Case, count: int) -> list[str]:
+    """What the hand-over of so many tokens waits for, where there may be more clusters than it takes."""
+    from meanfield.domains.atoms.handover_states import most_atoms
+
+    most, beta = most_atoms(case.domain.d), case.beta_on_unit_sphere
+    if case.hand_over is None or count <= most:
+        return []
+    told = f"hand-over     only once {count} tokens are at most {most} clusters"
+    if case.domain.d == 2 and beta > 0 and isinstance(case.initial, Uniform):
+        from meanfield.model.linear_stability import expected_clusters_from_tokens
+
+        expected = min(float(count), expected_clusters_from_tokens(beta))
+        told += f"; about {expected:.0f} form at first"
+    return [told]
+
+
+def _steps_of_tokens(case: Case, count: int) -> str:
+    if case.time.method == "layers":
+        return f"{case.time.layers} layers"
+    sequence = case.sequence
+    if case.time.method == "adaptive" and sequence is not None:
+        least = _STIFF_STEPS * sequence.diffusion * (count / sequence.length) ** 2 * case.time.end
+        if least > _MANY_STEPS:
+            return f'at least about {least:.2g}, for diffusion is stiff; time.method = "ssprk3" takes it in any step'
+    later = "" if case.hand_over is None else ", then some for each merger of their atoms"
+    return f"as many as the fastest tokens ask for{later}"
+
+
+def cells_and_width(case: Case) -> tuple[int, float]:
+    """Number of cells, and the mean cell width: square root of the mean area, on a curve the mean length.
+
+    With a free radius the width is that of a direction's cell, on the line that of a cell within the core.
+    """
+    domain = case.domain
+    if domain.manifold in ("circle", "axisymmetric", "line"):
+        length = {"circle": 2 * math.pi, "axisymmetric": math.pi}.get(domain.manifold, 2 * (domain.core or 1.0))
+        return domain.across, length / domain.across
+    if domain.manifold == "free_radius_circle":
+        return domain.across * (domain.radii or 1), 2 * math.pi / domain.across
+    from solvers.mesh.rings import cells_of_rings
+
+    cells = int(cells_of_rings(domain.across).sum())
+    width = math.sqrt(4 * math.pi / cells)
+    return cells * (domain.radii or domain.labels or 1), width
+
+
+def _steps(case: Case, width: float) -> str:
+    """How many: layers are counted; each step moves a token by at most cfl·width; noise adds those of young spots."""
+    if case.time.method == "layers":
+        return f"{case.time.layers} layers"
+    if case.hand_over is not None:
+        return "as many as the density asks for until its hand-over, then some for each merger of its atoms"
+    bounded = case.domain.manifold in ("circle", "sphere", "axisymmetric") and case.attention.is_scalar
+    if not bounded or case.feed_forward is not None or case.stabilizers.layer_norm == "ngpt":
+        return "as many as the fastest tokens ask for"
+    most = f"at most about {case.time.end * case.attention.speed_bound / (case.time.cfl * width):.2g}"
+    return f"{most}, and some tens where noise widens points" if case.stabilizers.noise else most
+
+
+def _snapshots(case: Case) -> int:
+    """Snapshots of the whole run, the first state included."""
+    output = case.output
+    if output.times is not None:
+        return len(output.times)
+    if output.every is not None:
+        return math.floor(case.time.end / output.every) + 1
+    assert output.snapshots is not None  # of the three, a parsed case has exactly one
+    return output.snapshots + 1
+
+
+def _bytes(count: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

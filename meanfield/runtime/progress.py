@@ -1,0 +1,92 @@
+"""Telling how far a run is: a bar on a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time as clock
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Self
+
+from solvers.timestepping.evolution import State
+
+LOG_EVERY = 10.0  # seconds between lines where there is no terminal
+BAR_EVERY = 0.1
+COMPILING = 1.0  # seconds after which the first evaluation must be compiling its kernels
+
+
+class Progress:
+    """Shows model time, step size and clusters so far on stderr; says nothing if quiet.
+
+    steady   whether a unit of time takes as long late as early: only then is told what remains
+    """
+
+    def __init__(self, title: str, start: float, end: float, quiet: bool, steady: bool = True) -> None:
+        self.quiet, self.end, self.clusters = quiet, end, ""
+        self._terminal = sys.stderr.isatty() and not quiet
+        self._began = self._told = clock.monotonic()
+        self._start, self._steady = start, steady
+        if self._terminal:
+            from tqdm import tqdm
+
+            spent = "{elapsed}<{remaining}" if steady else "{elapsed}"
+            self._bar = tqdm(
+                total=end,
+                initial=start,
+                desc=title,
+                bar_format=f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| t = {{n:.4g}}/{{total:.4g}} [{spent}{{postfix}}]",
+                dynamic_ncols=True,
+            )
+
+    def look(self, state: State) -> None:
+        """Tell the state, if it is time to."""
+        now = clock.monotonic()
+        if self.quiet or now - self._told < (BAR_EVERY if self._terminal else LOG_EVERY):
+            return
+        self._told = now
+        if self._terminal:
+            self._draw(state)
+        else:
+            elapsed = now - self._began
+            done = (state.time - self._start) / (self.end - self._start)
+            remaining = f", about {elapsed * (1 - done) / done:.0f} s remain" if self._steady and done > 0 else ""
+            self.say(f"t = {state.time:.4g} of {self.end:g}, {self._detail(state)}, {elapsed:.0f} s{remaining}")
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        if self._terminal:
+            self._bar.write(text, file=sys.stderr)
+        elif not self.quiet:
+            with suppress(OSError):  # nobody reads the log any more, which is no reason to lose the run
+                print(text, file=sys.stderr, flush=True)
+
+    @contextmanager
+    def said_if_slow(self, text: str) -> Iterator[None]:
+        """Say a text if the block takes longer than compiled kernels would."""
+        timer = threading.Timer(COMPILING, self.say, [text])
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()  # what it is saying just now is one line
+
+    def finish(self, state: State) -> None:
+        """The bar as it is at the end."""
+        if self._terminal:
+            self._draw(state)
+
+    def _draw(self, state: State) -> None:
+        self._bar.n = min(state.time, self.end)
+        self._bar.set_postfix_str(self._detail(state))
+
+    def _detail(self, state: State) -> str:
+        return f"step {state.steps}, dt = {state.dt:.3g}{self.clusters}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._terminal:
+            self._bar.close()

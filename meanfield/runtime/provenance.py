@@ -1,0 +1,47 @@
+"""Where a file comes from: versions, commit, machine, start."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from meanfield.case.load import Case, to_toml
+
+PACKAGES = ("meanfield", "numpy", "scipy", "numba", "h5py")
+
+
+def provenance(case: Case, command: str) -> dict[str, str | int]:
+    """Attributes of a run file that tell what made it."""
+    return {
+        "title": case.title,
+        "case": to_toml(case),
+        "versions": _versions(),
+        "git_commit": _git_commit(),
+        "command": command,
+        "seed": getattr(case.initial, "seed", -1),
+        "start": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+@cache
+def _versions() -> str:
+    """Of Python and of what computes, found once: they do not change while it runs."""
+    return ", ".join([f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)])
+
+
+def _git_commit() -> str:
+    """Commit of the source, if it is a checkout; empty for an installed package."""
+    source = Path(__file__).resolve().parents[1]
+    if not (source.parent / ".git").exists():
+        return ""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(source), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):  # no git here: then the versions have to do
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,91 @@
+"""Where a run begins: at the initial density, or where its file says that it has come to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from meanfield.case.load import Case
+from meanfield.domains.common.problem import Problem
+from meanfield.simulation import sample_schedule, snapshot_schedule
+from solvers.backends import kernels_for
+from solvers.io.checkpoint import Checkpoints, Contents
+from solvers.io.run_file import Run
+from solvers.mesh.mesh import Floats
+from solvers.timestepping.evolution import State
+from solvers.timestepping.schedules import Schedule, events_before
+
+
+@dataclass(frozen=True)
+class Start:
+    """A state, what the file holds by then, and how far the schedules have come.
+
+    snapshots, samples             rows of the file that are kept; what follows is computed again
+    snapshots_seen, samples_seen   events of each schedule that are over: the rows, unless the settings have changed
+    wall_time                      seconds that the run has taken until then
+    note                           what a user should know of this start, if anything
+    """
+
+    state: State
+    snapshots: int = 0
+    samples: int = 0
+    snapshots_seen: int = 0
+    samples_seen: int = 0
+    wall_time: float = 0.0
+    note: str = ""
+
+
+def new_start(problem: Problem) -> Start:
+    """Time 0. Raises CaseError for an initial density that cannot be."""
+    return Start(State(0.0, problem.initial()))
+
+
+def checkpoint_of(state: State, snapshots: int, samples: int, wall_time: float) -> Contents:
+    """Arrays and scalars of a checkpoint: the state, the rows that the file holds by then, seconds taken."""
+    return {"values": kernels_for(state.values).bring(state.values)}, {
+        "time": float(state.time),
+        "steps": state.steps,
+        "dt": float(state.dt) if math.isfinite(state.dt) else 0.0,  # 0 before the first step: NaN cannot be stored
+        "snapshots": snapshots,
+        "samples": samples,
+        "wall_time": wall_time,
+    }
+
+
+def last_start(run: Run, case: Case, problem: Problem) -> Start:
+    """The last checkpoint; without one, the last snapshot, which is a whole state too; without any, time 0.
+
+    ``case`` is the one to go on with: its schedules count. Raises as ``new_start``, and FileError.
+    """
+    checkpoint = Checkpoints(run.path).read()
+    if checkpoint is not None:
+        arrays, scalars = checkpoint
+        dt = float(scalars["dt"]) or math.nan
+        state = State(float(scalars["time"]), arrays["values"], int(scalars["steps"]), dt)
+        rows = int(scalars["snapshots"]), int(scalars["samples"])
+        return _start(run, case, state, rows, float(scalars["wall_time"]))
+    if run.snapshots == 0 or not problem.whole:
+        return replace(new_start(problem), note="no checkpoint yet: computed again from the initial density")
+    time = float(run.times[-1])
+    rows = run.snapshots, int(np.searchsorted(run.sample_times, time, side="right"))
+    start = _start(run, case, State(time, run.snapshot(-1)), rows, float(run.attributes["wall_time"]))
+    return replace(start, note=f"no checkpoint: going on from the last snapshot, t = {time:g}")
+
+
+def _start(run: Run, case: Case, state: State, rows: tuple[int, int], wall_time: float) -> Start:
+    snapshots, samples = rows
+    return Start(
+        state,
+        snapshots,
+        samples,
+        _seen(snapshot_schedule(case), state.time, run.times[:snapshots]),
+        _seen(sample_schedule(case), state.time, run.sample_times[:samples]),
+        wall_time,
+    )
+
+
+def _seen(schedule: Schedule, now: float, rows: Floats) -> int:
+    """Events before ``now``, and the one at ``now`` if it is among the rows. A new schedule applies from now on."""
+    return events_before(schedule, now, or_at=len(rows) > 0 and rows[-1] == now)

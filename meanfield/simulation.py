@@ -1,0 +1,114 @@
+"""From a case to a problem that is ready to run, and its schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+
+from meanfield.case.errors import refusal
+from meanfield.case.load import Case, CaseError, Snapshot
+from meanfield.case.validate_model import tag_of
+from meanfield.clusters.pairs import EDGES
+from meanfield.domains.atoms.setup import with_hand_over
+from meanfield.domains.axisymmetric.setup import set_up_axisymmetric
+from meanfield.domains.common.from_run import density_of_run
+from meanfield.domains.common.problem import Problem
+from meanfield.domains.free_radius.setup import set_up_free_radius
+from meanfield.domains.line.setup import set_up_line
+from meanfield.domains.particles.setup import set_up_particles
+from meanfield.domains.sphere.setup import set_up_round
+from solvers.backends import name_of
+from solvers.io.layout import Space, Variable
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.timestepping.schedules import Every, Listed, Logarithmic, Schedule
+
+ON_HOST = {"device": "cpu"}  # the attributes that say so
+
+
+def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
+    """Everything that a case names, where ``kernels`` run or on the host.
+
+    Raises CaseError for what only shows now, such as a file that is not there.
+    """
+    with _what_cannot_be():
+        problem = _PROBLEMS[case.domain.manifold](case, kernels)
+        problem = replace(problem, attributes=ON_HOST if kernels is None else {"device": name_of(kernels)})
+        initial = _from_run(case, problem.space) or problem.initial
+        problem = replace(problem, initial=_what_cannot_be()(_finite(initial, case)))
+        if "pairs" in (case.output.diagnostics or ()):
+            problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
+        return problem if case.hand_over is None else with_hand_over(case, problem)
+
+
+def _from_run(case: Case, cells: Space) -> Callable[[], Floats] | None:
+    """Initial values from another run's snapshot, alike for all labels of a causal mask; None without such a run."""
+    if not (isinstance(case.initial, Snapshot) and isinstance(cells, Mesh)):
+        return None
+    labels = case.domain.labels or 1
+    return lambda: np.tile(density_of_run(case, cells) / labels, labels)
+
+
+def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
+    """The same initial values, refused where they are not finite: a density that no cell sees, or that overflows."""
+
+    def values() -> Floats:
+        first = initial()
+        if not np.isfinite(first).all():
+            told = f"numbers that leave a finite density {case.domain.place}"
+            raise refusal("initial.kind", tag_of(type(case.initial)), told)
+        return first
+
+    return values
+
+
+@contextmanager
+def _what_cannot_be() -> Iterator[None]:
+    """Errors of values, and of files, as CaseError; without numpy's warnings, since what comes of them is told."""
+    try:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            yield
+    except CaseError:
+        raise
+    except (ValueError, OSError) as error:
+        raise CaseError(str(error)) from None
+
+
+PAIR_EDGE = Variable("pair_edge", ("pair_bin_edge",), EDGES, "1", "edges of the bins of <x, y> in diagnostics/pairs")
+
+
+def snapshot_schedule(case: Case) -> Schedule:
+    """When snapshots are due."""
+    output = case.output
+    if output.times is not None:
+        return Listed(tuple(output.times))
+    if output.every is not None:
+        return Every(output.every)
+    assert output.snapshots is not None
+    return _spaced(case, output.snapshots)
+
+
+def sample_schedule(case: Case) -> Schedule:
+    """When the diagnostics are due."""
+    return _spaced(case, case.output.samples)
+
+
+def _spaced(case: Case, parts: int) -> Schedule:
+    if case.output.spacing == "log":
+        assert case.output.first is not None
+        return Logarithmic(case.output.first, case.time.end, parts)
+    return Every(case.time.end, parts)
+
+
+_PROBLEMS: dict[str, Callable[[Case, ModuleType | None], Problem]] = {
+    "circle": set_up_round,
+    "sphere": set_up_round,
+    "particles": set_up_particles,
+    "free_radius_circle": set_up_free_radius,
+    "free_radius_sphere": set_up_free_radius,
+    "axisymmetric": set_up_axisymmetric,
+    "line": set_up_line,
+}

@@ -1,0 +1,182 @@
+"""Sweep files: TOML in, a frozen ``Sweep`` of checked points out. What cannot be run is refused before any point is."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from meanfield.case.attention import Count, Positive, Section, Seed
+from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
+from meanfield.case.load import Case, parse, to_toml
+from meanfield.sweeping.grid import MOST_POINTS, Value, flattened, inline, plan
+
+
+class Keep(Section, frozen=True):
+    """``files`` true: the run file of each point is kept, in the folder NAME.runs beside the index."""
+
+    files: bool = False
+
+
+class FigureChoice(Section, frozen=True):
+    """What `meanfield plot` draws: ``value`` over ``x``, a line for each of ``lines``, or a map over ``x`` and ``y``.
+
+    ``x`` is a key, or "time" with a key as ``y``. ``value`` is a scalar of the index, such as "most_clusters", or for
+    maps over time a column of the diagnostics. What is left out is chosen by what there is.
+    """
+
+    x: str | None = None
+    y: str | None = None
+    lines: str | None = None
+    value: str | None = None
+
+
+class _File(Section, frozen=True, kw_only=True):
+    """A sweep file as it is written; ``case``, ``keys`` and ``set`` are looked at later, by hand.
+
+    ``limit``: seconds of wall time after which a point is stopped.
+    """
+
+    title: str = ""
+    case: Any = None
+    design: Literal["grid", "zip", "random"] = "grid"
+    points: Count | None = None
+    seed: Seed | None = None
+    keys: Any = None
+    limit: Positive | None = None
+    fixed: Any = msgspec.field(name="set", default_factory=dict)
+    keep: Keep = Keep()
+    figure: FigureChoice = FigureChoice()
+
+
+@dataclass(frozen=True)
+class Point:
+    """One case of a sweep: where its keys stand, as overrides too, and the case itself."""
+
+    values: dict[str, Value]
+    overrides: tuple[str, ...]
+    case: Case
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep, every point of it checked.
+
+    base      the TOML of the case that its points are variations of
+    spacings  of each key "log", "linear", "seeds" or "list"
+    text      the sweep file as it was read
+    limit     seconds of wall time after which a point is stopped, or None
+    """
+
+    title: str
+    base: str
+    keys: tuple[str, ...]
+    spacings: dict[str, str]
+    points: tuple[Point, ...]
+    keep: Keep
+    figure: FigureChoice
+    text: str
+    limit: float | None = None
+
+    @cached_property
+    def identity(self) -> str:
+        """What tells whether an index is this sweep's: a hash of the cases of all points, in order."""
+        cases = "\0".join(to_toml(point.case) for point in self.points)
+        return hashlib.sha256(f"{self.keep.files}\0{cases}".encode()).hexdigest()
+
+
+def load_sweep(name_or_path: str | Path) -> Sweep:
+    """The sweep in a file, whose case may lie beside it, or the shipped sweep of that name. Raises CaseError."""
+    path, source = Path(name_or_path), str(name_or_path)
+    if path.is_file():
+        try:
+            text = path.read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise CaseError(f"{source}: not a sweep file: not UTF-8 text") from None
+        except OSError as error:
+            raise CaseError(f"{source}: cannot be read: {error.strerror}") from None
+        return parse_sweep(text, path.parent, source)
+    if source not in (texts := _shipped_texts()):
+        hint = did_you_mean(path.name.removesuffix(".toml"), texts) or f"; shipped are {', '.join(texts)}"
+        raise CaseError(f"{source}: no such file, nor a shipped sweep{hint}")
+    return parse_sweep(texts[source], source=source)
+
+
+def _shipped_texts() -> dict[str, str]:
+    files = resources.files("meanfield.sweeps").iterdir()
+    return {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
+
+
+def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep") -> Sweep:
+    """The sweep that a TOML text describes; paths of cases are relative to ``folder``. Raises CaseError."""
+    from meanfield.case.load import read_toml
+
+    data = read_toml(text, source)
+    refuse_unrepresentable(data)
+    try:
+        file = msgspec.convert(data, _File)
+    except msgspec.ValidationError as error:
+        raise translate(error, data, _File) from None
+    base = _base(file.case, folder)
+    _check_design(file)
+    spacings, rows = plan(file.keys, file.design, file.points, file.seed or 0, MOST_POINTS)
+    fixed = _fixed(file.fixed, spacings)
+    points = tuple(_point(base, fixed, row, number) for number, row in enumerate(rows))
+    _check_figure(file.figure, spacings)
+    return Sweep(file.title, base, tuple(spacings), spacings, points, file.keep, file.figure, text, file.limit)
+
+
+def _base(case: Any, folder: Path) -> str:
+    """The TOML of the case: a shipped one, that of a path, or the table itself."""
+    from meanfield.case.load import read_text
+
+    if isinstance(case, dict):
+        import tomli_w
+
+        return tomli_w.dumps(case)
+    if not isinstance(case, str):
+        expected = "the name of a shipped case, the path of a case file, or a table"
+        raise CaseError(f"case: missing; expected {expected}") if case is None else refusal("case", case, expected)
+    beside = folder / case
+    return read_text(str(beside) if beside.is_file() else case)
+
+
+def _check_design(file: _File) -> None:
+    if file.design == "random" and file.points is None:
+        raise CaseError('points: missing; expected an integer >= 1 with design = "random"')
+    for key, value in (("points", file.points), ("seed", file.seed)):
+        if file.design != "random" and value is not None:
+            raise refusal(key, value, f'no such key with design = "{file.design}"')
+
+
+def _fixed(table: Any, spacings: dict[str, str]) -> tuple[str, ...]:
+    """[set] as overrides."""
+    if not isinstance(table, dict):
+        raise refusal("set", table, "a table of keys and values")
+    values = flattened(table)
+    for key in values:
+        if key in spacings:
+            raise refusal(f"set.{key}", values[key], "no such key here, for it is among the keys that vary")
+    return tuple(f"{key}={inline(value)}" for key, value in values.items())
+
+
+def _point(base: str, fixed: tuple[str, ...], values: dict[str, Value], number: int) -> Point:
+    """The case of one point. Whole sections come first, so that keys within them hold."""
+    ordered = sorted(values, key=lambda key: key.count("."))
+    overrides = tuple(f"{key}={inline(values[key])}" for key in ordered)
+    try:
+        return Point(values, overrides, parse(base, (*fixed, *overrides)))
+    except CaseError as error:
+        raise CaseError(f"point {number} ({' '.join(overrides)}): {error}") from None
+
+
+def _check_figure(figure: FigureChoice, spacings: dict[str, str]) -> None:
+    for name, more in (("x", ["time"]), ("y", []), ("lines", [])):
+        key, known = getattr(figure, name), [*spacings, *more]
+        if key is not None and key not in known:
+            raise refusal(f"figure.{name}", key, f"one of {', '.join(known)}{did_you_mean(key, known)}")

@@ -1,0 +1,54 @@
+"""Solving the points of a sweep on the workers of a Dask scheduler, see `meanfield.sweeping.local_pool` for solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from meanfield.case.errors import CaseError
+from meanfield.sweeping.local_pool import Solved, Solver
+from meanfield.sweeping.point import FAILED, Result, solve_point
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+CONNECTING = 10.0  # seconds that a scheduler has to answer
+
+
+def with_dask(address: str) -> Solver:
+    """A solver on the workers of the Dask scheduler at ``address``, "host:port"; it gives lost points to others.
+
+    Raises CaseError where Dask is not installed or no scheduler answers.
+    """
+    client = _client(address)
+
+    def solve(cases: Mapping[int, str], keep: bool) -> Solved:
+        from distributed import as_completed
+
+        with client:
+            futures = {client.submit(solve_point, case, keep, pure=False): number for number, case in cases.items()}
+            for future in as_completed(list(futures), loop=client.loop):
+                yield futures.pop(future), _result(future)
+                future.release()  # the scheduler need not keep it
+
+    return solve
+
+
+def _client(address: str) -> Client:
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise CaseError("--dask: Dask is not installed; install it with: pip install 'meanfield[sweep]'") from None
+    try:
+        return Client(address, timeout=CONNECTING, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise CaseError(f"--dask {address}: no scheduler answers: {' '.join(str(error).split())}") from None
+
+
+def _result(future: Any) -> Result:
+    """What a worker returned; a point that took several workers with it has failed."""
+    error = future.exception()
+    if error is None:
+        result: Result = future.result()
+        return result
+    return Result(FAILED, reason=f"{type(error).__name__}: {' '.join(str(error).split())}")

@@ -1,0 +1,85 @@
+"""Files beside the index of a sweep: results of single points in NAME.points, run files of points in NAME.runs.
+
+A point's file carries the identity of its sweep, in its name and as an attribute: no other file is read or removed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from solvers.io.repair import FileError
+
+_LENGTH = 16  # digits of the identity in a name
+_NAME = re.compile(
+    rf"(\d{{4,}})(?:-([0-9a-f]{{{_LENGTH}}}))?\.h5(?:\.[0-9a-f]+\.new)?"
+)  # early ones had the number alone
+
+
+def points_folder(path: Path) -> Path:
+    """Where the results of single points are until the sweep ends."""
+    return path.with_name(f"{path.stem}.points")
+
+
+def runs_folder(path: Path) -> Path:
+    """Where the run files of the points are kept, if they are."""
+    return path.with_name(f"{path.stem}.runs")
+
+
+def point_file(path: Path, identity: str, number: int) -> Path:
+    """The file for the result of a point of the sweep with this identity."""
+    return points_folder(path) / f"{number:04}-{identity[:_LENGTH]}.h5"
+
+
+def run_file(path: Path, number: int) -> Path:
+    """The file for the run of a point."""
+    return runs_folder(path) / f"{number:04}.h5"
+
+
+def own_points(path: Path, identity: str) -> dict[Path, int]:
+    """Files of single points of the sweep with this identity, also unfinished ones, each with its point's number."""
+    matches = {file: _NAME.fullmatch(file.name) for file in sorted(points_folder(path).glob("*"))}
+    return {file: int(match[1]) for file, match in matches.items() if match and _is_of(file, match[2], identity)}
+
+
+def _is_of(file: Path, named: str | None, identity: str) -> bool:
+    return named == identity[:_LENGTH] if named else _attributes(file).get("identity") == identity
+
+
+def remove_points(path: Path, *identities: str) -> None:
+    """Remove the files of single points of these sweeps, and their folder if nothing else is in it."""
+    for identity in identities:
+        for file in own_points(path, identity):
+            file.unlink(missing_ok=True)
+    with suppress(OSError):  # not there, or somebody keeps other files in it
+        points_folder(path).rmdir()
+
+
+def require_free(path: Path, cases: Mapping[int, str], *, started: bool, overwrite: bool) -> None:
+    """Raise FileError if the run file of a point, which ``cases`` gives as TOML, would replace a file of somebody else.
+
+    started   whether the sweep goes on with its index: then a run file of the same case is its own
+    """
+    for number, case in cases.items():
+        file = run_file(path, number)
+        if not file.exists():
+            continue
+        held = _attributes(file).get("case")
+        if held is None:
+            raise FileError(f"{file}: exists already and is no run file; -o writes the sweep elsewhere")
+        if not (overwrite or (started and held == case)):
+            raise FileError(f"{file}: exists already; --overwrite replaces it, -o writes the sweep elsewhere")
+
+
+def _attributes(file: Path) -> dict[str, Any]:
+    """Those of an HDF5 file; none of what is no such file, or torn."""
+    import h5py
+
+    try:
+        with h5py.File(file, "r", locking=False) as opened:
+            return dict(opened.attrs)
+    except OSError:
+        return {}

@@ -1,0 +1,157 @@
+"""The keys of a sweep: the values that each takes, and the points that they make together."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+import numpy as np
+
+from meanfield.case.attention import Section
+from meanfield.case.errors import CaseError, refusal, show_key, translate
+
+Value = Any  # what TOML has: a number, text, a list, a table
+Row = dict[str, Value]
+_Table = TypeVar("_Table", bound=Section)
+MOST_POINTS = 100_000  # of a sweep, and so values of a key
+Number = Annotated[int, msgspec.Meta(ge=1, le=MOST_POINTS)]
+_WHOLE = 1e-9  # of a number: what rounding may add to the whole numbers of a range
+
+
+class Range(Section, frozen=True, kw_only=True):
+    """Numbers ``from`` … ``to``: ``count`` of them, evenly spaced or by a constant factor; random ones without it."""
+
+    first: float = msgspec.field(name="from")
+    last: float = msgspec.field(name="to")
+    count: Number | None = None
+    spacing: Literal["linear", "log"] = "linear"
+
+    def at(self, fraction: float) -> float:
+        """The number at 0 ≤ ``fraction`` ≤ 1 of the way."""
+        if fraction == 1.0:
+            return self.last
+        if self.spacing == "linear":
+            return self.first + fraction * (self.last - self.first)
+        return self.first * (self.last / self.first) ** fraction
+
+
+class Seeds(Section, frozen=True):
+    """0 … ``seeds`` − 1: runs that differ by nothing but chance."""
+
+    seeds: Number
+
+
+@dataclass(frozen=True)
+class Key:
+    """What one key takes: ``values``, or with ``drawn`` numbers anywhere in a range. ``spacing`` tells figures."""
+
+    spacing: str
+    values: tuple[Value, ...] = ()
+    drawn: Range | None = None
+
+    def draw(self, random: np.random.Generator) -> Value:
+        """One at random."""
+        if self.drawn is not None:
+            return self.drawn.at(float(random.random()))
+        return self.values[int(random.integers(len(self.values)))]
+
+
+def plan(table: Any, design: str, points: int | None, seed: int, most: int) -> tuple[dict[str, str], list[Row]]:
+    """Spacings by key, and the values of the keys at each point. Raises CaseError."""
+    if not isinstance(table, dict) or not table:
+        expected = 'a table such as {"attention.beta" = [1, 4, 9]}'
+        raise CaseError(f"keys: missing; expected {expected}") if not table else refusal("keys", table, expected)
+    keys = {key: _key(f"keys.{key}", value, design) for key, value in flattened(table, _is_range).items()}
+    if design == "random":
+        random = np.random.default_rng(seed)
+        rows: Iterator[Row] = ({name: key.draw(random) for name, key in keys.items()} for _ in range(points or 0))
+    else:
+        rows = _DESIGNS[design](keys)
+    found = list(islice(rows, most + 1))
+    if len(found) > most:
+        raise CaseError(f"keys: more than {most} points; expected at most that many")
+    return {name: key.spacing for name, key in keys.items()}, found
+
+
+def flattened(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda value: False) -> dict[str, Any]:
+    """Dotted keys, whether TOML had them quoted, dotted or as tables within tables."""
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, dict) and value and not is_leaf(value):
+            found |= {f"{name}.{inner}": leaf for inner, leaf in flattened(value, is_leaf).items()}
+        else:
+            found[name] = value
+    return found
+
+
+def inline(value: Value) -> str:
+    """A value as TOML spells it on one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{show_key(key)} = {inline(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(inline, value)) + "]"
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _is_range(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value.keys() & {"from", "to", "count", "spacing", "seeds"})
+
+
+def _key(name: str, value: Any, design: str) -> Key:
+    if isinstance(value, list) and value:
+        return Key("list", tuple(value))
+    if not isinstance(value, dict):
+        raise refusal(name, value, "a list of values, {from, to, count, spacing} or {seeds}")
+    if "seeds" in value:
+        return Key("seeds", tuple(range(_table(name, value, Seeds).seeds)))
+    numbers = _table(name, value, Range)
+    if numbers.spacing == "log" and not (numbers.first > 0 and numbers.last > 0):
+        raise refusal(name, value, 'numbers > 0 with spacing = "log"')
+    if design == "random":
+        if numbers.count is not None:
+            raise refusal(f"{name}.count", numbers.count, 'no such key with design = "random", which has points')
+        return Key(numbers.spacing, drawn=numbers)
+    if numbers.count is None:
+        raise CaseError(f"{name}.count: missing; expected an integer >= 1")
+    return Key(numbers.spacing, _numbers(numbers, all(isinstance(value[end], int) for end in ("from", "to"))))
+
+
+def _table(name: str, value: dict[str, Any], kind: type[_Table]) -> _Table:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise CaseError(f"{name}.{translate(error, value, kind)}") from None
+
+
+def _numbers(numbers: Range, between_integers: bool) -> tuple[float, ...]:
+    """The numbers of a range: integers where its ends are and all are whole, as for a resolution."""
+    assert numbers.count is not None
+    found = [numbers.at(k / max(numbers.count - 1, 1)) for k in range(numbers.count)]
+    if between_integers and all(math.isclose(x, round(x), rel_tol=_WHOLE) for x in found):
+        return tuple(round(x) for x in found)
+    return tuple(found)
+
+
+def _grid(keys: dict[str, Key]) -> Iterator[Row]:
+    """Every combination; the last key varies fastest."""
+    for values in product(*(key.values for key in keys.values())):
+        yield dict(zip(keys, values, strict=True))
+
+
+def _zip(keys: dict[str, Key]) -> Iterator[Row]:
+    """The first value of each key, then the second of each."""
+    first, *others = keys
+    for name in others:
+        if len(keys[name].values) != len(keys[first].values):
+            there, wanted = len(keys[name].values), len(keys[first].values)
+            raise CaseError(f'keys.{name}: {there} values; expected {wanted}, as keys.{first} has, with design = "zip"')
+    for values in zip(*(key.values for key in keys.values()), strict=True):
+        yield dict(zip(keys, values, strict=True))
+
+
+_DESIGNS = {"grid": _grid, "zip": _zip}

@@ -1,0 +1,91 @@
+"""How the index of a sweep and the file of a single point are laid out in HDF5, see :mod:`meanfield.sweeping.index`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.sweeping.case import Sweep
+from meanfield.sweeping.grid import inline
+from meanfield.sweeping.point import Result
+from meanfield.sweeping.scalars import long_name, scalars
+from solvers.io.writing import VERSION
+
+if TYPE_CHECKING:
+    import h5py
+
+WAITING = "waiting"
+
+
+def image_of_point(result: Result, identity: str) -> bytes:
+    """The bytes of the file of a single point."""
+    import h5py
+
+    with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+        file.attrs["identity"] = identity
+        write_point(file, result)
+        file.flush()
+        return file.id.get_file_image()
+
+
+def write_point(group: h5py.Group, result: Result) -> None:
+    """A result as a group: its tables, and attributes."""
+    for name, values in result.tables.items():
+        group.create_dataset(name, data=values)
+    group.attrs.update(
+        status=result.status, exit_status=result.exit_status, reason=result.reason, wall_time=result.wall_time
+    )
+
+
+def read_point(group: h5py.Group) -> Result:
+    """What ``write_point`` has written."""
+    about = group.attrs
+    return Result(
+        str(about["status"]),
+        int(about["exit_status"]),
+        str(about["reason"]),
+        float(about["wall_time"]),
+        {name: dataset[:] for name, dataset in group.items()},
+    )
+
+
+def lay_out_points(file: h5py.File, sweep: Sweep, results: Mapping[int, Result]) -> None:
+    """Parameters, states and results, a row a point."""
+    import h5py
+
+    count, text = len(sweep.points), h5py.string_dtype()
+    for key in sweep.keys:
+        values = _column([point.values[key] for point in sweep.points])
+        data = file.create_dataset(f"parameters/{key}", data=values, dtype=text if values.dtype == object else None)
+        data.attrs["spacing"] = sweep.spacings[key]
+    found = [results.get(number, Result(WAITING)) for number in range(count)]
+    for name, values in (
+        ("status", [result.status for result in found]),
+        ("reason", [result.reason for result in found]),
+    ):
+        file.create_dataset(name, data=np.array(values, dtype=object), dtype=text)
+    file["exit_status"] = np.array([result.exit_status for result in found])
+    file["wall_time"] = np.array([result.wall_time for result in found])
+    file["wall_time"].attrs["units"] = "s"
+    _lay_out_scalars(file.create_group("result"), count, {k: scalars(result.tables) for k, result in results.items()})
+
+
+def _column(values: list[Any]) -> Any:
+    """Numbers as such, other values as text; what is no text already as TOML has it."""
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return np.array(values)
+    return np.array([value if isinstance(value, str) else inline(value) for value in values], dtype=object)
+
+
+def _lay_out_scalars(group: h5py.Group, count: int, rows: Mapping[int, Mapping[str, Any]]) -> None:
+    """A dataset for each name, as large as the largest value; NaN where a point has none or a smaller one."""
+    for name in dict.fromkeys(name for row in rows.values() for name in row):
+        shapes = [row[name].shape for row in rows.values() if name in row]
+        values = np.full((count, *np.max(shapes, axis=0).astype(int)), np.nan)
+        for number, row in rows.items():
+            if name in row:
+                place: tuple[Any, ...] = (number, *(slice(length) for length in row[name].shape))
+                values[place] = row[name]
+        group.create_dataset(name, data=values).attrs["long_name"] = long_name(name)

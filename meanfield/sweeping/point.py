@@ -1,0 +1,113 @@
+"""One point of a sweep, solved: what comes back from a worker, wherever that is."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import tempfile
+import threading
+import time as clock
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DONE, FAILED, OVER_TIME = "done", "failed", "over time"
+_LOOK = 0.1  # seconds between looks whether a run has begun
+_AGAIN = 30.0  # seconds after which a point that does not end its step is stopped within it
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a point.
+
+    status       "done", also where the run stopped on an exploding state, "failed" or "over time"
+    exit_status  of the run, −1 where there was none
+    reason       why it failed, or why the run stopped early
+    wall_time    seconds that the run took
+    tables       "time" (samples) and each column of the diagnostics (samples, ...)
+    file         the bytes of the run file, if it is to be kept
+    """
+
+    status: str
+    exit_status: int = -1
+    reason: str = ""
+    wall_time: float = 0.0
+    tables: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    file: bytes | None = None
+
+
+def solve_point(case: str, keep: bool = False, limit: float | None = None) -> Result:
+    """Run a case, given as TOML, in a folder of its own; what goes wrong is told by the result, and never raised.
+
+    After ``limit`` seconds the run is stopped, as by Ctrl-C. Only for the main thread of a process.
+    """
+    began = clock.monotonic()
+    with _interrupted_after(limit) as over:
+        try:
+            with tempfile.TemporaryDirectory(prefix="meanfield-") as folder:
+                return _run(case, Path(folder) / "run.h5", keep, over)
+        except Exception as error:
+            return Result(FAILED, reason=_in_words(error), wall_time=clock.monotonic() - began)
+        except KeyboardInterrupt:
+            if not over.is_set():
+                raise  # somebody stops this worker, and another has to solve the point
+            return Result(OVER_TIME, reason="interrupted at its end", wall_time=clock.monotonic() - began)
+
+
+def _run(text: str, path: Path, keep: bool, over: threading.Event) -> Result:
+    from meanfield.case.load import parse
+    from meanfield.running import INTERRUPTED, run
+    from solvers.io.run_file import read
+
+    status = run(parse(text), path, quiet=True)
+    if status == INTERRUPTED and not over.is_set():
+        raise KeyboardInterrupt
+    found = read(path)
+    return Result(
+        OVER_TIME if status == INTERRUPTED else DONE,
+        status,
+        str(found.attributes["message"]),
+        float(found.attributes["wall_time"]),
+        {"time": found.sample_times, **found.diagnostics},
+        path.read_bytes() if keep else None,
+    )
+
+
+@contextmanager
+def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
+    """Ctrl-C for a run in the main thread after so many seconds in the block; the event says that it came from here.
+
+    Not before the run looks out for it: what loads or compiles until then would be left half done in the process.
+    """
+    over, ended, before = threading.Event(), threading.Event(), signal.getsignal(signal.SIGINT)
+
+    def watch() -> None:
+        pause = seconds
+        while not ended.wait(pause):
+            pause = _LOOK
+            if signal.getsignal(signal.SIGINT) is not before:
+                over.set()
+                _thread.interrupt_main()
+                pause = _AGAIN
+
+    if seconds is not None:
+        threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield over
+    finally:
+        ended.set()
+
+
+def _in_words(error: Exception) -> str:
+    """One line: what a user is told of bad input is one already; other errors have their name before it."""
+    from meanfield.case.errors import CaseError
+    from solvers.io.run_file import FileError
+
+    text = " ".join(str(error).split())
+    return text if isinstance(error, CaseError | FileError) else f"{type(error).__name__}: {text}"

@@ -1,0 +1,46 @@
+"""Telling how far a sweep is: a bar over its points on a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from typing import Self
+
+from meanfield.runtime.progress import LOG_EVERY
+
+
+class SweepProgress:
+    """Counts points on stderr, with those that failed and the time that remains; says nothing if quiet."""
+
+    def __init__(self, title: str, points: int, done: int, quiet: bool) -> None:
+        self.quiet, self._points, self._first, self._done, self._failed = quiet, points, done, done, 0
+        self._began = self._told = clock.monotonic()
+        self._terminal = sys.stderr.isatty() and not quiet
+        if self._terminal:
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=points, initial=done, desc=title, unit=" points", dynamic_ncols=True)
+
+    def look(self, *, failed: bool) -> None:
+        """Count one more point, and tell if it is time to."""
+        self._done += 1
+        self._failed += failed
+        if self._terminal:
+            self._bar.set_postfix_str(f"{self._failed} failed", refresh=False)
+            self._bar.update()
+        elif not self.quiet and clock.monotonic() - self._told > LOG_EVERY:
+            self._told = clock.monotonic()
+            print(self._line(), file=sys.stderr, flush=True)
+
+    def _line(self) -> str:
+        elapsed = self._told - self._began
+        remaining = elapsed * (self._points - self._done) / (self._done - self._first)
+        counts = f"{self._done} of {self._points} points, {self._failed} failed"
+        return f"{counts}, {elapsed:.0f} s, about {remaining:.0f} s remain"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._terminal:
+            self._bar.close()

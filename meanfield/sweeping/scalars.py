@@ -1,0 +1,53 @@
+"""What a sweep's figures show of each point: numbers made of its diagnostics over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.mesh.mesh import Floats
+
+Tables = Mapping[str, Floats]  # "time" (samples) and the columns (samples, ...)
+
+
+def lengths(centroids: Floats) -> Floats:
+    """|∫xρ| of each (..., d)."""
+    return np.asarray(np.linalg.norm(centroids, axis=-1))
+
+
+def scalars(tables: Tables) -> dict[str, Floats]:
+    """The last value of each column, and the scalars below that its columns allow; empty without a sample."""
+    if not len(tables.get("time", ())):
+        return {}
+    last = {name: np.asarray(values[-1]) for name, values in tables.items() if name != "time"}
+    made = {name: np.asarray(make(tables)) for name, (needs, make, _) in SCALARS.items() if needs in tables}
+    return last | made
+
+
+def long_name(name: str) -> str:
+    """A scalar in words."""
+    return SCALARS[name][2] if name in SCALARS else f"{name} at the end"
+
+
+def _most(tables: Tables) -> NDArray[np.intp]:
+    """The samples in which the number of clusters is at its highest."""
+    return np.flatnonzero(tables["clusters"] == tables["clusters"].max())
+
+
+SCALARS: dict[str, tuple[str, Callable[[Tables], float], str]] = {  # column needed, value, in words
+    "end_time": ("time", lambda tables: float(tables["time"][-1]), "time of the last sample"),
+    "most_clusters": ("clusters", lambda tables: float(tables["clusters"].max()), "largest number of clusters"),
+    "most_clusters_from": (
+        "clusters",
+        lambda tables: float(tables["time"][_most(tables)[0]]),
+        "first time with as many clusters as there ever are",
+    ),
+    "most_clusters_until": (
+        "clusters",
+        lambda tables: float(tables["time"][_most(tables)[-1] :][:2][-1]),
+        "time until which there are as many clusters as ever",
+    ),
+    "centroid_length": ("centroid", lambda tables: float(lengths(tables["centroid"][-1])), "length of the mean token"),
+}

@@ -1,0 +1,134 @@
+"""Layers of a case computed by PyTorch's own attention, as a yardstick that shares no arithmetic with the rest.
+
+    x ← N(αx + Δt (Σ_h w_h V_h scaled_dot_product_attention(βQ_h y, K_h y, y) + W σ(Uy + b))/s)
+
+y = x/|x|, or x without layer norm; masses enter as a bias log m of the attention, a causal mask as −∞; α = 1 − γΔt, or
+0 without the residual; s and N by the layer norm, see meanfield/model/layer_norm.py. Where N has nothing to normalize a
+token stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meanfield.case.errors import CaseError, refusal
+from meanfield.case.load import Case
+from meanfield.domains.common.model_of_case import heads_in_turn, network_of
+from meanfield.domains.common.problem import advance_in_layers
+from meanfield.model.discrete_layers import NOTHING
+from meanfield.model.heads import Head, matrix_of
+from meanfield.running import run_problem
+from meanfield.simulation import set_up
+from meanfield.transformer.model import INSTALL
+from solvers.io.layout import Tokens
+from solvers.mesh.mesh import Floats
+
+
+def run_reference(
+    case: Case, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = ""
+) -> int:
+    """Run a case of particles in layers by torch into a new file; returns the exit status.
+
+    Raises CaseError for a key that torch's attention does not know, or where torch is missing.
+    """
+    _check(case)
+    try:
+        import torch
+    except ImportError:
+        raise CaseError(f"torch is not installed: {INSTALL}") from None
+    problem = set_up(case)
+    assert isinstance(problem.space, Tokens)  # checked above
+    told = problem.attributes | {"layers_of": f"torch {torch.__version__}"}  # such a file cannot be resumed
+    layers = TorchLayers(case, problem.space.weights)
+    problem = replace(problem, advance=advance_in_layers(layers), prepare=lambda state: None, attributes=told)
+    return run_problem(case, problem, path, overwrite=overwrite, quiet=quiet, command=command)
+
+
+class TorchLayers:
+    """``layer(time, positions)`` → positions (n, d) after it, for tokens of masses (n,), in float64."""
+
+    def __init__(self, case: Case, masses: Floats) -> None:
+        import torch
+
+        self._case, self._heads = case, heads_in_turn(case)
+        self._step, stabilizers = case.time.step or 1.0, case.stabilizers
+        self._alpha = 1.0 - self._step * stabilizers.gate if stabilizers.residual else 0.0
+        self.duration = self._step if stabilizers.residual else 1.0
+        bias = torch.log(torch.tensor(masses)).expand(len(masses), -1)
+        if case.attention.mask == "causal":
+            bias = bias.masked_fill(torch.ones(len(masses), len(masses)).triu(1).bool(), -torch.inf)
+        self._bias = bias
+
+    def __call__(self, time: float, positions: Floats) -> Floats:
+        import torch
+
+        x, name = torch.from_numpy(positions), self._case.stabilizers.layer_norm
+        length = x.norm(dim=1, keepdim=True)
+        seen = x if name == "none" else x / length
+        output = self._attention(self._heads.of_turn(round(time / self.duration)), seen) + self._network(seen)
+        pace, keeps_radius = LAYER_NORMS[name]
+        moved = self._alpha * x + self._step * output / pace(self._case, time, output)
+        if keeps_radius:
+            size = moved.norm(dim=1, keepdim=True)
+            moved = torch.where(size > NOTHING * length, moved * (length / size), x)
+        return np.asarray(moved.numpy())
+
+    def _attention(self, heads: list[Head], y: Any) -> Any:
+        """Σ_h w_h V_h A_h of tokens y (n, d)."""
+        import torch
+
+        n, d = y.shape
+        query, key, value = (
+            torch.from_numpy(np.stack([matrix_of(getattr(head, name), d) for head in heads]))
+            for name in ("query", "key", "value")
+        )
+        found = torch.nn.functional.scaled_dot_product_attention(
+            y @ query.mT, y @ key.mT, y.expand(len(heads), n, d), self._bias, scale=self._case.beta_on_unit_sphere
+        )
+        weights = torch.tensor([head.weight for head in heads], dtype=torch.float64)
+        return torch.einsum("h,hde,hne->nd", weights, value, found)
+
+    def _network(self, y: Any) -> Any:
+        """W σ(Uy + b), on a sphere of radius g: at gy, over g."""
+        import torch
+
+        network, size = network_of(self._case), self._case.stabilizers.scale
+        if network is None:
+            return torch.zeros_like(y)
+        inner, bias, outer = (torch.from_numpy(array) for array in (network.inner, network.bias, network.outer))
+        activation = getattr(torch.nn.functional, network.activation)
+        return activation(size * y @ inner.T + bias) @ outer.T / size
+
+
+def _check(case: Case) -> None:
+    """Refuse, by the name of its key, what this does not do."""
+    attention, norm = case.attention, case.stabilizers.layer_norm
+    told = "for torch's attention"
+    for key, value, expected in (
+        ("domain.manifold", case.domain.manifold, "particles"),
+        ("time.method", case.time.method, "layers"),
+        ("attention.normalization", attention.normalization, "softmax"),
+        ("attention.kernel", attention.kernel, "exponential"),
+    ):
+        if value != expected:
+            raise refusal(key, value, f'"{expected}" {told}')
+    if norm not in LAYER_NORMS:
+        raise refusal("stabilizers.layer_norm", norm, f"one of {', '.join(LAYER_NORMS)} {told}")
+    if case.sequence is not None:
+        raise refusal("sequence.diffusion", case.sequence.diffusion, f"no section [sequence] {told}")
+
+
+Pace = Callable[[Case, float, Any], Any]
+LAYER_NORMS: dict[str, tuple[Pace, bool]] = {  # s of (case, time, A + F) at radius 1, and whether the radius is kept
+    "post": (lambda case, time, output: 1.0, True),
+    "ngpt": (lambda case, time, output: output.norm(dim=1, keepdim=True) / case.stabilizers.alpha, True),
+    "cod": (lambda case, time, output: (time + 1.0) ** 0.5, True),
+    "pre": (lambda case, time, output: 1.0, False),
+    "peri": (lambda case, time, output: output.norm(dim=1, keepdim=True), False),
+    "none": (lambda case, time, output: 1.0, False),
+}

@@ -1,0 +1,115 @@
+"""A run as one page to look at in a browser: no network, no server, all data within."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from meanfield.cli.files import require_target
+from meanfield.figures.captions import SEPARATOR, facts
+from meanfield.figures.figure import load
+
+if TYPE_CHECKING:
+    from meanfield.figures.run_data import Story
+    from solvers.io.run_file import Run
+
+SUFFIXES = (".html", ".htm")
+SCRIPTS = (
+    "data",
+    "axis",
+    "panel",
+    "pixels",
+    "globe",
+    "map",
+    "profile",
+    "history",
+    "colorbar",
+    "player",
+    "main",
+)  # in this order: main starts when all others are there
+KEYS = (
+    "Space plays and pauses, ← and → step, Home and End jump. Press or drag in a panel to go to its time. "
+    "All quantities are dimensionless; time is depth."
+)
+
+
+def view(path: str | Path, target: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the run file ``path`` as a page to ``target`` (.html) and return ``target``.
+
+    The run may still be going: what it has written by now is shown. Long runs and fine meshes are thinned, with a line
+    on stderr. Raises FileError where the run file cannot be read or holds no snapshot, where the suffix
+    is unknown, and where ``target`` exists and is not to be overwritten or cannot be written. ``target`` appears
+    whole or not at all.
+    """
+    from solvers.io.run_file import read
+    from solvers.io.writing import disk_errors, replacement
+
+    path, target = Path(path), Path(target)
+    require_target(target, path, overwrite, "page", SUFFIXES)
+    page = compose(path, read(path))
+    with disk_errors(target, "cannot write it"), replacement(target) as new:
+        new.write_text(page, encoding="utf-8")
+    return target
+
+
+def compose(path: Path, run: Run) -> str:
+    """The page of the run file ``path``, of which ``run`` has the resolved case."""
+    from meanfield.view.data import describe, thinned
+    from meanfield.view.panels import radii
+    from meanfield.view.stages import CLUSTERS, PEAKS, STAGES, clusters_marked
+
+    told = load(path)
+    story, notes = thinned(_on_mesh(path, told))
+    if told.particles is not None:
+        notes.insert(
+            0, f"{len(told.particles.weights)} tokens are shown as a density, each in the cell that it lies in"
+        )
+    for note in notes:
+        print(f"meanfield: {path}: {note}", file=sys.stderr)
+    description, densities = describe(story)
+    stage_help = STAGES[story.manifold].help
+    if told.particles is not None and "cluster_center" in told.diagnostics and "cluster_mass" in told.diagnostics:
+        description["marks"] = [clusters_marked(told, t) for t in story.times]
+        stage_help = (*(text for text in stage_help if text != PEAKS), CLUSTERS)
+    if told.has_radius or (told.particles is not None and told.particles.has_radius):
+        description["panels"].insert(0, radii(told))
+    parts = {
+        "TITLE": html.escape(story.title),
+        # Values stay with their names where a narrow page breaks the line.
+        "FACTS": html.escape(SEPARATOR.join(facts(told)).replace(" = ", "\u00a0=\u00a0")),
+        "FILE": html.escape(path.name),
+        "CASE": html.escape(run.attributes["case"]),
+        "HELP": html.escape(" ".join([*stage_help, KEYS, *(f"{note}." for note in notes)])),
+        "LAST": str(len(story.times) - 1),
+        "STYLE": _source("style.css"),
+        "SCRIPT": "\n".join(_source(f"{name}.js") for name in SCRIPTS),
+        # A title may hold "</script>": "<" is written so that HTML does not see it.
+        "RUN": json.dumps(description, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+        "LEVELS": densities,
+    }
+    # In one pass, so that what is put in is not searched again.
+    return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], _source("page.html"))
+
+
+def _on_mesh(path: Path, told: Story) -> Story:
+    """The story as a density without radius. Raises FileError for tokens on no circle or sphere."""
+    from meanfield.figures.free_radius import directions_of
+    from meanfield.figures.particles.tokens import as_density
+    from solvers.io.run_file import FileError
+
+    if told.particles is None:
+        return directions_of(told) if told.has_radius else told
+    if told.dimension not in (2, 3):
+        raise FileError(
+            f"{path}: tokens in {told.dimension} dimensions; a page shows 2 or 3, `meanfield plot` and `movie` any"
+        )
+    return as_density(told)
+
+
+def _source(name: str) -> str:
+    return (files("meanfield.view") / "web" / name).read_text(encoding="utf-8")

@@ -1,0 +1,86 @@
+"""How the page of `meanfield view` shows each manifold: the picture, its coordinate, and the peaks marked in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from meanfield.figures.particles.tokens import angles, clusters_recorded, polar_and_azimuth
+from meanfield.figures.peaks import PEAK, peaks_of
+from meanfield.figures.run_data import Floats, Story
+from meanfield.figures.sphere_map import peaks
+from meanfield.view.panels import rounded
+
+Marks = list[list[float]]
+CLUSTERS = "Rings and arrows mark clusters, numbers their mass."
+PEAKS = f"Rings and arrows mark peaks above {PEAK} ρ̄, numbers their mass."
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How a manifold is shown.
+
+    kind    of picture, a key of STAGES in web/main.js
+    dtype   of the levels
+    axis    one dimension: edges of the cells, label and ticks of the coordinate; None on the sphere
+    marks   (story, ρ/ρ̄) to the peaks, heaviest first: [polar angle, azimuth, mass], or [coordinate, mass]
+    help    sentences about how to use the picture
+    """
+
+    kind: str
+    dtype: type[np.uint8] | type[np.uint16]
+    axis: Callable[[Story], dict[str, Any]] | None
+    marks: Callable[[Story, Floats], Marks]
+    help: tuple[str, ...] = ()
+
+
+def _axis(story: Story) -> dict[str, Any]:
+    assert story.coordinate is not None
+    shown = story.coordinate
+    return {"edges": rounded(shown.edges), "label": shown.label, "ticks": [list(tick) for tick in shown.ticks]}
+
+
+def _sphere_marks(story: Story, ratio: Floats) -> Marks:
+    return np.stack(peaks(story, ratio), axis=1).round(5).tolist()
+
+
+def _circle_marks(story: Story, ratio: Floats) -> Marks:
+    """Peaks as on the sphere, see :func:`meanfield.figures.peaks.peaks_of`."""
+    count = len(ratio)
+    angle = 2 * np.pi * (np.arange(count) + 0.5) / count
+    centers = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    cells, masses = peaks_of(centers, ratio, ratio / count, story.beta, 4 * np.pi / count)
+    return np.stack([angle[cells], masses], axis=1).round(5).tolist()
+
+
+def clusters_marked(story: Story, t: float) -> Marks:
+    """Of particles in R² or R³: the clusters recorded at the last sample up to t, heaviest first."""
+    centers, masses = clusters_recorded(story, t)
+    places = [angles(centers)] if story.dimension == 2 else polar_and_azimuth(centers)
+    return np.stack([*places, masses], axis=1).round(5).tolist()
+
+
+def _no_marks(story: Story, ratio: Floats) -> Marks:
+    """Where there is no uniform density there is nothing that a peak has to rise above."""
+    return []
+
+
+STAGES = {
+    "circle": Stage("ring", np.uint16, _axis, _circle_marks, (PEAKS,)),
+    "axisymmetric": Stage("profile", np.uint16, _axis, _no_marks),
+    "line": Stage("profile", np.uint16, _axis, _no_marks),
+    "sphere": Stage(
+        "globe",
+        np.uint8,
+        None,
+        _sphere_marks,
+        (
+            "Drag the globe or turn it with the arrow keys; a double click turns it back.",
+            "A click on the map turns the globe there.",
+            PEAKS,
+        ),
+    ),
+}

@@ -1,0 +1,207 @@
+"""The layout of a run file: netCDF-4's, with named dimensions as HDF5 dimension scales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mesh.mesh import Mesh
+from .reading import SNAPSHOT
+
+if TYPE_CHECKING:
+    import h5py
+
+CHUNK_BYTES = 8192  # of a diagnostics column: small, for a chunk is rewritten as it fills
+
+
+@dataclass(frozen=True)
+class Column:
+    """One diagnostic under /diagnostics: a number a sample, or an array with named dimensions.
+
+    dims   (name, length) of each dimension after the sample, e.g. (("degree", 9),)
+    units  in the notation of UDUNITS, "1" where there are none
+    """
+
+    name: str
+    dims: tuple[tuple[str, int], ...] = ()
+    units: str = "1"
+    long_name: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(length for _, length in self.dims)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Something about the mesh that a file keeps beside its cells: values with named dimensions, and units."""
+
+    name: str
+    dims: tuple[str, ...]
+    values: NDArray[np.float64]
+    units: str = "1"
+    long_name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """What a file of particles keeps instead of a mesh: the weights (n,) of n tokens, and the d of their positions.
+
+    ``time_name``: what the file calls time.
+    """
+
+    weights: NDArray[np.float64]
+    dimension: int
+    manifold: str = "particles"
+    time_name: str = "model time"
+
+
+Space = Mesh | Tokens
+
+
+def lay_out(file: h5py.File, space: Space, columns: Sequence[Column], variables: Sequence[Variable] = ()) -> None:
+    """Create every dataset of the file, those over time empty. ValueError for contradictory columns."""
+    time_name = _time_name(space)
+    _dataset(file, "time", ("time",), np.empty(0), "1", time_name)
+    scales = {"time": _scale(file["time"], "time")}
+    if isinstance(space, Tokens):
+        _lay_out_tokens(file, space, scales)
+    else:
+        _lay_out_cells(file, space, scales)
+    for variable in variables:
+        for dim, length in zip(variable.dims, variable.values.shape, strict=True):
+            if dim not in scales:
+                scales[dim] = _dimension(file, dim, length)
+        _dataset(file, variable.name, variable.dims, variable.values, variable.units, variable.long_name)
+    _attach(file, scales)
+    _lay_out_diagnostics(file.create_group("diagnostics"), columns, time_name)
+
+
+def _lay_out_tokens(file: h5py.File, tokens: Tokens, scales: dict[str, h5py.Dataset]) -> None:
+    count, d = len(tokens.weights), tokens.dimension
+    scales |= {"token": _dimension(file, "token", count), "d": _dimension(file, "d", d)}
+    position = _snapshots(file, SNAPSHOT[tokens.manifold], (count, d))
+    _describe(position, ("time", "token", "d"), "1", "position of each token, radius times direction")
+    _dataset(file, "weight", ("token",), tokens.weights, "1", "mass of each token")
+
+
+def _lay_out_cells(file: h5py.File, mesh: Mesh, scales: dict[str, h5py.Dataset]) -> None:
+    per_size, meaning = _MEASURES.get(mesh.manifold, ("1", "density of tokens with respect to cell_area"))
+    for name, length in (("cell", mesh.cells), ("d", mesh.centers.shape[1]), ("ring", len(mesh.ring_cells))):
+        scales[name] = _dimension(file, name, length)
+    if len(mesh.ring_edges):
+        _dataset(file, "ring_edge", ("ring_edge",), mesh.ring_edges, "rad", "polar angle between rings of latitude")
+        scales["ring_edge"] = _scale(file["ring_edge"], "ring_edge")
+    density = _snapshots(file, "density", (mesh.cells,))
+    _describe(density, ("time", "cell"), "1" if per_size == "1" else f"{per_size}-1", meaning)
+    _dataset(file, "cell_center", ("cell", "d"), mesh.centers, "1", "centroid of each cell, on the manifold")
+    _dataset(file, "cell_area", ("cell",), mesh.volumes, per_size, "length, area or measure of each cell")
+    _dataset(file, "ring_cells", ("ring",), mesh.ring_cells, "1", "cells in each ring, from north to south")
+
+
+def _snapshots(file: h5py.File, name: str, shape: tuple[int, ...]) -> h5py.Dataset:
+    """An empty dataset that grows by one chunk, compressed, for each snapshot."""
+    return file.create_dataset(
+        name,
+        shape=(0, *shape),
+        maxshape=(None, *shape),
+        chunks=(1, *shape),
+        dtype=np.float64,
+        shuffle=True,
+        compression="gzip",
+        compression_opts=1,  # 4 to 9 save nothing more on densities
+    )
+
+
+_MEASURES = {  # units of a cell's size, and what the density is
+    "circle": ("rad", "density of tokens with respect to surface area"),
+    "sphere": ("sr", "density of tokens with respect to surface area"),
+    "axisymmetric": ("rad", "law of the polar angle of tokens"),
+    "line": ("1", "density of tokens with respect to length"),
+    "free_radius_circle": ("rad", "density of tokens with respect to d(log radius) d(angle)"),
+    "free_radius_sphere": ("sr", "density of tokens with respect to d(log radius) d(area of directions)"),
+}
+
+
+def _time_name(space: Space) -> str:
+    return space.time_name if isinstance(space, Tokens) else "model time"
+
+
+def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column], time_name: str) -> None:
+    import h5py
+
+    lengths: dict[str, int | None] = {"sample": None}
+    taken = {"time", "sample"}
+    for column in columns:
+        if column.name in taken:
+            raise ValueError(f"column {column.name!r} occurs twice, or has a reserved name (time, sample)")
+        taken.add(column.name)
+        for name, length in column.dims:
+            if lengths.setdefault(name, length) != length:
+                raise ValueError(f"column {column.name!r}: dimension {name!r} has lengths {lengths[name]} and {length}")
+    if clash := taken & (lengths.keys() - {"sample"}):
+        raise ValueError(f"{sorted(clash)} cannot be both columns and dimensions")
+    scales = {name: _dimension(group, name, length) for name, length in lengths.items()}
+    for column in (Column("time", long_name=time_name), *columns):
+        _dataset(
+            group,
+            column.name,
+            ("sample", *(name for name, _ in column.dims)),
+            np.empty((0, *column.shape)),
+            column.units,
+            column.long_name or column.name,
+        )
+    _attach(group, scales)
+    group.attrs["columns"] = np.array([column.name for column in columns], dtype=h5py.string_dtype())
+
+
+def _dataset(group: h5py.Group, name: str, dims: Sequence[str], values: NDArray, units: str, long_name: str) -> None:
+    """Store ``values``; if there are none yet, in a dataset that grows along its first dimension."""
+    if len(values):
+        dataset = group.create_dataset(name, data=values)
+    else:
+        row = int(np.prod(values.shape[1:]))
+        dataset = group.create_dataset(
+            name,
+            shape=values.shape,
+            maxshape=(None, *values.shape[1:]),
+            chunks=(max(CHUNK_BYTES // (8 * row), 1), *values.shape[1:]),
+            dtype=np.float64,
+            fillvalue=np.nan,
+        )
+    _describe(dataset, dims, units, long_name)
+
+
+def _describe(dataset: h5py.Dataset, dims: Sequence[str], units: str, long_name: str) -> None:
+    dataset.attrs["units"] = units
+    dataset.attrs["long_name"] = long_name
+    for axis, name in enumerate(dims):
+        dataset.dims[axis].label = name
+
+
+def _scale(dataset: h5py.Dataset, name: str) -> h5py.Dataset:
+    dataset.make_scale(name)
+    return dataset
+
+
+def _dimension(group: h5py.Group, name: str, length: int | None) -> h5py.Dataset:
+    """A netCDF dimension without coordinates: an empty scale that says so. Length None: it grows."""
+    scale = group.create_dataset(
+        name,
+        shape=(length or 0,),
+        maxshape=(length,),
+        chunks=(1024,) if length is None else None,
+        dtype=np.int8,
+    )
+    return _scale(scale, f"This is a netCDF dimension but not a netCDF variable. {length or 0:9d}")
+
+
+def _attach(group: h5py.Group, scales: Mapping[str, h5py.Dataset]) -> None:
+    """Join each dataset's labelled dimensions to their scales."""
+    for dataset in group.values():
+        for dimension in dataset.dims if dataset.name.split("/")[-1] not in scales else ():
+            dimension.attach_scale(scales[dimension.label])

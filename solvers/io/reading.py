@@ -1,0 +1,202 @@
+"""Reading run files: running, killed or finished, without getting in the way of a writer."""
+
+from __future__ import annotations
+
+import os
+import time as clock
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .repair import PATIENCE, FileError, Lock, holder, is_open_for_writing, reason, repair
+
+if TYPE_CHECKING:
+    import h5py
+
+SCHEMA_VERSION = 1
+TRIES = 200  # to open a file that is being written: two seconds
+TRIES_ALONE = 5  # of these while nobody writes it, for a writer may come and go within one of them
+SNAPSHOT = {"particles": "position"}  # what a file calls its snapshots; those of a mesh are densities
+_NEEDED = {"particles": ("position", "weight")}  # datasets without which a file says nothing; of a mesh
+_NEEDED_OF_CELLS = ("density", "cell_center", "cell_area")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a run file held when it was read.
+
+    path          of the file
+    attributes    the file's attributes; text is str
+    times         (snapshots,) of the snapshots
+    sample_times  (samples,) of the diagnostics
+    diagnostics   for each column (samples, ...)
+    manifold      name of the manifold
+    resolution    rings on the sphere, tokens of particles, cells elsewhere
+    ring_cells    (rings,) cells in each ring; empty for particles
+    writer        "process 123 on name" while somebody is writing the file, else None
+    """
+
+    path: Path
+    attributes: Mapping[str, Any]
+    times: Floats
+    sample_times: Floats
+    diagnostics: Mapping[str, Floats]
+    manifold: str
+    resolution: int
+    ring_cells: NDArray[np.int32]
+    writer: str | None
+
+    @property
+    def snapshots(self) -> int:
+        return len(self.times)
+
+    @property
+    def cells(self) -> int:
+        return 0 if self.manifold == "particles" else len(self.cell_areas)
+
+    def snapshot(self, k: int) -> Floats:
+        """Density (cells,) or positions (n, d) of snapshot k, read now; from the end if k < 0. IndexError if none."""
+        index = range(self.snapshots)[k]
+        return self._read(SNAPSHOT.get(self.manifold, "density"), index)
+
+    def density(self, k: int) -> Floats:
+        """(cells,) of snapshot k, as ``snapshot``. Raises FileError where the file holds particles."""
+        self._expect(self.manifold != "particles", "holds particles: expected a file with a density")
+        return self.snapshot(k)
+
+    def positions(self, k: int) -> Floats:
+        """(n, d) of the tokens in snapshot k, x = rθ, as ``snapshot``. Raises FileError where there is a density."""
+        self._expect(self.manifold == "particles", "holds a density: expected a file with particles")
+        return self.snapshot(k)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """(n,) masses of the tokens of a file with particles."""
+        return self._read("weight")
+
+    @cached_property
+    def cell_centers(self) -> Floats:
+        """(cells, d) centroids on the manifold."""
+        return self._read("cell_center")
+
+    @cached_property
+    def cell_areas(self) -> Floats:
+        """(cells,) length or area of each cell."""
+        return self._read("cell_area")
+
+    @cached_property
+    def ring_edges(self) -> Floats:
+        """(rings + 1,) polar angle between rings of latitude; empty but on the sphere."""
+        return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
+
+    def variable(self, name: str) -> Floats:
+        """What the file keeps of its mesh by this name, see `solvers.io.layout.Variable`. FileError if nothing."""
+        return self._read(name)
+
+    def long_name(self, diagnostic: str) -> str:
+        """What a diagnostic is, in the file's words. FileError if it has none by this name."""
+        with _open(self.path) as file:
+            return str(file[f"diagnostics/{diagnostic}"].attrs["long_name"])
+
+    def _expect(self, condition: bool, otherwise: str) -> None:
+        if not condition:
+            raise FileError(f"{self.path}: {otherwise}")
+
+    def _read(self, name: str, index: int | None = None) -> Floats:
+        with _open(self.path) as file:
+            return file[name][... if index is None else index]
+
+
+def read(path: str | Path) -> Run:
+    """Read a run file in whatever state it is, mending a killed writer's file where that is permitted.
+
+    Raises FileError if it is missing, unreadable, cut short, or no run file.
+    """
+    path = Path(path)
+    writer = holder(path)
+    _mend(path)
+    with _open(path) as file:
+        attributes = {name: _plain(value) for name, value in file.attrs.items()}
+        for name in _NEEDED.get(attributes["manifold"], _NEEDED_OF_CELLS):
+            if name not in file:
+                raise FileError(f"{path}: damaged: it has no dataset {name}")
+        times = read_times(file["time"])  # first: a snapshot has the samples before it
+        group = file["diagnostics"]
+        sample_times = read_times(group["time"])
+        return Run(
+            path=path,
+            attributes=attributes,
+            times=times,
+            sample_times=sample_times,
+            diagnostics={name: group[name][: len(sample_times)] for name in group.attrs["columns"]},
+            manifold=attributes["manifold"],
+            resolution=attributes["resolution"],
+            ring_cells=file["ring_cells"][:] if "ring_cells" in file else np.empty(0, np.int32),
+            writer=writer if attributes["stop_reason"] == "running" else None,
+        )
+
+
+def read_times(dataset: h5py.Dataset) -> Floats:
+    """The committed times: those before the first that is not finite. What comes later does not exist."""
+    dataset.refresh()
+    times = dataset[:]
+    absent = np.flatnonzero(~np.isfinite(times))
+    return times[: absent[0]] if len(absent) else times
+
+
+def _mend(path: Path) -> None:
+    """Repair the file if its writer is dead and we may write it; if not, it is read as a live one is."""
+    permitted = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    if not is_open_for_writing(path) or holder(path) or not permitted:
+        return
+    try:
+        lock = Lock(path)
+    except FileError:  # somebody has begun to write it meanwhile: it can be read as it is
+        return
+    try:
+        repair(path)
+    except OSError as error:
+        raise FileError(f"{path}: its writer was killed, and it cannot be mended: {reason(error)}") from error
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[h5py.File]:
+    """Open for reading, again and again for a moment if a writer is just then opening or closing the file."""
+    import h5py
+
+    left, alone = TRIES, TRIES_ALONE  # not seconds: a process that is held up has tried only once when they are over
+    while True:
+        try:
+            file = h5py.File(path, "r", swmr=is_open_for_writing(path), locking=False)
+            break
+        except OSError as error:
+            left, alone = left - 1, alone - (holder(path) is None)
+            if not (left and alone):
+                raise FileError(f"{path}: cannot read it: {reason(error)}") from error
+            clock.sleep(PATIENCE / 50)
+    with file:
+        version = file.attrs.get("schema_version")
+        if version is None:
+            raise FileError(f"{path}: not a run file of this package (no schema_version)")
+        if version > SCHEMA_VERSION:
+            raise FileError(f"{path}: schema version {version}, this program knows up to {SCHEMA_VERSION}")
+        try:
+            yield file
+        except (OSError, RuntimeError, KeyError, IndexError) as error:
+            raise FileError(f"{path}: damaged: {reason(error)}") from error
+
+
+def _plain(value: Any) -> Any:
+    """numpy scalars as Python's own, and text of fixed length as str."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value.decode() if isinstance(value, bytes) else value

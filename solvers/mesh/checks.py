@@ -1,0 +1,105 @@
+"""Checks of what users hand to terms: shapes and formats each time, which costs nothing, finite numbers once."""
+
+from __future__ import annotations
+
+import warnings
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from .mesh import Mesh
+
+
+def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cells") -> None:
+    """Raise TypeError unless ``array`` is one of floating-point numbers, ValueError unless it has this shape.
+
+    rows   what the mesh has shape[0] of, for the message
+    """
+    if not hasattr(array, "dtype") or not hasattr(array, "shape"):
+        raise TypeError(f"{name} = {type(array).__name__}: expected an array {shape} of floating-point numbers")
+    if array.dtype.kind != "f":
+        raise TypeError(f"{name} of dtype {array.dtype}: expected floating-point numbers, such as float64")
+    if array.shape != shape:
+        raise ValueError(f"{name} of shape {array.shape}: expected {shape}, as the mesh has {shape[0]} {rows}")
+
+
+def check_finite(name: str, array: Any) -> None:
+    """Raise ValueError for NaN or ∞, with the first place of it."""
+    finite = np.isfinite(array)
+    if not finite.all():
+        flat = array.reshape(-1)
+        first = int(np.argmin(finite.reshape(-1)))
+        raise ValueError(f"{name}[{first}] = {float(flat[first])}: expected finite numbers")
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise TypeError unless ``value`` is one real number, ValueError unless it is finite and ≥ 0."""
+    if np.ndim(value) != 0 or not isinstance(value, (int, float, np.integer, np.floating)):
+        what = f"an array {np.shape(value)}" if hasattr(value, "shape") else type(value).__name__
+        raise TypeError(f"{name} = {what}: expected a number >= 0")
+    if not 0 <= value < np.inf:
+        raise ValueError(f"{name} = {value}: expected a number >= 0, finite")
+
+
+def check_call(name: str, function: Any) -> None:
+    """Raise TypeError for what cannot be called."""
+    if not callable(function):
+        raise TypeError(f"{name} = {type(function).__name__}: expected a function")
+
+
+def check_mesh(mesh: Any) -> None:
+    """Raise TypeError for what is no mesh, ValueError for one whose arrays contradict each other; a pass over it."""
+    if not isinstance(mesh, Mesh):
+        raise TypeError(f"mesh = {type(mesh).__name__}: expected a Mesh")
+    cells, faces, d = mesh.cells, mesh.faces, mesh.centers.shape[-1]
+    shapes = {
+        "centers": (cells, d), "face_cells": (faces, 2), "face_centers": (faces, d), "face_normals": (faces, d),
+        "face_curvatures": (faces,), "cell_start": (cells + 1,),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        found = getattr(mesh, name).shape
+        if found != shape:
+            raise ValueError(f"mesh.{name} of shape {found}: expected {shape}, for {cells} cells and {faces} faces")
+    for name in ("face_cells", "cell_start", "cell_sides"):
+        if getattr(mesh, name).dtype.kind != "i":
+            raise ValueError(f"mesh.{name} of dtype {getattr(mesh, name).dtype}: expected integers")
+    bring = mesh.kernels.bring
+    start, sides, owners = bring(mesh.cell_start), bring(mesh.cell_sides), bring(mesh.face_cells).reshape(-1)
+    if len(sides) != start[-1] or start[0] != 0 or not (np.diff(start) > 0).all():
+        raise ValueError(f"mesh.cell_start: expected to rise from 0 to the {len(sides)} of cell_sides")
+    if len(sides) and not (sides.min() >= 0 and sides.max() < 2 * faces):
+        raise ValueError(f"mesh.cell_sides up to {sides.max()}: expected sides 0 to {2 * faces - 1}")
+    wrong = np.flatnonzero(owners[sides] != np.repeat(np.arange(cells), np.diff(start)))
+    if len(wrong):
+        raise ValueError(f"mesh.cell_sides[{wrong[0]}] = {sides[wrong[0]]}: expected a side of its own cell")
+    inner = np.repeat(owners[0::2] != owners[1::2], 2)
+    if not np.array_equal(np.sort(sides[inner[sides]]), np.flatnonzero(inner)):
+        raise ValueError("mesh.cell_sides: expected each side of an inner face once")
+    if not (bring(mesh.volumes) > 0).all():
+        raise ValueError(f"mesh.volumes: expected numbers > 0, the least is {bring(mesh.volumes).min()}")
+
+
+def warn_of_pointwise(velocity: Any, time: float, values: Any) -> None:
+    """Warn where a plain function's X at a cell depends on u at that cell: more than on all others' together.
+
+    The largest |u| is changed by a thousandth. X of a convolution changes with it in many cells, by what one cell of
+    the mesh weighs; a velocity such as 1 − u changes in that cell.
+    """
+    if not isinstance(velocity, FunctionType):
+        return
+    changed = values.copy()
+    cell = int(np.abs(values).argmax())
+    changed[cell] += 1e-3 * np.abs(values[cell]) + 1e-6
+    one = velocity(time, values)
+    if not hasattr(one, "shape") or one.shape[:1] != values.shape:
+        return  # it is refused where it is used
+    one, other = one.copy(), velocity(time, changed)
+    change = np.abs(other - one).reshape(len(values), -1).sum(axis=1)
+    if change[cell] > 0.5 * change.sum():
+        warnings.warn(
+            f"velocity in cell {cell} depends on the field there: waves then move at another speed than the velocity's;"
+            " use ConservationLaw(mesh, flux, speed) for ∂ₜu + div f(u) = 0",
+            RuntimeWarning,
+            stacklevel=4,
+        )

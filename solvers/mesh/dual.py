@@ -1,0 +1,189 @@
+"""The dual of a mesh: the simplices that join the centers of neighbouring cells.
+
+Every point lies in one of them, so that it has weights w ≥ 0 over 2 cells on a curve and 3 on a surface with
+
+    Σ w = 1 ,   Σ w x_cell = x        (on the circle and the sphere: parallel to x)
+
+By these weights fields are interpolated, exactly where they are linear, and point masses deposited with their mass and
+first moment. :meth:`Dual.gather` undoes a deposit: lumps become the atoms that they came from.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .mesh import Floats, Integers, Mesh
+
+TIE = 1e-9  # relative weight of a simplex with an empty corner, for what finds no better one
+
+
+class Dual:
+    """Simplices (n, dimension + 1) of cells of a circle, a sphere, or an interval (centers (cells, 1))."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.closed = mesh.centers.shape[1] > 1
+        self.simplices: Integers = mesh.kernels.place(_SIMPLICES[mesh.dimension](mesh.on_host))
+        self._rings = tuple(map(mesh.kernels.place, (mesh.ring_cells, mesh.ring_start)))
+
+    def locate(self, points: Floats) -> tuple[Integers, Floats]:
+        """Cells and weights, both (n, dimension + 1), of points (n, d) on the manifold.
+
+        Between a wall and the center of its cell the cell has all the weight.
+        """
+        if self.mesh.dimension == 2:
+            return self._locate_on_sphere(points)
+        return self._locate_on_circle(points) if self.closed else self._locate_on_interval(points)
+
+    def interpolate(self, values: Floats, points: Floats) -> Floats:
+        """Values (cells, components) at points (n, d): continuous, second order."""
+        cells, weights = self.locate(points)
+        result: Floats = np.einsum("nk,nkc->nc", weights, values[cells])
+        return result
+
+    def deposit(self, points: Floats, masses: Floats) -> Floats:
+        """Masses (cells) of point masses (n,) at points (n, d), with their mass and first moment."""
+        cells, weights = self.locate(points)
+        return self._sums_at(cells, weights * masses[:, None])
+
+    def gather(self, masses: Floats) -> tuple[Floats, Floats]:
+        """Points (n, d) and masses (n,) of atoms that :meth:`deposit` turns into ``masses`` (cells) again.
+
+        Every simplex holds an atom at the center of mass of its corners' shares. A cell shares out its mass in
+        proportion to the product of the masses in the other corners, so that a deposited point mass, which fills one
+        simplex, becomes one atom again, at its place.
+        """
+        held = masses[self.simplices]
+        occupied = held.sum(axis=1) > 0
+        simplices, held = self.simplices[occupied], held[occupied]
+        total = held.sum(axis=1)
+        fractions = held / total[:, None]
+        if held.shape[1] == 2:
+            others = fractions[:, ::-1] + TIE
+        else:
+            after, before = np.roll(fractions, -1, axis=1), np.roll(fractions, 1, axis=1)
+            others = after * before + TIE * (after + before) + TIE * TIE
+        shares = fractions * (others / self._sums_at(simplices, others)[simplices])  # of the total: none underflows
+        sums = np.einsum("nk,nkd->nd", shares / shares.sum(axis=1, keepdims=True), self.mesh.centers[simplices])
+        return self.project(sums), total * shares.sum(axis=1)
+
+    def compactness(self, masses: Floats) -> Floats:
+        """How compact ``masses`` (cells) are: mass of a simplex over that around the heaviest of its corners' cells.
+
+        For each cell that of its best simplex; 1 for a deposited point mass, 2/3 on a curve and about 3/7 on a surface
+        where the masses are equal.
+        """
+        held = masses[self.simplices]
+        sums = held.sum(axis=1)
+        others = (sums[:, None] - held) / self.mesh.dimension  # neighbours share so many simplices
+        around = masses + self._sums_at(self.simplices, others)
+        ratio = sums / np.maximum(around[self.simplices].max(axis=1), np.finfo(float).tiny)
+        best: Floats = ratio[self._at_cells].max(axis=1)
+        return best
+
+    def _sums_at(self, cells: Integers, amounts: Floats) -> Floats:
+        """(cells) sums of amounts (n, k) at cells (n, k)."""
+        sums: Floats = self.mesh.kernels.sums_at(cells.reshape(-1), amounts.reshape(-1), self.mesh.cells)
+        return sums
+
+    def project(self, points: Floats) -> Floats:
+        """Points (n, d) onto the circle or the sphere; on an interval they are left as they are."""
+        if not self.closed:
+            return points
+        projected: Floats = points / np.sqrt(np.einsum("nd,nd->n", points, points))[:, None]
+        return projected
+
+    def _locate_on_interval(self, points: Floats) -> tuple[Integers, Floats]:
+        centers = self.mesh.centers[:, 0]
+        x = points[:, 0].clip(centers[0], centers[-1])
+        first = (np.searchsorted(centers, x, side="right") - 1).clip(0, len(centers) - 2)
+        right = (x - centers[first]) / (centers[first + 1] - centers[first])
+        return np.stack([first, first + 1], axis=1).astype(np.int32), np.stack([1 - right, right], axis=1)
+
+    def _locate_on_circle(self, points: Floats) -> tuple[Integers, Floats]:
+        """Weights by chords: w_a : w_b = sin(φ_b − φ) : sin(φ − φ_a)."""
+        mesh = self.mesh
+        width = 2 * np.pi / mesh.cells
+        place = np.arctan2(points[:, 1], points[:, 0]) / width - 0.5
+        first = np.floor(place)
+        part = (place - first) * width
+        sines = np.stack([np.sin(width - part), np.sin(part)], axis=1)
+        cells = np.stack([first, first + 1], axis=1).astype(np.int32) % mesh.cells
+        return cells.astype(np.int32), sines / sines.sum(axis=1, keepdims=True)
+
+    def _locate_on_sphere(self, points: Floats) -> tuple[Integers, Floats]:
+        mesh, kernels = self.mesh, self.mesh.kernels
+        cells, weights = kernels.empty((len(points), 3), np.int32), kernels.empty((len(points), 3))
+        contiguous = points.ravel().reshape(points.shape)
+        kernels.launch(
+            kernels.locate_on_sphere, len(points), contiguous, mesh.centers, *self._rings, self.simplices,
+            self._across, self._home, cells, weights,
+        )  # fmt: skip
+        return cells, weights
+
+    @cached_property
+    def _across(self) -> Integers:
+        """(n, 3) the triangle across from each corner."""
+        simplices = self.mesh.kernels.bring(self.simplices)
+        ends = np.stack([np.roll(simplices, -1, axis=1), np.roll(simplices, 1, axis=1)], axis=-1)
+        key = ends.min(axis=-1).astype(np.int64) * self.mesh.cells + ends.max(axis=-1)
+        pairs = np.argsort(key.reshape(-1), kind="stable").reshape(-1, 2)  # each edge has two sides
+        across = np.empty(key.size, dtype=np.int32)
+        across[pairs[:, 0]], across[pairs[:, 1]] = pairs[:, 1] // 3, pairs[:, 0] // 3
+        placed: Integers = self.mesh.kernels.place(across.reshape(-1, 3))
+        return placed
+
+    @cached_property
+    def _home(self) -> Integers:
+        """(cells) a triangle at each cell."""
+        home = np.empty(self.mesh.cells, dtype=np.int32)
+        home[self.mesh.kernels.bring(self.simplices)] = np.arange(len(self.simplices), dtype=np.int32)[:, None]
+        placed: Integers = self.mesh.kernels.place(home)
+        return placed
+
+    @cached_property
+    def _at_cells(self) -> Integers:
+        """(cells, most) the simplices at each cell, the last one again and again where there are fewer."""
+        simplices = self.mesh.kernels.bring(self.simplices)
+        order = np.argsort(simplices.reshape(-1), kind="stable") // simplices.shape[1]
+        counts = np.bincount(simplices.reshape(-1), minlength=self.mesh.cells)
+        start = np.cumsum(counts) - counts
+        nth = np.minimum(np.arange(counts.max()), counts[:, None] - 1)
+        placed: Integers = self.mesh.kernels.place(order[start[:, None] + nth].astype(np.int32))
+        return placed
+
+
+def _segments(mesh: Mesh) -> Integers:
+    """Every face that is no wall joins two cells."""
+    return mesh.face_cells[mesh.face_cells[:, 0] != mesh.face_cells[:, 1]]
+
+
+def _triangles(mesh: Mesh) -> Integers:
+    """Delaunay triangles of a sphere's cell centers, counterclockwise: strips between rings, a fan at each pole.
+
+    Four centers that face each other across two rings lie on a circle, so either diagonal would do.
+    """
+    counts, start = mesh.ring_cells.astype(np.int64), mesh.ring_start
+    found: list[NDArray[np.int64]] = []
+    for r in range(len(counts) - 1):
+        north, south, count = counts[r], counts[r + 1], min(counts[r], counts[r + 1])
+        j = np.arange(count)
+        # the pair of cells, or the fine ones east of it, up to the next pair
+        first_n, last_n = j * (north // count), j * (north // count) + north // count - 1
+        first_s, last_s = j * (south // count), j * (south // count) + south // count - 1
+        n, n_last, n_next = (start[r] + index % north for index in (first_n, last_n, last_n + 1))
+        s, s_last, s_next = (start[r + 1] + index % south for index in (first_s, last_s, last_s + 1))
+        found += [np.stack(corners, axis=1) for corners in ((n_last, s_last, s_next), (n_last, s_next, n_next))]
+        if north != south:
+            found.append(np.stack((n, s, n_last) if north > south else (n, s, s_last), axis=1))
+    for pole, step in ((start[0], 1), (start[-2], -1)):
+        count = counts[0]
+        k = np.arange(1, count - 1)
+        found.append(np.stack([np.full(count - 2, pole), pole + k, pole + k + 1], axis=1)[:, ::step])
+    return np.concatenate(found).astype(np.int32)
+
+
+_SIMPLICES = {1: _segments, 2: _triangles}

@@ -1,0 +1,189 @@
+"""Meshes: a list of cells and the faces between them, in R^d.
+
+A mesh holds geometry and nothing else. Cells carry averages; a face joins two cells; a *side* is one cell's view of
+a face, numbered ``2 * face + 0`` for ``face_cells[face, 0]`` and ``2 * face + 1`` for ``face_cells[face, 1]``, so that
+``side ^ 1`` is the same face seen from its other cell. ``cell_sides[cell_start[i]:cell_start[i + 1]]`` are the sides
+of cell i, on surfaces counterclockwise as seen from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..backends import kernels_for
+from .conductances import ring_conductances
+from .rings import cells_of_rings, ring_cells, ring_faces, ring_sides
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Cells and faces of a closed manifold embedded in R^d.
+
+    manifold       name of the manifold
+    dimension      intrinsic dimension: 1 for a curve, 2 for a surface
+    centers        (cells, d) centroids, projected to the manifold
+    volumes        (cells,) length or area of each cell
+    face_cells     (faces, 2) the two cells of each face
+    face_centers   (faces, d) centroids, not projected
+    face_normals   (faces, d) unit normal, from the first cell to the second, averaged over the face
+    face_areas     (faces,) length of each face (1 on a curve)
+    face_curvatures (faces,) geodesic curvature: the rate at which the normal turns along the face (0 on a curve)
+    face_conductances  makes (faces,) on the host: area over distance of the cell centers, for two-point diffusion
+                   fluxes; only noise asks for them
+    cell_start, cell_sides   the sides of each cell, see the module's docstring
+    ring_cells     (rings,) cells of each ring of latitude from north to south; on the circle the one ring
+    """
+
+    manifold: str
+    dimension: int
+    centers: Floats
+    volumes: Floats
+    face_cells: Integers
+    face_centers: Floats
+    face_normals: Floats
+    face_areas: Floats
+    face_curvatures: Floats
+    face_conductances: Callable[[], Floats]
+    cell_start: Integers
+    cell_sides: Integers
+    ring_cells: Integers
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def on(self, kernels: ModuleType, number: type[np.floating] = np.float64) -> Mesh:
+        """The same mesh with its arrays where these kernels run; the rings' numbers of cells stay on the host.
+
+        number   the format of what is not an integer; what is made for the mesh has the same
+        """
+        if kernels is self.kernels and number == self.volumes.dtype:
+            return self
+        arrays = {name: self.kernels.bring(value) for name, value in vars(self).items() if name in _PLACED}
+        placed = {
+            name: kernels.place(array.astype(number) if array.dtype.kind == "f" else array)
+            for name, array in arrays.items()
+        }
+        return replace(self, **placed)
+
+    @property
+    def on_host(self) -> Mesh:
+        """The same mesh with all its arrays on the host."""
+        return self.on(kernels_for(self.ring_cells), self.volumes.dtype.type)
+
+    @property
+    def cells(self) -> int:
+        return len(self.volumes)
+
+    @property
+    def faces(self) -> int:
+        return len(self.face_areas)
+
+    @cached_property
+    def volume(self) -> float:
+        """Length or area of the whole manifold, exact on the circle and the sphere: 2π and 4π; else the cells' sum."""
+        return {"circle": 2 * np.pi, "sphere": 4 * np.pi}.get(self.manifold, float(self.volumes.sum()))
+
+    @cached_property
+    def width(self) -> float:
+        """A typical cell width: the square root of the mean area, on a curve the mean length."""
+        return float((self.volume / self.cells) ** (1 / self.dimension))
+
+    @cached_property
+    def ring_start(self) -> NDArray[np.int64]:
+        """(rings + 1,) index of the first cell of each ring."""
+        return np.concatenate([[0], np.cumsum(self.ring_cells, dtype=np.int64)])
+
+    @cached_property
+    def ring_edges(self) -> Floats:
+        """(rings + 1,) polar angle of the circles between rings of latitude, 0 to π; empty on the circle."""
+        return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
+
+    @cached_property
+    def kernels(self) -> ModuleType:
+        """The kernels that run where the mesh is."""
+        return kernels_for(self.volumes)
+
+    @cached_property
+    def side_cells(self) -> Integers:
+        """(2 faces) the cell that each side belongs to; ``side_cells[side ^ 1]`` is the neighbour through it."""
+        return self.face_cells.reshape(-1)
+
+    def neighbors(self, cell: int) -> Integers:
+        """Indices of the cells that share a face with ``cell``, in the order of its sides."""
+        sides = self.cell_sides[self.cell_start[cell] : self.cell_start[cell + 1]]
+        return self.side_cells[sides ^ 1]
+
+
+_PLACED = {field.name for field in fields(Mesh)} - {"manifold", "dimension", "face_conductances", "ring_cells"}
+
+
+def circle(cells: int) -> Mesh:
+    """S¹ in ``cells`` equal arcs; cell i covers the angles [i, i + 1]·2π/cells.
+
+    Raises ValueError for fewer than 3 cells.
+    """
+    if cells < 3:
+        raise ValueError(f"a circle needs at least 3 cells, got {cells}")
+    index = np.arange(cells, dtype=np.int32)
+    width = 2 * np.pi / cells
+    edge: Floats = width * np.arange(1, cells + 1, dtype=np.float64)
+    return Mesh(
+        manifold="circle",
+        dimension=1,
+        centers=_unit_circle(edge - 0.5 * width),
+        volumes=np.full(cells, width),
+        face_cells=np.stack([index, np.roll(index, -1)], axis=1),
+        face_centers=_unit_circle(edge),
+        face_normals=np.stack([-np.sin(edge), np.cos(edge)], axis=1),
+        face_areas=np.ones(cells),
+        face_curvatures=np.zeros(cells),
+        face_conductances=partial(np.full, cells, 1 / width),
+        cell_start=2 * np.arange(cells + 1, dtype=np.int32),
+        cell_sides=np.stack([2 * np.roll(index, 1) + 1, 2 * index], axis=1).reshape(-1),
+        ring_cells=np.array([cells], dtype=np.int32),
+    )
+
+
+def _unit_circle(angle: Floats) -> Floats:
+    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+def sphere(rings: int) -> Mesh:
+    """S² in ``rings`` rings of latitude of equal height, each cut into equal cells of nearly the same area.
+
+    Neighbouring rings have the same number of cells or change it 2:1. Cells are numbered ring by ring from the north
+    pole, and eastward from azimuth 0. About 1.35 rings² cells; areas, centroids and face lengths are exact.
+    Raises ValueError for fewer than 4 rings.
+    """
+    if rings < 4:
+        raise ValueError(f"a sphere needs at least 4 rings, got {rings}")
+    counts, edges = cells_of_rings(rings), np.linspace(0.0, np.pi, rings + 1)
+    centers, areas, colatitudes = ring_cells(counts, edges)
+    faces = ring_faces(counts, edges)
+    cell_start, cell_sides = ring_sides(counts)
+    return Mesh(
+        manifold="sphere",
+        dimension=2,
+        centers=centers,
+        volumes=areas,
+        face_cells=faces.cells,
+        face_centers=faces.centers,
+        face_normals=faces.normals,
+        face_areas=faces.lengths,
+        face_curvatures=faces.curvatures,
+        face_conductances=partial(ring_conductances, counts, edges, colatitudes),
+        cell_start=cell_start,
+        cell_sides=cell_sides,
+        ring_cells=counts.astype(np.int32),
+    )

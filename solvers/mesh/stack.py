@@ -1,0 +1,44 @@
+"""Many copies of a mesh side by side, which no mass passes between: one density for each label, or for each radius."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..backends import kernels_for
+from .mesh import Integers, Mesh
+
+
+def stack(mesh: Mesh, copies: int) -> Mesh:
+    """``copies`` of ``mesh`` as one disjoint mesh; cell i of copy k is the cell k·cells + i.
+
+    A state (copies, cells) flattened lives on it. Terms act on each copy as on ``mesh`` alone, but for what they ask of
+    the whole state: which cells hold enough mass to rule the time step and to be taken for resolved.
+    About 200 bytes a cell. Raises ValueError for fewer than one copy, or more sides than 32 bits can number.
+    """
+    if copies < 1:
+        raise ValueError(f"copies = {copies}: expected at least 1")
+    if 2 * mesh.faces * copies > np.iinfo(np.int32).max:
+        raise ValueError(f"copies = {copies}: too many for a mesh of {mesh.cells} cells, whose sides 32 bits number")
+    sides = len(mesh.cell_sides)
+    start = _shifted(mesh.cell_start[:-1], sides, copies)
+    return Mesh(
+        manifold=f"{copies} × {mesh.manifold}",
+        dimension=mesh.dimension,
+        centers=np.tile(mesh.centers, (copies, 1)),
+        volumes=np.tile(mesh.volumes, copies),
+        face_cells=_shifted(mesh.face_cells, mesh.cells, copies),
+        face_centers=np.tile(mesh.face_centers, (copies, 1)),
+        face_normals=np.tile(mesh.face_normals, (copies, 1)),
+        face_areas=np.tile(mesh.face_areas, copies),
+        face_curvatures=np.tile(mesh.face_curvatures, copies),
+        face_conductances=lambda: np.tile(mesh.face_conductances(), copies),
+        cell_start=np.concatenate([start, mesh.cell_start[-1:] * np.int32(copies)]),
+        cell_sides=_shifted(mesh.cell_sides, 2 * mesh.faces, copies),
+        ring_cells=np.tile(mesh.ring_cells, copies),
+    )
+
+
+def _shifted(indices: Integers, stride: int, copies: int) -> Integers:
+    """``indices`` of the first copy, then those of the second, each ``stride`` further, and so on."""
+    shift = kernels_for(indices).place(stride * np.arange(copies, dtype=np.int32))
+    return (indices + shift.reshape(-1, *[1] * indices.ndim)).reshape(-1, *indices.shape[1:])

@@ -1,0 +1,145 @@
+"""Cells in pieces, one for every straight part of a side, between it and the cell's center.
+
+On a curve a piece is a segment, on a surface a flat triangle. Neighbouring cells share the corners on their face, so
+that the images of the pieces under a continuous map leave no gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mesh.mesh import Floats, Integers, Mesh
+
+Numbers = NDArray[np.int64]
+EQUATOR = 1e-12  # the height below which a circle of latitude counts as a great circle
+POLAR = 2.5  # cell widths: the two rings next to a pole
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """The pieces of all cells; those of cell i are ``start[i]`` to ``start[i + 1]``.
+
+    points     (n, d) cell centers, then the ends of faces
+    corners    (pieces, dimension + 1) points of each piece, the cell's center first
+    volumes    (pieces,) those of a cell add up to its volume
+    centroids  (cells, d) of the pieces of each cell together
+    widths     (pieces,) of the cells
+    bulges     (pieces, 3) on a sphere: how far on the way from its chord to the cell's center the true side is, at one,
+               two and three quarters: negative where the side bends outwards, zero where it is a great circle
+    """
+
+    points: Floats
+    corners: Integers
+    start: Integers
+    volumes: Floats
+    centroids: Floats
+    widths: Floats
+    bulges: Floats
+
+    def on(self, kernels: ModuleType) -> Pieces:
+        """The same pieces with their arrays where these kernels run."""
+        return replace(self, **{name: kernels.place(value) for name, value in vars(self).items()})
+
+    def project(self, points: Floats) -> Floats:
+        """Points (n, d) onto the circle or the sphere; on an interval they are left as they are."""
+        if points.shape[1] == 1:
+            return points
+        projected: Floats = points / np.sqrt(np.einsum("nd,nd->n", points, points))[:, None]
+        return projected
+
+
+def pieces_of(mesh: Mesh) -> Pieces:
+    """The pieces of a circle, a sphere, or an interval."""
+    vertices, sides, ends = _ENDS[mesh.dimension](mesh)
+    used = np.isin(sides, mesh.cell_sides)  # a wall has a side that is no cell's
+    cell, ends = mesh.side_cells[sides[used]], ends[used]
+    order = np.argsort(cell, kind="stable")
+    cell, ends = cell[order], ends[order]
+    corners = np.column_stack([cell, mesh.cells + ends]).astype(np.int32)
+    points = np.concatenate([mesh.centers, vertices])
+    sizes = _sizes(points[corners], POLAR * mesh.width)
+    volumes = sizes * (mesh.volumes / np.bincount(cell, sizes))[cell]
+    moments = volumes[:, None] * points[corners].mean(axis=1)
+    sums = np.stack([np.bincount(cell, moment) for moment in moments.T], axis=1)
+    widths = mesh.volumes ** (1 / mesh.dimension)
+    start = np.searchsorted(cell, np.arange(mesh.cells + 1)).astype(np.int32)
+    return Pieces(points, corners, start, volumes, sums / mesh.volumes[:, None], widths[cell], _bulges(points[corners]))
+
+
+def simplex_sizes(places: Floats) -> Floats:
+    """Length or area (n,) of flat segments (n, 2, d) or triangles (n, 3, d)."""
+    edges = places[:, 1:] - places[:, :1]
+    return np.asarray(np.sqrt(np.linalg.det(edges @ edges.swapaxes(1, 2)).clip(0)) / (places.shape[1] - 1))
+
+
+def _sizes(places: Floats, polar: float) -> Floats:
+    """Lengths of segments (n, 2, d), areas of triangles (n, 3, 3).
+
+    Next to a circle of latitude half its length times the difference of polar angles: pieces are cut off by polar angle
+    where they are moved over another, and then the right mass passes. Flat triangles at the ends of a wide cell are
+    higher or lower than that by a share of order h; closer to the axis than ``polar`` flat ones did better.
+    """
+    sizes = simplex_sizes(places)
+    if places.shape[1] == 3:
+        bent = np.flatnonzero((places[:, 1, 2] == places[:, 2, 2]) & (np.hypot(*places[:, 0, :2].T) > polar))
+        angle = np.arctan2(np.hypot(places[bent, :, 0], places[bent, :, 1]), places[bent, :, 2])
+        radius = np.sin(angle[:, 1])
+        chord = np.sqrt(((places[bent, 1] - places[bent, 2]) ** 2).sum(axis=1))
+        sizes[bent] = radius * np.arcsin(chord / (2 * radius)) * np.abs(angle[:, 1] - angle[:, 0])
+    return sizes
+
+
+def _bulges(places: Floats) -> Floats:
+    """Of triangles (n, 3, 3) whose second and third corner may be joined by a circle of latitude.
+
+    The small root β of z² = cos²θ |x|² on the line x = p + β (center − p) from a point p of the chord.
+    """
+    bulges = np.zeros((len(places), 3))
+    if places.shape[1] == 3:
+        bent = np.flatnonzero((places[:, 1, 2] == places[:, 2, 2]) & (np.abs(places[:, 1, 2]) > EQUATOR))
+        square = places[bent, 1, 2] ** 2
+        for k, part in enumerate((0.25, 0.5, 0.75)):
+            p = (1 - part) * places[bent, 1] + part * places[bent, 2]
+            d = places[bent, 0] - p
+            twice = d[:, 2] ** 2 - square * (d * d).sum(axis=1)
+            once = p[:, 2] * d[:, 2] - square * (p * d).sum(axis=1)
+            none = p[:, 2] ** 2 - square * (p * p).sum(axis=1)
+            bulges[bent, k] = -none / (once + np.copysign(np.sqrt(once**2 - twice * none), once))
+    return bulges
+
+
+def _ends_on_curve(mesh: Mesh) -> tuple[Floats, Numbers, Numbers]:
+    """A face of a curve is a point."""
+    return mesh.face_centers, np.arange(2 * mesh.faces), np.repeat(np.arange(mesh.faces), 2)[:, None]
+
+
+def _ends_on_sphere(mesh: Mesh) -> tuple[Floats, Numbers, Numbers]:
+    """Vertices (n, 3), and of every straight part of a face the side and both ends."""
+    counts = mesh.ring_cells.astype(np.int64)
+    between = np.maximum(counts[:-1], counts[1:])  # faces on each circle between two rings
+    parts = counts.max() // between  # as many vertices on every circle: chords nowhere change their length at once
+    around = between * parts
+    first = np.concatenate([[0], np.cumsum(around)])  # vertex of each circle, then the poles
+    found: list[Numbers] = []
+    for r, count in enumerate(counts):
+        j = np.arange(1, count + 1)
+        north = first[r - 1] + j * (around[r - 1] // count) % around[r - 1] if r > 0 else np.full(count, first[-1])
+        south = first[r] + j * (around[r] // count) % around[r] if r < len(around) else np.full(count, first[-1] + 1)
+        found.append(np.stack([2 * (mesh.ring_start[r] + j - 1), south, north], axis=1))
+    start = mesh.cells + np.concatenate([[0], np.cumsum(between)])
+    for r, count in enumerate(around):
+        j = np.arange(count)
+        face = start[r] + j // parts[r]
+        found.append(np.stack([2 * face, first[r] + j, first[r] + (j + 1) % count], axis=1))
+    side, begin, end = np.concatenate(found).T
+    theta = np.append(np.repeat(mesh.ring_edges[1:-1], around), (0.0, np.pi))
+    phi = np.concatenate([2 * np.pi / count * np.arange(count) for count in around] + [[0.0, 0.0]])
+    vertices = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=1)
+    return vertices, np.concatenate([side, side + 1]), np.stack([np.append(begin, end), np.append(end, begin)], axis=1)
+
+
+_ENDS = {1: _ends_on_curve, 2: _ends_on_sphere}

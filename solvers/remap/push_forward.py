@@ -1,0 +1,164 @@
+"""The push-forward T_# ρ of a density by a map T: the law of T(x) when x has the law ρ.
+
+    ∫ f dT_#ρ = ∫ f(T(x)) ρ(x) dx
+
+on the circle, the sphere and intervals. T need be neither one-to-one nor onto, and may have jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mesh.dual import Dual
+from ..mesh.mesh import Floats, Integers, Mesh
+from ..timestepping.splitting import finite, split_long
+from .pieces import Pieces, pieces_of
+
+Map = Callable[[Floats], Floats]
+
+
+class PushForward:
+    """T_# ρ on one mesh, for any number of densities and maps; keeps mass to rounding and ρ ≥ 0.
+
+    A cell's mass moves in two ways, as in :class:`solvers.terms.advection.Advection`.
+
+    Resolved densities: T is taken to be linear on the pieces of a cell and ρ on the cell, and the image of a piece is
+    cut up among the cells: the identity to rounding, no holes however far T stretches. On a curve of second order.
+    On a sphere, where circles of latitude cut flat pieces not quite where they should, what is misplaced is a share of
+    order h of the displacement next to the poles and of order h² elsewhere, up to about h cot θ/100 of a cell.
+
+    Lumps: mass is moved as points, from the cells' centers, and deposited with its first moment. Where it is so compact
+    as a deposited point mass is, it is first gathered into that point (`solvers.mesh.dual.Dual.gather`), which then
+    stays one, at its exact place, however many maps it is moved by. What is wider spreads like the square root of the
+    number of maps, unless they contract it.
+
+    A cell goes as a lump where the density is not resolved, and where T contracts it so much that overlaps would only
+    tell which cell it falls into; it goes in pieces where T tears it apart.
+
+    mesh       a circle, a sphere, or an interval: at a wall, what leaves goes into the last cell
+    resolved   relative misfits (low, high) of neighbours from a cell's linear reconstruction: below low it counts as
+               resolved, above high as a lump
+    """
+
+    shrunk = (0.125, 0.25)  # smallest stretch of a cell: below it goes as a lump, whatever is resolved
+    compact = (0.8, 0.95)  # mass of the heaviest simplex at a cell over that around it
+    torn = (2.0, 4.0)  # largest stretch of a cell: above it goes in pieces
+
+    def __init__(self, mesh: Mesh, resolved: tuple[float, float] = (0.05, 0.15)) -> None:
+        self.mesh, self.low_high = mesh, resolved
+        self.dual = Dual(mesh)
+        host, place = mesh.on_host, mesh.kernels.place
+        self.pieces: Pieces = pieces_of(host).on(mesh.kernels)
+        self._coefficients = place(_gradient_coefficients(host))
+        self._rings = tuple(map(place, (mesh.ring_start, mesh.ring_cells)))
+        self._edges, self._period = place(_edges_along(host)), 2 * np.pi if self.dual.closed else 0.0
+        self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+
+    def apply(self, density: Floats, map: Map) -> Floats:
+        """T_# ρ (cells) of ρ = density (cells) ≥ 0 by T = map: points (n, d) → points (n, d) on the same manifold.
+
+        Raises FloatingPointError where T is not finite.
+        """
+        mesh, pieces = self.mesh, self.pieces
+        images = finite(map(pieces.points))
+        slope, smooth = self._look(density)
+        lump, torn = self._lump_shares(images, smooth)
+        rest = 1.0 - lump
+        masses = mesh.kernels.empty(pieces.corners.shape)
+        mesh.kernels.launch(
+            mesh.kernels.fill_corners, len(pieces.corners), pieces.points, pieces.centroids, pieces.corners,
+            pieces.start, pieces.volumes, density * rest, slope * rest[:, None], masses,
+        )  # fmt: skip
+        long = np.flatnonzero(torn[pieces.corners[:, 0]])  # the first corner is the cell's center
+        landed = self._land(*split_long(map, long, pieces, images, masses))
+        if lump.any():
+            landed += self._land_lumps(lump, density * mesh.volumes, map)
+        moved: Floats = landed / mesh.volumes
+        return moved
+
+    def _land_lumps(self, lump: Floats, masses: Floats, map: Map) -> Floats:
+        """Masses (cells) of the lumps after the map: moved as atoms where they are compact, else from cell centers."""
+        compact = _ramp(self.dual.compactness(masses), self.compact)
+        spread = lump * (1 - compact) * masses
+        cells = np.flatnonzero(spread)
+        atoms, held = self.dual.gather(lump * compact * masses)
+        points = np.concatenate([atoms, self.mesh.centers[cells]])
+        return self.dual.deposit(finite(map(points)), np.concatenate([held, spread[cells]]))
+
+    def _look(self, density: Floats) -> tuple[Floats, Floats]:
+        mesh = self.mesh
+        slope = mesh.kernels.empty(mesh.centers.shape, mesh.centers.dtype)
+        smooth = mesh.kernels.empty(mesh.cells, mesh.volumes.dtype)
+        mesh.kernels.launch(
+            mesh.kernels.look_at_density, mesh.cells, mesh.centers, *self._neighborhood, self._coefficients, density,
+            *self.low_high, slope, smooth,
+        )  # fmt: skip
+        return slope, smooth
+
+    def _lump_shares(self, images: Floats, smooth: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Share of each cell's mass that goes as a lump, and which cells are being torn apart."""
+        mesh, pieces = self.mesh, self.pieces
+        largest, smallest = (mesh.kernels.empty(mesh.cells, mesh.volumes.dtype) for _ in range(2))
+        mesh.kernels.launch(
+            mesh.kernels.look_at_images, mesh.cells, pieces.points, images, pieces.corners, pieces.start, largest,
+            smallest,
+        )  # fmt: skip
+        lump = np.maximum(1 - smooth, 1 - _ramp(smallest, self.shrunk)) * (1 - _ramp(largest, self.torn))
+        return lump, largest > self.torn[0]
+
+    def _land(self, images: Floats, corners: Integers, masses: Floats, bulges: Floats) -> Floats:
+        """Masses (cells) of pieces with these corners among the images, these corner masses and bulges."""
+        mesh, kernels = self.mesh, self.mesh.kernels
+        landed = kernels.zeros((kernels.REMAP_PARTS, mesh.cells))
+        if mesh.dimension == 2:
+            angles = np.arctan2(np.hypot(images[:, 0], images[:, 1]), images[:, 2])
+            kernels.launch(
+                kernels.remap_on_sphere, len(corners), np.column_stack([images, angles]), corners, masses, bulges,
+                mesh.face_normals, *self._rings, self._edges, landed,
+            )  # fmt: skip
+        else:
+            places = np.arctan2(images[:, 1], images[:, 0]) if self.dual.closed else images[:, 0].copy()
+            kernels.launch(
+                kernels.remap_on_curve, len(corners), places, corners, masses, self._edges, self._period, landed
+            )
+        total: Floats = landed.sum(axis=0)
+        return total
+
+
+def push_forward(mesh: Mesh, density: Floats, map: Map) -> Floats:
+    """T_# ρ for one density and one map, see :class:`PushForward`."""
+    return PushForward(mesh).apply(density, map)
+
+
+def _gradient_coefficients(mesh: Mesh) -> Floats:
+    """(sides, d) tangent vectors c, in the order of ``cell_sides``: ∇u = Σ c (u_j − u_i) by least squares."""
+    x = mesh.centers
+    cell = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
+    offsets = x[mesh.side_cells[mesh.cell_sides ^ 1]] - x[cell]
+    if x.shape[1] == mesh.dimension:
+        squares = np.add.reduceat(offsets[:, :, None] * offsets[:, None, :], mesh.cell_start[:-1])
+    else:
+        offsets -= np.einsum("nd,nd->n", offsets, x[cell])[:, None] * x[cell]
+        squares = np.add.reduceat(offsets[:, :, None] * offsets[:, None, :], mesh.cell_start[:-1])
+        squares += np.trace(squares, axis1=1, axis2=2)[:, None, None] * x[:, :, None] * x[:, None, :]  # invertible
+    return np.asarray(np.einsum("nij,nj->ni", np.linalg.inv(squares)[cell], offsets))
+
+
+def _edges_along(mesh: Mesh) -> Floats:
+    """Coordinates of the edges of a curve, (cells + 1,): angles, on an interval places; on a sphere of its rings."""
+    if mesh.dimension == 2:
+        return mesh.ring_edges
+    if mesh.centers.shape[1] == 1:
+        return mesh.face_centers[:, 0].copy()
+    return np.asarray(2 * np.pi / mesh.cells * np.arange(mesh.cells + 1), dtype=np.float64)
+
+
+def _ramp(values: Floats, low_high: tuple[float, float]) -> Floats:
+    """0 below low, 1 above high, a cubic between."""
+    low, high = low_high
+    part = ((values - low) / (high - low)).clip(0, 1)
+    ramp: Floats = part * part * (3 - 2 * part)
+    return ramp

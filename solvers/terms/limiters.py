@@ -1,0 +1,101 @@
+"""Linear reconstruction in the cells of any mesh, limited or not, and the geometry that it needs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..mesh.mesh import Floats, Mesh
+
+LIMITERS = {"none": 0, "mc": 1, "vanleer": 2}  # as solvers.backends.cpu.transport_faces numbers them
+MAX_DIMENSION = 8  # of the space that a mesh is embedded in: kernels hold a gradient in as much
+
+
+class Reconstruction:
+    """u_f = u_i + ψ ∇u_i·(x_f − x_i) at each side of a mesh, ∇u_i by least squares in the cell's tangent plane.
+
+    limiter   "mc" or "vanleer" (van Leer 1977, 1974): monotone, first order at extrema; "none": ψ = 1, which overshoots
+    Second order where u is smooth, on curves, surfaces and in boxes, closed or with walls.
+    Raises ValueError for other limiters, and for a mesh whose faces do not enclose its cells: in d dimensions
+    |Σ A (x_f − x_i)·n − dV| ≤ dV/2 by Gauss's theorem. A periodic mesh has to be embedded, as a circle is in the plane.
+    """
+
+    def __init__(self, mesh: Mesh, limiter: str) -> None:
+        if limiter not in LIMITERS:
+            raise ValueError(f"limiter = {limiter!r}: expected one of {', '.join(map(repr, LIMITERS))}")
+        self.mesh, self._limiter = mesh, LIMITERS[limiter]
+        geometry = _geometry(mesh.on_host)
+        number = mesh.volumes.dtype
+        self._slopes, self._reach, self._distances, self._tangents, self._bends = (
+            mesh.kernels.place(np.ascontiguousarray(array, dtype=number)) for array in geometry
+        )
+
+    @property
+    def _sides(self) -> tuple:
+        return self.mesh.cell_start, self.mesh.cell_sides, self.mesh.side_cells
+
+    def values_at_faces(self, values: Floats, at_side: Floats) -> None:
+        """u_f (2 faces,) at each side into ``at_side``."""
+        self.mesh.kernels.launch(
+            self.mesh.kernels.values_at_faces, self.mesh.cells, *self._sides, self._slopes, self._reach,
+            self._distances, self._limiter, values, at_side,
+        )  # fmt: skip
+
+    def flux_at_faces(self, velocity: Floats, flux: Floats) -> None:
+        """A X·n (2 faces,) outward through each side, of a velocity (cells, d), unlimited, into ``flux``."""
+        mesh = self.mesh
+        mesh.kernels.launch(
+            mesh.kernels.flux_at_faces, mesh.cells, *self._sides, self._slopes, self._reach, mesh.face_normals,
+            mesh.face_areas, self._tangents, self._bends, velocity, flux,
+        )  # fmt: skip
+
+
+def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Arrays of :mod:`solvers.backends.cpu.transport_faces`: slopes, reach, distances, tangents, bends."""
+    dimension, ambient = mesh.dimension, mesh.centers.shape[1]
+    if not dimension <= ambient <= MAX_DIMENSION:
+        raise ValueError(f"mesh in R^{ambient}: expected from R^{dimension} to R^{MAX_DIMENSION}")
+    own = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
+    sides = mesh.cell_sides
+    normals = mesh.face_normals[sides >> 1] * np.where(sides & 1, -1.0, 1.0)[:, None]
+    offsets = mesh.centers[mesh.side_cells[sides ^ 1]] - mesh.centers[own]
+    reach = mesh.face_centers[sides >> 1] - mesh.centers[own]
+    _check_enclosed(mesh, own, (normals * reach).sum(axis=1) * mesh.face_areas[sides >> 1])
+
+    plane = _tangent_planes(_sums(own, normals, normals, mesh.cells), dimension)
+    flat = np.einsum("kc,kcp->kp", offsets, plane[own])
+    inverse = np.linalg.pinv(_sums(own, flat, flat, mesh.cells), rcond=1e-10, hermitian=True)
+    slopes = np.einsum("kcp,kpq,kq->kc", plane[own], inverse[own], flat)
+
+    square = (offsets**2).sum(axis=1)
+    part = np.where(square > 0, 2.0 * (reach * offsets).sum(axis=1) / np.where(square > 0, square, 1.0), 1.0)
+    tangents = np.zeros((mesh.faces, ambient))
+    if dimension == 2:
+        along = plane[own] - normals[:, :, None] * np.einsum("kc,kcp->kp", normals, plane[own])[:, None]
+        longest = np.argmax((along**2).sum(axis=1), axis=1)
+        along = np.take_along_axis(along, longest[:, None, None], axis=2)[:, :, 0]
+        tangents[sides >> 1] = along / np.linalg.norm(along, axis=1, keepdims=True)
+    bends = mesh.face_areas**2 / 12 * mesh.face_curvatures if dimension == 2 else np.zeros(mesh.faces)
+    return slopes, reach, np.column_stack([offsets, part]), tangents, bends
+
+
+def _sums(own: np.ndarray, left: Floats, right: Floats, cells: int) -> Floats:
+    """(cells, m, n) Σ over the sides of each cell of left (sides, m) × right (sides, n)."""
+    product = (left[:, :, None] * right[:, None, :]).reshape(len(own), -1)
+    columns = [np.asarray(np.bincount(own, column, cells), dtype=np.float64) for column in product.T]
+    return np.stack(columns, axis=1).reshape(cells, left.shape[1], right.shape[1])
+
+
+def _tangent_planes(spread: Floats, dimension: int) -> Floats:
+    """(cells, d, dimension) orthonormal directions in which the normals of a cell's faces point."""
+    return np.asarray(np.linalg.eigh(spread)[1][:, :, -dimension:])
+
+
+def _check_enclosed(mesh: Mesh, own: np.ndarray, parts: Floats) -> None:
+    found, expected = np.bincount(own, parts, mesh.cells), mesh.dimension * mesh.volumes
+    wrong = np.flatnonzero(~(np.abs(found - expected) <= 0.5 * expected))
+    if len(wrong):
+        i = wrong[0]
+        raise ValueError(
+            f"mesh: the faces of cell {i} enclose {found[i] / mesh.dimension:.3g}: expected its volume"
+            f" {mesh.volumes[i]:.3g}; a periodic mesh has to be embedded, as a circle is in the plane"
+        )

@@ -1,0 +1,162 @@
+"""The loop in time for ordinary equations u̇ = f(t, u) to a given accuracy, with a step size that finds itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+
+from ..backends import kernels_for
+from ..mesh.mesh import Floats
+from .checks import check_positive, check_until, check_values
+from .evolution import Exploding, NonFinite, Observer, State
+from .schedules import next_time
+
+Rate = Callable[[float, Floats], Floats]
+LANDED = 16  # spacings of floating-point time from a target that count as there
+LEAST = 10  # spacings of time that a step has to have
+SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0  # of the step that the error asks for; limits of a change of the step
+ORDER = 8  # of the method: the error of a step is of the same order, which is that of the next lower method
+
+
+def evolve_adaptively(
+    state: State,
+    rate: Rate,
+    until: float,
+    observers: Sequence[Observer] = (),
+    tolerance: float = 1e-9,
+    after_step: Callable[[State], bool] = lambda state: False,
+    limit: Callable[[Floats], None] | None = None,
+) -> State:
+    """Advance ``state`` in place to ``until`` by u̇ = rate(time, u) and return it.
+
+    rate         (time, values) → rate of change, of the values' shape
+    tolerance    error of a step, absolute and relative, as the root mean square over all numbers of the state
+    after_step   called after each step; True stops the loop
+    limit        applied to the state after each step, in place (back to a sphere, …)
+
+    Dormand and Prince's Runge–Kutta method of order 8 with errors of orders 5 and 3 (Hairer, Nørsett and Wanner,
+    Solving Ordinary Differential Equations I, section II.10), each step by itself: what it knows is time, values and
+    ``state.dt``, the next step to try, so that a state kept after any step goes on bit for bit. NaN as ``dt`` has the
+    first step chosen from the rates (section II.4). Of a step one number is looked at, its error.
+    Raises ValueError as `evolve` does, Exploding where no step is small enough, and NonFinite
+    where the rate is not finite; ``state`` is then the one after the last good step.
+    """
+    check_until(until, state.time)
+    check_positive(tolerance=tolerance)
+    check_values(state.values, ())
+    for observer in observers:
+        observer.begin(state)
+    method = _Method(rate, tolerance, state.values)
+    while state.time < until:
+        with np.errstate(all="ignore"):  # a step that overflows is refused, and a shorter one tried
+            _step(state, method, next_time((observer.due() for observer in observers), until))
+        if limit is not None:
+            limit(state.values)
+        for observer in observers:
+            observer.look_if_due(state)
+        if after_step(state):
+            break
+    return state
+
+
+def _step(state: State, method: _Method, target: float) -> None:
+    """One step towards ``target``, which is met exactly, by equal steps as long as those before."""
+    left = target - state.time
+    first = left / max(math.ceil(left / state.dt), 1) if state.dt > 0 else None
+    method.begin(state)
+    size = method.first_size(state, left) if first is None else first
+    least, most = LEAST * float(np.spacing(state.time)), GROW
+    size = size if size > least else least
+    while True:
+        if size < least:
+            raise Exploding(f"{state.when}: no step is small enough, as at a blow-up")
+        reached = min(state.time + size, target)
+        taken = reached - state.time
+        values, error = method.attempt(state, taken)
+        size = taken * _change(error, most)
+        if error < 1:
+            break
+        if math.isnan(error) and not method.begins_finite():
+            raise NonFinite(f"{state.when}: the rate of change is not finite")
+        most = 1.0  # after a step that was refused none grows
+    cut = first is not None and taken > 0.999 * first  # shortened to land, and not for the error's sake
+    state.dt = max(size, state.dt) if cut else size
+    state.time = target if target - reached <= LANDED * np.spacing(target) else reached
+    state.values[...] = values
+    state.steps += 1
+
+
+def _change(error: float, most: float) -> float:
+    """The next step over this one, by the error over what is allowed; NaN is too much by any measure."""
+    if math.isnan(error):
+        return SHRINK
+    wanted = SAFETY * error ** (-1 / ORDER) if error > 0 else GROW
+    return min(wanted, most) if error < 1 else max(wanted, SHRINK)
+
+
+class _Method:
+    """The stages of a step, and its error."""
+
+    def __init__(self, rate: Rate, tolerance: float, values: Floats) -> None:
+        kernels = kernels_for(values)
+        self._rate, self._tolerance, self._size = rate, tolerance, values.size
+        stages, weights, errors, self._nodes = _tableau()
+        self._stages, self._weights, self._errors = (
+            kernels.place(table.astype(values.dtype)) for table in (stages, weights, errors)
+        )
+        self._rates = kernels.empty((len(weights), *values.shape), values.dtype)
+
+    def begin(self, state: State) -> None:
+        """Evaluate the rate where a step begins."""
+        self._rates[0] = self._rate(state.time, state.values)
+
+    def begins_finite(self) -> bool:
+        """Whether that rate is finite."""
+        return bool(np.isfinite(self._rates[0]).all())
+
+    def attempt(self, state: State, dt: float) -> tuple[Floats, float]:
+        """Values after a step of dt, and the error over what is allowed: NaN where either is not finite."""
+        before = state.values
+        for k in range(1, len(self._rates)):
+            stage = before + dt * _combined(self._stages[k, :k], self._rates[:k])
+            self._rates[k] = self._rate(state.time + self._nodes[k] * dt, stage)
+        values = before + dt * _combined(self._weights, self._rates)
+        allowed = self._tolerance * (1.0 + np.maximum(np.abs(before), np.abs(values)))
+        fifth, third = (((_combined(row, self._rates) / allowed) ** 2).sum() for row in self._errors)
+        both = np.maximum(fifth + 0.01 * third, np.finfo(before.dtype).tiny)
+        error = abs(dt) * fifth / np.sqrt(both * self._size)
+        return values, float(np.where(np.isfinite(values).all(), error, np.nan))
+
+    def first_size(self, state: State, longest: float) -> float:
+        """A first step, no longer than ``longest``, from the rates now and after an Euler step; may be NaN."""
+        values, rate = state.values, self._rates[0]
+        allowed = self._tolerance * (1.0 + np.abs(values))
+        size, speed = _norm(values / allowed), _norm(rate / allowed)
+        trial = min(1e-6 if size < 1e-5 or speed < 1e-5 else 0.01 * size / speed, longest)
+        bend = _norm((self._rate(state.time + trial, values + trial * rate) - rate) / allowed) / trial
+        fastest = max(speed, bend)
+        wanted = max(1e-6, 1e-3 * trial) if fastest <= 1e-15 else (0.01 / fastest) ** (1 / ORDER)
+        return float(min(100 * trial, wanted, longest))
+
+
+def _norm(values: Floats) -> np.float64:
+    """Root mean square."""
+    return np.float64(np.sqrt(float((values**2).mean())))
+
+
+def _combined(weights: Floats, rates: Floats) -> Floats:
+    """Σ_s weights_s rates_s, always in the same order."""
+    total: Floats = np.einsum("s,s...->...", weights, rates)
+    return total
+
+
+@cache
+def _tableau() -> tuple[Floats, Floats, Floats, Floats]:
+    """Stages (12, 12), weights (12), weights of the two errors (2, 12) and nodes (12); SciPy has the numbers."""
+    from scipy.integrate import DOP853
+
+    stages, weights, nodes, fifth, third = DOP853.A, DOP853.B, DOP853.C, DOP853.E5, DOP853.E3
+    return stages, weights, np.stack([fifth[:-1], third[:-1]]), nodes  # the last is of the rate after: 0

@@ -1,0 +1,59 @@
+"""Fixed points x = T(x) of slow iterations, by Anderson's mixing of the last few places.
+
+    x ← T(xₙ) − Σ_j c_j (T(xₙ) − T(x_j)) ,   c such that |rₙ − Σ_j c_j (rₙ − r_j)| is least ,   r = T(x) − x
+
+D. G. Anderson, J. ACM 12 (1965); Walker and Ni, SIAM J. Numer. Anal. 49 (2011), (2.1). For a linear T it is GMRES.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..backends import kernels_for
+from ..mesh.mesh import Floats
+
+_PLACES = 6  # that are mixed
+_ROUNDING = 500  # of products of many numbers, in units in the last place
+
+
+class Mixing:
+    """Where to try next, for places x (n,), with |r|² = Σ w r² for weights (n,) of sum 1.
+
+    near    largest |r| with which places are mixed: farther from the fixed point T is not like a linear map
+    reach   largest |x − T(xₙ)|: where steps hardly change, a line through them may meet zero anywhere
+    """
+
+    def __init__(self, weights: Floats, near: float, reach: float) -> None:
+        self._weights, self._near, self._reach = weights, near, reach
+        self._ends: list[Floats] = []  # T(x_j), the latest last
+        self._steps: list[Floats] = []
+
+    def next(self, place: Floats, step: Floats) -> Floats:
+        """The next x (n,) after xₙ and T(xₙ) − xₙ, (n,) each."""
+        end = place + step
+        rows = np.stack([step, *(step - old for old in self._steps)])
+        products = kernels_for(rows).bring((rows * self._weights) @ rows.T)
+        shift = np.zeros_like(step)
+        if products[0, 0] <= self._near**2:
+            for factor, old in zip(_least_squares(products), self._ends, strict=True):
+                shift += factor * (old - end)
+        else:
+            self._ends, self._steps = [], []
+        self._ends, self._steps = [*self._ends, end][1 - _PLACES :], [*self._steps, step][1 - _PLACES :]
+        return self._bounded(end, step, shift)
+
+    def _bounded(self, end: Floats, step: Floats, shift: Floats) -> Floats:
+        """end + shift (n,), cut short at the reach; ``end`` alone where that would go back behind it."""
+        size = np.sqrt(self._weights @ shift**2)
+        is_ahead = (self._weights * shift) @ step > 0
+        cut = np.where(is_ahead, self._reach / np.maximum(size, self._reach), 0.0)
+        result: Floats = end + shift * np.where(size > self._reach, cut, 1.0).astype(step.dtype)
+        return result
+
+
+def _least_squares(products: Floats) -> list[float]:
+    """c of the least |r − Σ c_j d_j|, from the products of r, d₁, d₂, … with each other."""
+    tiny, rounding = np.finfo(products.dtype).tiny, _ROUNDING * np.finfo(products.dtype).eps
+    scale = 1 / np.sqrt(np.maximum(np.diag(products)[1:].astype(float), float(tiny)))
+    likeness = scale[:, None] * products[1:, 1:] * scale + rounding * np.eye(len(scale))
+    return [float(factor) for factor in scale * np.linalg.solve(likeness, scale * products[1:, 0])]

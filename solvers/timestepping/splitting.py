@@ -1,0 +1,84 @@
+"""Pieces of cells whose image is long are split, so that a map is linear enough on each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..backends import kernels_for
+from ..mesh.mesh import Floats, Integers
+from ..remap.pieces import Numbers, Pieces
+
+LONGEST = 2.0  # cell widths that the image of a piece may span
+HALVINGS = {1: 10, 2: 4}  # by dimension; a map that still is not flat on 1/1024 or 1/16 of a cell counts as a jump
+
+
+def split_long(
+    map: Callable[[Floats], Floats], long: Numbers, pieces: Pieces, images: Floats, masses: Floats
+) -> tuple[Floats, Integers, Floats, Floats]:
+    """Images, corners, corner masses and bulges, with the pieces numbered ``long`` split until their images are short.
+
+    map      from points (n, d) to points (n, d), images (n, d) those of ``pieces.points``
+    masses   (pieces, dimension + 1) mass of each piece if it had everywhere the density that it has at the corner
+    A piece whose image never gets short lies across a jump: each of its corners takes the same part of the mass.
+    Raises FloatingPointError where the map is not finite.
+    """
+    if not len(long):
+        return images, pieces.corners, masses, pieces.bulges
+    ends = masses.shape[1]
+    parts = 2 ** (ends - 1)
+    places, landed, held = pieces.points[pieces.corners[long]], images[pieces.corners[long]], masses[long]
+    width = pieces.widths[long]
+    done: list[tuple[Floats, Floats]] = []
+    for _ in range(HALVINGS[ends - 1]):
+        short = _longest_edge(landed) <= LONGEST * width
+        done.append((landed[short], held[short]))
+        if short.all():
+            break
+        places, held = _halved(places[~short]), _halved(held[~short][:, :, None])[:, :, 0] / parts
+        width = np.repeat(width[~short], parts)
+        landed = finite(map(pieces.project(places.reshape(-1, places.shape[2])))).reshape(places.shape)
+    else:
+        done += [(landed[:, [k] * ends], held / ends) for k in range(ends)]
+    return _replaced(pieces, long, images, masses, done)
+
+
+def finite(points: Floats) -> Floats:
+    """The points, if they are. Raises FloatingPointError."""
+    if not np.isfinite(points).all():
+        raise FloatingPointError(f"the map is not finite at {int((~np.isfinite(points)).any(axis=1).sum())} points")
+    return points
+
+
+def _replaced(
+    pieces: Pieces, long: Numbers, images: Floats, masses: Floats, done: list[tuple[Floats, Floats]]
+) -> tuple[Floats, Integers, Floats, Floats]:
+    """The pieces that are not ``long``, and those that these have become: (n, ends, d) images, (n, ends) masses."""
+    kernels = kernels_for(images)
+    kept = np.ones_like(masses[:, 0], dtype=bool)
+    kept[long] = False
+    extra = np.concatenate([landed for landed, _ in done]).reshape(-1, images.shape[1])
+    numbers = kernels.place(len(images) + np.arange(len(extra), dtype=np.int32)).reshape(-1, masses.shape[1])
+    return (
+        np.concatenate([images, extra]),
+        np.concatenate([pieces.corners[kept], numbers]),
+        np.concatenate([masses[kept], *(held for _, held in done)]),
+        np.concatenate([pieces.bulges[kept], kernels.zeros((len(numbers), 3))]),
+    )
+
+
+def _longest_edge(places: Floats) -> Floats:
+    edges = places - np.roll(places, 1, axis=1)
+    longest: Floats = np.sqrt(np.einsum("nkd,nkd->nk", edges, edges).max(axis=1))
+    return longest
+
+
+def _halved(corners: Floats) -> Floats:
+    """Two halves of segments (n, 2, c), four quarters of triangles (n, 3, c), by their midpoints."""
+    middle = (corners + np.roll(corners, -1, axis=1)) / 2
+    if corners.shape[1] == 2:
+        parts = [np.stack([corners[:, 0], middle[:, 0]], axis=1), np.stack([middle[:, 0], corners[:, 1]], axis=1)]
+    else:
+        parts = [np.stack([corners[:, k], middle[:, k], middle[:, k - 1]], axis=1) for k in range(3)] + [middle]
+    return np.stack(parts, axis=1).reshape(-1, *corners.shape[1:])

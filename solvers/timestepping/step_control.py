@@ -1,0 +1,75 @@
+"""Control of the error of a time step, by comparing it with two of half its length (step doubling)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..backends import kernels_for
+from ..mesh.mesh import Floats
+
+SAFETY, SHRINK, GROW = 0.9, 0.1, 3.0  # of the step that the error asks for; limits of a change of the step
+STEADY_PART = 0.01  # of |values − mean|, which a step may err by where the state rests: relative to rtol
+MIN_GAIN = 0.5  # power of the step that an error falls by at least if it is of time: a smooth one falls by 1 or more
+MARGIN, DECAY = 2.0, 0.9  # of an error that no shorter step makes smaller: by how much more is allowed, less each step
+MIN_STEP = 1e-6  # of the first step tried: states that are still not finite there are lost
+
+
+class StepControl:
+    """Error of a step u₁ against two halves u₂: |u₂ − u₁|/(2ᵖ − 1) ≤ atol + rtol (|u₂ − u₀| + |u₂ − ū₂|/100).
+
+    order   p of the method, whose steps err by O(dtᵖ⁺¹); in proportion to the change, by O(dtᵖ)
+
+    Where a shorter step errs no less (limiters, modes that only decay), that much is allowed, and less with each step
+    from there on. Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
+    """
+
+    def __init__(self, rtol: float, atol: float, order: int, values: Floats) -> None:
+        self._rtol, self._atol, self._order = rtol, atol, order
+        self._whole = np.empty_like(values)
+        self._wanted = math.inf  # the step that the error asks for
+        self._allowed = 1.0  # of the tolerance
+        self._tried: list[tuple[float, float]] = []  # (dt, error over the tolerance) of this step's refused attempts
+
+    def longest(self, stable: float) -> float:
+        """The longest step to try."""
+        return min(stable, self._wanted)
+
+    def keep_whole(self, values: Floats) -> None:
+        """Keep the values after the whole step."""
+        self._whole[...] = values
+
+    def accepts(self, dt: float, values: Floats, before: Floats) -> bool:
+        """Whether the values after two halves are good enough; chooses the next step to try."""
+        error = self._error(values, before)
+        if math.isnan(error):
+            self._tried.append((dt, math.inf))
+            self._wanted = SHRINK * dt
+            return dt < MIN_STEP * self._tried[0][0]  # then it is the caller's to raise
+        if self._tried and error > self._tried[-1][1] * (dt / self._tried[-1][0]) ** MIN_GAIN:
+            self._allowed = max(self._allowed, MARGIN * error)
+            dt = max([dt, *(size for size, refused in self._tried if refused <= self._allowed)])
+        change = SAFETY * (self._allowed / error) ** (1 / self._order) if error > 0 else GROW
+        if error > self._allowed:
+            self._tried.append((dt, error))
+            self._wanted = max(SHRINK, min(change, 0.5)) * dt
+            return False
+        cut = not self._tried and dt < 0.999 * self._wanted < math.inf  # shortened to land, or by the cfl
+        self._wanted = max(min(change, GROW) * dt, self._wanted if cut else 0.0)
+        self._allowed = max(1.0, DECAY * self._allowed)
+        self._tried.clear()
+        return True
+
+    def _error(self, values: Floats, before: Floats) -> float:
+        """The error over what is allowed; NaN where a number is not finite."""
+        cells = int(np.argmax(values.shape))  # the longest axis: a field's mean is over its cells
+        spread = _norm(values - values.mean(axis=cells, keepdims=True))
+        allowed = self._atol + self._rtol * (_norm(values - before) + STEADY_PART * spread)
+        return _norm(values - self._whole) / (2**self._order - 1) / allowed
+
+
+def _norm(values: Floats) -> float:
+    """Root mean square."""
+    flat = values.reshape(-1)
+    return math.sqrt(float(kernels_for(values).dot(flat, flat)) / flat.size)

@@ -1,0 +1,210 @@
+"""Sums over cells with a kernel e^{⟨x,By⟩}, B any matrix, without cells² terms.
+
+    Z(x) = ∫ e^{⟨x,By⟩} ρ(y) dy ,    N(x) = ∫ y e^{⟨x,By⟩} ρ(y) dy
+
+The kernel is not zonal, but smooth: with b(x) = Bᵀx only harmonics of ρ up to a degree L(‖B‖) matter, so as many masses
+on a small grid stand for all cells; and Z, N times e^{−s(x)}, s = √(|b|² + c²) ≈ |b| smooth, have a few degrees more,
+so that a grid of T = 1.5 L tells them at all cells. Between the two grids the sum is dense: N log N + L⁴ in all.
+
+What that loses is made good by sums over the cells that hold mass, or patches of them: cells where b nearly vanishes,
+about which e^{−s} is not smooth enough, and cells that attend to nothing near them, whose Z is lost to rounding beside
+the largest. Tokens anywhere on the circle or sphere may take the place of cells.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..backends import kernels_for
+from ..mesh.mesh import Floats, Mesh
+from .gauss_grid import GaussGrid
+from .harmonics import Complexes, Harmonics, SphereHarmonics, harmonic_transform
+from .harmonics_points import PointHarmonics
+from .pairwise import exponential_sums
+from .patches import gathered_sums
+from .zonal import exponential_degree
+
+_OVERSAMPLING = 1.5  # T/L
+_SMOOTHNESS = 34.0  # c·T/‖B‖: e^{−s} has its branch points at a distance c/‖B‖, so degree T leaves e^{−34} = 2e-15
+_MOST_LOSS = 10.0  # largest s − |b| that is trusted: 2e-15·e^10 = 4e-11
+_LEAST_NORMALIZER = (1e-4, 1e-5)  # of the largest Z, and of the mass: below, rounding exceeds about 1e-11 of Z
+_LEAST_DENSITY = 1e-12  # of the mean; what holds less is not worth an exact sum
+Sums = tuple[Floats, Floats, Floats]  # log_scale, Z and N
+
+
+class Bilinear:
+    """Z and N of a density on a circle or sphere, or of tokens there, for the kernel e^{⟨x,By⟩}.
+
+    mesh     a circle or sphere; or tokens (n, d), unit vectors, d = 2 or 3, that take the place of cells
+    matrix   B (d, d), for attention β QᵀK
+
+    Tokens matter whatever their mass, cells only where mass is wanted.
+    """
+
+    def __init__(self, mesh: Mesh | Floats, matrix: Floats) -> None:
+        self.matrix = np.asarray(matrix, dtype=float)
+        self._centers = mesh.centers if isinstance(mesh, Mesh) else mesh
+        self._mesh = mesh if isinstance(mesh, Mesh) else None
+        self._placed = kernels_for(self._centers).place(self.matrix)
+        d = self._centers.shape[1]
+        degree = exponential_degree(d, float(np.linalg.norm(self.matrix, 2))) + 1
+        self._sources = _SOURCES[d](mesh, degree, len(self._centers))
+        self._targets = None
+        if d == 3 and _Targets.count(degree) < len(self._centers):
+            self._targets = targets = _Targets(mesh, self._lengths(), self.matrix, degree)
+            self._scale = kernels_for(self._centers).kept(lambda: targets.scale(self._lengths()))
+
+    def apply(self, masses: Floats, wanted: Floats | None = None) -> Sums:
+        """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
+
+        Of cells, Z and N are right where there is mass, or where ``wanted`` (cells,) holds some instead.
+        """
+        wanted = masses if wanted is None else wanted
+        kernels, nodes = kernels_for(masses), self._sources.nodes
+        held, count = kernels.chosen(masses != 0)
+        few, first = count <= nodes, held[:nodes]
+
+        def cells() -> tuple[Floats, Floats]:
+            return self._centers[first], masses[first]
+
+        def stand_in() -> tuple[Floats, Floats]:
+            return self._sources.stand_in(masses)
+
+        def exact() -> Sums:
+            return gathered_sums(self._towards(), *cells())
+
+        if nodes >= len(masses):
+            return exact()
+        if self._targets is None:
+            sums = kernels.either(few, exact, lambda: self._dense(*stand_in()))
+            lost = self._is_lost(sums[1], masses.sum(), wanted) & np.logical_not(few)
+        else:
+            sums = self._by_grid(self._targets, *kernels.either(few, cells, stand_in))
+            lost = self._is_lost(sums[1], masses.sum(), wanted)
+        kernels.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
+        return sums
+
+    def _towards(self, cells: Any = slice(None)) -> Floats:
+        """b(x) of cells (k, d): made anew each time, as every head would keep its own."""
+        towards: Floats = self._centers[cells] @ self._placed
+        return towards
+
+    def _lengths(self) -> Floats:
+        """|b(x)| of each cell."""
+        squares = self._towards()
+        squares *= squares
+        lengths: Floats = squares.sum(axis=1)
+        return np.sqrt(lengths, out=lengths)
+
+    def _dense(self, points: Floats, weights: Floats, cells: Any = slice(None)) -> Sums:
+        """At cells (k,), of masses (m,) of any sign at points (m, d)."""
+        towards = self._towards(cells)
+        return exponential_sums(towards, points, weights, log_scale=np.linalg.norm(towards, axis=1))
+
+    def _by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
+        """The same at all cells, by a grid of targets but for those near a zero of b."""
+        normalizer, vectors = targets.sums(points, weights)
+        sums = self._scale(), normalizer, vectors
+        if len(targets.near):
+            for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
+                whole[targets.near] = part
+        return sums
+
+    def _is_lost(self, normalizer: Floats, total: Floats, wanted: Floats) -> np.ndarray:
+        """(cells,) where Z is wanted and too small for the digits that it has."""
+        of_largest, of_mass = _LEAST_NORMALIZER
+        lost: np.ndarray = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
+        if self._mesh is None:
+            return lost
+        return lost & (wanted > _LEAST_DENSITY * wanted.sum() / self._mesh.volume * self._mesh.volumes)
+
+
+def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
+    return harmonic_transform(mesh, degree) if isinstance(mesh, Mesh) else PointHarmonics(mesh, degree)
+
+
+class _Targets:
+    """Z e^{−s} and N e^{−s} on a Gauss grid, carried to the cells of a sphere by harmonics.
+
+    ``lengths`` (cells) are |b(x)|.
+    """
+
+    def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int) -> None:
+        most = int(np.ceil(_OVERSAMPLING * degree))
+        self._smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / most
+        kernels = kernels_for(lengths)
+        self.grid = GaussGrid(most).on(kernels)
+        self._towards = self.grid.centers @ kernels.place(matrix)
+        self._scale = np.sqrt((self._towards**2).sum(axis=1) + self._smoothing**2)
+        self.near = np.flatnonzero(self.scale(lengths) - lengths > _MOST_LOSS)
+        self._cells = len(lengths)
+        self._on_grid, self._on_cells = SphereHarmonics(self.grid, most), _transform(mesh, most)
+
+    @staticmethod
+    def count(degree: int) -> int:
+        """Nodes of the grid for a degree of the sources."""
+        most = int(np.ceil(_OVERSAMPLING * degree))
+        return 2 * (most + 1) ** 2
+
+    def scale(self, lengths: Floats) -> Floats:
+        """s of cells of which |b(x)| are given, (cells,)."""
+        scale: Floats = np.hypot(lengths, self._smoothing)
+        return scale
+
+    def sums(self, points: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Z e^{−s} (cells,) and N e^{−s} (cells, d) of masses (m,) at points (m, d)."""
+        _, normalizer, vectors = exponential_sums(self._towards, points, weights, log_scale=self._scale)
+        values = np.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
+        sets = np.stack([self._on_grid.analysis(column.copy()) for column in values.T])
+        return _on_cells(self._on_cells, sets, self._cells)
+
+
+def _on_cells(transform: Harmonics | PointHarmonics, sets: Complexes, cells: int) -> tuple[Floats, Floats]:
+    """(cells,) and (cells, d) functions on the sphere from their coefficients, (1 + d) sets."""
+    if not isinstance(transform, SphereHarmonics):
+        result = transform.synthesis(sets)
+        return result[0], result[1:].T.copy()
+    kernels = kernels_for(sets)
+    first, others = kernels.empty(cells), kernels.empty((cells, len(sets) - 1))
+    for here, parts in transform.blocks(sets, [(False, np.ones_like(transform.sine))] * len(sets)):
+        first[here] = parts[0]
+        for axis, values in enumerate(parts[1:]):
+            others[here, axis] = values
+        del parts, values  # the next block is made in their place
+    return first, others
+
+
+class _CircleSources:
+    """Masses on 2 (degree + 1) equispaced points of a circle, with the same Fourier coefficients up to the degree."""
+
+    def __init__(self, mesh: Mesh | Floats, degree: int, cells: int) -> None:
+        self.degree, self.nodes = degree, 2 * (degree + 1)
+        angle = 2 * np.pi / self.nodes * np.arange(self.nodes)
+        self._kernels = kernels_for(mesh.centers if isinstance(mesh, Mesh) else mesh)
+        self.points: Floats = self._kernels.place(np.stack([np.cos(angle), np.sin(angle)], axis=1))
+        self._transform = _transform(mesh, degree) if self.nodes < cells else None
+
+    def stand_in(self, masses: Floats) -> tuple[Floats, Floats]:
+        """(nodes, 2) points and (nodes,) masses, of any sign, that attract as ``masses`` (cells) do."""
+        assert self._transform is not None  # with so few cells they are all summed
+        spectrum = self._transform.analysis(masses) * np.sqrt(2 * np.pi)
+        return self.points, self._kernels.irfft(np.append(spectrum, 0.0), self.nodes)
+
+
+class _SphereSources:
+    """Masses on a Gauss grid with the same harmonics up to a degree."""
+
+    def __init__(self, mesh: Mesh | Floats, degree: int, cells: int) -> None:
+        self.degree = degree
+        self.grid = GaussGrid(degree).on(kernels_for(mesh.centers if isinstance(mesh, Mesh) else mesh))
+        self.nodes = self.grid.cells
+        self._on_cells, self._on_grid = _transform(mesh, degree), SphereHarmonics(self.grid, degree)
+
+    def stand_in(self, masses: Floats) -> tuple[Floats, Floats]:
+        """As above, (nodes, 3) and (nodes,)."""
+        return self.grid.centers, self.grid.volumes * self._on_grid.synthesis(self._on_cells.analysis(masses))
+
+
+_SOURCES: dict[int, type[_CircleSources] | type[_SphereSources]] = {2: _CircleSources, 3: _SphereSources}

@@ -1,0 +1,52 @@
+"""A small latitude–longitude grid on the sphere that integrates harmonics exactly."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
+
+from ..backends import kernels_for
+from ..mesh.mesh import Floats, Integers
+
+
+class GaussGrid:
+    """Gauss–Legendre rings with equispaced nodes: ∫ f = Σ volumes·f for every f of degree up to 2·degree.
+
+    (degree + 1) rings of (2 degree + 2) nodes, numbered like the cells of a sphere's mesh, so that
+    `harmonics.SphereHarmonics` takes one for the other; ``centers`` (nodes, 3), ``volumes`` (nodes,).
+    """
+
+    manifold = "sphere"
+
+    def __init__(self, degree: int) -> None:
+        rings, count = degree + 1, 2 * degree + 2
+        z, weights = (values[::-1] for values in roots_legendre(rings))
+        phi = (np.arange(count) + 0.5) * (2 * np.pi / count)
+        sine = np.sqrt(1 - z * z)[:, None]
+        parts = np.broadcast_arrays(sine * np.cos(phi), sine * np.sin(phi), z[:, None])
+        self.centers: Floats = np.stack(parts, axis=-1).reshape(-1, 3)
+        self.volumes: Floats = np.repeat(weights * (2 * np.pi / count), count)
+        self.ring_cells: Integers = np.full(rings, count, dtype=np.int32)
+
+    def on(self, kernels: ModuleType) -> GaussGrid:
+        """The same grid with its arrays where these kernels run, as :meth:`solvers.mesh.mesh.Mesh.on`."""
+        there = copy(self)
+        there.centers, there.volumes = kernels.place(self.centers), kernels.place(self.volumes)
+        return there
+
+    @property
+    def cells(self) -> int:
+        return len(self.volumes)
+
+    @cached_property
+    def ring_start(self) -> NDArray[np.int64]:
+        return np.concatenate([[0], np.cumsum(self.ring_cells, dtype=np.int64)])
+
+    @property
+    def kernels(self) -> ModuleType:
+        return kernels_for(self.volumes)

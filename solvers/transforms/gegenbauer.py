@@ -1,0 +1,44 @@
+"""Axisymmetric harmonics of S^{d−1}: Gegenbauer functions φ_l(θ) of cos θ, orthonormal under the uniform law of θ.
+
+    cosθ φ_l = a_{l+1} φ_{l+1} + a_l φ_{l−1},   a_l² = l(l + d − 3)/((2l + d − 2)(2l + d − 4)),   φ_0 = 1
+
+(DLMF 18.9.1 made orthonormal; d = 2: φ_l = √2 cos lθ, d = 3: √(2l + 1) P_l.) Δφ_l = −l(l + d − 2) φ_l, and φ_l(0)² is
+the number of harmonics of degree l.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..mesh.mesh import Floats
+from .bessel import log_bessel
+
+
+def gegenbauer(dimension: int, theta: Floats, degree: int) -> Floats:
+    """(degree + 1, …) φ_0 … φ_degree at polar angles θ; |φ_l| ≤ φ_l(0), in range up to degree 350 for d = 4096."""
+    z = np.cos(theta)
+    values = np.ones((degree + 1, *z.shape))
+    a = _recurrence(dimension, degree)
+    if degree > 0:
+        values[1] = z / a[1]
+    for l in range(2, degree + 1):
+        values[l] = (z * values[l - 1] - a[l - 1] * values[l - 2]) / a[l]
+    return values
+
+
+def _recurrence(dimension: int, degree: int) -> Floats:
+    """a_0 … a_degree; a_1² = 1/d, which for d = 2 is a limit."""
+    l = np.arange(2, degree + 1)
+    tail = np.sqrt(l * (l + dimension - 3.0) / ((2 * l + dimension - 2.0) * (2 * l + dimension - 4.0)))
+    return np.concatenate([[0.0, dimension**-0.5], tail])[: degree + 1]
+
+
+def exponential_spectrum(dimension: int, beta: float, degrees: int) -> tuple[float, Floats]:
+    """log c_0 and (degrees) c_l/c_0 of e^{β⟨x,y⟩} acting on φ_l under the uniform law, for any d, without overflow.
+
+    c_0 = g_ν(|β|), c_{l+1}/c_l = ± r_{ν+l}(|β|), ν = d/2 − 1 (Funk–Hecke; g, r of solvers/transforms/bessel.py).
+    """
+    size, nu = np.array([abs(beta)]), dimension / 2 - 1
+    log_first = float(log_bessel(nu, size)[0][0])
+    ratios = [float(log_bessel(nu + l, size)[1][0]) for l in range(degrees - 1)]
+    return log_first, np.cumprod([1.0, *np.sign(beta) * np.array(ratios)])

@@ -1,0 +1,113 @@
+"""Harmonic transforms of point masses at any places of the circle or the sphere, n + degree³ operations.
+
+`nonuniform` carries masses to a grid of equal angles, and functions from there, both without error for
+harmonics up to the degree; on the grid the transforms of :mod:`solvers.transforms.harmonics` and the operators of
+`zonal` do the rest. On the sphere the grid goes on beyond the poles, f(−θ, φ) = f(θ, φ + π), and is then
+a torus (Merilees 1973; Townsend, Wilber and Wright 2016).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import fft
+
+from ..backends.cpu import WORKERS, launch
+from ..mesh.mesh import Floats, circle
+from .grid_equiangular import folded, grid_equiangular, unfolded
+from .harmonics import Complexes, Harmonics, harmonic_transform
+from .nonuniform import NonuniformTransform
+
+_TOLERANCE = 1e-14  # of the sums' size: Z is asked for where it is 1e-5 of them
+
+MANIFOLDS = {2: "circle", 3: "sphere"}  # by d
+
+
+class PointHarmonics:
+    """Transform between n points and the harmonics of degree 0 … ``degree``, as `harmonics` has them.
+
+    points   (n, d) vectors of any length but 0, whose directions count; d = 2 or 3
+    grid     cells of equal angles, which carry what the points do
+
+    Errors are about 1e-14 of Σ |w| for an analysis and of the largest value for a synthesis. The same bits for any
+    number of cores. Raises ValueError for another d, for a point that is not finite, and for a degree below 1.
+    """
+
+    def __init__(self, points: Floats, degree: int) -> None:
+        if points.ndim != 2 or points.shape[1] not in MANIFOLDS:
+            raise ValueError(f"points {points.shape}: expected (n, 2) or (n, 3)")
+        if not np.isfinite(points).all():
+            raise ValueError("points: expected finite numbers")
+        if degree < 1:
+            raise ValueError(f"degree = {degree}: expected 1 or more")
+        self.degree, self.count = degree, len(points)
+        self.grid = circle(2 * degree + 2) if points.shape[1] == 2 else grid_equiangular(degree)
+        self._harmonics: Harmonics = harmonic_transform(self.grid, degree)
+        self._ndim = points.shape[1] - 1
+        spacing = np.pi / (degree + 1)
+        self._nonuniform = NonuniformTransform(_angles(points) - 0.5 * spacing, degree, _TOLERANCE)
+
+    def analysis(self, weights: Floats) -> Complexes:
+        """Σ_j conj(Y(x_j)) w_j of weights (n,), or of several sets (sets, n) with the sets first."""
+        masses = self.stand_in(weights)
+        return np.stack([self._harmonics.analysis(row) for row in np.atleast_2d(masses)])[_alike(weights, 1)]
+
+    def synthesis(self, coefficients: Complexes) -> Floats:
+        """(n,) the function with these coefficients at the points, or (sets, n) of several, the sets first."""
+        sets = coefficients.reshape(-1, *coefficients.shape[-self._ndim :])
+        values = np.stack([self._harmonics.synthesis(row) for row in sets])
+        return self.interpolate(values)[_alike(coefficients, self._ndim)]
+
+    def stand_in(self, weights: Floats) -> Floats:
+        """Masses on the grid, (cells,) or (sets, cells), of the same harmonics as weights (n,) or (sets, n)."""
+        grids = _to_grid(self._nonuniform.analysis(np.atleast_2d(weights)), self.degree)
+        masses = grids if grids.ndim == 2 else folded(grids)
+        return masses.reshape(len(masses), -1)[_alike(weights, 1)]
+
+    def interpolate(self, values: Floats) -> Floats:
+        """(n,) or (sets, n) at the points, of a function of at most the degree that has these values on the grid."""
+        grids = np.atleast_2d(values)
+        if self._ndim == 2:
+            grids = unfolded(grids.reshape(len(grids), self.degree + 1, -1))
+        return self._nonuniform.synthesis(_to_modes(grids, self.degree))[_alike(values, 1)]
+
+
+def _angles(points: Floats) -> Floats:
+    """φ (1, n) on the circle; polar angle θ and azimuth φ (2, n) on the sphere, φ = 0 at the poles."""
+    angles = np.empty((points.shape[1] - 1, len(points)))
+
+    def measure(worker: int, workers: int) -> None:
+        here = slice(len(points) * worker // workers, len(points) * (worker + 1) // workers)
+        x, y = points[here, 0], points[here, 1]
+        np.arctan2(y, x, out=angles[-1, here])
+        if len(angles) == 2:
+            np.arctan2(np.hypot(x, y), points[here, 2], out=angles[0, here])
+
+    launch(measure, len(points))
+    return angles
+
+
+def _to_grid(modes: Complexes, degree: int) -> Floats:
+    """Values on the grid of 2 degree + 2 angles along each axis; its one wave that is neither k nor −k is not there."""
+    count = 2 * degree + 2
+    if modes.ndim == 2:
+        return fft.irfft(modes, count, workers=WORKERS)
+    spectrum = np.zeros((len(modes), count, degree + 1), dtype=complex)
+    spectrum[:, : degree + 1], spectrum[:, -degree:] = np.split(modes, [degree + 1], axis=1)
+    rows = fft.ifft(spectrum, axis=1, overwrite_x=True, workers=WORKERS)
+    return fft.irfft(rows, count, workers=WORKERS)
+
+
+def _to_modes(values: Floats, degree: int) -> Complexes:
+    """The modes up to the degree of values on the grid."""
+    rows = fft.rfft(values, norm="forward", workers=WORKERS)[..., : degree + 1]
+    if values.ndim == 2:
+        return rows
+    modes = fft.fft(rows, axis=1, norm="forward", overwrite_x=True, workers=WORKERS)
+    return np.concatenate([modes[:, : degree + 1], modes[:, -degree:]], axis=1)
+
+
+def _alike(array: Any, ndim: int) -> Any:
+    """Index that drops the axis of sets where the caller's array has none."""
+    return 0 if array.ndim == ndim else slice(None)

@@ -1,0 +1,173 @@
+"""Fourier transforms between points at any angles and the modes of a real function, of one or two periodic variables.
+
+    type 1    f_k = Σ_j w_j e^{−i⟨k,α_j⟩} ,    |k| ≤ K along each axis
+    type 2    f(α_j) = Σ_k c_k e^{i⟨k,α_j⟩}
+
+Convolution with a window φ carries the points to a grid of N ≥ 2(2K + 1) nodes along each axis, a Fourier transform of
+which is divided by φ's own (Dutt and Rokhlin 1993; Potts, Steidl and Tasche 2001). φ is the Kaiser–Bessel window
+
+    φ(z) = I₀(b √(1 − (2z/w)²)) , |z| ≤ w/2 nodes;    φ̂(k) = w sinh(s)/s ,  s = √(b² − (πwk/N)²)
+
+for 2|k| ≤ N/2. On the grid a mode k also receives N − k, …, where s = iy and φ̂ = w sin(y)/y. The first zero, y = π, is
+put at the lowest of these, 3N/4: b = π √((3w/4)² − 1). Beyond it |sin(y)/y| < 0.22, and s ≥ π √(w²/2 − 1) below N/4, so
+that the error of a mode is below 0.22 s/sinh(s) < ½ s e^{−s} of Σ |w| (Beatty, Nishimura and Pauly 2005).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
+from scipy import fft, special
+
+from ..backends.cpu import WORKERS, launch, spreading
+from ..mesh.mesh import Floats
+
+Complexes = NDArray[np.complex128]
+Integers = NDArray[np.int64]
+
+_PART = 1 << 13  # points that are spread by one worker, a multiple of a batch
+_OVERSAMPLING = 2.0
+_CHEBYSHEV = 32  # points at which a window is interpolated
+_ROUNDING = 1e-16  # of a window's largest value: coefficients below are rounding
+MIN_TOLERANCE = 1e-14
+
+
+class NonuniformTransform:
+    """Transforms of type 1 and 2 of real functions between n points and the modes up to a degree.
+
+    angles      (1, n) or (2, n), radians, any period
+    degree      K ≥ 1, the highest mode along each axis
+    tolerance   error of a mode by Σ|w|, and of a value by Σ|c|: 1e-14 … 0.1
+
+    Modes are (sets, K + 1) k = 0 … K, or (sets, 2K + 1, K + 1) k = 0 … K, −K … −1 and 0 … K: the others are conjugate.
+    Of those with k = 0 along the last axis type 2 takes the part that a real function has. The same bits for any number
+    of cores. Raises ValueError for other shapes, angles that are not finite, and a degree or tolerance out of range.
+    """
+
+    def __init__(self, angles: Floats, degree: int, tolerance: float = 1e-13) -> None:
+        if angles.ndim != 2 or len(angles) not in (1, 2):
+            raise ValueError(f"angles {angles.shape}: expected (1, n) or (2, n)")
+        if not np.isfinite(angles).all():
+            raise ValueError("angles: expected finite numbers")
+        if degree < 1:
+            raise ValueError(f"degree = {degree}: expected 1 or more")
+        if not MIN_TOLERANCE <= tolerance <= 0.1:
+            raise ValueError(f"tolerance = {tolerance}: expected {MIN_TOLERANCE} to 0.1")
+        self.degree, self.axes, self.count = degree, len(angles), angles.shape[1]
+        self._width = window_width(tolerance)
+        nodes = fft.next_fast_len(max(int(_OVERSAMPLING * (2 * degree + 1)), 2 * spreading.LANES), real=True)
+        self._shape = (nodes if self.axes == 2 else 1, nodes)
+        self._polynomials, self._factors = window_polynomials(self._width), _factors(self._width, degree, nodes)
+        self._sort(np.ascontiguousarray(angles, dtype=float))
+
+    def _sort(self, angles: Floats) -> None:
+        """Points by cells, in parts that are spread apart from each other."""
+        cells, offsets = np.empty(self.count, np.int64), np.empty_like(angles)
+        self._order, self._cells, self._offsets = np.empty_like(cells), np.empty_like(cells), np.empty_like(angles)
+        counts = np.stack(
+            launch(spreading.count_points, self.count, angles, self._shape, self._width, cells, offsets), axis=1
+        )
+        starts = np.cumsum(counts.ravel()).reshape(counts.shape) - counts
+        launch(
+            spreading.sort_points, self.count, cells, offsets, np.ascontiguousarray(starts.T),
+            self._order, self._cells, self._offsets,
+        )  # fmt: skip
+        self._bands = self._extents()
+        self._buffer = np.empty(int((self._bands[:, 2] * self._bands[:, 3]).sum()))
+
+    def _extents(self) -> Integers:
+        """(parts, 5) as :func:`solvers.backends.cpu.spreading.spread` has them."""
+        first = self._cells[::_PART]
+        last = self._cells[np.minimum(np.arange(1, len(first) + 1) * _PART, self.count) - 1]
+        (rows, columns), (last_rows, last_columns) = (np.divmod(cells, self._shape[1]) for cells in (first, last))
+        one = rows == last_rows
+        columns, last_columns = np.where(one, columns, 0), np.where(one, last_columns, self._shape[1] - 1)
+        heights, widths = last_rows - rows + spreading.LANES, last_columns - columns + spreading.LANES
+        starts = np.cumsum(heights * widths) - heights * widths
+        return np.column_stack([rows, columns, heights, widths, starts])
+
+    def analysis(self, weights: Floats) -> Complexes:
+        """Type 1: modes of weights (sets, n)."""
+        grids = np.empty((len(weights), *self._shape))
+        for row, grid in zip(np.ascontiguousarray(weights, dtype=float), grids, strict=True):
+            launch(
+                spreading.spread, self.count * spreading.LANES, self._polynomials, _PART, self._shape[1],
+                self._order, self._cells, self._offsets, row, self._bands, self._buffer,
+            )  # fmt: skip
+            launch(spreading.add_bands, self._buffer.size, self._bands, self._buffer, grid)
+        modes: Complexes = fft.rfft(grids, axis=2, workers=WORKERS)[..., : self.degree + 1]
+        modes *= self._factors[: self.degree + 1]
+        if self.axes == 1:
+            return modes[:, 0]
+        modes = fft.fft(modes, axis=1, overwrite_x=True, workers=WORKERS)
+        modes = np.concatenate([modes[:, : self.degree + 1], modes[:, -self.degree :]], axis=1)
+        modes *= self._factors[:, None]
+        return modes
+
+    def synthesis(self, modes: Complexes) -> Floats:
+        """Type 2: values (sets, n) of the functions with these modes at the points."""
+        spectrum = np.zeros((len(modes), self._shape[0], self._shape[1] // 2 + 1), dtype=complex)
+        used = spectrum[..., : self.degree + 1]
+        if self.axes == 1:
+            used[:, 0] = modes
+        else:
+            scaled = modes * self._factors[:, None]
+            used[:, : self.degree + 1], used[:, -self.degree :] = np.split(scaled, [self.degree + 1], axis=1)
+            used[:] = fft.ifft(used, axis=1, norm="forward", workers=WORKERS)
+        used *= self._factors[: self.degree + 1]
+        grids = fft.irfft(spectrum, self._shape[1], axis=2, norm="forward", overwrite_x=True, workers=WORKERS)
+        beyond = ((0, 0), (0, spreading.LANES if self.axes == 2 else 0), (0, spreading.LANES))
+        values = np.empty((len(modes), self.count))
+        launch(
+            spreading.interpolate, self.count * spreading.LANES, self._polynomials, self._width,
+            self._order, self._cells, self._offsets, np.pad(grids, beyond, mode="wrap"), values,
+        )  # fmt: skip
+        return values
+
+
+def window_width(tolerance: float) -> int:
+    """Nodes w that a window takes in: the fewest with ½ s e^{−s} below the tolerance, s = π √(w²/2 − 1)."""
+    for width in range(2, spreading.LANES):
+        s = np.pi * np.sqrt(width**2 / 2 - 1)
+        if s * np.exp(-s) / 2 < tolerance:
+            return width
+    return spreading.LANES
+
+
+def _shape_of(width: int) -> float:
+    """b of a window."""
+    return float(np.pi * np.sqrt((0.75 * width) ** 2 - 1))
+
+
+@cache
+def window_polynomials(width: int) -> Floats:
+    """(degrees, LANES) e^{−b} φ at nodes j = 0 … w − 1 as polynomials in the offset t, z = j + (t + 1 − w)/2.
+
+    φ is an entire function of z between its ends, and is interpolated at Chebyshev points to rounding.
+    """
+    b, nodes = _shape_of(width), np.arange(width)
+    t = np.cos(np.pi / _CHEBYSHEV * (np.arange(_CHEBYSHEV) + 0.5))
+    u = (2 * nodes + t[:, None] + 1 - width) / width
+    root = np.sqrt(1 - u**2)
+    fall = -b * u**2 / (1 + root)  # b (root − 1), without the rounding of b
+    series = fft.dct(special.i0e(b * root) * np.exp(fall), axis=0) / _CHEBYSHEV
+    series[0] /= 2
+    degrees = int(np.flatnonzero(np.abs(series).max(axis=1) < _ROUNDING)[0])
+    polynomials = np.zeros((degrees, spreading.LANES))
+    for j in nodes:
+        powers = chebyshev.cheb2poly(series[:degrees, j])
+        polynomials[: len(powers), j] = powers
+    return polynomials
+
+
+@cache
+def _factors(width: int, degree: int, nodes: int) -> Floats:
+    """1/φ̂(k) (2 degree + 1,) for k = 0 … degree, −degree … −1, of windows times e^{−b}."""
+    b, k = _shape_of(width), np.concatenate([np.arange(degree + 1), np.arange(-degree, 0)])
+    wave = np.pi * width * k / nodes
+    s = np.sqrt(b**2 - wave**2)
+    factors: Floats = 2 * s / (width * (np.exp(-(wave**2) / (s + b)) - np.exp(-s - b)))
+    return factors

@@ -1,0 +1,122 @@
+"""Sums over all pairs of points with the kernel e^{⟨b,y⟩}: exact to rounding for any points in any dimension.
+
+Cost is targets · sources · (d + components); memory is targets + sources. Where targets and sources lie on a mesh,
+:mod:`solvers.transforms.zonal` does the same by a transform.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..backends import kernels_for
+
+Number = TypeVar("Number", np.float32, np.float64)
+
+
+def exponential_sums(
+    targets: NDArray[Number],
+    sources: NDArray[Number],
+    weights: NDArray[Number],
+    *,
+    log_weights: NDArray[Number] | None = None,
+    vectors: NDArray[Number] | None = None,
+    log_scale: NDArray[Number] | None = None,
+    causal: bool = False,
+) -> tuple[NDArray[Number], NDArray[Number], NDArray[Number]]:
+    """s_i, Z_i = Σ_j w_j e^{a_j + ⟨b_i, y_j⟩ − s_i} and N_i = Σ_j w_j v_j e^{a_j + ⟨b_i, y_j⟩ − s_i}.
+
+    targets      (n, d) b
+    sources      (m, d) y
+    weights      (m,) w, of any sign; sources of weight 0 take no part
+    log_weights  (m,) a, for weights w_j e^{a_j} beyond the range of numbers; 0 if absent
+    vectors      (m, c) v; y if absent
+    log_scale    (n,) s; if absent, the largest exponent a_j + ⟨b_i, y_j⟩ that target i sees, so that nothing
+                 overflows, and −∞ where it sees none
+    causal       target i sees the sources j ≤ i only, and n = m
+
+    Returns s (n,), Z (n,) and N (n, c), in the format of ``targets``, float32 or float64, in which all is computed. The
+    result is the same for any number of cores. Raises ValueError where shapes do not fit.
+    """
+    _check(targets, sources, weights, log_weights, vectors, log_scale, causal)
+    kernels = kernels_for(targets)
+    number = targets.dtype
+    values = sources if vectors is None else vectors
+    lanes = kernels.PAIR_BYTES // number.itemsize
+
+    tiles = _in_tiles(targets, lanes, number)
+    padded = _with_exponents(sources, weights, log_weights, kernels.PAIR_SOURCES, number)
+    groups = _in_groups(values, weights, kernels.PAIR_SOURCES, kernels.PAIR_ROWS, number)
+    scale = kernels.empty((len(tiles), lanes), number)
+    scale[...] = np.finfo(number).min if log_scale is None else 0.0
+    if log_scale is not None:
+        scale.reshape(-1)[: len(targets)] = log_scale
+    sums = kernels.empty((len(tiles), groups.shape[1], lanes), number)
+    work = len(targets) * len(sources) // 8  # eight pairs cost about as much as a cell
+    kernels.launch(kernels.exponential_sums, work, tiles, padded, groups, log_scale is None, causal, scale, sums)
+
+    rows = sums.transpose(0, 2, 1).reshape(-1, groups.shape[1])[: len(targets), : 1 + values.shape[1]]
+    scale = scale.reshape(-1)[: len(targets)]
+    scale = np.where(scale == np.finfo(number).min, -np.inf, scale)
+    return scale, rows[:, 0], rows[:, 1:]
+
+
+def _in_tiles(targets: NDArray[Number], lanes: int, number: np.dtype[Number]) -> NDArray[Number]:
+    """(tiles, d + 1, lanes): targets side by side, with a 1 for the sources' own exponents."""
+    n, d = targets.shape
+    padded = kernels_for(targets).zeros((-(-n // lanes) * lanes, d + 1), number)
+    padded[:n, :d], padded[:, d] = targets, 1.0
+    tiles: NDArray[Number] = padded.reshape(-1, lanes, d + 1).transpose(0, 2, 1).copy()
+    return tiles
+
+
+def _with_exponents(
+    sources: NDArray[Number],
+    weights: NDArray[Number],
+    log_weights: NDArray[Number] | None,
+    group: int,
+    number: np.dtype[Number],
+) -> NDArray[Number]:
+    """(groups · group, d + 1): sources and their own exponents, −∞ for those that take no part."""
+    m, d = sources.shape
+    padded: NDArray[Number] = kernels_for(sources).zeros((-(-m // group) * group, d + 1), number)
+    padded[:m, :d], padded[:, d] = sources, -np.inf
+    padded[:m, d] = np.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf)
+    return padded
+
+
+def _in_groups(
+    values: NDArray[Number], weights: NDArray[Number], group: int, rows: int, number: np.dtype[Number]
+) -> NDArray[Number]:
+    """(groups, rows, group): w and w v of the sources of each group, filled up with zeros."""
+    m, components = values.shape
+    padded = kernels_for(values).zeros((-(-m // group) * group, -(-(1 + components) // rows) * rows), number)
+    padded[:m, 0] = weights
+    np.multiply(values, weights[:, None], out=padded[:m, 1 : 1 + components], casting="same_kind")
+    groups: NDArray[Number] = padded.reshape(-1, group, padded.shape[1]).transpose(0, 2, 1).copy()
+    return groups
+
+
+def _check(
+    targets: NDArray[Number],
+    sources: NDArray[Number],
+    weights: NDArray[Number],
+    log_weights: NDArray[Number] | None,
+    vectors: NDArray[Number] | None,
+    log_scale: NDArray[Number] | None,
+    causal: bool,
+) -> None:
+    n, m = len(targets), len(sources)
+    if targets.ndim != 2 or sources.ndim != 2 or targets.shape[1] != sources.shape[1]:
+        raise ValueError(f"targets {targets.shape} and sources {sources.shape}: expected (n, d) and (m, d)")
+    if vectors is not None and (vectors.ndim != 2 or len(vectors) != m):
+        raise ValueError(f"vectors {vectors.shape}: expected ({m}, components), one row for each source")
+    for name, array, count in (
+        ("weights", weights, m), ("log_weights", log_weights, m), ("log_scale", log_scale, n),
+    ):  # fmt: skip
+        if array is not None and array.shape != (count,):
+            raise ValueError(f"{name} {array.shape}: expected ({count},)")
+    if causal and n != m:
+        raise ValueError(f"causal sums: expected as many sources as targets, got {m} and {n}")

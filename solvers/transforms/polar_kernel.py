@@ -1,0 +1,74 @@
+"""Sums over an axisymmetric density on S^{d−1} with the kernel e^{β⟨x,y⟩}, for any d ≥ 2.
+
+A cell stands for tokens spread evenly over its circle of latitude θ′. Their mean seen from latitude θ is
+
+    K = e^{β cosθ cosθ′} g(|β| sinθ sinθ′),   g = g_ν,  ν = (d − 3)/2,   S¹: cosh, S²: I₀
+    ∂_θK/β = K·(−sinθ cosθ′ + cosθ sinθ′ r),   mean of K⟨x,y⟩ = K·(cosθ cosθ′ + sinθ sinθ′ r),   r = ± r_ν
+
+with g_ν, r_ν of solvers/transforms/bessel.py at |β| sinθ sinθ′ and the sign of β. K is positive, so that a sum over
+masses is right to rounding at every latitude, whatever is elsewhere. The expansion Σ_l c_l φ_l(θ)φ_l(θ′) in Gegenbauer
+functions is so for the largest Z only: on S^{63} at β = 100 half the mass at a pole leaves the bulk an error of 2e-8,
+all but 1e-6 of it one of 2 %. Cost on one core: 8·cells² bytes for K and for each K·(…); both sums take 0.14 ms at 512
+cells and 1.5 ms at 2048 (by 260 degrees 0.05 and 0.19 ms); setting up takes 0.1 s and 4 s.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from ..mesh.mesh import Floats, Mesh
+from .bessel import log_bessel
+
+MOST_CELLS = 4096
+
+
+class PolarKernel:
+    """∫K dμ and its companions at the centers of a mesh of polar angles, for laws of θ given by masses (cells).
+
+    mesh        polar angles, at most 4096 cells
+    dimension   d ≥ 2
+    beta        any real number
+
+    All sums at cell i are times e^{−log_scale[i]}, log_scale (cells) = max_j log K_ij, so that none overflows.
+    ``uniform_sums`` (2, cells) are ∫K and ∫K⟨x,y⟩ over the uniform law, in closed form; its slope vanishes.
+    Special functions are the host's; what is made of them is placed with the mesh.
+    Raises ValueError for too many cells.
+    """
+
+    def __init__(self, mesh: Mesh, dimension: int, beta: float) -> None:
+        if mesh.cells > MOST_CELLS:
+            raise ValueError(f"{mesh.cells} polar angles: expected at most {MOST_CELLS}, all pairs are kept")
+        self.mesh, place = mesh, mesh.kernels.place
+        theta = mesh.on_host.centers[:, 0]
+        cosine, sine = np.cos(theta), np.sin(theta)
+        log_kernel, ratio = log_bessel((dimension - 3) / 2, abs(beta) * np.multiply.outer(sine, sine))
+        log_kernel += beta * np.multiply.outer(cosine, cosine)
+        log_scale = log_kernel.max(axis=1)
+        log_mean, mean_cosine = log_bessel(dimension / 2 - 1, np.array([abs(beta)]))
+        uniform_sums = np.exp(log_mean - log_scale) * np.array([[1.0], np.sign(beta) * mean_cosine])
+        self.log_scale, self.uniform_sums, self._cosine, self._sine = map(
+            place, (log_scale, uniform_sums, cosine, sine)
+        )
+        self._kernel = place(np.exp(log_kernel - log_scale[:, None]))
+        self._ratio = place(ratio if beta >= 0 else -ratio)
+
+    def apply(self, masses: Floats) -> tuple[Floats, Floats]:
+        """Z = ∫K dμ, (cells), and ∂_θZ/β, (cells), its limit for β = 0, both times e^{−log_scale}."""
+        return self._kernel @ masses, self._slope @ masses
+
+    def radial(self, masses: Floats) -> Floats:
+        """∫ ⟨x,y⟩ e^{β⟨x,y⟩} dμ, (cells), times e^{−log_scale}."""
+        radial: Floats = self._along @ masses
+        return radial
+
+    @cached_property
+    def _slope(self) -> Floats:
+        cosine, sine = self._cosine, self._sine
+        return self._kernel * (cosine[:, None] * sine * self._ratio - sine[:, None] * cosine)
+
+    @cached_property
+    def _along(self) -> Floats:
+        cosine, sine = self._cosine, self._sine
+        return self._kernel * (sine[:, None] * sine * self._ratio + cosine[:, None] * cosine)

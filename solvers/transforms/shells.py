@@ -1,0 +1,126 @@
+"""Sums over shells of points rω with the kernel e^{b⟨ω,ω'⟩}, b = b(r, r'), by transforms of the directions.
+
+On each pair of shells the kernel is zonal, and acts on a mode of degree l as a number (Funk–Hecke): between shells it
+is a dense matrix for each degree. Sphere: c_l(b) = 2π ∫ e^{bz} P_l(z) dz. Circle: the discrete Fourier transform of the
+kernel at the angles between cells, so that sums over cells are exact for any b, resolved by the cells or not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss, legvander
+
+from ..backends import kernels_for
+from ..mesh.mesh import Floats, Mesh
+from .harmonics import Complexes, SphereHarmonics
+from .zonal import exponential_degree
+
+
+class CircleShells:
+    """Shells over a circle of equal cells; ``multipliers`` of e^{b⟨ω,ω'⟩} for any b."""
+
+    largest_exponent = np.inf
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        half = mesh.cells // 2
+        angle, degree = float(mesh.volumes[0]) * np.arange(half + 1), np.arange(half + 1)
+        twice = np.where((degree == 0) | (2 * degree == mesh.cells), 1.0, 2.0)  # the other angles mirror these
+        place = mesh.kernels.place
+        self.multipliers = Multipliers(place(np.cos(angle)), place(twice[:, None] * np.cos(angle[:, None] * degree)))
+
+    def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
+        """See :meth:`SphereShells.sums`."""
+        axes = self.mesh.centers.T
+        fields = np.concatenate([np.ones_like(axes[:1]), axes])[None] * masses[:, None]
+        fields[:, 1:] *= levers[:, None, None]
+        spectrum = np.fft.rfft(fields).transpose(2, 0, 1)
+        values = np.fft.irfft(_between_shells(kernel, spectrum).transpose(1, 2, 0), self.mesh.cells)
+        return values[:, 0], values[:, 1:].swapaxes(1, 2)
+
+
+class SphereShells:
+    """Shells over a sphere in rings; ``multipliers`` of e^{b⟨ω,ω'⟩} for |b| up to ``largest_exponent``.
+
+    The uniform part of a shell is summed in closed form where it is near uniform, so that a uniform shell turns
+    nothing; clusters see the cells' sum, beside which the difference, O(h²), may be large. Between, the share is
+    1 − (2D)² or none, D the total variation distance of a shell from uniform.
+    """
+
+    largest_exponent = 100.0
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        degree = exponential_degree(3, self.largest_exponent)
+        self._harmonics = SphereHarmonics(mesh, degree)
+        nodes, weights = leggauss(degree + 1)  # e^{bz} P_l is of degree 2·degree, but for rounding
+        place = mesh.kernels.place
+        self.multipliers = Multipliers(place(nodes), place(2 * np.pi * weights[:, None] * legvander(nodes, degree)))
+
+    def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
+        """Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω'), and N_i likewise with m_j(ω') λ_j ω' for m_j(ω').
+
+        kernel   (degrees, n, m) multipliers of K between n target shells and m source shells
+        masses   (m, directions)
+        levers   (m,) λ: the radii, for vectors λω'
+
+        Returns Z (n, directions) and N (n, directions, d). Errors are some rounding of the largest value on a shell.
+        """
+        mean, flat = masses.sum(axis=1), self.mesh.volumes / self.mesh.volume
+        twice = np.abs(masses - mean[:, None] * flat).sum(axis=1) / np.maximum(mean, np.finfo(mean.dtype).tiny)
+        mean = mean * (1.0 - np.minimum(twice, 1.0) ** 2)
+        rest = masses - mean[:, None] * flat
+        values = self._convolve(kernel, rest, levers)
+        uniform = kernel[:2] @ np.stack([mean, mean * levers]).T / self.mesh.volume  # c₀ for Z, c₁ for ⟨ω, N⟩
+        normalizer = values[:, 0] + uniform[0, :, 0, None]
+        return normalizer, values[:, 1:].swapaxes(1, 2) + uniform[1, :, 1, None, None] * self.mesh.centers
+
+    def _convolve(self, kernel: Floats, masses: Floats, levers: Floats) -> Floats:
+        """(n, 1 + d, directions): Z and the components of N."""
+        harmonics, empty = self._harmonics, self.mesh.kernels.empty
+        modes = empty((len(kernel), len(masses), 4, len(kernel)), complex)
+        for j, (mass, lever) in enumerate(zip(masses, levers, strict=True)):
+            for c, factor in enumerate([1.0, *(lever * self.mesh.centers.T)]):
+                modes[:, j, c] = harmonics.analysis(mass * factor)
+        spread = _between_shells(kernel, modes)
+        values: Floats = empty((spread.shape[1], 4, self.mesh.cells))
+        outputs = [(False, np.ones_like(harmonics.sine))] * 4
+        for i in range(len(values)):
+            for here, parts in harmonics.blocks(spread[:, i].swapaxes(0, 1), outputs):
+                values[i, :, here] = np.stack(parts)
+        return values
+
+
+class Multipliers:
+    """The numbers by which e^{b⟨ω,ω'⟩ − |b|} acts on each degree, from its values at nodes z = ⟨ω,ω'⟩.
+
+    Kept until other exponents come: while radii stay what they are, they cost nothing.
+    """
+
+    def __init__(self, nodes: Floats, transform: Floats) -> None:
+        self._nodes, self._transform = nodes, transform
+        self._exponents, self._found = np.empty((0, 0)), np.empty((0, 0, 0))
+
+    def of(self, exponents: Floats) -> Floats:
+        """(degrees, n, m) for exponents b (n, m), which are on the host."""
+        if not np.array_equal(exponents, self._exponents):
+            there = kernels_for(self._nodes).place(exponents)
+            samples = np.exp(there[..., None] * self._nodes - np.abs(there)[..., None])
+            self._found = np.moveaxis(samples @ self._transform, -1, 0).copy()
+            self._exponents = exponents
+        return self._found
+
+
+def _between_shells(kernel: Floats, modes: Complexes) -> Complexes:
+    """(degrees, n, …) from (degrees, m, …): for each degree a matrix from source shells to target shells."""
+    flat = modes.ravel().reshape(*modes.shape[:2], -1).view(np.float64)  # contiguous
+    spread = kernel @ flat
+    return spread.view(np.complex128).reshape(*spread.shape[:2], *modes.shape[2:])
+
+
+def shells(mesh: Mesh) -> CircleShells | SphereShells:
+    """Sums over shells whose directions are the cells of ``mesh``, a circle or a sphere."""
+    return _SHELLS[mesh.manifold](mesh)
+
+
+_SHELLS: dict[str, type[CircleShells] | type[SphereShells]] = {"circle": CircleShells, "sphere": SphereShells}

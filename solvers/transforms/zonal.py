@@ -1,0 +1,189 @@
+"""Zonal operators: sums Σ_j K(⟨x_i, x_j⟩) w_j over all cells by a transform (Funk–Hecke), not cells².
+
+A zonal kernel acts on harmonics of degree l as a number, its multiplier c_l. For K(z) = e^{βz} on S^{d−1}, ν = d/2 − 1,
+
+    c_l = Γ(d/2) (2/β)^ν I_{l+ν}(β) |S^{d−1}|
+
+(Funk–Hecke; e.g. Dai and Xu, Approximation Theory and Harmonic Analysis on Spheres, theorem 1.2.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from scipy import fft, special
+
+from ..mesh.mesh import Floats, Mesh
+from .harmonics import SphereHarmonics, sine_derivative
+
+
+def exponential_multipliers(dimension: int, beta: float, degrees: int) -> Floats:
+    """(degrees) multipliers c_l, l = 0, 1, …, of e^{β⟨x,y⟩ − |β|} on the unit sphere of R^dimension (2 or more).
+
+    Negative β flips the odd degrees. The factor e^{−|β|} keeps them in range for any β.
+    """
+    l, nu, size = np.arange(degrees), dimension / 2 - 1, abs(beta)
+    surface = 2 * np.pi ** (dimension / 2) / special.gamma(dimension / 2)
+    if size == 0:
+        return np.where(l == 0, surface, 0.0)
+    bessel = special.ive(l + nu, size)
+    return surface * special.gamma(dimension / 2) * (2 / size) ** nu * bessel * np.sign(beta) ** l
+
+
+def exponential_gradient_multipliers(dimension: int, beta: float, degrees: int) -> Floats:
+    """(degrees) c_l/β of :func:`exponential_multipliers`, with its limit at β = 0: only c_1/β → |S^{d−1}|/d."""
+    if beta == 0:
+        surface = exponential_multipliers(dimension, 0.0, 1)[0]
+        return np.where(np.arange(degrees) == 1, surface / dimension, 0.0)
+    multipliers = exponential_multipliers(dimension, beta, degrees) / beta
+    multipliers[0] = 0.0  # a constant has no gradient
+    return multipliers
+
+
+def exponential_degree(dimension: int, beta: float) -> int:
+    """Degree L beyond which the multipliers of e^{β⟨x,y⟩} and of its gradient add nothing in float64.
+
+    About √(2β ln(1/ε)) for large β. The multipliers are positive, so their tail bounds the error of the kernel.
+    """
+    most = int(np.sqrt(2 * abs(beta) * 50) + 60)
+    l = np.maximum(np.arange(most), 1)
+    harmonics_of_degree = (2 * l + dimension - 2.0) * l ** (dimension - 3.0)  # up to a constant
+    tail = np.abs(exponential_multipliers(dimension, beta, most)) * l * harmonics_of_degree
+    kept = np.flatnonzero(np.cumsum(tail[::-1])[::-1] > 1e-17 * tail[0])
+    return max(int(kept[-1]), 1)
+
+
+def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
+    """Multipliers of a smooth kernel K(z), z from −1 to 1, on S¹ or S² by quadrature, up to where they are rounding.
+
+        c_l = |S^{d−2}| ∫ K(z) P_l(z) (1 − z²)^{(d−3)/2} dz
+
+    ``degrees`` bounds how many are returned. Raises ValueError for another dimension.
+    """
+    if dimension == 2:
+        nodes = 4 * degrees
+        values = fft.rfft(kernel(np.cos(2 * np.pi / nodes * np.arange(nodes)))).real * (2 * np.pi / nodes)
+    elif dimension == 3:
+        values = _legendre_multipliers(kernel, degrees)
+    else:
+        raise ValueError(f"dimension = {dimension}: expected 2 or 3")
+    values = values[:degrees]
+    kept = np.flatnonzero(np.abs(values) > 1e-16 * np.abs(values).max())
+    return np.asarray(values[: int(kept[-1]) + 2])
+
+
+def _legendre_multipliers(kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
+    """(degrees) 2π ∫ K(cos θ) P_l(cos θ) sin θ dθ by Gauss's rule in short pieces: right to rounding."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    pieces = degrees // 4 + 8
+    angle = ((np.arange(pieces)[:, None] + (nodes + 1) / 2) * (np.pi / pieces)).ravel()
+    cosine = np.cos(angle)
+    density = np.tile(weights, pieces) * (np.pi**2 / pieces) * kernel(cosine) * np.sin(angle)
+    before, now, multipliers = np.zeros_like(cosine), np.ones_like(cosine), np.empty(degrees)
+    for l in range(degrees):
+        multipliers[l] = density @ now
+        before, now = now, ((2 * l + 1) * cosine * now - l * before) / (l + 1)
+    return multipliers
+
+
+def gradient_multipliers(dimension: int, multipliers: Floats) -> Floats:
+    """Multipliers of G with G' = K, so that ∇ₓ G(⟨x,y⟩) = K(⟨x,y⟩) Pₓ y, from those of K (degrees)."""
+    l = np.arange(len(multipliers))
+    above = np.append(multipliers[1:], 0.0)
+    below = np.append(0.0, multipliers[:-1])
+    result = np.zeros(len(multipliers))
+    result[1:] = (below - above)[1:] / (2 * l + dimension - 2)[1:]
+    return result
+
+
+def radial_multipliers(dimension: int, multipliers: Floats) -> Floats:
+    """Multipliers of z K(z), so that Σ_j ⟨x,y_j⟩ K(⟨x,y_j⟩) w_j is the part of Σ_j y_j K w_j along x."""
+    l = np.arange(len(multipliers))
+    above = np.append(multipliers[1:], 0.0)
+    below = np.append(0.0, multipliers[:-1])
+    result = above.copy()  # degree 0
+    result[1:] = ((l * below + (l + dimension - 2) * above)[1:]) / (2 * l + dimension - 2)[1:]
+    return result
+
+
+class ZonalOperator(Protocol):
+    """Sums over point masses w_j at cell centers."""
+
+    def apply(self, masses: Floats) -> tuple[Floats, Floats]:
+        """Σ_j K(x_i·x_j) w_j, (cells), and ∇Σ_j G(x_i·x_j) w_j + x_i Σ_j R(x_i·x_j) w_j, (cells, d), of masses (cells).
+
+        Without R the vectors are tangent at x_i.
+        """
+        ...
+
+
+class CircleZonal:
+    """K, G and R given by multipliers (degrees), applied as circular convolutions with the sampled kernels.
+
+    The sums over cells are exact to rounding for any kernel, resolved by the cells or not.
+    """
+
+    def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
+        self.mesh = mesh
+        place = mesh.kernels.place
+        self._kernel = place(fft.rfft(self._sampled(value, np.cos)))
+        self._slope = place(fft.rfft(self._sampled(-gradient * np.arange(len(gradient)), np.sin)))
+        self._radial = None if radial is None else place(fft.rfft(self._sampled(radial, np.cos)))
+        self._tangent = np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
+
+    def _sampled(self, multipliers: Floats, wave: Callable[[Floats], Floats]) -> Floats:
+        angle = float(self.mesh.volumes[0]) * np.arange(self.mesh.cells, dtype=np.float64)
+        values = np.zeros(self.mesh.cells)
+        for degree, multiplier in enumerate(multipliers):
+            values += (1.0 if degree == 0 else 2.0) / (2 * np.pi) * multiplier * wave(degree * angle)
+        return values
+
+    def apply(self, masses: Floats) -> tuple[Floats, Floats]:
+        kernels, cells = self.mesh.kernels, self.mesh.cells
+        spectrum = kernels.rfft(masses)
+        values: Floats = kernels.irfft(spectrum * self._kernel, cells)
+        vectors = kernels.irfft(spectrum * self._slope, cells)[:, None] * self._tangent
+        if self._radial is not None:
+            vectors += kernels.irfft(spectrum * self._radial, cells)[:, None] * self.mesh.centers
+        return values, vectors
+
+
+class SphereZonal:
+    """K, G and R given by multipliers (degrees) on S²; the gradient is (∂θ, ∂φ/sin θ) turned into vectors."""
+
+    def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
+        self.mesh = mesh
+        self._harmonics = SphereHarmonics(mesh, len(value))  # one degree more, for the derivative along θ
+        place = mesh.kernels.place
+        self._value, self._gradient = (place(np.append(each, 0.0)[:, None]) for each in (value, gradient))
+        self._radial = None if radial is None else place(np.append(radial, 0.0)[:, None])
+
+    def apply(self, masses: Floats) -> tuple[Floats, Floats]:
+        mesh, kernels = self.mesh, self.mesh.kernels
+        coefficients = self._harmonics.analysis(masses)
+        potential = self._gradient * coefficients
+        sets = [self._value * coefficients, sine_derivative(potential), potential]
+        one, over_sine = np.ones_like(self._harmonics.sine), 1.0 / self._harmonics.sine
+        outputs = [(False, one), (False, over_sine), (True, over_sine)]
+        if self._radial is not None:
+            sets.append(self._radial * coefficients)
+            outputs.append((False, one))
+        values = kernels.empty(mesh.cells, mesh.volumes.dtype)
+        vectors = kernels.empty(mesh.centers.shape, mesh.centers.dtype)
+        for here, (value, south, east, *radial) in self._harmonics.blocks(np.stack(sets), outputs):
+            values[here] = value
+            kernels.launch(kernels.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here])
+            for along in radial:
+                vectors[here] += along[:, None] * mesh.centers[here]
+            del value, south, east, radial  # the next block is made in their place
+        return values, vectors
+
+
+def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:
+    """Operator of the kernels K, G and R with multipliers ``value``, ``gradient`` and ``radial`` (see apply)."""
+    return _OPERATORS[mesh.manifold](mesh, value, gradient, radial)
+
+
+_OPERATORS: dict[str, type[CircleZonal] | type[SphereZonal]] = {"circle": CircleZonal, "sphere": SphereZonal}

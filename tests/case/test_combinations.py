@@ -1,0 +1,276 @@
+"""Every switch of a layer with every other: a pair runs, or is refused in one line that names the key.
+
+A run is two steps on a tiny mesh, or of a few tokens. Which switches a manifold refuses, which need another one, and
+which pairs exclude each other, is written down here: anything else has to run, and nothing may end in a traceback.
+"""
+
+import re
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from meanfield.case.load import CaseError, parse
+from meanfield.domains.common.problem import Stretch
+from meanfield.running import DONE, run
+from meanfield.simulation import set_up
+from solvers.io.run_file import read
+from solvers.timestepping.evolution import State
+
+BASES = {  # manifold, the rest of the domain, usual layer norm, d
+    "circle": ("circle", "resolution = 16", "post", 2),
+    "sphere": ("sphere", "resolution = 6", "post", 3),
+    "axisymmetric": ("axisymmetric", "resolution = 16\ndimension = 5", "post", 5),
+    "line": ("line", "resolution = 32\noutermost = 10.0", "none", 1),
+    "free_radius_circle": (
+        "free_radius_circle", "resolution = 8\nradii = 16\ninnermost = 0.2\noutermost = 5.0", "pre", 2
+    ),
+    "free_radius_sphere": (
+        "free_radius_sphere", "resolution = 4\nradii = 16\ninnermost = 0.2\noutermost = 5.0", "pre", 3
+    ),
+    "particles in 2": ("particles", "count = 6\ndimension = 2", "post", 2),
+    "particles in 3": ("particles", "count = 6\ndimension = 3", "post", 3),
+    "particles in 8": ("particles", "count = 6\ndimension = 8", "post", 8),
+}  # fmt: skip
+START = {
+    "line": 'kind = "gaussian"\nvariance = 0.5',
+    **dict.fromkeys(("particles in 3", "particles in 8"), 'kind = "uniform"'),
+}
+ON_SPHERES = ("norm: post", "norm: ngpt", "norm: cod")
+CARRIED = ("norm: pre", "norm: peri", "norm: mix")
+RADIAL = (*CARRIED, "norm: none")
+SEQUENCE = ("sequence", "initial: waves")
+REACTIONS = ("reaction: linear", "reaction: logistic", "reaction: replicator")
+LAYERS = ("depth: layers", "depth: no residual")
+KERNELS = ("kernel: gaussian", "kernel: windowed")
+INTERVALS = (*KERNELS, "normalization: sinkhorn", "query", "value: random", "value: heads", "value: file", "mask",
+             "scale", "feed-forward", "hand over", "depth: adaptive", *REACTIONS,
+             "initial: equiangular", "initial: tokens", *SEQUENCE)  # fmt: skip
+FREE = (*ON_SPHERES, "noise", "scale", *LAYERS, "mask", *KERNELS, *REACTIONS, "normalization: sinkhorn",
+        "value: heads", "value: file", "hand over", "depth: adaptive",
+        "initial: equiangular", "initial: interval", *SEQUENCE)  # fmt: skip
+ROUND = (*RADIAL, "gate", "depth: adaptive", "initial: gaussian", "initial: equiangular", "initial: interval",
+         *SEQUENCE)  # fmt: skip
+PARTICLES = (*REACTIONS, "initial: interval")
+DEGREES = ("initial: perturbed", "initial: harmonic")
+REFUSED = {
+    "circle": ROUND,
+    "sphere": ROUND,
+    "axisymmetric": (*RADIAL, "gate", *LAYERS, "value: matrix", *INTERVALS, "initial: gaussian", "initial: interval"),
+    "line": (*ON_SPHERES, *CARRIED, *set(INTERVALS) - {"query"}, *DEGREES, "initial: uniform", "initial: bumps",
+             "initial: moebius"),
+    "free_radius_circle": FREE,
+    "free_radius_sphere": FREE,
+    "particles in 2": PARTICLES,
+    "particles in 3": PARTICLES,
+    "particles in 8": (*PARTICLES, *DEGREES),
+}  # fmt: skip
+NEEDS = {"gate": RADIAL, "initial: gaussian": RADIAL}  # where tokens can have a radius: with a layer norm that frees it
+AT_UNIT_VECTORS = ("kernel: windowed", "normalization: sinkhorn")
+EXCLUSIVE = {  # anywhere
+    *((depth, other) for depth in LAYERS for other in ("noise", *REACTIONS)),
+    ("depth: adaptive", "noise"),
+    ("depth: no residual", "gate"),
+    *(("mask", other) for other in ("normalization: sinkhorn", *REACTIONS)),  # both sides of a kernel; labels' masses
+    *((kind, "norm: none") for kind in AT_UNIT_VECTORS),
+    *(("kernel: windowed", other) for other in ("query", "value: heads", "value: file")),  # angles between x and y
+    ("normalization: rescaled", "value: file"),  # a clock for each layer
+    *(("query", other) for other in ("value: heads", "value: file")),  # a head, and a file, have their own
+    *(("scale", norm) for norm in RADIAL),
+    *(("hand over", other) for other in ("noise", *REACTIONS, "mask", *LAYERS, "normalization: sinkhorn", *KERNELS,
+                                         "value: file", *RADIAL, "sequence")),
+}  # fmt: skip
+NOT_IN_PAIRS = (
+    "depth: ssprk3",
+    "initial: uniform",
+    "initial: perturbed",
+    "initial: harmonic",
+    "initial: bumps",
+    "initial: moebius",
+    "initial: equiangular",
+    "initial: interval",
+    "initial: waves",
+)  # but in larger sets
+OF_LABELS = {("mask", depth) for depth in LAYERS}  # densities; tokens of a layer see those before them
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    """matrices-d.npz and tokens-d.npy in the folder of each test."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    for d in (1, 2, 3, 5, 8):
+        matrices = {name: random.standard_normal((2, 2, d, d)) for name in ("query", "key", "value")}
+        np.savez(f"matrices-{d}.npz", **matrices)
+        np.save(f"tokens-{d}.npy", random.standard_normal((6, d)))
+
+
+def to_be_refused(base, names):
+    """Whether a set of switches goes together nowhere on this manifold."""
+    excluded = EXCLUSIVE if base.startswith("particles") else EXCLUSIVE | OF_LABELS
+    needs = NEEDS if base.startswith("particles") else {}
+    return (
+        not set(names).isdisjoint(REFUSED[base])
+        or any(set(pair) <= set(names) for pair in excluded)
+        or any(set(names).isdisjoint(needs.get(name, names)) for name in names)
+    )
+
+
+def switches(base):
+    """Name → overrides of a case. Names that share the word before the colon are choices of one thing."""
+    d = BASES[base][3]
+    matrix = np.eye(d) + 0.3 * np.eye(d, k=1)
+    skew = matrix.tolist() if d > 1 else [[0.5]]
+    back = (-np.eye(d)).tolist()
+    axis = [1.0] if base == "axisymmetric" else np.eye(d)[0].tolist()
+    norms = ("post", "ngpt", "cod", "pre", "peri", "mix", "none")
+    return {
+        **{f"norm: {norm}": [f"stabilizers.layer_norm={norm}"] for norm in norms},
+        "noise": ["stabilizers.noise=0.1"],
+        "gate": ["stabilizers.gate=0.2"],
+        "scale": ["stabilizers.scale=1.5"],
+        "depth: layers": ["time.method=layers", "time.layers=2", "time.step=0.1"],
+        "depth: no residual": ["time.method=layers", "time.layers=2", "stabilizers.residual=false"],
+        "depth: ssprk3": ["time.method=ssprk3"],
+        "depth: ssprk2": ["time.method=ssprk2"],
+        "depth: adaptive": ["time.method=adaptive", "time.tolerance=1e-3"],
+        "hand over": ["hand_over.spread=1.0"],
+        "sequence": ["sequence.diffusion=0.01"],
+        "mask": ["attention.mask=causal"],
+        "kernel: gaussian": ["attention.kernel=gaussian"],
+        "kernel: windowed": ["attention.kernel=windowed", "attention.window=1.0"],
+        "normalization: unnormalized": ["attention.normalization=unnormalized"],
+        "normalization: rescaled": ["attention.normalization=unnormalized", "attention.rescaled=true"],
+        "normalization: sinkhorn": ["attention.normalization=sinkhorn"],
+        "beta 0": ["attention.beta=0"],
+        "query": [f"attention.query={skew}"],
+        "value: matrix": [f"attention.value={skew}"],
+        "value: random": ['attention.value={ensemble = "ginibre", seed = 1}'],
+        "value: -1": [f"attention.value={back}"],
+        "value: heads": [f"attention.heads=[{{value = {skew}, weight = 0.5}}, {{query = {skew}, weight = 0.5}}]"],
+        "value: file": [f"attention.file=matrices-{d}.npz"],
+        "feed-forward": ["feed_forward.width=3"],
+        "reaction: linear": ["reaction.kind=linear", "reaction.rate=0.5"],
+        "reaction: logistic": ["reaction.kind=logistic", "reaction.rate=0.5"],
+        "reaction: replicator": ["reaction.kind=replicator", "reaction.rate=0.5", f"reaction.vector={[1.0] * d}"],
+        "initial: uniform": ["initial.kind=uniform"],
+        "initial: perturbed": ["initial.kind=perturbed", "initial.amplitude=0.3", "initial.degrees=2"],
+        "initial: harmonic": ["initial.kind=harmonic", "initial.degree=2", "initial.amplitude=0.3"],
+        "initial: bumps": [
+            "initial.kind=von_mises_fisher", f"initial.components=[{{center = {axis}, concentration = 1.0}}]"
+        ],
+        "initial: moebius": ["initial.kind=moebius", f"initial.axis={axis}", "initial.parameter=0.5"],
+        "initial: tokens": ["initial.kind=tokens", f"initial.file=tokens-{d}.npy"],
+        "initial: gaussian": ["initial.kind=gaussian", "initial.variance=0.5"],
+        "initial: equiangular": ["initial.kind=equiangular", "initial.cosine=0.2", "domain.count=2"],
+        "initial: waves": ["initial={kind = 'waves', mean = %s, amplitude = 0.3, modes = 2}" % ([1.0] * d)],
+        "initial: interval": ["initial.kind=interval", "initial.low=-1.0", "initial.high=1.0"],
+    }  # fmt: skip
+
+
+def case_of(base, overrides):
+    """The case of a base with overrides. Raises CaseError."""
+    manifold, domain, norm, _ = BASES[base]
+    start = START.get(base, 'kind = "perturbed"\namplitude = 0.3\ndegrees = 2')
+    if any(override.startswith("initial.file") for override in overrides):
+        domain = domain.replace("count = 6\n", "")  # a file says how many
+    text = f"""
+[domain]
+manifold = "{manifold}"
+{domain}
+[attention]
+beta = 1.5
+[stabilizers]
+layer_norm = "{norm}"
+[initial]
+{start}
+[time]
+end = 0.5
+"""
+    return parse(text, overrides)
+
+
+def attempt(base, overrides):
+    """None after two good steps, else the refusal."""
+    try:
+        case = case_of(base, overrides)
+        problem = set_up(case)
+        state = State(0.0, problem.initial())
+        problem.prepare(state)
+    except CaseError as refusal:
+        return str(refusal)
+    state = problem.advance(state, Stretch(case.time.end, (), case.time.cfl, lambda state: state.steps >= 2))
+    found = problem.diagnostics(case.output.diagnostics, None)(state.time, state.values)
+    assert 1 <= state.steps <= 2
+    assert np.isfinite(state.values).all()
+    assert case.domain.manifold == "particles" or state.values.min() >= 0
+    assert all(np.isfinite(value).all() for name, value in found.items() if not name.startswith("cluster_"))
+    if case.reaction is None or case.reaction.__struct_config__.tag == "replicator":
+        assert abs(found["mass"] - 1) < 1e-12
+    return None
+
+
+def said_well(refusal):
+    """Whether a refusal is one line that names a key, its value and what was expected."""
+    return re.fullmatch(r"[a-z_]+(\.[a-z_]+|\[\d+\])+ = .+: expected .+", refusal) is not None
+
+
+def largest_sets(base, count):
+    """Sets that no switch can be added to: (names, overrides) of ``count`` of them."""
+    table, random = switches(base), np.random.default_rng(0)
+    for _ in range(count):
+        chosen: list[str] = []
+        for name in random.permutation(list(table)):
+            others = {other.split(":")[0] for other in chosen}
+            if name.split(":")[0] not in others and not to_be_refused(base, [*chosen, name]):
+                chosen.append(name)
+        yield chosen, [change for name in chosen for change in table[name]]
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_each_switch_alone(base):
+    found = {name: attempt(base, changes) for name, changes in switches(base).items()}
+    refusals = {name: text for name, text in found.items() if text}
+    assert set(refusals) == {name for name in found if to_be_refused(base, [name])}, refusals
+    assert all(said_well(text) for text in refusals.values()), refusals
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_each_pair_of_switches(base):
+    table = switches(base)
+    ran = 0
+    for pair in combinations([name for name in table if name not in NOT_IN_PAIRS], 2):
+        if pair[0].split(":")[0] == pair[1].split(":")[0]:
+            continue  # choices of one thing
+        refusal = attempt(base, table[pair[0]] + table[pair[1]])
+        assert (refusal is not None) == to_be_refused(base, pair), f"{pair}: {refusal}"
+        assert refusal is None or said_well(refusal), refusal
+        ran += refusal is None
+    assert ran >= 10
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_as_many_switches_as_go_together(base):
+    """What all of whose pairs run runs as well."""
+    for chosen, changes in largest_sets(base, 20):
+        assert (refusal := attempt(base, changes)) is None, f"{chosen}: {refusal}"
+
+
+@pytest.mark.parametrize("base", [base for base in BASES if base.startswith(("particles", "circle", "sphere"))])
+def test_runs_of_them_to_the_end_leave_a_file(base):
+    for index, (chosen, changes) in enumerate(largest_sets(base, 6)):
+        case = case_of(base, [*changes, "output.snapshots=2", "output.samples=2"])
+        assert run(case, f"{index}.h5", quiet=True) == DONE, chosen
+        file = read(f"{index}.h5")
+        assert file.snapshots == 3, chosen
+        assert np.isfinite(file.snapshot(-1)).all(), chosen
+
+
+@pytest.mark.parametrize(("changes", "refusal"), [
+    (["domain.labels=2"], "domain.labels = 2: expected a divisor of the number of points, 3"),
+    (["initial.masses=[1, 1, 1]"], "initial.masses = [1.0, 1.0, 1.0]: expected no such key with a causal mask"),
+])  # fmt: skip
+def test_points_under_a_causal_mask_are_dealt_to_labels_of_equal_mass(changes, refusal):
+    points = ["attention.mask=causal", "initial.kind=points", "initial.points=[[1, 0], [0, 1], [-1, 1]]"]
+    assert attempt("circle", points) is None
+    assert attempt("circle", points + changes).startswith(refusal)

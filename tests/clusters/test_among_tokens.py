@@ -1,0 +1,127 @@
+"""Clusters of tokens are counted, weighed and placed right in any dimension."""
+
+import numpy as np
+import pytest
+
+from meanfield.clusters import among_tokens as clusters_tokens
+from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
+from meanfield.domains.particles.initial import tokens_equiangular
+
+DIMENSIONS = pytest.mark.parametrize("dimension", [2, 3, 4, 64])
+
+
+def unit(points):
+    return points / np.linalg.norm(points, axis=-1, keepdims=True)
+
+
+def apart(dimension, count, seed=0, least=1.2):
+    """(count, d) random directions at least ``least`` radians apart."""
+    random, points = np.random.default_rng(seed), np.empty((0, dimension))
+    while len(points) < count:
+        x = unit(random.standard_normal(dimension))
+        if (points @ x < np.cos(least)).all():
+            points = np.vstack([points, x])
+    return points
+
+
+def assert_found(points, masses, found):
+    assert found.count == len(points)
+    order = np.argsort(-masses)
+    np.testing.assert_allclose(found.masses, masses[order], atol=1e-14)
+    np.testing.assert_allclose(found.centers, points[order], atol=1e-12)
+
+
+@DIMENSIONS
+@pytest.mark.parametrize("count", [1, 3])
+def test_collapsed_clouds(dimension, count):
+    """All tokens at 1 or 3 points: clusters of these masses at these points, and each token in its own."""
+    points, sizes = apart(dimension, count), np.array([50, 200, 100][:count])
+    home = np.random.default_rng(1).permutation(np.repeat(np.arange(count), sizes))
+    weights = np.random.default_rng(2).random(len(home))
+    weights /= weights.sum()
+    found = find_clusters_of_tokens(points[home], weights)
+    assert_found(points, np.bincount(home, weights), found)
+    np.testing.assert_array_equal(np.argsort(-np.bincount(home, weights))[found.basin], home)
+
+
+@DIMENSIONS
+def test_blurred_clouds(dimension):
+    """Tokens within 0.05 rad of three points, a fifth of the scale: three clusters; radii do not count."""
+    points, random = apart(dimension, 3, seed=4), np.random.default_rng(5)
+    home = np.repeat(np.arange(3), [300, 100, 200])
+    cloud = unit(points[home] + 0.05 * unit(random.standard_normal((600, dimension))))
+    found = find_clusters_of_tokens(cloud * random.uniform(0.1, 9.0, (600, 1)), np.full(600, 1 / 600))
+    np.testing.assert_allclose(found.masses, [1 / 2, 1 / 3, 1 / 6], atol=1e-14)
+    np.testing.assert_array_equal(found.basin, np.array([0, 2, 1])[home])
+    # the mean of n tokens at 0.05 rad: 0.05/√n from the middle, a factor of 3 for luck
+    assert np.linalg.norm(found.centers - points[[0, 2, 1]], axis=1).max() < 3 * 0.05 / np.sqrt(100)
+
+
+@pytest.mark.parametrize("dimension", [3, 8])
+def test_each_token_is_told_its_cluster(dimension):
+    """Masses of the basins are those of the clusters, in an order that no swap of two undoes."""
+    points, home = apart(dimension, 6, seed=1, least=0.9), np.repeat(np.arange(6), [30, 60, 10, 50, 20, 40])
+    found = find_clusters_of_tokens(points[home], np.full(210, 1 / 210))
+    np.testing.assert_allclose(np.bincount(found.basin) / 210, found.masses, atol=1e-14)
+    assert (np.diff(found.masses) < 0).all()
+
+
+@pytest.mark.parametrize("cosine", [0.0, 0.5])
+@pytest.mark.parametrize("count", [8, 64])
+def test_equiangular_tokens_are_a_cluster_each(count, cosine):
+    tokens = tokens_equiangular(count, 64, cosine)
+    found = find_clusters_of_tokens(tokens, np.full(count, 1 / count))
+    assert found.count == count
+    np.testing.assert_allclose(found.masses, 1 / count, rtol=1e-14)
+    assert sorted(found.basin) == list(range(count))
+    together = tokens_equiangular(count, 64, np.cos(1.9 * SCALE))
+    assert find_clusters_of_tokens(together, np.full(count, 1 / count)).count == 1
+
+
+@pytest.mark.parametrize(("dimension", "count"), [(2, 10_000), (3, 10_000), (4, 10_000)])
+def test_uniform_tokens_have_no_cluster(dimension, count):
+    """Of so many tokens over 100 lie within a scale: their density never doubles."""
+    tokens = unit(np.random.default_rng(0).standard_normal((count, dimension)))
+    found = find_clusters_of_tokens(tokens, np.full(count, 1 / count), scale=0.5)
+    assert found.count == 0
+    assert found.centers.shape == (0, dimension)
+    assert (found.basin == -1).all()
+
+
+@DIMENSIONS
+def test_the_scale_decides_how_near_two_clusters_are_one(dimension):
+    """As documented: two from 3.3 scales on the circle and sphere, from 2 scales in other dimensions."""
+    first, second = np.eye(dimension)[:2]
+    limit = (3.3 if dimension <= 3 else 2.0) * SCALE
+    for angle, expected in ((0.85 * limit, 1), (1.15 * limit, 2)):
+        points = np.stack([first, np.cos(angle) * first + np.sin(angle) * second])
+        assert find_clusters_of_tokens(points, np.array([0.5, 0.5])).count == expected
+
+
+@pytest.mark.parametrize("dimension", [4, 16])
+def test_two_clouds_joined_by_a_thin_bridge_are_two(dimension):
+    """The density on the bridge is a tenth of that at its ends: one island, two peaks."""
+    first, second = np.eye(dimension)[:2]
+    angles = np.linspace(0, 1.5, 40)
+    bridge = np.outer(np.cos(angles), first) + np.outer(np.sin(angles), second)
+    masses = np.full(40, 0.002)
+    masses[[0, -1]] = 0.6, 0.4
+    found = find_clusters_of_tokens(bridge, masses)
+    assert found.count == 2
+    level = np.full(40, 1 / 40)  # all alike: one ridge, one cluster
+    assert find_clusters_of_tokens(bridge, level).count == 1
+
+
+def test_many_tokens_go_with_the_nearest_that_are_looked_at(monkeypatch):
+    monkeypatch.setattr(clusters_tokens, "MOST", 100)
+    points = apart(6, 4, seed=7)
+    home = np.random.default_rng(8).integers(0, 4, 5000)
+    cloud = unit(points[home] + 0.03 * unit(np.random.default_rng(9).standard_normal((5000, 6))))
+    found = find_clusters_of_tokens(cloud, np.full(5000, 2e-4))
+    assert found.count == 4
+    np.testing.assert_allclose(found.masses, np.sort(np.bincount(home))[::-1] / 5000, atol=1e-12)
+
+
+def test_the_line_is_refused():
+    with pytest.raises(ValueError, match="d of 2 or more"):
+        find_clusters_of_tokens(np.ones((3, 1)), np.full(3, 1 / 3))

@@ -1,0 +1,287 @@
+"""The tree of mergers: planted ones, and those of a run, whose energy steps are 2 m_i m_j."""
+
+from functools import cache
+from itertools import pairwise
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.path import Path
+
+from meanfield.clusters.mergers import (
+    Merger,
+    format_report,
+    lifetimes,
+    measured_steps,
+    merger_tree,
+    moment_in_words,
+    report,
+)
+from meanfield.clusters.tracks import Track, Tracks, tracks_of
+from meanfield.domains.sphere.diagnostics import diagnostics_round
+from meanfield.domains.sphere.initial import initial_perturbed
+from meanfield.equation import Velocity, mean_field_equation
+from meanfield.figures.axes import set_time
+from meanfield.figures.figure import STYLE, WIDTH
+from meanfield.figures.labels import write_beside
+from meanfield.figures.merger_tree import _time_axis, draw_mergers, plot_mergers, tree_order
+from meanfield.model.attention import Attention
+from solvers.io.run_file import FileError, RunFile, read
+from solvers.mesh.mesh import circle
+from solvers.timestepping.evolution import STEPPERS, Observer, State, evolve
+from solvers.timestepping.schedules import Logarithmic
+
+BETA, END = 9.0, 3000.0
+CASE = f"""title = "Four clusters on the circle, three, two"
+domain = {{manifold = "circle", resolution = 128}}
+attention.beta = {BETA}
+initial = {{kind = "perturbed", amplitude = 1e-2, seed = 0}}
+time.end = {END}
+"""
+DIAGNOSTICS = ("energy", "clusters", "cluster_mass", "cluster_center")
+
+
+def planted():
+    """0.4, 0.3, 0.2 and 0.1: the last goes into the first after t = 3, the third into the first after t = 6."""
+    times = np.arange(10.0)
+    lasts, masses, into = (9, 9, 6, 3), (0.4, 0.3, 0.2, 0.1), (None, None, 0, 0)
+    tracks = []
+    for last, mass, target in zip(lasts, masses, into, strict=True):
+        here = np.full(last + 1, mass)
+        if mass == 0.4:
+            here[4:] += 0.1
+            here[7:] += 0.2
+        tracks.append(Track(0, here, np.tile([1.0, 0.0], (last + 1, 1)), target))
+    return Tracks(times, tuple(tracks))
+
+
+def stairs(tracks):
+    squares = np.zeros(len(tracks.times))
+    for one in tracks.tracks:
+        squares[one.samples] += one.masses**2
+    return squares
+
+
+def test_planted_mergers():
+    first, second = merger_tree(planted())
+    assert (first.time, first.source, first.into, first.before, first.after) == (4.0, 3, 0, 4, 3)
+    assert (second.time, second.source, second.into, second.before, second.after) == (7.0, 2, 0, 3, 2)
+    assert first.masses == pytest.approx((0.4, 0.1))
+    assert [first.energy_step, second.energy_step] == pytest.approx([0.08, 0.2])
+    told = [(one.count, one.after, one.start, one.stop, one.until) for one in lifetimes(planted())]
+    assert told == [(4, None, 0.0, 3.0, 4.0), (3, 3.0, 4.0, 6.0, 7.0), (2, 6.0, 7.0, 9.0, None)]
+
+
+def test_moments_are_known_between_samples_or_of_atoms_exactly():
+    """Atoms from t = 4 on: the first merger lies before, the second is a sample."""
+    tracks = planted()
+    assert [(one.since, one.time) for one in merger_tree(tracks)] == [(3.0, 4.0), (6.0, 7.0)]
+    assert [(one.since, one.time) for one in merger_tree(tracks, 4.0)] == [(3.0, 4.0), (7.0, 7.0)]
+    told = [(one.after, one.start, one.stop, one.until) for one in lifetimes(tracks, 4.0)]
+    assert told == [(None, 0.0, 3.0, 4.0), (3.0, 4.0, 7.0, 7.0), (7.0, 7.0, 9.0, None)]
+    assert lifetimes(Tracks(np.empty(0), ())) == []
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (94.9, 95.81, "between 94.9 and 95.81"),
+        (1e6, 1e6 + 1, "between 1000000 and 1000001"),
+        (7.0, 7.0, "7"),
+        (None, 0.0, "0"),
+        (4917.33, None, "4917"),
+    ],
+)
+def test_moments_in_words(low, high, words):
+    assert moment_in_words(low, high) == words
+
+
+def test_steps_are_measured_on_plateaus_of_the_energy():
+    """Ramps before each merger, as tokens approach, change nothing: a plateau is where the energy is flattest."""
+    tracks = planted()
+    times = np.linspace(0, 9, 181)
+    values = stairs(tracks)[np.searchsorted(tracks.times, times, side="right") - 1]
+    ramp = 0.01 * np.exp(-10 * np.abs(times - 3.5)) + 0.02 * np.exp(-10 * np.abs(times - 6.5))
+    assert measured_steps(tracks, merger_tree(tracks), times, values + ramp) == pytest.approx([0.08, 0.2], rel=1e-3)
+    few = measured_steps(tracks, merger_tree(tracks), times[::40], values[::40])
+    assert few == [None, None]
+
+
+def test_clusters_that_flicker_are_no_mergers():
+    tracks = planted()
+    flicker = Track(5, np.array([0.01, 0.01]), np.tile([0.0, 1.0], (2, 1)), 0)
+    assert len(merger_tree(Tracks(tracks.times, (*tracks.tracks, flicker)))) == 2
+
+
+def test_atoms_do_not_flicker():
+    """A merger is one however few samples show both; those of clusters before the hand-over may be noise."""
+    tracks = planted()
+    brief = Track(5, np.array([0.01]), np.array([[0.0, 1.0]]), 0)
+    both = Tracks(tracks.times, (*tracks.tracks, brief))
+    for atoms_from, mergers in ((5.0, 3), (5.5, 2)):
+        found = merger_tree(both, atoms_from)
+        assert len(found) == mergers
+        assert len(tree_order(both, atoms_from)) == mergers + 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_of_a_tree_do_not_cross(seed):
+    """From a track's end to the one that it joins lie only tracks that are over."""
+    random = np.random.default_rng(seed)
+    lasts = np.append(99, random.permutation(np.arange(5, 95))[:12])
+    into = [None] + [int(random.choice(np.flatnonzero(lasts > last))) for last in lasts[1:]]
+    tracks = Tracks(np.arange(100.0), tuple(
+        Track(0, np.full(last + 1, 0.1), np.tile([1.0, 0.0], (last + 1, 1)), target)
+        for last, target in zip(lasts, into, strict=True)
+    ))  # fmt: skip
+    order = tree_order(tracks)
+    assert sorted(order) == list(range(13))
+    place = {number: k for k, number in enumerate(order)}
+    for number, target in enumerate(into):
+        if target is not None:
+            low, high = sorted((place[number], place[target]))
+            assert (lasts[order[low + 1 : high]] < lasts[number]).all()
+
+
+@cache
+def mesh_and_samples():
+    """(mesh, [(time, density, diagnostics)]) of the run of CASE."""
+    mesh = circle(128)
+    law = Velocity(Attention(mesh, BETA))
+    diagnostics = diagnostics_round(DIAGNOSTICS, mesh, law)
+    samples = []
+
+    def keep(state):
+        samples.append((state.time, state.values.copy(), diagnostics(state.time, state.values)))
+
+    state = State(0.0, initial_perturbed(mesh, 1e-2, 12, 0))
+    observer = Observer(keep, Logarithmic(1.0, END, 200))
+    evolve(state, mean_field_equation(mesh, law), STEPPERS["ssprk3"], END, (observer,), rtol=None)
+    return mesh, law, samples
+
+
+def write(path, names):
+    mesh, law, samples = mesh_and_samples()
+    with RunFile.create(path, mesh, diagnostics_round(names, mesh, law).columns, {"case": CASE}) as file:
+        for time, density, values in samples:
+            file.write_sample(time, {name: values[name] for name in names})
+            file.write_snapshot(time, density)
+    return read(path)
+
+
+@pytest.fixture(scope="module", params=["diagnostics", "snapshots"])
+def run(request, tmp_path_factory):
+    """The run in a file, with its clusters recorded or to be found in the snapshots."""
+    names = DIAGNOSTICS if request.param == "diagnostics" else ("energy", "clusters")
+    return write(tmp_path_factory.mktemp("run") / f"{request.param}.h5", names)
+
+
+def test_the_tree_of_a_run(run):
+    """As many tracks at any time as clusters; four at most, then three, then two, each merger one less."""
+    tracks = tracks_of(run)
+    np.testing.assert_array_equal(tracks.counts, run.diagnostics["clusters"])
+    facts = report(run)
+    assert [(one["before"], one["after"]) for one in facts["mergers"]] == [(4, 3), (3, 2)]
+    assert [one["count"] for one in facts["lifetimes"]][-3:] == [4, 3, 2]
+    assert facts["clusters"] == 2
+    assert sum(facts["masses"]) == pytest.approx(1.0, abs=1e-9)
+    for one, other in pairwise(facts["lifetimes"]):
+        assert one["stop"] < other["start"]
+
+
+def test_energy_steps_of_a_run_are_twice_the_product_of_the_masses(run):
+    """Neighbours at 1.5 rad add e^{−9·0.93} = 2e-4 to the staircase; the rest is what plateaus are not flat: 2 %."""
+    for one in report(run)["mergers"]:
+        assert one["energy_step"] == pytest.approx(2 * np.prod(one["masses"]))
+        assert one["energy_step_measured"] == pytest.approx(one["energy_step"], rel=0.02)
+
+
+def test_the_report_as_text(run):
+    text = format_report(report(run))
+    lines = text.splitlines()
+    first = report(run)["mergers"][0]
+    assert lines[1].startswith(f"between {first['since']:.4g} and {first['time']:.4g} ")
+    assert text.count(f"between {first['since']:.4g} and {first['time']:.4g}") == 3  # the end of one, the next's start
+    assert "4 → 3" in lines[1]
+    assert "3 → 2" in lines[2]
+    assert " %)" in lines[1]
+    assert "masses at the end: 0.5" in lines[-1]
+
+
+def test_the_figure_of_a_run(run, tmp_path):
+    target = plot_mergers(run.path, tmp_path / "tree.png")
+    assert target.stat().st_size > 10_000
+    with pytest.raises(FileError, match="kind of figure"):
+        plot_mergers(run.path, tmp_path / "tree.xyz")
+
+
+def forest(count, seed=0, samples=200):
+    """``count`` clusters that merge one by one on a log axis, at random, into one of those there from the start."""
+    random = np.random.default_rng(seed)
+    times = np.concatenate([[0], np.geomspace(1, 1e6, samples - 1)])
+    lasts = np.append(samples - 1, np.sort(random.integers(2, samples - 20, count - 1))[::-1])
+    into = [None] + [int(random.integers(0, k)) for k in range(1, count)]
+    angles = random.permutation(np.linspace(-3, 3, count))
+    masses = [np.full(last + 1, 1 / count) for last in lasts]
+    for k in range(count - 1, 0, -1):
+        masses[into[k]][lasts[k] + 1 :] += masses[k][-1]
+    directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    rows = zip(masses, directions, into, strict=True)
+    return Tracks(times, tuple(Track(0, m, np.tile(x, (len(m), 1)), target) for m, x, target in rows))
+
+
+@pytest.mark.parametrize("circle_", [False, True], ids=["rows", "circle"])
+@pytest.mark.parametrize(("count", "least"), [(3, 3), (8, 7), (25, 10)])
+def test_masses_are_written_in_the_panel_apart_and_on_no_line(count, least, circle_):
+    """Legible at 800 pixels: 7 points of a page ten inches wide on a screen of 96 pixels an inch."""
+    tracks = forest(count, seed=count)
+    with matplotlib.rc_context(STYLE):
+        page = Figure(figsize=(WIDTH, 4))
+        axes = page.subplots()
+        lines = draw_mergers(axes, tracks, circle=circle_)
+        set_time(axes, "time t", (1.0, 1e6), log=True)
+        page.draw_without_rendering()
+        texts = write_beside(axes, lines)
+        page.draw_without_rendering()
+    assert len(texts) >= least
+    assert lines[0].text == "1.00" == texts[0].get_text()
+    boxes = [text.get_window_extent() for text in texts]
+    for k, box in enumerate(boxes):
+        assert axes.bbox.containsx(box.x0)
+        assert axes.bbox.containsx(box.x1)
+        assert axes.bbox.containsy(box.y0)
+        assert axes.bbox.containsy(box.y1)
+        assert not any(box.overlaps(other) for other in boxes[:k])
+        for line in lines:
+            path = axes.transData.transform_path(Path(line.points))
+            assert not path.intersects_bbox(box, filled=False)
+        assert texts[k].get_fontsize() * 800 / 96 / WIDTH >= 7
+
+
+@pytest.mark.parametrize(
+    ("mergers", "log_spacing", "log"),
+    [
+        ([200.0, 900.0, 9e4], False, True),
+        ([2e3, 3e5, 9e5], False, False),
+        ([], False, False),
+        ([], True, True),
+    ],
+)
+def test_the_time_axis_follows_the_rule_of_all_figures(mergers, log_spacing, log):
+    times = np.linspace(0, 1e6, 10001)
+    tracks = Tracks(times, (Track(0, np.ones(10001), np.tile([1.0, 0.0], (10001, 1))),))
+    told = [Merger(time, time, 0, 1, (0.5, 0.5), 2, 1, 0.5) for time in mergers]
+    limits, found = _time_axis(tracks, told, log_spacing)
+    assert found == log
+    assert limits == ((100.0, 1e6) if log else (0.0, 1e6))
+
+
+def test_no_energy_step_where_matrices_are_no_identities(tmp_path):
+    case = CASE.replace("attention.beta = 9.0", "attention = {beta = 9, value = [[-1, 0], [0, -1]]}")
+    mesh, law, samples = mesh_and_samples()
+    path = tmp_path / "run.h5"
+    with RunFile.create(path, mesh, diagnostics_round(DIAGNOSTICS, mesh, law).columns, {"case": case}) as file:
+        for time, _, values in samples[::4]:
+            file.write_sample(time, values)
+    assert [one["energy_step_measured"] for one in report(read(path))["mergers"]] == [None, None]

@@ -1,0 +1,329 @@
+"""Atoms against exact laws: drift far below rounding, mergers at exponentially long times, staircases of the energy."""
+
+import time as clock
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import integrate
+from support import exact_atoms
+
+from meanfield.domains.atoms.flow import TOUCH, advance, until_merger
+from meanfield.domains.atoms.velocity import AtomLaw, Atoms
+from meanfield.domains.particles.flow import flow
+from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.model.feed_forward import feed_forward_random
+from meanfield.model.heads import Head
+from meanfield.model.layer_norm import LayerNorm
+
+PAIR = np.array([[1.0, 0.0], [np.cos(2.0), np.sin(2.0)]])
+THREE = np.array([[1.0, 0.1, 0.3], [-0.4, 1.0, 0.2], [-0.5, -0.9, 0.4]])
+THREE /= np.linalg.norm(THREE, axis=1)[:, None]
+MASSES = np.array([0.5, 0.3, 0.2])
+
+
+def on_circle(angles):
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def on_sphere(count, d, seed=0):
+    points = np.random.default_rng(seed).standard_normal((count, d))
+    return points / np.linalg.norm(points, axis=1)[:, None]
+
+
+def law(beta, normalization="softmax", **fields):
+    return AtomLaw(ParticleLaw(float(beta), normalization, **fields))
+
+
+def staircase(beta, atoms):
+    """2βe^{−β}E = Σ_ij m_i m_j e^{−β|x_i − x_j|²/2}."""
+    apart = atoms.positions[:, None] - atoms.positions
+    return atoms.masses @ np.exp(-beta / 2 * (apart**2).sum(axis=2)) @ atoms.masses
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+@pytest.mark.parametrize("norm", ["post", "ngpt", "cod"])
+def test_the_law_is_that_of_particles(d, normalization, norm):
+    """Several heads of any matrices, a network, each layer norm, at a time at which CoD counts."""
+    random = np.random.default_rng(d)
+    matrices = random.standard_normal((3, d, d))
+    heads = (Head(), Head(*matrices, weight=0.7), Head(1.0, -1.0, -0.5, 0.3))
+    masses = random.random(6) + 0.1
+    particles = ParticleLaw(3.0, normalization, heads, masses, LayerNorm(norm, alpha=0.7), feed_forward_random(d, 8))
+    positions = on_sphere(6, d)
+    found = AtomLaw(particles).velocities(2.0, positions, masses)
+    expected, _ = particles.rates(2.0, positions, np.ones(6))
+    # the particles' sums round at the size of their output
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+@pytest.mark.parametrize("beta", [4, 50, 200])
+@pytest.mark.parametrize("d", [2, 3])
+def test_drift_is_right_relative_to_itself(beta, d, normalization):
+    """β = 200: drift down to e^{−300}. Exponents round at β times 1e-16, and so does the drift."""
+    positions, masses = on_sphere(5, d, seed=d), np.array([0.1, 0.2, 0.3, 0.25, 0.15])
+    found = law(beta, normalization).velocities(0.0, positions, masses)
+    exact = exact_atoms.velocities(beta, positions, masses, normalization)
+    assert exact_atoms.relative_errors(found, exact).max() < 1e-14 + beta * 5e-16
+
+
+def test_drift_near_the_antipode_is_right_relative_to_itself():
+    """From 1e-10 rad off the antipode, where P_i x_j from x_j − x_i would be right to 1e-6 at best."""
+    positions, masses = on_circle(np.array([0.3, 0.3 + np.pi - 1e-10])), np.array([0.6, 0.4])
+    exact = exact_atoms.velocities(3, positions, masses)
+    found = law(3).velocities(0.0, positions, masses)
+    assert exact_atoms.relative_errors(found, exact).max() < 1e-8
+
+
+def test_rescaled_attention_is_the_same_by_another_clock():
+    positions, masses = on_sphere(4, 3), np.full(4, 0.25)
+    unnormalized = ParticleLaw(5.0, "unnormalized", (Head(query=2.0, key=np.diag([1.0, 0.5, 0.5])),))
+    rescaled = AtomLaw(replace(unnormalized, rescaled=True)).velocities(0.0, positions, masses)
+    np.testing.assert_allclose(
+        rescaled * np.exp(10.0), AtomLaw(unnormalized).velocities(0.0, positions, masses), rtol=1e-12
+    )
+    huge = AtomLaw(ParticleLaw(1e4, "unnormalized", rescaled=True))
+    near = on_circle(np.array([0.0, 1e-3]))
+    speed = np.linalg.norm(huge.velocities(0.0, near, np.array([0.5, 0.5])), axis=1)
+    np.testing.assert_allclose(speed, 0.5 * np.sin(1e-3) * np.exp(1e4 * (np.cos(1e-3) - 1)), rtol=1e-8)
+
+
+def test_what_atoms_cannot_be_is_refused():
+    with pytest.raises(ValueError, match="causal"):
+        law(1, causal=True)
+    with pytest.raises(ValueError, match="layer_norm = 'pre'"):
+        law(1, norm=LayerNorm("pre"))
+    with pytest.raises(ValueError, match="positive masses"):
+        Atoms(PAIR, np.array([1.0, 0.0]))
+    with pytest.raises(ValueError, match="expected \\(k, d\\) and \\(k,\\)"):
+        Atoms(PAIR, MASSES)
+    with pytest.raises(ValueError, match="unit sphere"):
+        Atoms(2 * PAIR, np.array([0.5, 0.5]))
+    with pytest.raises(ValueError, match="finite"):
+        advance(law(1), Atoms(PAIR, np.array([0.5, 0.5])), 0.0, np.inf)
+
+
+def assert_cosine_half_at(beta, masses, expected):
+    """The cosine is ½ within a relative 1e-6 of the time."""
+    atoms = Atoms(PAIR, np.array(masses))
+    (_, before, _), (_, after, _) = exact_atoms.flow(
+        law(beta), atoms, [0.0, expected * (1 - 1e-6), expected * (1 + 1e-6)]
+    )
+    cosines = [state.positions[0] @ state.positions[-1] for state in (before, after)]
+    assert cosines[0] < 0.5 < cosines[1], f"cosines {cosines}"
+
+
+@pytest.mark.parametrize("beta", [4, 9, 16, 25, 50, 200])
+def test_two_equal_atoms_meet_at_the_time_of_the_closed_form(beta):
+    """β = 200: after 3e120."""
+    assert_cosine_half_at(beta, (0.5, 0.5), exact_atoms.pair_time_equal(beta))
+
+
+@pytest.mark.parametrize("masses", [(0.7, 0.3), (0.99, 0.01)])
+def test_two_unequal_atoms_meet_at_the_time_of_the_quadrature(masses):
+    assert_cosine_half_at(9, masses, exact_atoms.pair_time(9, masses))
+
+
+def test_nearly_opposite_atoms_leave_each_other_at_their_rate():
+    """β = 9, from 1e-10 off the antipode, a tenth of the tolerance: cosine ½ within 1e-5 of the closed form's 7e8."""
+    expected = exact_atoms.pair_time_equal(9, exact_atoms.mp.pi - exact_atoms.mp.mpf("1e-10"))
+    atoms = Atoms(np.array([[1.0, 0.0], [-1.0, 1e-10]]), np.array([0.5, 0.5]))
+    stops = [0.0, expected * (1 - 1e-5), expected * (1 + 1e-5)]
+    cosines = [now.positions[0] @ now.positions[-1] for _, now, _ in exact_atoms.flow(law(9), atoms, stops)]
+    assert cosines[0] < 0.5 < cosines[1], f"cosines {cosines}"
+
+
+def test_an_atom_leaves_an_unstable_place_at_its_rate():
+    """V = diag(2, 1): the tangent of the angle to the second axis grows as eᵗ, from 1e-12; no step hops over it."""
+    turning = law(1, heads=(Head(value=np.diag([2.0, 1.0])),))
+    start = Atoms(np.array([[1e-12, 1.0]]), np.array([1.0]))
+    halfway, _ = advance(turning, start, 0.0, -np.log(1e-12))
+    # the Newton iterations end at about 1e-14, which is a relative 1e-2 of the first steps at worst
+    np.testing.assert_allclose(halfway.positions, [[np.sqrt(0.5), np.sqrt(0.5)]], rtol=0, atol=1e-3)
+    end, _ = advance(turning, start, 0.0, 1e6)
+    np.testing.assert_allclose(end.positions, [[1.0, 0.0]], rtol=0, atol=1e-9)
+
+
+def test_the_references_agree():
+    assert exact_atoms.pair_time_equal(9) == pytest.approx(21353.5091997, rel=1e-11)  # ORACLES
+    assert exact_atoms.pair_time(9, (0.5, 0.5)) == pytest.approx(exact_atoms.pair_time_equal(9), rel=1e-12)
+
+
+def meeting_times(beta, positions, masses, end):
+    """Times at which pairs of particles touch, from the law written out, DOP853 at 1e-13."""
+    pairs = [(i, j) for i in range(len(masses)) for j in range(i)]
+
+    def rate(_, state):
+        x = state.reshape(positions.shape)
+        x = x / np.linalg.norm(x, axis=1)[:, None]
+        kernel = masses * np.exp(beta * (x @ x.T - 1))
+        output = kernel @ x / kernel.sum(axis=1)[:, None]
+        return (output - (output * x).sum(axis=1)[:, None] * x).ravel()
+
+    def event(i, j):
+        return lambda _, state: np.linalg.norm(np.diff(state.reshape(positions.shape)[[i, j]], axis=0)) - TOUCH
+
+    solution = integrate.solve_ivp(
+        rate, (0.0, end), positions.ravel(), "DOP853", rtol=1e-13, atol=1e-13, events=[event(*pair) for pair in pairs]
+    )
+    return np.sort([times[0] for times in solution.t_events if len(times)])
+
+
+def test_three_unequal_clusters_on_the_sphere_merge_when_particles_do():
+    """β = 5: after the first merger its two particles meet the third together, at one time."""
+    _, mergers = advance(law(5), Atoms(THREE, MASSES), 0.0, 1e4)
+    expected = meeting_times(5.0, THREE, MASSES, mergers[-1].time + 1)
+    assert len(mergers) == 2
+    # particles of one atom stay TOUCH apart in the end, where this is 1e-6 of the time's digits
+    np.testing.assert_allclose([merger.time for merger in mergers], expected[:2], rtol=1e-5)
+
+
+def test_the_energy_climbs_its_staircase():
+    """β = 25: 2βe^{−β}E = Σ m² within 1e-6 between mergers, by the size of e^{β(cos − 1)}; it lifts by 2 m_i m_j."""
+    start = Atoms(THREE, MASSES)
+    _, mergers = advance(law(25), start, 0.0, 1e30)
+    first, second = (merger.time for merger in mergers)
+    times = [0.0, first / 2, first * (1 + 1e-6), (first + second) / 2, second * (1 + 1e-6), 1e30]
+    stages = [start, *(atoms for _, atoms, _ in exact_atoms.flow(law(25), start, times))]
+    steps = [staircase(25, atoms) for atoms in stages]
+    square, pair = (MASSES**2).sum(), 2 * np.prod(mergers[0].masses)
+    np.testing.assert_allclose(steps, [square, square, square + pair, square + pair, 1, 1], rtol=1e-6)
+
+
+def test_mergers_keep_mass_and_the_first_moment():
+    """Three in one place and two in another: the moments differ by TOUCH squared."""
+    angles = np.array([0.0, 0.5e-6, 1.0e-6, 2.0, 2.0 + 0.5e-6])
+    atoms = Atoms(on_circle(angles), np.array([0.1, 0.2, 0.3, 0.15, 0.25]))
+    merged, mergers = advance(law(9), atoms, 7.0, 7.0)
+    assert (merged.count, [merger.time for merger in mergers]) == (2, [7.0] * 3)
+    np.testing.assert_allclose(merged.masses, [0.6, 0.4], rtol=1e-15)
+    np.testing.assert_allclose(merged.masses @ merged.positions, atoms.masses @ atoms.positions, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(mergers[-1].position, merged.positions[1], rtol=0, atol=0)
+    assert sorted(mergers[-1].masses) == [0.15, 0.25]
+
+
+def test_a_ladder_of_twelve_clusters_up_to_1e30():
+    """β = 40: mergers from t = 10 to 10^15; two are left, which would need e^{40 (1 − cos)} more."""
+    random = np.random.default_rng(3)
+    angles = 2 * np.pi * (np.arange(12) + 0.6 * (random.random(12) - 0.5)) / 12
+    masses = random.random(12) + 0.5
+    began = clock.process_time()
+    atoms, mergers = advance(law(40), Atoms(on_circle(angles), masses / masses.sum()), 0.0, 1e30)
+    assert clock.process_time() - began < 20, "seconds of a core; about 2"
+    times = [merger.time for merger in mergers]
+    assert atoms.count + len(mergers) == 12
+    assert atoms.count <= 3
+    assert times == sorted(times)
+    assert times[-1] > 1e12
+    assert atoms.masses.sum() == pytest.approx(1.0, abs=1e-14)
+
+
+def test_rotations_commute_with_the_flow():
+    rotation = np.linalg.qr(np.random.default_rng(5).standard_normal((3, 3)))[0]
+    plain, mergers = advance(law(9), Atoms(THREE, MASSES), 0.0, 1e5)
+    turned, others = advance(law(9), Atoms(THREE @ rotation.T, MASSES), 0.0, 1e5)
+    assert plain.count == turned.count
+    np.testing.assert_allclose(turned.positions, plain.positions @ rotation.T, rtol=0, atol=1e-8)  # 100 tolerances
+    np.testing.assert_allclose([m.time for m in others], [m.time for m in mergers], rtol=1e-7)  # β times as much
+
+
+def test_a_resumed_flow_is_the_same_bit_for_bit():
+    atoms = Atoms(THREE, MASSES)
+    times = [0.0, 100.0, 200.0, 5e3]
+    whole = list(exact_atoms.flow(law(5), atoms, times))
+    _, half, _ = whole[0]
+    resumed = list(exact_atoms.flow(law(5), Atoms(half.positions.copy(), half.masses.copy()), times[1:]))
+    for (_, one, some), (_, other, others) in zip(resumed, whole[1:], strict=True):
+        assert np.array_equal(one.positions, other.positions)
+        assert [m.time for m in some] == [m.time for m in others]
+    assert whole[-1][2], "no merger to compare"
+
+
+def test_stops_on_the_way_change_little():
+    """50 stops, of which one is within a merger: at TOUCH an error of 1e-9 in the angle is one of 1e-5 in time."""
+    atoms = Atoms(THREE, MASSES)
+    _, mergers = advance(law(5), atoms, 0.0, 5e3)
+    stops = sorted([*np.linspace(0.0, 5e3, 50), mergers[0].time - 3.0])
+    found = [merger for _, _, merged in exact_atoms.flow(law(5), atoms, stops) for merger in merged]
+    np.testing.assert_allclose([m.time for m in found], [m.time for m in mergers], rtol=1e-7, atol=1e-5)
+
+
+def test_until_merger_stops_at_the_first_of_all():
+    atoms = Atoms(THREE, MASSES)
+    _, mergers = advance(law(5), atoms, 0.0, 5e3)
+    after, time, found = until_merger(law(5), atoms, 0.0, 5e3)
+    assert [merger.time for merger in found] == [mergers[0].time]
+    assert (after.count, time) == (2, found[0].time)
+    before, time, none = until_merger(law(5), atoms, 0.0, found[0].time / 2)
+    assert (before.count, time, none) == (3, found[0].time / 2, ())
+
+
+def test_until_merger_stops_where_two_touch_and_not_at_the_end_of_its_step():
+    """Unnormalized, φ̇ = −e^{β(cos φ − 1)} sin φ by the clock of ``rescaled``, to the angle whose chord is TOUCH."""
+    beta, angle = 4.0, 0.4
+    atoms = Atoms(on_circle([0.0, angle]), np.array([0.7, 0.3]))
+    touching = 2 * np.arcsin(TOUCH / 2)
+    exact, _ = integrate.quad(
+        lambda log: 1 / (np.exp(beta * (np.cos(np.exp(log)) - 1)) * np.sinc(np.exp(log) / np.pi)),
+        np.log(touching), np.log(angle),
+    )  # fmt: skip
+    after, time, _ = until_merger(law(beta, "unnormalized", rescaled=True), atoms, 0.0, 1e6)
+    assert after.count == 1
+    assert time == pytest.approx(exact, abs=1e-4)  # 1e-9 of a step, over TOUCH
+
+
+def test_those_who_touch_at_once_merge_at_once():
+    """A square on the circle, two pairs of equal masses that meet at one time but for rounding."""
+    atoms = Atoms(on_circle([-0.2, 0.2, np.pi - 0.2, np.pi + 0.2]), np.full(4, 0.25))
+    after, _, found = until_merger(law(9), atoms, 0.0, 1e3)
+    assert (after.count, len({merger.time for merger in found})) == (2, 1)
+
+
+def test_what_rests_stays_to_any_time():
+    """Opposite atoms, and ones so far apart that their attraction, e^{−14000}, is no number."""
+    opposite = Atoms(np.array([[0.6, 0.8], [-0.6, -0.8]]), np.array([0.3, 0.7]))
+    for atoms, beta in ((opposite, 1), (Atoms(PAIR, np.array([0.5, 0.5])), 1e4)):
+        later, mergers = advance(law(beta), atoms, 0.0, 1e300)
+        assert np.array_equal(later.positions, atoms.positions)
+        assert not mergers
+
+
+def test_a_call_with_nothing_to_do_takes_milliseconds():
+    atoms = Atoms(on_circle(np.array([0.0, 2.0, 4.1])), MASSES)
+    advance(law(40), atoms, 0.0, 1.0)  # imports
+    began = clock.process_time()
+    for _ in range(20):
+        advance(law(40), atoms, 0.0, 1e5)
+    assert (clock.process_time() - began) / 20 < 0.03, "seconds of a core; about 0.001"
+
+
+@pytest.mark.parametrize("norm", ["post", "ngpt", "cod"])
+def test_general_matrices_and_a_network_move_atoms_as_particles(norm):
+    """To t = 3 from 2; the particles' flow is Dormand and Prince's at 1e-12."""
+    matrices = np.random.default_rng(8).standard_normal((3, 3, 3))
+    particles = ParticleLaw(
+        2.0, "softmax", (Head(*matrices), Head()), MASSES, LayerNorm(norm), feed_forward_random(3, 6, "tanh")
+    )
+    atoms, mergers = advance(AtomLaw(particles), Atoms(THREE, MASSES), 2.0, 3.0)
+    expected, _ = flow(particles, THREE, np.ones(3), np.array([2.0, 3.0]), 1e-12)
+    assert not mergers
+    np.testing.assert_allclose(atoms.positions, expected[-1], rtol=0, atol=1e-8)  # 100 tolerances
+
+
+def test_cod_is_post_by_its_clock():
+    """τ = 2(√(t + 1) − 1), so that what post does until τ, CoD does until t = (τ/2 + 1)² − 1."""
+    atoms = Atoms(PAIR, np.array([0.5, 0.5]))
+    (post,) = advance(law(16), atoms, 0.0, 1e10)[1]
+    (cod,) = advance(law(16, norm=LayerNorm("cod")), atoms, 0.0, 1e20)[1]
+    assert cod.time == pytest.approx((post.time / 2 + 1) ** 2 - 1, rel=1e-7)  # β times the tolerance
+
+
+def test_repelled_atoms_come_to_rest_evenly_spaced():
+    """V = −I, β = 9, to 10^20: the last of their motion is a relaxation at e^{−cβ}."""
+    atoms = Atoms(on_circle(np.array([0.0, 1.0, 2.2, 3.9, 5.0])), np.full(5, 0.2))
+    later, mergers = advance(law(9, heads=(Head(value=-1.0),)), atoms, 0.0, 1e20)
+    angles = np.sort(np.arctan2(later.positions[:, 1], later.positions[:, 0]))
+    assert not mergers
+    np.testing.assert_allclose(np.diff(angles), 2 * np.pi / 5, rtol=0, atol=1e-8)  # 100 tolerances

@@ -1,0 +1,207 @@
+"""Densities with a radius, against tokens with a radius and exact solutions in R^d."""
+
+import numpy as np
+import pytest
+from scipy import special
+from scipy.integrate import solve_ivp
+from scipy.linalg import expm
+
+from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions, output_at_positions
+from meanfield.domains.free_radius.equation import FreeRadius, free_radius_equation, radial_mesh
+from meanfield.domains.free_radius.initial import initial_at_radius, initial_gaussian, initial_product
+from meanfield.domains.sphere.initial import initial_points, initial_uniform
+from meanfield.model.layer_norm import LayerNorm
+from solvers.mesh.mesh import circle, sphere
+from solvers.timestepping.evolution import STEPPERS, State, evolve
+
+SSPRK3 = STEPPERS["ssprk3"]
+
+
+def mean_and_covariance(space, density, time=0.0):
+    masses, x = (density.reshape(space.shape) * space.volumes).ravel(), space.centers(time)
+    x = x.reshape(masses.size, -1)
+    mean = masses @ x
+    return mean, (x * masses[:, None]).T @ x - np.outer(mean, mean)
+
+
+def mean_radius(space, density):
+    """e^⟨log r⟩: lumps move exactly in log r."""
+    return np.exp(space.on_radii(density) * space.radial.volumes @ space.radial.centers[:, 0])
+
+
+def free_equation(space, beta=1.0, gate=0.0, **attention):
+    output = output_at_positions(space, ShellAttention(space.directions, beta, **attention))
+    return free_radius_equation(space, LayerNorm("none"), output, gate)
+
+
+def layer_norm_equation(space, norm, beta):
+    return free_radius_equation(space, norm, output_at_directions(space, ShellAttention(space.directions, beta)))
+
+
+def tokens(rates, start, end):
+    solution = solve_ivp(rates, (0.0, end), start, method="DOP853", rtol=1e-10, atol=1e-12, max_step=0.02)
+    return solution.y[:, -1]
+
+
+def output_scales(norm, time, radius, along, length):
+    """s and g of the table of 2510.22026, written out anew."""
+    if norm == "peri":
+        return radius * length, along / length
+    if norm == "mix" and time < 1.0:
+        return 1.0, 0.0
+    return radius, along
+
+
+@pytest.mark.parametrize("norm", ["pre", "peri", "mix"])
+def test_a_pair_with_a_radius(norm):
+    """Two tokens 2 rad apart, β = 2, r₀ = 1, mix with its switch at t = 1."""
+    beta, end = 2.0, 3.0
+
+    def rates(time, state):
+        angle, radius = state
+        other = np.exp(beta * (np.cos(angle) - 1))
+        along, across = (1 + other * np.cos(angle)) / (1 + other), other * np.sin(angle) / (1 + other)
+        pace, growth = output_scales(norm, time, radius, along, np.hypot(along, across))
+        return [-2 * across / pace, growth]
+
+    space = FreeRadius(circle(128), radial_mesh(0.7, 8.0, 64, 0.7))
+    ends = [[np.cos(1), np.sin(1)], [np.cos(1), -np.sin(1)]]
+    state = State(0.0, initial_at_radius(space, initial_points(space.directions, ends), 1.0))
+    for time in (1.0, end):  # a step across the switch would be of first order
+        evolve(state, layer_norm_equation(space, LayerNorm(norm, switch=1.0), beta), SSPRK3, time, rtol=None)
+    angle, radius = tokens(rates, [2.0, 1.0], end)
+    upper = space.directions.centers[:, 1] > 0
+    mean = (space.on_directions(state.values) * space.directions.volumes * upper) @ space.directions.centers
+    found = 2 * np.arctan2(mean[1], mean[0])
+    assert 2 - found == pytest.approx(2 - angle, rel=0.01)  # the pair's own half per cent; see the merging times
+    assert mean_radius(space, state.values) == pytest.approx(radius, rel=0.01)
+
+
+@pytest.mark.parametrize("norm", ["pre", "peri"])
+def test_a_ring_of_latitude_with_a_radius(norm):
+    """Tokens all along a ring, β = 3: A = (sin θ I₁(b)/I₀(b), cos θ) in its plane, b = β sin²θ."""
+    beta, start, end = 3.0, 0.8, 1.0
+
+    def rates(time, state):
+        theta, radius = state
+        sine, cosine = np.sin(theta), np.cos(theta)
+        outward = sine * special.ive(1, beta * sine**2) / special.ive(0, beta * sine**2)
+        along, south = sine * outward + cosine**2, cosine * outward - sine * cosine
+        pace, growth = output_scales(norm, time, radius, along, np.hypot(along, south))
+        return [south / pace, growth]
+
+    space = FreeRadius(sphere(64), radial_mesh(0.6, 4.0, 24, 0.6))
+    phi = (np.arange(512) + 0.5) * 2 * np.pi / 512
+    ring = np.stack([np.sin(start) * np.cos(phi), np.sin(start) * np.sin(phi), np.full(512, np.cos(start))], axis=1)
+    directions, latitude = initial_points(space.directions, ring), np.arccos(space.directions.centers[:, 2])
+    begun = directions * space.directions.volumes @ latitude
+    state = State(0.0, initial_at_radius(space, directions, 1.0))
+    evolve(state, layer_norm_equation(space, LayerNorm(norm), beta), SSPRK3, end, rtol=None)
+    theta, radius = tokens(rates, [start, 1.0], end)
+    masses = space.on_directions(state.values) * space.directions.volumes
+    found = masses @ latitude
+    assert found - begun == pytest.approx(theta - start, rel=0.01)  # 0.8 %: on 64 rings a ring is two cells wide
+    assert mean_radius(space, state.values) == pytest.approx(radius, rel=0.01)
+
+
+@pytest.mark.parametrize("covariance", [[[0.2, 0.0], [0.0, 0.2]], [[0.2, 0.05], [0.05, 0.1]]])
+@pytest.mark.parametrize(("value", "end"), [(1.0, None), (-1.0, 3.0)])
+def test_gaussians_stay_gaussian(covariance, value, end):
+    """Σ(t) = (Σ₀⁻¹ − 2vβt)⁻¹ without layer norm: V = I until βλ = 0.6, and contracting with V = −I."""
+    precision = np.linalg.inv(covariance)
+    if end is None:
+        end = (np.linalg.eigvalsh(precision).min() - 1 / 0.6) / 2
+    space = FreeRadius(circle(64), radial_mesh(0.005, 8.0, 96, 1.0))
+    state = State(0.0, initial_gaussian(space, [0.0, 0.0], covariance))
+    evolve(state, free_equation(space, value=value * np.eye(2)), SSPRK3, end, rtol=None)
+    expected = np.linalg.inv(precision - 2 * value * end * np.eye(2))
+    mean, found = mean_and_covariance(space, state.values)
+    assert np.abs(found - expected).max() < 0.01 * expected.max(), f"{found} for {expected}"  # h² of 96 radii
+    assert np.abs(mean).max() < 1e-12  # the mesh is symmetric
+    assert np.vdot(state.values, space.volumes) == pytest.approx(1.0, abs=1e-13)
+
+
+def test_growth_of_a_compact_support_tends_to_the_norm_of_the_value():
+    """Attention sees the farthest tokens only once βr² is large: R grows at ‖V‖ = 1, followed over five decades."""
+    space = FreeRadius(circle(32), radial_mesh(0.02, 4.0, 48, 1.0), expansion=1.0)
+    law = np.where((space.radii() > 0.5) & (space.radii() < 1.0), 1.0, 0.0)
+    state = State(0.0, initial_product(space, 1 + 0.5 * space.directions.centers @ [0.8, 0.6], law))
+    equation, logs = free_equation(space, value=np.diag([1.0, 0.5])), []
+    for time in (8.0, 10.0, 12.0):
+        evolve(state, equation, SSPRK3, time, rtol=None)
+        logs.append(space.on_radii(state.values) * space.radial.volumes @ np.log(space.radii(time)))
+    rates = np.diff(logs) / 2
+    assert rates == pytest.approx(1.0, rel=0.02), rates
+    assert abs(rates[1] - 1) < 0.5 * abs(rates[0] - 1)  # it tends there
+    assert np.exp(logs[-1]) > 1e4
+
+
+def test_one_dirac_follows_the_value():
+    """x(t) = e^{t(V − γ)} x₀: radius and direction, V a growing rotation with shear, γ a gate. 1 % of the path."""
+    value, gate, end = np.array([[0.6, -1.0], [0.7, 0.2]]), 0.15, 2.0
+    space = FreeRadius(circle(128), radial_mesh(0.5, 8.0, 64, 0.5))
+    start = np.array([0.6, 0.8])
+    state = State(0.0, initial_at_radius(space, initial_points(space.directions, [start.tolist()]), 1.0))
+    evolve(state, free_equation(space, value=value, gate=gate), SSPRK3, end, rtol=None)
+    steps = np.array([expm(t * (value - gate * np.eye(2))) @ start for t in np.linspace(0, end, 401)])
+    path = np.linalg.norm(np.diff(steps, axis=0), axis=1).sum()
+    mean = mean_and_covariance(space, state.values)[0]
+    assert np.linalg.norm(mean - steps[-1]) < 0.01 * path, f"{mean} for {steps[-1]}"
+
+
+def test_mix_keeps_the_radius_from_its_gate_until_its_switch():
+    """Its layer norm is post until then, which takes away what points along x."""
+    space = FreeRadius(circle(32), radial_mesh(0.1, 10.0, 40, 1.0))
+    start = initial_at_radius(space, initial_points(space.directions, [[0.6, 0.8]]), 1.0)
+    output = output_at_directions(space, ShellAttention(space.directions, 1.0))
+    state = State(0.0, start.reshape(-1))
+    evolve(
+        state, free_radius_equation(space, LayerNorm("mix", switch=np.inf), output, gate=1.0), SSPRK3, 0.5, rtol=None
+    )
+    assert mean_radius(space, state.values) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_gate_balances_growth():
+    """All tokens at one point: A = x, so that γ = 1 keeps the radius and γ = 1.5 shrinks it as e^{−t/2}."""
+    space = FreeRadius(circle(32), radial_mesh(0.1, 4.0, 64, 0.1))
+    for gate in (1.0, 1.5):
+        state = State(0.0, initial_at_radius(space, initial_points(space.directions, [[1.0, 0.0]]), 1.0))
+        evolve(state, free_equation(space, beta=0.5, gate=gate), SSPRK3, 1.0, rtol=None)
+        assert mean_radius(space, state.values) == pytest.approx(np.exp(1 - gate), rel=0.01)
+
+
+def test_what_reaches_an_end_stays_and_is_counted():
+    space = FreeRadius(circle(16), radial_mesh(0.1, 2.0, 24, 0.1))
+    equation = free_equation(space, beta=20.0)
+    state = State(0.0, initial_at_radius(space, initial_points(space.directions, [[1.0, 0.0]]), 1.0))
+    assert space.escaped(state.values) == (0.0, 0.0)
+    evolve(state, equation, SSPRK3, 3.0, rtol=None)  # e³ is far outside
+    inner, outer = space.escaped(state.values)
+    assert inner == 0.0
+    assert outer == pytest.approx(1.0, abs=1e-3)
+    evolve(state, free_equation(space, beta=20.0, value=-np.eye(2)), SSPRK3, 6.0, rtol=None)
+    assert space.escaped(state.values)[1] == pytest.approx(outer, abs=1e-3)
+
+
+def test_initial_laws():
+    space = FreeRadius(circle(96), radial_mesh(0.005, 8.0, 96, 1.0))
+    mean, covariance = mean_and_covariance(space, initial_gaussian(space, [0.5, -0.2], [[0.3, 0.1], [0.1, 0.2]]))
+    np.testing.assert_allclose(mean, [0.5, -0.2], atol=1e-3)  # radius and angle of the cell centers: h²
+    np.testing.assert_allclose(covariance, [[0.3, 0.1], [0.1, 0.2]], atol=2e-3)
+    directions = initial_uniform(space.directions)
+    point = initial_at_radius(space, directions, 1.7)
+    assert mean_radius(space, point) == pytest.approx(1.7, rel=1e-13)
+    assert np.count_nonzero(space.on_radii(point)) == 2
+    np.testing.assert_allclose(space.on_directions(point), directions, rtol=1e-13)
+    with pytest.raises(ValueError, match=r"radius = 9.*0\.0\d+ to 7\.\d+"):
+        initial_at_radius(space, directions, 9.0)
+    with pytest.raises(ValueError, match="positive definite"):
+        initial_gaussian(space, [0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("innermost", "outermost", "core"), [(0.0, 1.0, 1.0), (2.0, 1.0, 1.0), (1.0, np.inf, 1.0), (1.0, 2.0, 0.0)]
+)
+def test_impossible_radial_meshes(innermost, outermost, core):
+    with pytest.raises(ValueError, match="expected"):
+        radial_mesh(innermost, outermost, 8, core)

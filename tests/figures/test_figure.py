@@ -1,0 +1,509 @@
+"""Figures: the map is exact and keeps areas, what is chosen, marked and said of a run is right."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from support.stories import BLOBS, LINEAR, MANIFOLDS, MASSES, blobs, law, story, without
+
+from meanfield.case.load import parse
+from meanfield.case.summary import layer_in_words
+from meanfield.figures.axes import label_decades, label_linear, set_time
+from meanfield.figures.captions import cluster_history, facts, heading, page_heading
+from meanfield.figures.color_scale import Scale
+from meanfield.figures.diagnostics import panels
+from meanfield.figures.figure import DRAWINGS, TALLEST, _growth, compose, draw, load, plot
+from meanfield.figures.free_radius import directions_of, draw_plane, quantiles, radii_of
+from meanfield.figures.profiles import merged, time_edges
+from meanfield.figures.run_data import Story, moment_in_words, snapshots_chosen
+from meanfield.figures.sphere_map import (
+    cell_angles,
+    draw_peaks,
+    hammer,
+    hammer_inverse,
+    peaks,
+    pixel_cells,
+    sphere_cells,
+)
+from meanfield.running import run
+from solvers.io.run_file import Column, FileError, RunFile
+from solvers.mesh.mesh import Mesh, circle, sphere
+
+CASE = """title = "A run in a file"
+domain = {manifold = "sphere", resolution = 16}
+attention = {beta = 4, normalization = "unnormalized", rescaled = true, value = [[-1,0,0],[0,-1,0],[0,0,-1]]}
+stabilizers.noise = 0.01
+initial.kind = "uniform"
+time.end = 5.0
+"""
+SHARP = """
+domain = {manifold = "circle", resolution = 32}
+attention.beta = 8.0
+initial = {kind = "perturbed", amplitude = 0.1}
+time.end = 1e-4
+output = {snapshots = 2, samples = 2, diagnostics = ["energy"]}
+"""
+
+
+@pytest.mark.parametrize("rings", [4, 16, 33])
+def test_each_cell_center_is_found_in_its_cell(rings: int) -> None:
+    mesh = sphere(rings)
+    theta, phi, _ = cell_angles(mesh.ring_cells)
+    np.testing.assert_array_equal(sphere_cells(mesh.ring_cells, theta, phi), np.arange(mesh.cells))
+    x, y, z = mesh.centers.T  # the mesh's own centroids, azimuth in (−π, π]
+    np.testing.assert_array_equal(sphere_cells(mesh.ring_cells, np.arccos(z), np.arctan2(y, x)), np.arange(mesh.cells))
+
+
+def test_cells_are_found_at_the_poles_and_where_azimuth_starts_again() -> None:
+    counts = sphere(8).ring_cells
+    theta, phi = np.array([0.0, np.pi, np.pi / 2 - 1e-9]), np.array([-1e-300, 2 * np.pi, -1e-300])
+    first = np.concatenate([[0], np.cumsum(counts)])
+    found = sphere_cells(counts, theta, phi)
+    assert np.all((first[[0, 7, 3]] <= found) & (found < first[[1, 8, 4]]))
+
+
+def test_cell_areas_are_those_of_the_mesh() -> None:
+    mesh = sphere(20)
+    np.testing.assert_allclose(cell_angles(mesh.ring_cells)[2], mesh.volumes, rtol=1e-13)  # rounding
+
+
+def test_the_map_has_an_inverse() -> None:
+    theta, phi, _ = cell_angles(sphere(32).ring_cells)
+    back = hammer_inverse(*hammer(theta, phi))
+    np.testing.assert_allclose(back[0], theta, atol=1e-7)  # arccos near the poles has half of the digits
+    np.testing.assert_allclose(np.mod(back[1], 2 * np.pi), phi, atol=1e-7)
+    x, y = hammer(np.array([np.pi / 2, 0.0]), np.array([0.5, 0.0]))
+    assert x[0] > 0, "east is on the right"
+    assert y[1] > 0, "north is at the top"
+
+
+def test_pixels_of_a_cell_are_in_proportion_to_its_area() -> None:
+    mesh, columns = sphere(12), 1200
+    cell = pixel_cells(mesh.ring_cells, columns)
+    counts = np.bincount(cell[cell >= 0], minlength=mesh.cells)
+    pixel = 4 * math.sqrt(2) * 2 * math.sqrt(2) / (columns * columns // 2)
+    perimeter = 4 * np.sqrt(mesh.volumes.max() / pixel)  # pixels cut by an edge, in or out by half at random
+    expected = mesh.volumes / pixel
+    assert np.abs(counts - expected).max() < perimeter / 2
+    assert counts.sum() == pytest.approx(4 * np.pi / pixel, rel=1e-3)  # the edge of the map: 1/columns at most
+    assert cell[0, 0] == -1
+    assert cell[len(cell) // 2 - 1, columns // 2] == sphere_cells(mesh.ring_cells, np.array(1.57), np.array(1e-3))
+
+
+def test_peaks_are_the_blobs_with_their_masses() -> None:
+    mesh = sphere(48)
+    told = story(mesh, LINEAR)
+    polar, azimuth, masses = peaks(told, told.ratio(40))
+    # e^{-11} of a blob lies beyond the distance 1/3, and its cells at that edge count whole or not at all.
+    assert masses == pytest.approx(MASSES, rel=1e-4)
+    found = np.stack([np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), np.cos(polar)], axis=1)
+    assert np.linalg.norm(found - BLOBS["sphere"], axis=1).max() < 1.5 * mesh.width
+    assert len(peaks(told, told.ratio(0))[2]) == 0
+
+
+def test_a_broad_peak_has_no_second_peak_on_its_flank() -> None:
+    mesh = sphere(48)
+    told = replace(story(mesh, LINEAR), beta=900.0)
+    broad = np.exp(60 * (mesh.centers[:, 2] - 1))
+    assert len(peaks(told, broad / (mesh.volumes @ broad) * 4 * np.pi)[2]) == 1
+
+
+def test_snapshots_are_chosen_where_something_happens() -> None:
+    step = np.where(LINEAR < 7, 0.0, 1.0)
+    told = story(circle(16), LINEAR, diagnostics={"time": LINEAR, "entropy": step})
+    chosen = snapshots_chosen(told, 6)
+    assert chosen[0] == 0
+    assert chosen[-1] == 40
+    assert chosen == sorted(set(chosen))
+    assert len(chosen) == 6
+    assert {27, 28} & set(chosen), f"the step between snapshots 27 and 28 has no snapshot beside it: {chosen}"
+    quiet = snapshots_chosen(replace(told, diagnostics={}), 6)
+    assert quiet == [0, 8, 16, 24, 32, 40]
+    assert snapshots_chosen(replace(told, times=LINEAR[:4]), 6) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("jump", range(1, 9))
+def test_no_snapshot_is_chosen_twice(jump: int) -> None:
+    times = np.arange(9.0)
+    told = story(circle(16), times, diagnostics={"time": times, "entropy": np.where(times < jump, 0.0, 1.0)})
+    chosen = snapshots_chosen(told, 6)
+    assert [chosen[0], chosen[-1], len(set(chosen))] == [0, 8, 6]
+    assert chosen == sorted(chosen)
+
+
+def test_scale_is_logarithmic_for_clusters_and_a_deviation_for_ripples() -> None:
+    assert Scale.of([np.array([0.0, 500.0])]) == Scale(1e-2, 500.0, deviation=False)
+    assert Scale.of([np.array([0.9, 1.2])]) == Scale(pytest.approx(-0.2), pytest.approx(0.2), deviation=True)
+    assert Scale.of([np.array([1.0, 1 + 1e-15])]).high == 1e-9
+    assert Scale.of([np.array([0.0, 500.0])]).values(np.array([0.0, 2.0])) == pytest.approx([1e-2, 2.0], rel=0)
+
+
+def counting(times: np.ndarray, mergers: list[float]) -> Story:
+    """A run to t = 10⁶ with one cluster less after each of the times ``mergers``."""
+    clusters = 5.0 - np.searchsorted(mergers, times, side="right")
+    return story(circle(16), times, diagnostics={"time": times, "clusters": clusters})
+
+
+EVEN = np.linspace(0, 1e6, 2001)
+
+
+@pytest.mark.parametrize(
+    ("told", "log"),
+    [
+        (counting(EVEN, [2e3, 2e4, 9e5]), True),  # over decades
+        (counting(EVEN, [6e4, 8e4, 9e4]), True),  # all early
+        (counting(EVEN, [2e4, 2e5, 5e5, 9e5]), False),
+        (counting(EVEN, [100.0, 200.0, 300.0]), False),  # before the first sample: a log axis has nothing of it
+        (counting(EVEN, []), False),
+        (counting(np.concatenate([[0], np.geomspace(1, 1e6, 99)]), []), True),  # snapshots early
+        (replace(counting(EVEN, []), log_spacing=True), True),
+        (replace(counting(np.array([0.0, 1e6]), []), log_spacing=True), False),
+    ],
+)
+def test_time_is_on_a_log_axis_where_the_case_says_so_or_what_happens_comes_early(told: Story, log: bool) -> None:
+    assert told.log_time == log
+
+
+def test_a_case_says_that_its_times_have_equal_ratios(tmp_path: Path) -> None:
+    """From 2 to 10 there is less than a decade: nothing else would say it."""
+    text = CASE + 'output = {spacing = "log", first = 2.0}\n'
+    with RunFile.create(tmp_path / "run.h5", sphere(8), [Column("mass", (), "1", "mass")], {"case": text}) as file:
+        for time in (0.0, 2.0, 4.0, 8.0):
+            file.write_snapshot(time, np.full(sphere(8).cells, 0.25 / np.pi))
+    assert load(tmp_path / "run.h5").log_time
+
+
+def test_what_was_recorded_once_has_no_panel() -> None:
+    """Of atoms from the start on there is no entropy but that of the first density, which a log axis does not show."""
+    times = np.concatenate([[0], np.geomspace(1, 1e6, 40)])
+    told = story(circle(16), times)
+    entropy = np.where(times == 0, 1.0, np.nan)
+    told = replace(told, diagnostics=told.diagnostics | {"entropy": entropy})
+    assert panels(without(told, "energy", "speed", "power")) == ["clusters"]
+    figure = compose(told, Figure())
+    titles = [ax.get_title() for ax in figure.findobj(matplotlib.axes.Axes)]
+    assert "energy $E$" in titles
+
+
+def test_cluster_count_is_the_last_recorded() -> None:
+    told = story(circle(16), LINEAR)
+    assert [told.clusters_at(t) for t in (0.0, 4.9, 5.0, 10.0)] == [0, 0, 3, 3]
+    assert without(told, "clusters").clusters_at(1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "history"),
+    [
+        ([0, 0, 0, 0, 0, 0, 0, 0], ""),
+        ([0, 2, 7, 7, 7, 7, 7, 7], "7 clusters from t = 2"),
+        ([1, 1, 1, 1, 1, 1, 1, 1], "1 cluster from t = 0"),
+        ([0, 7, 6, 7, 6, 5, 5, 3], "7 clusters from t = 1, 6 from 4, 5 from 5, 3 from 7"),
+        ([4, 1, 0, 0, 0, 0, 0, 0], "4 clusters from t = 0, 1 from 1, 0 from 2"),
+        ([9, 8, 7, 6, 5, 4, 3, 2], "9 clusters from t = 0, 8 from 1, 7 from 2, 6 from 3, …, 2 from 7"),
+    ],
+)
+def test_the_heading_tells_when_clusters_were_lost(counts: list[int], history: str) -> None:
+    recorded = {"time": np.arange(8.0), "clusters": np.array(counts, dtype=float)}
+    told = story(circle(16), LINEAR, diagnostics=recorded)
+    assert cluster_history(told) == history
+    assert page_heading(told)[2:] == [history] * bool(history)
+    assert cluster_history(without(told, "clusters")) == ""
+
+
+def test_a_long_title_is_cut_after_two_lines() -> None:
+    words, word = "a title of words " * 20, "https://example.org/" + "x" * 300
+    for title, end in [(words, " title of …"), (word, "xxx …")]:
+        first, second, _ = heading(story(circle(16), LINEAR, title=title))
+        assert len(first) <= 84
+        assert len(second) <= 84
+        assert second.endswith(end)
+    assert heading(story(circle(16), LINEAR, title="$5 and $6"))[0] == r"\$5 and \$6", "no formula was meant"
+
+
+@pytest.mark.parametrize(("height", "inches"), [(3.0, 3.0 + 4.9 + 0.9), (12.0, TALLEST)])
+def test_no_figure_is_so_high_that_its_labels_are_lost(
+    monkeypatch: pytest.MonkeyPatch, height: float, inches: float
+) -> None:
+    monkeypatch.setitem(DRAWINGS, "circle", (lambda figure, story: None, lambda story: height))
+    assert compose(story(circle(16), LINEAR), Figure()).get_size_inches()[1] == pytest.approx(inches)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_time_axis_of_a_run_that_was_stopped_at_once() -> None:
+    """Its mergers are drawn from one time to the same."""
+    ax = Figure().subplots()
+    set_time(ax, "time t", (0.0, 0.0), log=False)
+    assert ax.get_xlim()[0] < ax.get_xlim()[1]
+
+
+def test_from_the_hand_over_on_atoms_are_counted() -> None:
+    recorded = {"time": np.arange(4.0), "clusters": np.array([2.0, 2.0, 2.0, 1.0])}
+    told = story(circle(16), LINEAR, diagnostics=recorded, hand_over=2.0)
+    words = [moment_in_words(told, t) for t in recorded["time"]]
+    assert words == ["t = 0 · 2 clusters", "t = 1 · 2 clusters", "t = 2 · 2 atoms", "t = 3 · 1 atom"]
+    assert moment_in_words(without(told, "clusters"), 1.0) == "t = 1"
+
+
+def test_noise_is_told_where_there_is_some() -> None:
+    told = story(circle(16), LINEAR)
+    assert not any("κ" in fact for fact in facts(told))
+    assert "noise κ = 0.2 (critical 0.3)" in facts(replace(told, noise=0.2, critical=0.3))
+
+
+def test_only_a_state_that_has_no_room_takes_a_line_of_its_own() -> None:
+    short = story(circle(16), LINEAR, state="killed at t = 2 of 5")
+    long = replace(
+        short, attention="unnormalized rescaled attention, V = -1.25 I", state="interrupted at t = 2 of 5e+04"
+    )
+    assert page_heading(short)[1].endswith("β = 9 · killed at t = 2 of 5")
+    assert page_heading(long)[1:3] == [" · ".join(facts(long)[:-1]), long.state]
+
+
+def test_the_first_four_panels_that_were_recorded_are_drawn() -> None:
+    told = story(circle(16), LINEAR)
+    more = replace(told, diagnostics=told.diagnostics | {"mass": np.ones(41), "centroid": np.ones((41, 2))})
+    assert panels(more) == ["energy", "power", "speed", "clusters"]
+    assert panels(without(more, "power", "clusters")) == ["energy", "speed", "centroid", "mass"]
+    assert panels(without(more, *told.diagnostics.keys() - {"time"})) == ["centroid", "mass"]
+    assert panels(replace(told, diagnostics={"time": np.zeros(1), "mass": np.ones(1)})) == []
+
+
+def test_every_heavy_peak_gets_its_mass_written() -> None:
+    mesh = sphere(32)
+    directions = np.concatenate([np.eye(3), -np.eye(3)])
+    density = np.zeros(mesh.cells)
+    density[[np.argmax(mesh.centers @ direction) for direction in directions]] = np.arange(1.0, 7.0)
+    ax = Figure().subplots()
+    told = story(mesh, LINEAR)
+    draw_peaks(ax, told, density / (mesh.volumes @ density) * mesh.volume)
+    # At the poles and on the edge of the map, and in a row along the equator, where labels to the side are too many.
+    assert len(ax.texts) == 6
+
+
+def test_a_small_change_is_shown_as_a_change() -> None:
+    told = without(story(circle(16), LINEAR), "entropy")
+    for energy, first, label in [(1e4 + LINEAR, 0.0, "gain in $E$"), (1 + LINEAR, 1.0, "$E$")]:
+        changed = replace(told, diagnostics=told.diagnostics | {"energy": energy})
+        figure = compose(changed, Figure())
+        ax = next(ax for ax in figure.findobj(matplotlib.axes.Axes) if ax.get_title() == "energy $E$")
+        assert ax.lines[0].get_ydata()[0] == first
+        assert ax.get_ylabel() == label
+
+
+@pytest.mark.parametrize(("scale", "scaled"), [(9.0, False), (10.0, True)])
+def test_energy_has_the_unit_that_its_file_says(tmp_path: Path, scale: float, scaled: bool) -> None:
+    """On a circle of radius 10 the kernel of β = 8 reaches e^800: energies are in units of that."""
+    run(parse(SHARP, [f"stabilizers.scale={scale}"]), tmp_path / "sharp.h5", quiet=True)
+    figure = compose(load(tmp_path / "sharp.h5"), Figure())
+    labels = [ax.get_ylabel() for ax in figure.findobj(matplotlib.axes.Axes)]
+    assert any(r"$E$/$e^{|\beta|}$" in label for label in labels) == scaled
+
+
+def test_ticks_are_plain_numbers_or_powers_with_one_factor() -> None:
+    axis = Figure().subplots().yaxis
+    for low, high, value, text in [
+        (0.01, 500.0, 0.1, "0.1"),
+        (1e-9, 1.0, 1e-6, "$10^{-6}$"),
+        (1.0, 1e6, 1e6, "$10^{6}$"),
+    ]:
+        label_decades(axis, low, high)
+        assert axis.get_major_formatter()(value, 0) == text
+    label_decades(axis, 1e-6, 9e-5)
+    assert [axis.get_minor_formatter()(value, 0) for value in (2e-6, 4e-6)] == [r"$2 \times 10^{-6}$", ""]
+    label_decades(axis, 1e-2, 1.0)
+    assert axis.get_minor_formatter()(0.02, 0) == "", "two decades need no more labels"
+    for largest, value, text, label in [(3e-7, -2e-7, "−2", "t  ($10^{-7}$)"), (50.0, 2.5, "2.5", "t")]:
+        label_linear(axis, "t", largest)
+        assert axis.get_major_formatter()(value, 0) == text
+        assert axis.get_label_text() == label
+
+
+def test_merged_cells_keep_the_mass() -> None:
+    values = np.random.default_rng(0).random(3000)
+    small = merged(values, 720)
+    assert len(small) == 600  # the finest division of 3000 into at most 720
+    assert small.mean() == pytest.approx(values.mean(), rel=1e-14)
+    np.testing.assert_array_equal(merged(values[:500], 720), values[:500])
+    sizes = np.linspace(1, 3, 3000)
+    coarse = sizes.reshape(600, 5).sum(axis=1)
+    assert merged(values, 720, sizes) @ coarse == pytest.approx(values @ sizes, rel=1e-14)
+
+
+def test_columns_stand_around_their_time() -> None:
+    for log in (False, True):
+        times = np.array([1.0, 2.0, 8.0, 9.0])
+        edges = time_edges(times, log)
+        assert np.all(edges[:-1] <= times)
+        assert np.all(times <= edges[1:])
+
+
+def test_prediction_starts_at_the_fastest_mode_and_grows_at_its_rate() -> None:
+    told = story(circle(64), LINEAR)
+    line = dashed(told)
+    t, predicted = line.get_data()
+    assert "l = 3" in line.get_label()
+    assert predicted[0] == pytest.approx(told.diagnostics["power"][0, 3], rel=1e-12)  # rounding
+    assert np.gradient(np.log(predicted), t) == pytest.approx(2 * 0.5, rel=1e-6)
+    assert dashed(replace(told, growth=None)) is None
+    alone = np.where(np.arange(told.diagnostics["power"].shape[1]) == 2, told.diagnostics["power"], 0.0)
+    assert "l = 2" in dashed(replace(told, diagnostics=told.diagnostics | {"power": alone})).get_label(), (
+        "no other is there"
+    )
+    steep = np.concatenate([told.diagnostics["power"][20:]] * 2)[: len(LINEAR)]
+    assert dashed(replace(told, diagnostics=told.diagnostics | {"power": steep})) is None, "it is not near uniform"
+
+
+def dashed(told: Story) -> matplotlib.lines.Line2D | None:
+    figure = compose(without(told, "energy"), Figure())
+    lines = [line for ax in figure.findobj(matplotlib.axes.Axes) for line in ax.lines if line.get_linestyle() == "--"]
+    return lines[0] if lines else None
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
+@pytest.mark.parametrize("mesh", [sphere(12), circle(64)], ids=["sphere", "circle"])
+def test_figures_are_written(tmp_path: Path, mesh: Mesh, suffix: str) -> None:
+    told = story(mesh, LINEAR[::10])
+    target = draw(told, tmp_path / f"figure{suffix}")
+    head = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}[suffix]
+    assert target.read_bytes().startswith(head)
+
+
+def run_file(path: Path, snapshots: int = 3, columns: tuple[Column, ...] = ()) -> Path:
+    mesh = sphere(16)
+    with RunFile.create(path, mesh, columns, {"case": CASE}) as file:
+        for k in range(snapshots):
+            file.write_snapshot(float(k), blobs(mesh, 20, k / 2))
+            file.write_sample(float(k), {c.name: np.ones([n for _, n in c.dims]) for c in columns})
+        file.close(stop_reason="interrupted")
+    return path
+
+
+def test_run_file_is_drawn(tmp_path: Path) -> None:
+    run = run_file(tmp_path / "run.h5", columns=(Column("entropy", (), "1", "entropy"),))
+    assert plot(run, tmp_path / "run.png") == tmp_path / "run.png"
+    assert (tmp_path / "run.png").stat().st_size > 10_000
+
+
+def test_story_of_a_run_file(tmp_path: Path) -> None:
+    from meanfield.model.linear_stability import growth_rates
+
+    power = Column("power", (("degree", 9),), "1", "power")
+    told = load(run_file(tmp_path / "run.h5", columns=(power,)))
+    assert heading(told) == [
+        "A run in a file",
+        "sphere, 16 rings · unnormalized rescaled attention, V = -1 I · β = 4 · noise κ = 0.01",
+        "interrupted at t = 2 of 5",
+    ]
+    np.testing.assert_array_equal(told.density(1), blobs(sphere(16), 20, 0.5))
+    np.testing.assert_array_equal(told.diagnostics["time"], [0, 1, 2])
+    assert told.growth is not None
+    l = np.arange(1, 9)
+    attention = growth_rates(3, 4.0, l, "unnormalized") * np.exp(-4.0)
+    np.testing.assert_allclose(told.growth[1:], -attention - 0.01 * l * (l + 1), rtol=1e-12)  # rounding
+
+
+def test_bad_input_is_refused_in_one_line(tmp_path: Path) -> None:
+    run, empty = run_file(tmp_path / "run.h5"), run_file(tmp_path / "empty.h5", snapshots=0)
+    for file, figure, message in [
+        (run, "figure.jpg", r"figure\.jpg: unknown kind of figure '\.jpg'; expected \.png, \.pdf, \.svg"),
+        (run, "figure", "unknown kind of figure ''"),
+        (run, "nowhere/figure.png", "nowhere does not exist"),
+        (run, "taken.png", "taken.png: cannot be written"),
+        (empty, "figure.png", "holds no snapshot"),
+        (tmp_path / "missing.h5", "figure.png", "missing.h5"),
+    ]:
+        (tmp_path / "taken.png").mkdir(exist_ok=True)
+        with pytest.raises(FileError, match=message) as caught:
+            plot(file, tmp_path / figure)
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / figure).is_file()
+
+
+@pytest.mark.parametrize("manifold", MANIFOLDS)
+def test_laws_keep_their_mass_on_the_cells_that_are_shown(manifold: str) -> None:
+    told = law(manifold, LINEAR)
+    shown = radii_of(told) if told.has_radius else told
+    assert shown.edges is not None
+    assert shown.coordinate is not None
+    sizes = np.diff(np.log(shown.edges)) if told.has_radius else np.diff(shown.edges)
+    for k in (0, 20, 40):
+        # What is left out is a thousandth of the peak in each cell, or less.
+        assert shown.density(k) @ sizes == pytest.approx(1.0, abs=2e-3)
+    assert len(sizes) < {"line": 300, "axisymmetric": 96}.get(manifold, 60), "nothing is left out"
+
+
+@pytest.mark.parametrize("manifold", ["free_radius_circle", "free_radius_sphere"])
+def test_directions_are_the_marginal(manifold: str) -> None:
+    told = law(manifold, LINEAR)
+    mesh = circle(48) if manifold == "free_radius_circle" else sphere(12)
+    np.testing.assert_allclose(directions_of(told).density(30), story(mesh, LINEAR).density(30), rtol=1e-12)  # rounding
+    median = quantiles(told, [0, 40], np.array([0.5]))[:, 0]
+    # The law of log r is symmetric about these; a cell is a fifth of a unit of log r wide.
+    assert np.log(median) == pytest.approx(np.log([0.5, 50.0]), abs=0.01)
+
+
+def test_the_plane_has_its_tokens_where_they_are() -> None:
+    told = law("free_radius_circle", LINEAR)
+    ax = Figure().subplots()
+    values = draw_plane(ax, told, 40).get_array()
+    corner = np.unravel_index(np.argmax(values), values.shape)
+    angle = 2 * np.pi * (corner[1] + 0.5) / 48
+    assert np.cos(angle) > 0.99, "the heaviest blob is at angle 0"
+    # Per area the peak is where e^{−2(s − log 50)²} e^{−2s} is highest, s = log 50 − ½; cells are 0.19 wide.
+    middle = np.sqrt(told.edges[corner[0]] * told.edges[corner[0] + 1])
+    assert np.log(middle) == pytest.approx(np.log(50) - 0.5, abs=0.1)
+    assert ax.get_xlim()[1] > 50
+
+
+def test_coordinates_are_bent_where_they_reach_far() -> None:
+    line = law("line", LINEAR).coordinate
+    assert [text for _, text in line.ticks] == ["−10⁴", "−100", "0", "100", "10⁴"]
+    assert np.ptp(np.diff(line.edges[80:])) < 0.01, "cells of the mesh are equal beyond its core"
+    near = law("line", LINEAR[:1]).coordinate
+    assert [text for _, text in near.ticks] == ["−1", "−0.5", "0", "0.5", "1"]
+    radius = radii_of(law("free_radius_circle", LINEAR)).coordinate
+    assert {"0.1", "1", "10", "100"} <= {text for _, text in radius.ticks}
+    assert radius.edges[0] < np.log(0.1) < np.log(100) < radius.edges[-1]
+    polar = law("axisymmetric", LINEAR).coordinate
+    assert [text for _, text in polar.ticks] == ["0", "π/4", "π/2"]
+
+
+def test_what_escaped_is_shown_where_it_did() -> None:
+    told = without(law("line", LINEAR), "mass")
+    assert panels(told) == ["radius", "variance", "escaped", "clusters"]
+    held = replace(told, diagnostics=told.diagnostics | {"escaped": np.full((41, 2), 1e-30)})
+    assert panels(held) == ["radius", "variance", "clusters", "centroid"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([], ["softmax attention"]),
+        (["attention.mask=causal", "attention.kernel=gaussian"], ["softmax attention, gaussian kernel, causal mask"]),
+        (["attention.heads=[{}, {}]"], ["softmax attention, 2 heads"]),
+        (["attention.value=[[0,1],[-1,0]]"], ["softmax attention, general V"]),
+        (["attention.kernel=windowed", "attention.window=0.5"], ["softmax attention, window 0.5 rad"]),
+        (["stabilizers.layer_norm=ngpt", "feed_forward={width=4}"], ["softmax attention", "nGPT", "relu feed-forward"]),
+        (['reaction={kind="logistic",rate=2}'], ["softmax attention", "logistic reaction, rate 2"]),
+        (
+            ["domain.manifold=free_radius_circle", "stabilizers.layer_norm=none", "stabilizers.gate=0.5"],
+            ["softmax attention", "no layer norm", "gate γ = 0.5"],
+        ),
+        (
+            ["domain.manifold=free_radius_circle", "stabilizers.layer_norm=mix", "stabilizers.switch=2"],
+            ["softmax attention", "mix layer norm, switch at t = 2"],
+        ),
+    ],
+)
+def test_layers_in_words(changes: list[str], words: list[str]) -> None:
+    text = CASE.replace("sphere", "circle").replace(CASE.splitlines()[2], "attention.beta = 4")
+    text = text.replace("stabilizers.noise = 0.01\n", "")
+    assert layer_in_words(parse(text, changes)) == words
+    growth = _growth(parse(text, changes), 5)
+    assert (growth is None) == (bool(changes)), "linear theory is for the plain layer"

@@ -1,0 +1,230 @@
+"""The device's arrays: they follow NumPy's functions, and no copy to the host goes unseen."""
+
+import re
+import subprocess
+import sys
+import time
+from importlib import import_module
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numba import cuda
+from scipy import special
+from support.device import SIMULATED, gpu
+
+from solvers import backends
+from solvers.backends import cpu
+from solvers.backends.gpu.launching import THREADS, run
+from solvers.backends.gpu.stand_in import ABSENT
+
+only_simulated = pytest.mark.skipif(not SIMULATED, reason="what only the stand-in for the device's arrays does")
+A, B = np.random.default_rng(0).random((2, 6, 8))
+
+FOLLOWED = {
+    "ufunc": lambda a, b: np.exp(a) - 2.0 * b,
+    "in place": lambda a, b: np.multiply(a, b, out=a),
+    "dot": lambda a, b: backends.kernels_for(a).dot(a[0], b[1]),
+    "einsum": lambda a, b: np.einsum("ij,ij->i", a, b),
+    "number": lambda a, b: np.maximum(a.max(), 0.1) * b,
+    "where": lambda a, b: np.where(a.sum() > 3.0, a, b),
+    "stack": lambda a, b: np.stack([a, b]).transpose(2, 0, 1),
+    "like": lambda a, b: np.ones_like(a) + np.zeros_like(b),
+    "index": lambda a, b: a[::2, 1:] + b[:3, None, 0] * a[0, 1:],
+    "transforms": lambda a, b: gpu.irfft(gpu.rfft(a) * np.conj(gpu.rfft(b)), 8),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_array_code_follows_its_input(name):
+    found = FOLLOWED[name](gpu.place(A.copy()), gpu.place(B.copy()))
+    assert not isinstance(found, np.ndarray)
+    assert gpu.bring(found).ravel() == pytest.approx(FOLLOWED[name](A.copy(), B.copy()).ravel(), rel=1e-13)
+
+
+def test_arrays_are_written_in_place():
+    array = gpu.place(A)
+    array[1] = 0.0
+    array[:, 0] += gpu.place(B)[:, 0]
+    expected = A.copy()
+    expected[1] = 0.0
+    expected[:, 0] += B[:, 0]
+    assert np.array_equal(gpu.bring(array), expected)
+
+
+@pytest.mark.parametrize("module", [cpu, gpu], ids=lambda module: module.__name__)
+def test_transform_and_back(module):
+    values = module.place(A)
+    assert module.bring(module.irfft(module.rfft(values), 8)) == pytest.approx(A, rel=1e-14)
+    assert module.bring(module.irfft(module.rfft(values), 8, "forward")) == pytest.approx(8 * A, rel=1e-14)
+
+
+@only_simulated
+def test_spectrum_is_spent():
+    spectrum = gpu.rfft(gpu.place(A))
+    gpu.irfft(spectrum, 8)
+    assert np.isnan(gpu.bring(spectrum)).all()
+
+
+def test_silent_copy_to_the_host_is_refused():
+    with pytest.raises(TypeError):
+        np.asarray(gpu.place(A))
+
+
+MIXED = [
+    lambda a: np.add(a, A),
+    lambda a: a + np.array(1.0),
+    lambda a: A * a,
+    lambda a: a[np.arange(2)],
+    lambda a: np.stack([a, A]),
+]
+
+
+@only_simulated
+@pytest.mark.parametrize("mix", MIXED)
+def test_array_of_the_host_is_refused(mix):
+    with pytest.raises(TypeError, match="of the host meets one on the device"):
+        mix(gpu.place(A))
+
+
+UNTAKEN = {  # what CuPy 14.2 raises an error for, and the answer of the stand-in
+    "other ufuncs": (lambda a: np.spacing(a), "ufunc spacing"),
+    "ufuncs of others": (lambda a: special.i0e(a), "ufunc i0e"),
+    "reductions by ufuncs": (lambda a: np.add.reduce(a), "add.reduce"),
+    "sums of runs": (lambda a: np.add.reduceat(a, [0, 2]), "add.reduceat"),
+    "ufuncs where": (lambda a: np.sqrt(a, where=a > 0.5), "sqrt with where"),
+    "lists in ufuncs": (lambda a: a + [1.0] * 8, "other than arrays and numbers"),
+    "other functions": (lambda a: np.insert(a, 1, 0.0), "function insert"),
+    "of linalg": (lambda a: np.linalg.vector_norm(a), "function vector_norm"),
+    "first values": (lambda a: np.max(a, initial=0.0), "max with initial"),
+    "first values, methods": (lambda a: a.max(initial=0.0), "max with initial"),
+    "sums where": (lambda a: a.sum(where=a > 0.5), "sum with where"),
+    "einsum to an array": (lambda a: np.einsum("ij->i", a, out=a[:, 0]), "einsum with out"),
+    "kinds of sorting": (lambda a: np.argsort(a, kind="heapsort"), "argsort with kind = 'heapsort'"),
+    "repeats": (lambda a: np.repeat(a, gpu.place(np.arange(6)), axis=0), "repeat by an array of counts"),
+    "lists to assign": (lambda a: a.__setitem__(slice(2), [a[2], a[3]]), "a list to assign"),
+    "numbers of the host": (lambda a: a.tolist(), "tolist of an array"),
+    "flags": (lambda a: a.flags, "flags of an array"),
+    "formats": (lambda a: gpu.place(np.ones(2, np.longdouble)), "format"),
+}
+
+
+@only_simulated
+@pytest.mark.parametrize("name", UNTAKEN)
+def test_what_cupy_does_not_take_is_refused(name):
+    attempt, message = UNTAKEN[name]
+    with pytest.raises(TypeError, match=re.escape(f"CuPy does not take {message}")):
+        attempt(gpu.place(A))
+
+
+@only_simulated
+def test_arrays_take_no_attributes():
+    with pytest.raises(AttributeError):
+        gpu.place(A).shape = (48,)
+
+
+if find_spec("cupy") is not None:  # which is no part of the set-up; it takes no device
+
+    def test_what_is_refused_by_its_name_is_not_in_cupy():
+        cupy = import_module("cupy")
+        assert not [name for name in ABSENT if any(hasattr(home, name) for home in (cupy, cupy.linalg, cupy.ndarray))]
+
+
+@only_simulated
+def test_copies_to_the_host_are_counted():
+    array = gpu.place(A)
+    kind = type(array)
+    before = kind.transfers
+    total = array.sum()
+    assert kind.transfers == before
+    assert float(total) == A.sum()
+    assert bool(total > 1.0)
+    assert np.array_equal(gpu.bring(array), A)
+    assert kind.transfers == before + 3
+    waited = kind.waits
+    chosen = array[array > 0.5]
+    assert len(np.flatnonzero(array > 0.5)) == len(np.where(array > 0.5)[0]) == len(chosen)
+    assert array[:, array[0] > 0.5].shape[0] == len(array)
+    array[array > 0.5] = 0.0
+    assert (kind.transfers, kind.waits) == (before + 3, waited + 5)
+
+
+@only_simulated
+def test_what_is_not_filled_is_not_a_number():
+    assert np.isnan(gpu.bring(gpu.empty((2, 3)))).all()
+    assert not gpu.bring(gpu.zeros(3, complex)).any()
+
+
+def test_kernels_are_those_of_the_array():
+    assert backends.kernels_for(A) is cpu
+    assert backends.kernels_for(gpu.place(A)) is gpu
+    assert [backends.kernels_on(device) for device in backends.DEVICES] == [cpu, gpu]
+
+
+def test_device_that_cannot_be_is_refused(monkeypatch):
+    with pytest.raises(ValueError, match="'tpu': expected one of cpu, gpu"):
+        backends.kernels_on("tpu")
+    monkeypatch.setattr("solvers.backends.gpu.arrays.SIMULATED", False)
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    with pytest.raises(backends.NoDevice, match="needs CuPy"):
+        backends.kernels_on("gpu")
+    monkeypatch.setattr(backends, "find_spec", lambda name: True)
+    monkeypatch.setattr("solvers.backends.gpu.arrays._cupy", lambda: 1 / 0)
+    with pytest.raises(backends.NoDevice, match="no gpu can be used: division by zero"):
+        backends.kernels_on("gpu")
+
+
+FRAMED = ImportError("\n====\nFailed to import CuPy.\n\nMake sure of this and that.\n====\n")
+FRAMED.__cause__ = OSError("libcuda.so.1: no such file")
+TOLD = [
+    (FRAMED, "libcuda.so.1: no such file"),
+    (RuntimeError("Error at driver init: \nno driver"), "Error at driver init: no driver"),
+    (MemoryError(), "MemoryError"),
+]
+
+
+@pytest.mark.parametrize(("error", "told"), TOLD)
+@pytest.mark.parametrize("needed", ["zeros", "rfft", "sums_at"])
+def test_what_every_run_needs_is_tried_and_told_in_a_line(needed, error, told):
+    """Arrays, transforms and kernels are of libraries of their own."""
+
+    def fails(*arguments):
+        raise error
+
+    kernels = SimpleNamespace(**{**vars(gpu), needed: fails})
+    with pytest.raises(backends.NoDevice) as refused:
+        backends._check(kernels)
+    assert str(refused.value) == f"no gpu can be used: {told}"
+
+
+class Slow:
+    """A number that takes long to read: all other threads come in between."""
+
+    def __index__(self):
+        time.sleep(0.05)
+        return THREADS
+
+
+@cuda.jit
+def _mirror(items, count):
+    lane = cuda.threadIdx.x
+    together = cuda.shared.array(count, items.dtype)
+    together[lane] = items[lane]
+    cuda.syncthreads()
+    items[lane] = together[THREADS - 1 - lane]
+
+
+@only_simulated
+def test_threads_of_a_block_share_one_array():
+    """The simulator's own way may give some of them another: a wrong sum, now and then on a busy machine."""
+    items = gpu.place(np.arange(float(THREADS)))
+    run(_mirror, (1, THREADS), items, Slow())
+    assert np.array_equal(gpu.bring(items), np.arange(THREADS)[::-1])
+
+
+@pytest.mark.parametrize(("package", "absent"), [("cpu", ["numba.cuda", "cupy"]), ("gpu", ["cupy"])])
+def test_import_needs_no_device(package, absent):
+    code = f"import sys, solvers.backends.{package}; print([name for name in {absent} if name in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"

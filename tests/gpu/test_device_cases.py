@@ -1,0 +1,370 @@
+"""Cases of every kind on the device against the CPU: steps or layers with each switch, and whole runs of some."""
+
+import numpy as np
+import pytest
+from support.device import SIMULATED, gpu
+
+from meanfield.case.load import parse
+from meanfield.domains.axisymmetric.equation import AxisymmetricAttention
+from meanfield.domains.common.problem import Stretch
+from meanfield.running import resume, run
+from meanfield.simulation import set_up
+from solvers.backends import cpu
+from solvers.io.run_file import read
+from solvers.mesh.interval import polar
+from solvers.mesh.mesh import sphere
+from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.timestepping.evolution import State
+from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.polar import log_masses
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
+
+EQUAL = 1e-12  # relative to the largest number of an array
+WAVES = 'kind = "perturbed"\ndegrees = 2\namplitude = 0.5'
+LUMPS = 'kind = "points"\npoints = {points}'
+CASE = """
+[domain]
+manifold = "{manifold}"
+resolution = {resolution}
+[attention]
+beta = 2.0
+[initial]
+{initial}
+[time]
+end = 0.5
+[output]
+snapshots = 2
+samples = 2
+diagnostics = ["mass", "entropy"]
+"""
+RESOLUTION, DIMENSION = {"circle": 16, "sphere": 4}, {"circle": 2, "sphere": 3}
+
+
+def text_of(manifold, lumps=False):
+    points = np.eye(DIMENSION[manifold]).tolist()
+    initial = LUMPS.format(points=points) if lumps else WAVES
+    return CASE.format(manifold=manifold, resolution=RESOLUTION[manifold], initial=initial)
+
+
+def switches(d):
+    """Name → overrides of a case in R^d; names with "lumps" are of point masses."""
+    matrix = (np.eye(d) + 0.3 * np.eye(d, k=1) - 0.2 * np.eye(d, k=-1)).tolist()
+    other = np.diag([1.0, -0.5, 0.7][:d]).tolist()
+    layers = ["time.method=layers", "time.layers=2", "time.step=0.1"]
+    return {
+        "plain": [],
+        "lumps": [],
+        "matrices": [f"attention.query={matrix}", f"attention.value={other}"],
+        "matrices, lumps": [f"attention.query={matrix}", "attention.beta=40"],
+        "heads": [f"attention.heads=[{{value = {other}, weight = 0.5}}, {{query = {matrix}, weight = 0.5}}]"],
+        "gaussian": ["attention.kernel=gaussian"],
+        "gaussian, matrices": ["attention.kernel=gaussian", f"attention.key={matrix}"],
+        "windowed": ["attention.kernel=windowed", "attention.window=1.0"],
+        "unnormalized": ["attention.normalization=unnormalized"],
+        "sinkhorn": ["attention.normalization=sinkhorn"],
+        "sinkhorn, matrices": ["attention.normalization=sinkhorn", f"attention.query={matrix}"],
+        "ngpt": ["stabilizers.layer_norm=ngpt"],
+        "feed-forward": ["feed_forward.width=3", "feed_forward.activation=gelu"],
+        "noise": ["stabilizers.noise=0.1"],
+        "noise, lumps": ["stabilizers.noise=0.1"],
+        "replicator": ["reaction.kind=replicator", "reaction.rate=0.5", f"reaction.vector={[1.0] * d}"],
+        "linear": ["reaction.kind=linear", "reaction.rate=0.5"],
+        "labels": ["attention.mask=causal", "domain.labels=2"],
+        "labels, noise": ["attention.mask=causal", "domain.labels=2", "stabilizers.noise=0.1"],
+        "layers": layers,
+        "layers, lumps": layers,
+        "layers, stretched": [*layers, "time.step=4.0", f"attention.value={matrix}"],
+        "layers without residual": [*layers[:2], "stabilizers.residual=false"],
+    }
+
+
+# Where more is waited for: convergence, what is to be split, undershoots
+MORE = ("sinkhorn", "layers", "noise, lumps")
+ON_SPHERE = ["lumps", "matrices", "gaussian, matrices", "unnormalized", "noise, lumps", "labels", "layers, stretched"]
+CASES = [("circle", name) for name in switches(2)] + [("sphere", name) for name in ON_SPHERE]
+
+
+def advanced(case, kernels, steps):
+    """The problem, the state after so many steps, and for each but the first what :func:`transfers` counted."""
+    problem, counts = set_up(case, kernels), []
+    state = State(0.0, problem.initial())
+
+    def after(state):
+        counts.append(transfers())
+        return state.steps >= steps
+
+    problem.advance(state, Stretch(case.time.end, after_step=after))
+    return problem, state, np.diff(counts)
+
+
+def transfers():
+    """Numbers and arrays that have come to the host so far, and sizes of arrays that had to be waited for."""
+    kind = type(gpu.zeros(1))
+    return kind.transfers + kind.waits if SIMULATED else 0
+
+
+def difference(expected, found):
+    """Relative to the largest; NaN, which atoms have for an entropy, equals NaN."""
+    assert np.array_equal(np.isnan(expected), np.isnan(found))
+    return np.nanmax(np.abs(found - expected)) / np.nanmax(np.abs(expected))
+
+
+@pytest.mark.parametrize(("manifold", "name"), CASES)
+def test_steps_are_the_cpu_s(manifold, name):
+    steps = 1 if manifold == "sphere" else 12 if "noise" in name else 2  # an undershoot is not forgotten for 8 steps
+    case = parse(text_of(manifold, "lumps" in name), ["time.end=20", *switches(DIMENSION[manifold])[name]])
+    _, expected, _ = advanced(case, None, steps)
+    problem, found, counts = advanced(case, gpu, steps)
+    assert found.steps == expected.steps == steps
+    assert problem.attributes == {"device": "gpu"}
+    worst = difference(expected.values, gpu.bring(found.values))
+    assert worst < EQUAL, f"{worst:.1e}"
+    if SIMULATED and not name.startswith(MORE):
+        assert all(counts[-1:] == 1), "more than the time step has come to the host"
+
+
+@pytest.mark.parametrize("amounts", [0, 50])
+def test_sums_at_places_are_the_cpu_s_to_the_bit(amounts):
+    random = np.random.default_rng(0)
+    places, values = random.integers(0, 7, amounts).astype(np.int32), random.random(amounts)
+    found = gpu.sums_at(gpu.place(places), gpu.place(values), 9)
+    assert np.array_equal(gpu.bring(found), cpu.sums_at(places, values, 9))
+
+
+def test_sums_with_a_matrix_by_both_grids_are_the_cpu_s(monkeypatch):
+    """Small grids, on which some cells are near where b vanishes, and the Z of others counts as lost."""
+    monkeypatch.setattr("solvers.transforms.bilinear.exponential_degree", lambda dimension, beta: 3)
+    monkeypatch.setattr("solvers.transforms.bilinear._MOST_LOSS", 5.6)
+    monkeypatch.setattr("solvers.transforms.bilinear._LEAST_NORMALIZER", (0.3, 0.0))
+    mesh = sphere(10)
+    matrix = np.array([[1.0, 0.3, 0.0], [0.0, 0.5, 0.2], [0.0, 0.0, 0.1]])
+    masses = np.exp(mesh.centers[:, 0]) * mesh.volumes
+    expected, operator = Bilinear(mesh, matrix).apply(masses), Bilinear(mesh.on(gpu), matrix)
+    found = operator.apply(gpu.place(masses))
+    assert 0 < len(operator._targets.near) < mesh.cells
+    lengths = operator._lengths()
+    usual = [gpu.bring(scale) for scale in (operator._targets.scale(lengths), lengths)]
+    assert ((expected[0] != usual[0]) & (expected[0] != usual[1])).any()  # what was lost has a scale of its own
+    assert max(map(difference, expected, map(gpu.bring, found))) < EQUAL
+
+
+FREE_RADIUS = """
+[domain]
+manifold = "free_radius_{manifold}"
+resolution = {resolution}
+radii = 5
+innermost = 0.2
+outermost = 2.5
+[attention]
+beta = {beta}
+[stabilizers]
+layer_norm = "{norm}"
+[initial]
+kind = "gaussian"
+variance = 0.1
+[time]
+end = 20.0
+method = "ssprk2"
+"""
+FREE = [("circle", "pre", 2.0, []), ("circle", "none", 40.0, []), ("circle", "peri", 2.0, ["feed_forward.width=3"]),
+        ("circle", "none", 1.0, ["attention.query=[[1.0, 0.5], [0.0, 1.0]]", "attention.normalization=unnormalized"]),
+        ("sphere", "none", 0.1, ["time.end=0.2"])]  # fmt: skip
+
+
+@pytest.mark.parametrize(("manifold", "norm", "beta", "settings"), FREE)
+def test_steps_with_a_radius_are_the_cpu_s(manifold, norm, beta, settings, monkeypatch):
+    """By transforms between shells, by pairs (none, β = 40, and matrices), and from the directions only."""
+    monkeypatch.setattr(
+        "solvers.transforms.shells.SphereShells.largest_exponent", 0.7
+    )  # a lower degree: less to simulate
+    text = FREE_RADIUS.format(manifold=manifold, resolution={"circle": 8, "sphere": 4}[manifold], norm=norm, beta=beta)
+    case, steps = parse(text, settings), 1
+    _, expected, _ = advanced(case, None, steps)
+    problem, found, _ = advanced(case, gpu, steps)
+    assert found.steps == expected.steps == steps
+    assert problem.attributes == {"device": "gpu"}
+    assert difference(expected.values, gpu.bring(found.values)) < EQUAL
+
+
+def equal_runs(here, there):
+    here, there = read(here), read(there)
+    assert list(there.times) == list(here.times)
+    for k in range(len(here.times)):
+        assert difference(here.snapshot(k), there.snapshot(k)) < EQUAL
+    for name in here.diagnostics:
+        assert difference(here.diagnostics[name], there.diagnostics[name]) < EQUAL
+
+
+def on_both(case, folder):
+    """Files of a run on the host and of one on the device."""
+    files = folder / "here.h5", folder / "there.h5"
+    assert run(case, files[0], quiet=True) == run(case, files[1], quiet=True, kernels=gpu) == 0
+    return files
+
+
+def test_matrices_of_a_file_by_layer(tmp_path):
+    np.savez(tmp_path / "weights.npz", value=np.random.default_rng(0).standard_normal((2, 2, 2, 2)))
+    settings = [f"attention.file='{tmp_path}/weights.npz'", "time.step=0.2", "time.end=0.4"]
+    files = on_both(parse(text_of("circle"), settings), tmp_path)
+    equal_runs(*files)
+    assert [read(file).attributes["device"] for file in files] == ["cpu", "gpu"]
+
+
+def test_run_that_hands_over_to_atoms(tmp_path):
+    """The density on the device, the atoms on the host."""
+    settings = ["hand_over.spread=1.0", "time.end=8.0", "output.samples=16", "attention.beta=4"]
+    here, there = on_both(parse(text_of("circle", lumps=True), settings), tmp_path)
+    times = [read(file).attributes["hand_over_time"] for file in (here, there)]
+    assert times[0] == times[1] > 0
+    equal_runs(here, there)
+
+
+@pytest.mark.parametrize("first", [None, gpu], ids=["from the host", "to the host"])
+def test_run_goes_on_elsewhere(tmp_path, first):
+    case, other = parse(text_of("circle")), None if first is gpu else gpu
+    assert run(case, tmp_path / "whole.h5", quiet=True) == 0
+    half = parse(text_of("circle"), ["time.end=0.25", "output.snapshots=1", "output.samples=1"])
+    assert run(half, tmp_path / "parts.h5", quiet=True, kernels=first) == 0
+    assert resume(tmp_path / "parts.h5", until=0.5, quiet=True, kernels=other) == 0
+    equal_runs(tmp_path / "whole.h5", tmp_path / "parts.h5")
+    assert read(tmp_path / "parts.h5").attributes["device"] == ("cpu" if other is None else "gpu")
+
+
+SHORT = """
+[time]
+end = 4.0
+[output]
+snapshots = 2
+samples = 2
+"""
+LINE = (
+    """
+[domain]
+manifold = "line"
+resolution = 14
+outermost = 100.0
+core = 1.0
+[attention]
+beta = 1.0
+[stabilizers]
+layer_norm = "none"
+[initial]
+kind = {initial}
+"""
+    + SHORT
+)
+GAUSSIAN = '"gaussian"\nmean = 0.3\nvariance = 0.5'
+POINTS = '"points"\npoints = [[0.4], [-0.9], [0.8]]'
+LAYERS = ["time.method=layers", "time.layers=2", "time.step=0.3"]
+NOISE = ["stabilizers.noise=0.1"]
+LINES = [
+    (GAUSSIAN, []),
+    (POINTS, ["attention.beta=9"]),
+    (GAUSSIAN, NOISE),
+    (POINTS, NOISE),
+    (GAUSSIAN, ["stabilizers.gate=0.3"]),
+    (GAUSSIAN, ["attention.normalization=unnormalized", "attention.value=[[-1.0]]"]),
+    (GAUSSIAN, LAYERS),
+    (POINTS, LAYERS),
+    (GAUSSIAN, [*LAYERS[:2], "stabilizers.residual=false"]),
+]
+
+
+AXISYMMETRIC = (
+    """
+[domain]
+manifold = "axisymmetric"
+dimension = {dimension}
+resolution = 14
+[attention]
+beta = 4.0
+[initial]
+kind = {initial}
+"""
+    + SHORT
+)
+RIPPLES = '"perturbed"\ndegrees = 3\namplitude = 0.5'
+CIRCLES = '"points"\npoints = [[0.9], [-0.3]]'
+AXIAL = [
+    (3, RIPPLES, []),
+    (3, CIRCLES, []),
+    (3, RIPPLES, NOISE),
+    (3, CIRCLES, NOISE),
+    (64, RIPPLES, []),
+    (64, CIRCLES, NOISE),
+    (3, RIPPLES, ["attention.normalization=unnormalized"]),
+    (5, RIPPLES, ["stabilizers.layer_norm=ngpt"]),
+]
+WITHOUT_LAYER_NORM = [(LINE.format(initial=initial), settings, 2) for initial, settings in LINES]
+WITH_AN_AXIS = [(AXISYMMETRIC.format(dimension=d, initial=initial), settings, 1) for d, initial, settings in AXIAL]
+
+
+@pytest.mark.parametrize(("text", "settings", "numbers"), WITHOUT_LAYER_NORM + WITH_AN_AXIS)
+def test_steps_on_an_interval_are_the_cpu_s(text, settings, numbers, monkeypatch):
+    """What comes to the host in a step is its length, and on the line the mass at the ends of the mesh."""
+    monkeypatch.setattr("solvers.timestepping.evolution.CALM", 1)  # steps until no undershoot is expected
+    case, steps = parse(text, settings), 3 if settings is NOISE else 2
+    _, expected, _ = advanced(case, None, steps)
+    problem, found, counts = advanced(case, gpu, steps)
+    assert found.steps == expected.steps == steps
+    assert found.time == pytest.approx(expected.time, rel=EQUAL)
+    assert problem.attributes == {"device": "gpu"}
+    worst = difference(expected.values, gpu.bring(found.values))
+    assert worst < EQUAL, f"{worst:.1e}"
+    if SIMULATED and settings[:2] != LAYERS[:2] and "points" not in text:  # which undershoot
+        assert counts[-1] == numbers
+
+
+WHOLE = {
+    "line": (LINE.format(initial=GAUSSIAN), ["output.diagnostics=['mass', 'centroid', 'variance', 'escaped']"]),
+    "line, layers": (LINE.format(initial=GAUSSIAN), LAYERS),
+    "axisymmetric": (AXISYMMETRIC.format(dimension=8, initial=CIRCLES), ["stabilizers.noise=0.01"]),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_runs_on_an_interval_are_the_cpu_s(name, tmp_path):
+    text, settings = WHOLE[name]
+    here, there = on_both(parse(text, ["time.end=0.6", *settings]), tmp_path)
+    equal_runs(here, there)
+    assert read(there).attributes["device"] == "gpu"
+    assert len(read(there).diagnostics) > 1
+
+
+@pytest.mark.parametrize("dimension", [2, 64])
+def test_uniform_law_is_steady_to_the_bit(dimension):
+    law = AxisymmetricAttention(polar(16, dimension).on(gpu), dimension, 4.0)
+    assert not gpu.bring(law.velocity(0.0, law.uniform)).any()
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_drift_and_diffusion_are_the_cpu_s(limited):
+    """Of a lump next to empty cells, which undershoot; nothing comes to the host where they may."""
+    mesh, stepped = polar(16, 8), []
+    for kernels in (cpu, gpu):
+        density = kernels.place(np.eye(16)[5])
+        log_uniform = log_masses(mesh, 8) - np.log(mesh.volumes)
+        term, before = DriftDiffusion(mesh.on(kernels), 1.0, log_uniform, nonnegative=True), transfers()
+        lowest = term.step(0.05, density, limited)
+        assert transfers() - before <= (1 if limited else 0)
+        stepped.append((kernels.bring(density), float(lowest)))
+    (expected, lowest), (found, found_lowest) = stepped
+    assert difference(expected, found) < EQUAL
+    assert found_lowest == pytest.approx(lowest, rel=1e-10)  # what is left of two densities that nearly cancel
+    assert lowest < 0
+    assert (expected.min() < 0) is not limited
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 16, 33])
+def test_tridiagonal_equations_are_solved_as_on_the_cpu(count):
+    """No column is outweighed by what is beside its diagonal, some rows are: drift towards few cells."""
+    random = np.random.default_rng(count)
+    below, above = -np.exp(6.0 * random.standard_normal((2, count - 1)))
+    diagonal = 1.0 - np.append(below, 0.0) - np.append(0.0, above)
+    arguments = below, diagonal, above, random.standard_normal(count)
+    expected = cpu.solve_tridiagonal(*arguments)
+    matrix = np.diag(diagonal) + np.diag(below, -1) + np.diag(above, 1)
+    residual = np.abs(matrix @ expected - arguments[-1]).max()
+    assert residual < 1e-13 * np.abs(matrix * expected).max()
+    assert difference(expected, gpu.bring(gpu.solve_tridiagonal(*map(gpu.place, arguments)))) < EQUAL

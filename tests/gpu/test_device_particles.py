@@ -1,0 +1,172 @@
+"""Particles on the device against the CPU: their laws, whole steps and whole runs, and what they bring to the host."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.device import SIMULATED, gpu
+
+from meanfield.case.load import parse
+from meanfield.domains.common.problem import Stretch
+from meanfield.domains.particles.initial import tokens_uniform
+from meanfield.domains.particles.pair_sums import PairSums
+from meanfield.domains.particles.steps import advance_adaptive, advance_explicit, advance_layers
+from meanfield.domains.particles.sums import token_sums
+from meanfield.domains.particles.velocity import ParticleLaw, layer_map
+from meanfield.model.feed_forward import feed_forward_random
+from meanfield.model.heads import Head
+from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
+from meanfield.running import run
+from solvers.io.run_file import read
+from solvers.timestepping.evolution import Exploding, NonFinite, State
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
+
+EQUAL = 1e-12  # relative to the largest number: the order of sums differs
+SINGLE = 2e-6  # a rounding of float32, 6e-8, of exponents up to 4, and of the sums of 16 terms
+START = tokens_uniform(16, 3, seed=3)
+MASSES = np.random.default_rng(4).random(16)
+MATRIX = np.random.default_rng(5).standard_normal((3, 3))
+MATRICES = Head(query=MATRIX, key=MATRIX.T + 1.0, value=MATRIX, weight=0.5)
+LAWS = {
+    "identities": ParticleLaw(4.0),
+    "masses": ParticleLaw(4.0, masses=MASSES / MASSES.sum()),
+    "causal": ParticleLaw(4.0, causal=True),
+    "unnormalized": ParticleLaw(2.0, "unnormalized"),
+    "two heads, matrices": ParticleLaw(1.0, heads=(MATRICES, Head(query=-1.0, weight=0.5))),
+    "gaussian": ParticleLaw(2.0, kernel="gaussian"),
+    "gaussian, matrices": ParticleLaw(1.0, heads=(MATRICES,), kernel="gaussian"),
+    "windowed": ParticleLaw(2.0, kernel="windowed", window=1.0),
+    "windowed, causal": ParticleLaw(2.0, kernel="windowed", window=1.0, causal=True),
+    "sinkhorn": ParticleLaw(0.2, "sinkhorn", masses=MASSES / MASSES.sum()),
+    "network": ParticleLaw(2.0, feed_forward=feed_forward_random(3, 5, "gelu")),
+    **{name: ParticleLaw(2.0, norm=LayerNorm(name, switch=0.05)) for name in LAYER_NORMS},
+}
+
+
+def placed(law):
+    return law if law.masses is None else replace(law, masses=gpu.place(law.masses))
+
+
+def difference(expected, found):
+    assert expected.shape == found.shape
+    return np.abs(expected - gpu.bring(found)).max() / np.abs(expected).max()
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_laws_are_the_cpu_s(name):
+    law = LAWS[name]
+    assert difference(law.output_at(START), placed(law).output_at(gpu.place(START))) < EQUAL
+    expected = layer_map(law, START, 0.1)
+    assert difference(expected, layer_map(placed(law), gpu.place(START), 0.1)) < EQUAL
+
+
+def test_many_tokens_on_the_sphere_go_by_pairs_there():
+    """The CPU's transform is no array code, and to choose it would bring lengths to the host."""
+    points = tokens_uniform(5000, 3)
+    assert isinstance(token_sums(gpu.place(points), 2.0, Head()), PairSums)
+    assert not isinstance(token_sums(points, 2.0, Head()), PairSums)
+
+
+@pytest.mark.parametrize("name", ["identities", "causal", "two heads, matrices"])
+def test_laws_in_float32(name):
+    law = LAWS[name]
+    found = law.output_at(gpu.place(START.astype(np.float32)))
+    assert found.dtype == np.float32
+    error = difference(law.output_at(START), found)
+    assert 1e-9 < error < SINGLE, f"{error:.1e}"
+
+
+def always(law):
+    return lambda k: law
+
+
+ADVANCES = {
+    "adaptive": lambda law: advance_adaptive(always(law), tolerance=1e-6),
+    "ssprk3": lambda law: advance_explicit(always(law), "ssprk3"),
+    "ssprk2, noisy": lambda law: advance_explicit(always(law), "ssprk2", noise=0.1, seed=4),
+    "layers": lambda law: advance_layers(always(law), 0.1),
+}
+STEPPED = [(advance, "identities") for advance in ADVANCES] + [("adaptive", name) for name in ("mix", "pre", "cod")]
+STEPPED += [("ssprk3", name) for name in ("mix", "ngpt", "peri", "none")]
+
+
+def advanced(advance, law, positions, until=0.1):
+    state, kind = State(0.0, positions), type(positions)
+    before = getattr(kind, "transfers", 0)
+    ADVANCES[advance](law)(state, Stretch(until))
+    return state, getattr(kind, "transfers", 0) - before
+
+
+@pytest.mark.parametrize(("advance", "name"), STEPPED)
+def test_steps_are_the_cpu_s(advance, name):
+    law = LAWS[name]
+    expected, _ = advanced(advance, law, START.copy())
+    found, transfers = advanced(advance, placed(law), gpu.place(START))
+    assert found.steps == expected.steps > 0
+    assert found.dt == pytest.approx(expected.dt, rel=1e-8)  # of an error that is itself rounding in part
+    assert difference(expected.values, found.values) < EQUAL
+    if SIMULATED:  # a number a step; besides, the first step, which is chosen by three and one more if it is refused
+        assert transfers <= expected.steps + (2 if advance != "adaptive" else 5)
+
+
+def test_goes_on_bit_for_bit_on_the_device():
+    whole, _ = advanced("adaptive", LAWS["identities"], gpu.place(START[:4]), 1.5)
+    part = State(0.0, gpu.place(START[:4]))
+    while part.time < 1.5:
+        part = State(part.time, gpu.place(gpu.bring(part.values)), part.steps, part.dt)
+        ADVANCES["adaptive"](LAWS["identities"])(part, Stretch(1.5, after_step=lambda state: True))
+    assert part.steps == whole.steps > 2
+    assert part.dt == whole.dt
+    assert np.array_equal(gpu.bring(part.values), gpu.bring(whole.values))
+
+
+def test_what_is_not_finite_is_told_from_the_device():
+    blown = ParticleLaw(0.0, heads=(), norm=LayerNorm("none"), feed_forward=lambda points: points**3)
+    lost = ParticleLaw(0.0, heads=(), norm=LayerNorm("none"), feed_forward=lambda points: points + np.nan)
+    with pytest.raises(Exploding, match=r"at time 0\.5"):
+        advanced("adaptive", blown, gpu.place(np.array([[1.0, 0.0]])), 1.0)
+    for advance in ("adaptive", "ssprk3", "layers"):
+        with pytest.raises(NonFinite, match="at time 0"):
+            advanced(advance, lost, gpu.place(START))
+
+
+CASE = """
+title = "Some tokens"
+[domain]
+manifold = "particles"
+dimension = 3
+count = 16
+seed = 1
+[attention]
+beta = 4.0
+[initial]
+kind = "uniform"
+[time]
+end = 0.02
+[output]
+snapshots = 1
+samples = 2
+"""
+CASES = {
+    "adaptive": [],
+    "noise": ['time.method="ssprk3"', "stabilizers.noise=0.1"],
+    "layers": ['time.method="layers"', "time.step=0.01", "time.layers=2"],
+    "network": ["feed_forward.width=4", "feed_forward.seed=0"],
+    "radius": ['stabilizers.layer_norm="pre"'],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_runs_are_the_cpu_s(name, tmp_path):
+    case = parse(CASE, CASES[name])
+    assert run(case, tmp_path / "here.h5", quiet=True) == 0
+    assert run(case, tmp_path / "there.h5", quiet=True, kernels=gpu) == 0
+    here, there = read(tmp_path / "here.h5"), read(tmp_path / "there.h5")
+    assert here.attributes["device"] == "cpu"
+    assert there.attributes["device"] == "gpu"
+    assert len(here.times) == 2
+    for k in range(2):
+        assert difference(here.positions(k), there.positions(k)) < EQUAL
+    for values in here.diagnostics:
+        assert there.diagnostics[values] == pytest.approx(here.diagnostics[values], rel=1e-10, abs=EQUAL, nan_ok=True)

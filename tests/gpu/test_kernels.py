@@ -1,0 +1,306 @@
+"""Each kernel of the device against the same kernel of the CPU, with the arguments of real calls."""
+
+import inspect
+
+import numpy as np
+import pytest
+from support.device import gpu
+
+from meanfield.clusters.on_cells import find_clusters
+from meanfield.equation import Velocity, mean_field_equation
+from meanfield.model.attention import Attention
+from solvers.backends import cpu
+from solvers.backends.cpu import launching as cpu_launching
+from solvers.backends.gpu import launching
+from solvers.mesh.interval import interval
+from solvers.mesh.mesh import circle, sphere
+from solvers.remap.push_forward import PushForward
+from solvers.terms.advection import Advection, Diffusion
+from solvers.terms.conservation_law import ConservationLaw
+from solvers.terms.limiters import LIMITERS
+from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.transforms import pairwise
+from solvers.transforms.zonal import exponential_gradient_multipliers, exponential_multipliers, zonal_operator
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
+
+EQUAL = 1e-12  # relative to the largest number of an array: the order of sums differs, and a·b + c is one operation
+SINGLE = 3e-6  # a rounding of float32, 6e-8, of differences of neighbours that are a twentieth of them, and twice that
+MESHES = [circle(32), sphere(8)]
+WALLED = interval(np.linspace(0.0, 1.0, 12), "line")
+COMPILED = {name for name in cpu.__all__ if hasattr(getattr(cpu, name), "py_func")}
+LIKE_CPU = [name for name in cpu.__all__ if callable(getattr(cpu, name))]
+
+
+def copied(arguments):
+    return [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
+
+
+def densities(mesh):
+    random = np.random.default_rng(1)
+    yield np.exp(2.0 * mesh.centers[:, 0]) * (1.0 + 0.1 * random.random(mesh.cells))  # partly resolved
+    yield np.where(random.random(mesh.cells) < 0.2, random.random(mesh.cells), 0.0)  # lumps, and cells without mass
+
+
+def use_every_kernel(mesh):
+    """Operations on small meshes that launch every kernel but those that a test below calls by itself."""
+    random = np.random.default_rng(0)
+    velocity = random.standard_normal(mesh.centers.shape)
+    cpu.launch(cpu.project_to_tangent, mesh.cells, mesh.centers, velocity)
+    cpu.launch(cpu.apply_matrix, mesh.cells, random.standard_normal((mesh.centers.shape[1],) * 2), velocity.copy())
+    cpu.launch(cpu.scale_softmax, mesh.cells, random.random(mesh.cells), velocity.copy())
+    start, stage, rate = random.random((3, mesh.cells))
+    cpu.launch(cpu.advance, mesh.cells, start, stage, rate, 0.3, 0.75, stage)
+    value, gradient = (make(mesh.centers.shape[1], 4.0, 9) for make in MULTIPLIERS)
+    operator, move = zonal_operator(mesh, value, gradient), PushForward(mesh)
+    advection = Advection(mesh, lambda t, u: velocity, nonnegative=True)
+    diffusion = Diffusion(mesh, 1.0, nonnegative=True)
+    for limiter in LIMITERS:
+        signed = Advection(mesh, lambda t, u: velocity, limiter=limiter, nonnegative=limiter == "none")
+        signed.prepare(0.0, np.abs(velocity[:, 0]) if limiter == "none" else velocity[:, 0].copy())
+    law = ConservationLaw(mesh, lambda u, x: u[:, None] * x, lambda u, x: np.abs(u))
+    law.prepare(0.0, velocity[:, 0].copy())
+    law.rate(0.1, np.zeros(mesh.cells))
+    for density in densities(mesh):
+        operator.apply(density * mesh.volumes)
+        advection.rate(0.5 * advection.prepare(0.0, density), np.zeros(mesh.cells))
+        diffusion.step(0.5, density.copy())
+        find_clusters(mesh, density)
+        move.apply(density, lambda x: unit(x + [0.3, 0.2, 0.1][: x.shape[1]]))
+    diffusion.step(0.05, (np.arange(mesh.cells) == 5) / mesh.volumes)  # undershoots
+
+
+MULTIPLIERS = (exponential_multipliers, exponential_gradient_multipliers)
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def calls():
+    """(kernel's name, work, arguments) of launches on the CPU, two of each kernel and each shape of its arguments."""
+    found, counts = [], {}
+
+    def launch(kernel, work, *arguments):
+        shapes = (kernel.__name__, *(np.shape(argument) for argument in arguments))
+        counts[shapes] = counts.get(shapes, 0) + 1
+        if counts[shapes] <= 2:
+            found.append((kernel.__name__, work, copied(arguments)))
+        return original(kernel, work, *arguments)
+
+    original = cpu.launch
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "launch", launch)
+        patch.setattr(cpu, "empty", cpu.zeros)  # what a kernel leaves out is compared as well
+        for mesh in MESHES:
+            use_every_kernel(mesh)
+        walled = Advection(WALLED, lambda t, u: np.sin(5.0 * WALLED.centers), nonnegative=True)
+        walled.prepare(0.0, 1.0 + WALLED.centers[:, 0])
+    return found
+
+
+def run_on_both(name, work, arguments):
+    """What a kernel leaves in its arguments and what it returns, on the CPU and on the device."""
+    here = copied(arguments)
+    there = [gpu.place(argument) for argument in copied(arguments)]
+    returned = cpu.launch(getattr(cpu, name), work, *here), gpu.launch(getattr(gpu, name), work, *there)
+    return paired(name, here, there), returned
+
+
+def paired(name, here, there):
+    """The arrays among the arguments of both; of what has landed the parts together, for there are others there."""
+    arrays = [(a, gpu.bring(b)) for a, b in zip(here, there, strict=True) if isinstance(a, np.ndarray)]
+    if name.startswith("remap"):
+        arrays[-1] = tuple(landed.sum(axis=0) for landed in arrays[-1])
+    return arrays
+
+
+def difference(expected, found):
+    assert expected.shape == found.shape
+    if not expected.size:
+        return 0.0
+    return np.abs(expected - found).max() / max(np.abs(expected).max(), np.finfo(float).tiny)
+
+
+def test_names_and_signatures_are_the_cpu_s():
+    assert gpu.__all__ == cpu.__all__
+    for name in LIKE_CPU:
+        here, there = (inspect.signature(getattr(module, name)) for module in (cpu, gpu))
+        assert list(here.parameters) == list(there.parameters), name
+
+
+@pytest.mark.parametrize("name", sorted(COMPILED - {"exponential_sums", "persistent_basins"}))
+def test_kernel_does_what_the_cpu_s_does(calls, name):
+    changed = False
+    for call in (call for call in calls if call[0] == name):
+        arrays, returned = run_on_both(*call)
+        worst = max(difference(here, there) for here, there in arrays)
+        assert worst < EQUAL, f"{name}: {worst:.1e}"
+        if returned[0][0] is not None:
+            assert difference(np.max(returned[0]), gpu.bring(returned[1][0]).max()) < EQUAL
+        before = [argument for argument in call[2] if isinstance(argument, np.ndarray)]
+        changed |= any(not np.array_equal(old, here) for old, (here, _) in zip(before, arrays, strict=True))
+    assert changed, f"no call of {name} changed anything"
+
+
+def tiles_for(kernels, targets, sources, weights, number):
+    """The arguments of exponential_sums as :mod:`solvers.transforms.pairwise` lays them out for these kernels."""
+    tiles = pairwise._in_tiles(targets, kernels.PAIR_BYTES // number.itemsize, number)
+    padded = pairwise._with_exponents(sources, weights, None, kernels.PAIR_SOURCES, number)
+    groups = pairwise._in_groups(sources, weights, kernels.PAIR_SOURCES, kernels.PAIR_ROWS, number)
+    scale = np.full(tiles.shape[::2], np.finfo(number).min, number)
+    return tiles, padded, groups, scale, np.empty((len(tiles), groups.shape[1], tiles.shape[2]), number)
+
+
+def sums_by(kernels, targets, sources, weights, running, causal, number):
+    """Scale (n,) and sums (n, 1 + d) by the exponential_sums of one module of kernels."""
+    tiles, padded, groups, scale, sums = tiles_for(kernels, targets, sources, weights, np.dtype(number))
+    if not running:
+        scale[:] = 1.0
+    place, bring = (gpu.place, gpu.bring) if kernels is gpu else (np.asarray, np.asarray)
+    scale, sums = place(scale), place(sums)
+    kernels.launch(
+        kernels.exponential_sums, 1, place(tiles), place(padded), place(groups), running, causal, scale, sums
+    )
+    rows = bring(sums).transpose(0, 2, 1).reshape(-1, groups.shape[1])
+    return bring(scale).reshape(-1)[: len(targets)], rows[: len(targets), : 1 + sources.shape[1]]
+
+
+def tokens(count, dimension):
+    random = np.random.default_rng(3)
+    return 3.0 * random.standard_normal((count, dimension)), random.random(count)
+
+
+# 17 components and the exponent do not fit into what is at hand at once; 130 targets are two tiles
+SUMS = [(True, True, 2, 130), (False, True, 2, 130), (True, False, 17, 20), (False, False, 2, 20)]
+
+
+@pytest.mark.parametrize(("running", "causal", "dimension", "count"), SUMS)
+def test_sums_over_pairs_do_what_the_cpu_s_do(running, causal, dimension, count):
+    points, weights = tokens(count, dimension)
+    targets, weights[::9] = points / dimension, 0.0
+    expected = sums_by(cpu, targets, points, weights, running, causal, float)
+    found = sums_by(gpu, targets, points, weights, running, causal, float)
+    assert max(map(difference, expected, found)) < EQUAL
+
+
+def test_basins_are_the_cpu_s():
+    mesh = sphere(8)
+    level = np.random.default_rng(2).random(mesh.cells)
+    arguments = (np.argsort(-level), level, 0.2, mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+    expected = np.empty(mesh.cells, dtype=np.int32)
+    cpu.persistent_basins(*arguments, expected)
+    found = gpu.place(np.zeros(mesh.cells, dtype=np.int32))
+    gpu.persistent_basins(*map(gpu.place, arguments), found)
+    assert len(np.unique(expected)) > 1
+    assert np.array_equal(gpu.bring(found), expected)
+
+
+def test_array_of_the_host_is_refused():
+    there, here = gpu.place(np.ones(3)), np.ones(3)
+    with pytest.raises(TypeError, match=r"advance: an array \(3,\) is on the host"):
+        gpu.launch(gpu.advance, 3, there, there, here, 0.1, 0.5, there)
+
+
+def test_pieces_land_in_any_number_of_turns(calls, monkeypatch):
+    """Pieces are taken some at a time, so that their parts fit into memory."""
+    for name in ("remap_on_curve", "remap_on_sphere"):
+        call = next(call for call in calls if call[0] == name)
+        expected, _ = run_on_both(*call)
+        monkeypatch.setattr("solvers.backends.gpu.remapping.PIECES", 40)
+        found, _ = run_on_both(*call)
+        assert difference(expected[-1][1], found[-1][1]) < EQUAL
+
+
+def test_rings_are_added_up_in_any_number_of_parts(calls, monkeypatch):
+    """With many degrees there are few parts, so that they fit into memory, and each adds up several groups of rings."""
+    monkeypatch.setattr("solvers.backends.gpu.rings.RINGS_TOGETHER", 2)
+    monkeypatch.setattr("solvers.backends.gpu.rings.MOST_NUMBERS", 1)
+    arrays, _ = run_on_both(*next(call for call in calls if call[0] == "legendre_analysis"))
+    assert max(difference(here, there) for here, there in arrays) < EQUAL
+
+
+def test_any_number_of_threads_gives_the_same(calls, monkeypatch):
+    monkeypatch.setattr("solvers.backends.gpu.launching.THREADS", 4)
+    name, _, arguments = next(call for call in calls if call[0] == "send_on_surface")
+    results = []
+    for threads in (1, 1000):
+        there = [gpu.place(argument) for argument in copied(arguments)]
+        gpu.launch(getattr(gpu, name), threads, *there)
+        results.append(gpu.bring(there[-1]))
+    assert np.array_equal(*results)
+
+
+def test_threads_beyond_the_items_are_the_last_ones():
+    """A cell's work is counted by its sides: threads that have none must not be spread among those that do."""
+    share = launching._there(cpu_launching.share)
+    shares = [getattr(share, "py_func", share)(worker, 40, 10) for worker in range(40)]
+    assert shares == [(i, i + 1) for i in range(10)] + [(10, 10)] * 30
+
+
+def in_single(argument):
+    if not isinstance(argument, np.ndarray) or argument.dtype.kind not in "fc":
+        return argument
+    return argument.astype({"f": np.float32, "c": np.complex64}[argument.dtype.kind])
+
+
+@pytest.mark.parametrize("name", sorted(COMPILED - {"exponential_sums", "persistent_basins"}))
+def test_kernel_in_float32(calls, name):
+    for _, work, arguments in (call for call in calls if call[0] == name):
+        exact = copied(arguments)
+        cpu.launch(getattr(cpu, name), work, *exact)
+        found = [gpu.place(in_single(argument)) for argument in copied(arguments)]
+        gpu.launch(getattr(gpu, name), work, *found)
+        for one, other in paired(name, exact, found):
+            assert difference(one, other) < SINGLE
+
+
+def test_sums_over_pairs_in_float32():
+    points, weights = tokens(130, 2)
+    arguments = points / 2, points, weights
+    expected = sums_by(cpu, *arguments, True, True, np.float64)
+    found = sums_by(gpu, *(in_single(argument) for argument in arguments), True, True, np.float32)
+    # exponents of up to 10 are rounded to 1e-6, and their exponentials by as much
+    assert max(map(difference, expected, found)) < 1e-5
+
+
+@pytest.mark.parametrize("mesh", [circle(24), sphere(4)], ids=["circle", "sphere"])
+def test_whole_step_in_float32(mesh):
+    """Of 1e3 operations on a number each rounds by 6e-8 at random; by 1e-7 at least, for float32 is what is used."""
+    start = next(densities(mesh))
+    start /= start @ mesh.volumes
+
+    def stepped(kernels, number):
+        there = mesh.on(kernels, number)
+        equation = mean_field_equation(there, Velocity(Attention(there, 4.0)), 0.1)
+        state = State(0.0, kernels.place(start.astype(number)))
+        return evolve(state, equation, STEPPERS["ssprk3"], 1.0, after_step=lambda state: True, rtol=None)
+
+    exact, single = stepped(cpu, np.float64), stepped(gpu, np.float32)
+    assert single.values.dtype == mesh.on(gpu, np.float32).centers.dtype == np.float32
+    assert abs(single.dt / exact.dt - 1.0) < 1e-5
+    error = difference(exact.values, gpu.bring(single.values))
+    assert 1e-8 < error < 2e-6, f"{error:.1e}"
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize(("lost", "held"), [(0, 30), (1, 1), (1, 90), (4, 3), (7, 90), (20, 50), (90, 90)])
+def test_sums_that_were_lost_are_the_cpu_s(d, lost, held):
+    """Few targets with their sources in parts, some of them without any, and more targets than threads."""
+    random = np.random.default_rng(0)
+    targets, sources, vectors = 9 * random.standard_normal((90, d)), *random.standard_normal((2, 90, d))
+    mask, weights = np.zeros(90, bool), np.zeros(90)
+    mask[random.permutation(90)[:lost]], weights[random.permutation(90)[:held]] = True, random.random(held)
+    before = random.random(90), random.random(90), vectors
+    results = []
+    for kernels in (cpu, gpu, gpu):
+        there = [kernels.place(array.copy()) for array in (mask, targets, sources, weights)]
+        sums = tuple(kernels.place(array.copy()) for array in before)
+        held = kernels.chosen(there[3] != 0)
+        kernels.redo_sums(there[0], *held, there[1].__getitem__, *there[2:], sums, pairwise.exponential_sums)
+        results.append([kernels.bring(array) for array in sums])
+    for old, expected, found, again in zip(before, *results, strict=True):
+        assert np.abs(found - expected).max() < EQUAL * np.abs(expected).max()
+        assert np.array_equal(found, again)
+        assert np.array_equal(found[~mask], old[~mask])

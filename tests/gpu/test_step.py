@@ -1,0 +1,81 @@
+"""Whole steps and a whole small run on the device against the CPU, and what they bring to the host."""
+
+import numpy as np
+import pytest
+from support.device import SIMULATED, gpu
+
+from meanfield.case.load import parse
+from meanfield.equation import Velocity, mean_field_equation
+from meanfield.model.attention import Attention
+from meanfield.model.heads import Head
+from meanfield.model.reactions import reaction_logistic
+from meanfield.running import run
+from solvers.io.run_file import read
+from solvers.mesh.mesh import circle, sphere
+from solvers.timestepping.evolution import STEPPERS, State, evolve
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
+
+EQUAL = 1e-12  # relative to the largest density
+TURNED = Head(value=np.array([[1.0, 0.5, 0.0], [-0.5, 1.0, 0.0], [0.0, 0.1, 0.7]]))
+LAWS = {
+    "circle": (circle(24), Head(), 0.0, 0.0, 0.3),
+    "circle, noise and reaction": (circle(24), Head(), 0.1, 0.1, 0.2),
+    "sphere": (sphere(4), Head(), 0.0, 0.0, 0.01),
+    "sphere, matrix": (sphere(4), TURNED, 0.0, 0.0, 0.01),
+}
+
+
+def evolved(mesh, density, head, noise, rate, until):
+    reaction = reaction_logistic(mesh, rate) if rate else None
+    equation = mean_field_equation(mesh, Velocity(Attention(mesh, 4.0, heads=(head,))), noise, reaction)
+    state = State(0.0, density)
+    before = getattr(type(density), "transfers", 0)
+    evolve(state, equation, STEPPERS["ssprk3"], until, rtol=None)
+    return state, getattr(type(density), "transfers", 0) - before
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_steps_are_the_cpu_s(law):
+    mesh, head, noise, rate, until = LAWS[law]
+    density = np.exp(2.0 * mesh.centers[:, 0])
+    density[3] = 4.0  # a lump
+    density /= density @ mesh.volumes
+    expected, _ = evolved(mesh, density.copy(), head, noise, rate, until)
+    found, transfers = evolved(mesh.on(gpu), gpu.place(density), head, noise, rate, until)
+    assert found.steps == expected.steps > 0
+    worst = np.abs(gpu.bring(found.values) - expected.values).max() / expected.values.max()
+    assert worst < EQUAL, f"{worst:.1e}"
+    if SIMULATED and not noise:  # the time step, once more at the start
+        assert transfers == expected.steps + 1
+
+
+CASE = """
+title = "A small case"
+[domain]
+manifold = "circle"
+resolution = 16
+[attention]
+beta = 4.0
+[initial]
+kind = "perturbed"
+degrees = 2
+amplitude = 0.5
+[time]
+end = 0.1
+[output]
+snapshots = 1
+samples = 2
+diagnostics = ["mass", "entropy", "energy"]
+"""
+
+
+def test_case_is_the_cpu_s(tmp_path):
+    case = parse(CASE)
+    assert run(case, tmp_path / "here.h5", quiet=True) == 0
+    assert run(case, tmp_path / "there.h5", quiet=True, kernels=gpu) == 0
+    here, there = read(tmp_path / "here.h5"), read(tmp_path / "there.h5")
+    for k in range(len(here.times)):
+        assert there.density(k) == pytest.approx(here.density(k), rel=EQUAL)
+    for name in here.diagnostics:
+        assert there.diagnostics[name] == pytest.approx(here.diagnostics[name], rel=EQUAL)

@@ -1,0 +1,100 @@
+"""Matrices that change from layer to layer, as a trained Transformer has them."""
+
+import h5py
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from meanfield.case.load import CaseError, parse
+from meanfield.domains.common.problem import Stretch
+from meanfield.model.matrices import matrices_of_layers
+from meanfield.simulation import set_up
+from solvers.timestepping.evolution import Observer, State
+
+CASE = """
+[domain]
+manifold = "circle"
+resolution = 256
+[attention]
+beta = 3.0
+file = "{path}"
+[initial]
+kind = "points"
+points = [[1.0, 0.0]]
+[time]
+end = 1.5
+step = 0.5
+"""
+TURN = np.array([[0.0, -1.0], [1.0, 0.0]])
+
+
+def saved(path, **arrays):
+    if path.suffix == ".npz":
+        np.savez(path, **arrays)
+    else:
+        with h5py.File(path, "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
+    return path
+
+
+@pytest.mark.parametrize("name", ["weights.npz", "weights.h5"])
+def test_each_layer_turns_by_its_own_matrix_for_its_own_time(tmp_path, name):
+    """Skew V turns the one cluster at its own rate: 1, −2 and 3 for half a unit of time each make 1 radian."""
+    path = saved(tmp_path / name, value=np.stack([TURN, -2 * TURN, 3 * TURN]))
+    problem = set_up(parse(CASE.format(path=path)))
+    state = State(0.0, problem.initial())
+    angles = []
+
+    def look(state):
+        center = (state.values * problem.space.volumes) @ problem.space.centers
+        angles.append(np.arctan2(center[1], center[0]))
+
+    class Halves:
+        def due(self, count):
+            return 0.5 * count
+
+    problem.advance(state, Stretch(1.5, [Observer(look, Halves())]))
+    assert state.time == 1.5
+    np.testing.assert_allclose(angles, [0.0, 0.5, -0.5, 1.0], atol=0.01)  # 1 % of a path of 1 radian
+
+
+def test_the_last_layer_lasts(tmp_path):
+    path = saved(tmp_path / "one.npz", value=TURN[None])
+    problem = set_up(parse(CASE.format(path=path)))
+    state = State(0.0, problem.initial())
+    problem.advance(state, Stretch(1.5))
+    center = (state.values * problem.space.volumes) @ problem.space.centers
+    np.testing.assert_allclose(center / np.linalg.norm(center), expm(1.5 * TURN)[:, 0], atol=0.015)
+
+
+def test_a_stop_is_heard_within_a_layer(tmp_path):
+    path = saved(tmp_path / "weights.npz", value=np.stack([TURN, TURN, TURN]))
+    problem = set_up(parse(CASE.format(path=path)))
+    state = State(0.0, problem.initial())
+    problem.advance(state, Stretch(1.5, after_step=lambda state: state.steps == 3))
+    assert state.steps == 3
+
+
+REFUSED = {
+    "nothing": ({}, "expected arrays query, key or value"),
+    "shape": ({"value": np.zeros((2, 3, 3))}, r"value has shape \(2, 3, 3\): expected \(layers, 2, 2\)"),
+    "layers": ({"value": np.zeros((2, 2, 2)), "key": np.zeros((3, 2, 2))}, "as many layers and heads in each array"),
+    "finite": ({"value": np.full((1, 2, 2), np.nan)}, "value is not finite"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_files_that_do_not_fit_are_refused_in_one_line(tmp_path, what):
+    arrays, message = REFUSED[what]
+    path = saved(tmp_path / "weights.npz", **arrays)
+    with pytest.raises(CaseError, match=f"attention.file = .*{message}") as caught:
+        set_up(parse(CASE.format(path=path)))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(CaseError, match=r"attention.file = .*none.npz: no such file"):
+        set_up(parse(CASE.format(path=tmp_path / "none.npz")))
+    with pytest.raises(ValueError, match=r"expected a file that ends in .npz or .h5"):
+        matrices_of_layers(saved(tmp_path / "weights.npz", value=TURN[None]).rename(tmp_path / "weights.txt"), 2)

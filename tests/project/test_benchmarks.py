@@ -1,0 +1,302 @@
+"""The benchmarks run, on tiny sizes, and measure what they say. No time is asserted."""
+
+import importlib
+import json
+import sys
+from itertools import count
+from pathlib import Path
+from select import select
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from support.device import SIMULATED
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def from_the_root(monkeypatch):
+    """The benchmarks are not installed: they are found where the project lies."""
+    monkeypatch.syspath_prepend(ROOT)
+
+
+def load(name):
+    return importlib.import_module(f"benchmarks.{name}")
+
+
+def by_name(figures):
+    names = {figure.name: figure for figure in figures}
+    assert len(names) == len(figures)
+    return names
+
+
+def value_of(figures, *parts):
+    [figure] = [figure for figure in figures if all(part in figure.name for part in parts)]
+    return figure.value
+
+
+def test_velocity_figures():
+    figures = load("cost").velocity((16, 32))
+    sphere = load("problem").sphere
+    few_cells, many_cells = sphere(16).cells, sphere(32).cells
+    for beta in ("β = 9", "β = 50"):
+        few, many = (f"velocity, {cells} cells, {beta}" for cells in (few_cells, many_cells))
+        assert value_of(figures, f"{few}: less dense sum") < 1e-12  # rounding
+        assert value_of(figures, f"{few}: per cell") == pytest.approx(1e6 * by_name(figures)[few].value / few_cells)
+        assert by_name(figures)[many].value > 0
+        assert by_name(figures)[f"dense sum over {many}"].value > 0
+
+
+def test_dense_sum_would_show_a_wrong_velocity(monkeypatch):
+    cost = load("cost")
+    problem = load("problem").sphere_problem(16, 9.0)
+    exact = problem.attention.output
+    monkeypatch.setattr(problem.attention, "output", lambda density: 1.001 * exact(density))
+    assert cost._brute_force(problem)[1] == pytest.approx(1e-3, rel=0.1)  # the largest of the chosen cells
+
+
+def test_general_attention_figures():
+    figures = load("layer").general(24)
+    assert value_of(figures, "over identities") > 0
+    assert figures[0].value > 0
+    assert figures[1].most == 15.0
+
+
+def test_flux_and_scaling_figures():
+    cost = load("cost")
+    figures = by_name(cost.flux((16,)))
+    [both] = [figures[name].value for name in figures if name.startswith("velocity and flux") and "β = 9" in name]
+    [alone] = [figures[name].value for name in figures if name.startswith("flux") and name.endswith("β = 9")]
+    assert both > alone > 0
+    growth = by_name(cost.scaling((16, 32, 64)))
+    assert len(growth) == 4  # velocity, and both together, for two β; 32 rings have no fourfold here
+    assert all(0.1 < figure.value < 1000 for figure in growth.values())
+
+
+def test_flux_is_that_of_a_step():
+    """What is timed moves mass and keeps it."""
+    problem = load("problem").sphere_problem(16, 9.0)
+    advection, rate = problem.flux()
+    advection.rate(0.5 * advection.prepare(0.0, problem.density), rate)
+    assert np.abs(rate).max() > 1e-3
+    assert abs(rate @ problem.mesh.volumes) < 1e-15 * problem.mesh.cells
+
+
+def test_memory_figures():
+    """83 000 more cells take at least their mesh's 150 bytes, and no more than a few meshes'."""
+    figures = load("memory").memory((64, 256))
+    held = sum(figure.value for figure in figures[1:])
+    assert value_of(figures, "of which mesh") > 150
+    assert 0.5 * held < figures[0].value < 5 * held
+
+
+def test_startup_figures(monkeypatch):
+    startup = load("startup")
+    monkeypatch.setattr(startup, "SMALL_RUN", ["cases"])  # compiles nothing
+    figures = startup.startup()
+    assert [figure.most for figure in figures] == [0.3, 20.0, 2.0]
+    assert all(0 < figure.value < 60 for figure in figures)
+
+
+def test_writing_figures():
+    writing = load("writing")
+    before = writing.RunFile.write_snapshot
+    share, size = (figure.value for figure in writing.writing(rings=16, snapshots=4, end=2.0))
+    assert 0 < share < 100
+    assert 1e-3 < size < 1e3
+    assert writing.RunFile.write_snapshot is before
+
+
+def test_writing_within_writing_is_counted_once(monkeypatch):
+    writing = load("writing")
+
+    class Nested:
+        def outer(self):
+            self.inner()
+
+        def inner(self):
+            pass
+
+    clock = count()  # a second from each look to the next: at the start of both calls and at the end of one
+    monkeypatch.setattr(writing, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(writing, "WRITING", [(Nested, ("outer", "inner"))])
+    spent = [0.0]
+    with writing._timing(spent):
+        Nested().outer()
+    assert spent == [2.0]  # counted twice it would be more
+
+
+def test_failing_command_is_not_timed(monkeypatch):
+    startup = load("startup")
+    monkeypatch.setattr(startup, "SMALL_RUN", ["run", "no_such_case"])
+    with pytest.raises(startup.subprocess.CalledProcessError):
+        startup.startup()
+
+
+def test_accuracy_figures():
+    figures = load("accuracy").accuracy(cells=64, rings=32)
+    by_name(figures)
+    assert value_of(figures, "velocity less dense sum", "sphere", "β = 9") < 1e-12
+    assert value_of(figures, "uniform density", "circle") < 1e-12
+    for manifold in ("circle", "sphere"):  # coarse meshes: a tenth and less, not the limits of fine ones
+        assert 0 < value_of(figures, "growth rates", manifold) < 0.05
+        assert 0 < value_of(figures, "two point masses", manifold) < 0.1
+        assert value_of(figures, "order", manifold) > 1.4
+
+
+@pytest.mark.parametrize(
+    ("value", "most", "least", "asked"),
+    [
+        (1.0, None, None, ""),
+        (1.0, 2.0, None, "≤ 2"),
+        (3.0, 2.0, None, "≤ 2, missed"),
+        (1.0, None, 2.0, "≥ 2, missed"),
+        (float("nan"), 2.0, None, "≤ 2, missed"),
+        (None, 2.0, None, "≤ 2"),
+    ],
+)
+def test_what_was_asked(value, most, least, asked):
+    assert load("measure").Figure("x", value, "s", most, least).asked == asked
+
+
+def test_main_writes_json_and_readme(monkeypatch, tmp_path, capsys):
+    main, measure = importlib.import_module("benchmarks.__main__"), load("measure")
+    figures = [
+        measure.Figure("start-up: |help|", 0.0371, "s", most=0.3),
+        measure.Figure("velocity, 1 cells", 1.0, "ms"),
+    ]
+    monkeypatch.setattr(main, "BENCHMARKS", {"startup": lambda: figures})
+    table = load("table")
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    assert main.main(["startup", "--json", str(tmp_path / "new/cpu.json"), "--readme", str(readme)]) == 0
+    content = json.loads((tmp_path / "new/cpu.json").read_text(encoding="utf-8"))
+    assert content["figures"][0]["value"] == 0.0371
+    assert content["machine"]["cores"] >= 1
+    assert content["versions"]["Python"] == sys.version.split()[0]
+    text = readme.read_text(encoding="utf-8")
+    assert text.startswith(f"before\n{table.BEGIN}\n")
+    assert text.endswith(f"{table.END}\nafter\n")
+    assert r"| start-up: \|help\| | 0.0371 s | ≤ 0.3 |" in text
+    assert "velocity, 1 cells" not in text  # the README shows the largest mesh only
+    assert "old" not in text
+    assert "velocity, 1 cells" in capsys.readouterr().out
+
+
+def test_readme_without_marks_is_refused(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text("nothing here")
+    with pytest.raises(ValueError, match="expected the marks"):
+        load("table").update_readme(path, {})
+
+
+def test_unknown_benchmark_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        importlib.import_module("benchmarks.__main__").main(["speed"])
+    assert "speed: expected some of velocity" in capsys.readouterr().err
+
+
+def test_pair_figures():
+    pairs = load("pairs")
+    figures = pairs.pairs(((2, 50), (3, 60), (4, 50)), (4, 50))
+    by_name(figures)
+    assert value_of(figures, "50² pairs, d = 2, float32") > 0
+    assert value_of(figures, "rates of 60 particles, d = 3") > 0
+    beside_torch = value_of(figures, "torch")
+    assert (beside_torch is None) == (pairs.find_spec("torch") is None)
+
+
+def test_token_figures():
+    figures = load("tokens").tokens(5000, 50)
+    errors = [figure.value for figure in figures if "less direct" in figure.name]
+    assert len(errors) == 4
+    assert max(errors) < 1e-10  # of the transforms' tolerance
+    by_name(figures)
+
+
+def test_gpu_figures_without_a_gpu(monkeypatch, capsys):
+    gpu = load("gpu")
+
+    def absent(device):
+        raise gpu.NoDevice("a gpu needs CuPy")
+
+    monkeypatch.setattr(gpu, "kernels_on", absent)
+    figures = by_name(list(gpu.gpu()))
+    assert capsys.readouterr().out == "no GPU: a gpu needs CuPy\n"
+    assert len(figures) == 2 * (3 * 4 + 1)
+    assert {figure.value for figure in figures.values()} == {None}
+    assert {figure.note for figure in figures.values()} == {"still to be measured: no GPU here"}
+    assert gpu.machine() == {}
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not SIMULATED, reason="a device is there to be timed")
+def test_gpu_is_not_timed_in_the_simulator(capsys):
+    figures = by_name(list(load("gpu").gpu()))
+    assert {figure.value for figure in figures.values()} == {None}
+    assert "simulator" in capsys.readouterr().out
+
+
+@pytest.mark.gpu
+def test_gpu_figures(monkeypatch):
+    """In the simulator only what is measured is looked at; no child that measures the CPU is started."""
+    gpu = load("gpu")
+    times = {f"{what}, 4, float64": 1.0 for what in ("velocity", "flux", "SSPRK3 step")}
+    times |= {gpu._tokens_name(16, number): 1.0 for number in gpu.NUMBERS}
+    monkeypatch.setattr(gpu, "_on_cpu", lambda rings, tokens: times)
+    monkeypatch.setattr(gpu, "REPEATS", 1)
+    monkeypatch.setattr(gpu, "BETA", 1.0)  # few degrees: the simulator is slow
+    figures = by_name(list(gpu.gpu((4,), 16, 1 << 12)))
+    names = [f"{what} on a GPU, 24 cells, β = 1, float64" for what in ("velocity", "flux", "SSPRK3 step")]
+    for name in [*names, gpu._tokens_name(16, np.float32)]:
+        assert figures[f"{name}: speed over 2 CPU cores"].value == pytest.approx(1e3 / figures[name].value)
+    assert value_of(figures.values(), "copy on the GPU") > 0
+    assert len([name for name in figures if "product" in name]) == 2
+    assert ("memory on a GPU, 24 cells, β = 1, float64" in figures) == (not SIMULATED)
+    assert ("GPU" in gpu.machine()) == (not SIMULATED)  # of a simulated one no figures are kept
+
+
+def test_gpu_is_compared_with_two_cores():
+    found = load("gpu")._on_cpu((4,), 20)
+    assert len(found) == 2 * (1 + 3)  # formats of the attention, and of what is measured on a mesh
+    assert min(found.values()) > 0
+
+
+@pytest.mark.gpu
+def test_gpu_rows_that_fail_say_so(monkeypatch):
+    gpu = load("gpu")
+    step_of = gpu._step
+
+    def short_of_memory(mesh, kernels, number=np.float64):
+        if number is np.float64:
+            raise MemoryError("out of memory\nmore")
+        return step_of(mesh, kernels, number)
+
+    monkeypatch.setattr(gpu, "_step", short_of_memory)
+    monkeypatch.setattr(gpu, "_on_cpu", lambda rings, tokens: {})
+    monkeypatch.setattr(gpu, "REPEATS", 1)
+    monkeypatch.setattr(gpu, "BETA", 1.0)
+    figures = by_name(list(gpu.gpu((4,), 16, 1 << 12)))
+    step = "SSPRK3 step on a GPU, 24 cells, β = 1"
+    assert figures[f"{step}, float64"].value is None
+    assert figures[f"{step}, float64"].note == "MemoryError: out of memory"
+    assert figures["flux on a GPU, 24 cells, β = 1, float64"].value > 0
+    assert figures[f"{step}, float32"].value > 0
+    assert figures[f"{step}, float32: speed over 2 CPU cores"].note == "not measured on the CPU"
+
+
+def test_gpu_keeps_what_the_cpu_found_in_time(monkeypatch):
+    """Time is over once the child has said something, however long Python takes to start."""
+    gpu = load("gpu")
+    communicate = gpu.subprocess.Popen.communicate
+
+    def until_it_has_spoken(process, *arguments, timeout):
+        select([process.stdout], [], [])
+        return communicate(process, *arguments, timeout=timeout)
+
+    slow = "import time; print('{{\"velocity, 4, float64\": 0.1}}', flush=True); time.sleep(600)"
+    monkeypatch.setattr(gpu, "_CHILD", slow)
+    monkeypatch.setattr(gpu, "CPU_SECONDS", 1.0)
+    monkeypatch.setattr(gpu.subprocess.Popen, "communicate", until_it_has_spoken)
+    assert gpu._on_cpu((4, 3000), 20) == {"velocity, 4, float64": 0.1}

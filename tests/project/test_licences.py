@@ -1,0 +1,154 @@
+"""Licences of what an installation of the core brings along, and traces of GPL code in its compiled libraries.
+
+Extras (gpu, sweep, transformer, test) are the user's choice and are not read. docs/licences.md states the rules.
+"""
+
+import re
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+DOCS = Path(__file__).parents[2] / "docs" / "licences.md"
+COMPILED = re.compile(r"\.(so(\.[\d.]+)?|a|dylib|dll|pyd)$")
+TEXT_LENGTH = 100  # a longer field is the text of a licence, which may speak of others
+
+# Bytes that remain in a library whose symbols are stripped: names in tables and in messages, of GPL or LGPL code
+TRACES = {
+    "FFTW (GPL)": rb"fftw[fl]?_(codelet|wisdom|plan_)",
+    "GSL (GPL)": rb"gsl_(error_handler|set_error_handler|vector_alloc|integration_)",
+    "Readline (GPL)": rb"rl_(completion_matches|line_buffer|insert_text)",
+    "GLPK (GPL)": rb"glp_(create_prob|simplex)",
+    "UMFPACK, CHOLMOD (GPL)": rb"(umfpack_(di|dl|zi|zl)|cholmod_l?_?super)_",
+    "x264, x265 (GPL)": rb"x26[45]_encoder_(open|encode)",
+    "libimagequant (GPL)": rb"liq_(image_create|attr_create)",
+    "GMP, MPFR (LGPL)": rb"(__gmpz_init|mpfr_init2)",
+    "licence text (GPL)": rb"GNU (Affero )?General Public License",
+}
+
+
+def core(name: str = "meanfield", found: dict[str, Distribution] | None = None) -> dict[str, Distribution]:
+    """The distribution and all that it requires here without extras, by name."""
+    found = {} if found is None else found
+    key = re.sub(r"[-_.]+", "-", name).lower()
+    if key not in found:
+        found[key] = distribution(name)
+        for line in found[key].requires or []:
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                core(requirement.name, found)
+    return found
+
+
+def stated(package: Distribution) -> list[str]:
+    """Licences by a distribution's own metadata: the expression, or the field and the classifiers."""
+    expression = package.metadata["License-Expression"]
+    if expression:
+        return [expression]
+    field = package.metadata["License"] or ""
+    classifiers = [line for line in package.metadata.get_all("Classifier") or [] if line.startswith("License ::")]
+    return [*classifiers, *([field] if 0 < len(field) <= TEXT_LENGTH else [])]
+
+
+def is_refused(licence: str) -> bool:
+    """Whether every alternative is GPL, AGPL or LGPL; the exception of GCC's runtime libraries frees its users."""
+    without = re.sub(r"\bGPL-\S+ with gcc-exception-\S+", "", licence, flags=re.IGNORECASE)
+    copyleft = re.compile(r"[AL]?GPL|(Affero|Lesser|General) Public License", re.IGNORECASE)
+    return all(copyleft.search(alternative) for alternative in re.split(r"\bOR\b", without))
+
+
+def traces(data: bytes) -> list[str]:
+    return [name for name, pattern in TRACES.items() if re.search(pattern, data)]
+
+
+def compiled(package: Distribution) -> list[Path]:
+    """Libraries that a distribution has installed, static ones too."""
+    files = [Path(str(package.locate_file(file))) for file in package.files or [] if COMPILED.search(file.name)]
+    return [path for path in files if path.is_file()]
+
+
+def bundled(package: Distribution) -> set[str]:
+    """Names of the shared libraries of others, which wheels keep in a folder of their own: libz of libz-1a2b.so.1."""
+    apart = [path for path in compiled(package) if path.parent.name.endswith((".libs", ".dylibs"))]
+    return {re.split(r"[-.]", path.name)[0] for path in apart}
+
+
+def licence_lines(package: Distribution) -> list[str]:
+    """What the licence files of a wheel say of the parts in it, "License: …"."""
+    texts = [file for file in package.files or [] if ".dist-info" in str(file) and "LICEN" in str(file).upper()]
+    paths = [Path(str(package.locate_file(file))) for file in texts]
+    lines = [line for path in paths if path.is_file() for line in path.read_text(errors="replace").splitlines()]
+    return [line.split(":", 1)[1].strip() for line in lines if re.match(r"License: \S", line)]
+
+
+PACKAGES = core()
+LIBQUADMATH = "LGPL-2.1-or-later"  # a shared library of its own, which whoever wants may replace
+
+
+def test_the_core_requires_what_the_project_lists():
+    assert {"numpy", "scipy", "numba", "llvmlite", "h5py", "matplotlib", "pillow", "tqdm", "pot"} <= set(PACKAGES)
+    assert not {"finufft", "torch", "cupy-cuda13x", "pytest"} & set(PACKAGES)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_licences_are_permissive(name):
+    licences = stated(PACKAGES[name])
+    assert licences, f"{name} states no licence"
+    assert not [licence for licence in licences if is_refused(licence)]
+    parts = [line for line in licence_lines(PACKAGES[name]) if is_refused(line)]
+    assert set(parts) <= {LIBQUADMATH}, f"{name} holds parts under {parts}"
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_libraries_hold_no_gpl_code(name):
+    found = {path.name: traces(path.read_bytes()) for path in compiled(PACKAGES[name])}
+    assert not {library: names for library, names in found.items() if names}
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_bundled_libraries_are_listed(name):
+    """A library that docs/licences.md does not know has to be looked at first."""
+    listed = set(re.findall(r"^\| `(\w+)`", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert bundled(PACKAGES[name]) <= listed, f"{name}: not in docs/licences.md"
+
+
+@pytest.mark.parametrize(("text", "name"), [
+    (b"fftw_codelet_t1_16", "FFTW (GPL)"),
+    (b"fftwf_wisdom", "FFTW (GPL)"),
+    (b"gsl_set_error_handler_off", "GSL (GPL)"),
+    (b"rl_completion_matches", "Readline (GPL)"),
+    (b"glp_create_prob", "GLPK (GPL)"),
+    (b"umfpack_di_solve", "UMFPACK, CHOLMOD (GPL)"),
+    (b"x264_encoder_open_164", "x264, x265 (GPL)"),
+    (b"liq_image_create_rgba", "libimagequant (GPL)"),
+    (b"__gmpz_init", "GMP, MPFR (LGPL)"),
+    (b"under the GNU General Public License", "licence text (GPL)"),
+])  # fmt: skip
+def test_traces_are_found(text, name, tmp_path):
+    library = tmp_path / "libother-1a2b.so.3"
+    library.write_bytes(b"\x7fELF" + bytes(1000) + text + b"\0" + bytes(1000))
+    assert traces(library.read_bytes()) == [name]
+
+
+@pytest.mark.parametrize("text", [b"fribidi_get_bracket_types", b"pocketfft", b"shifftw_x", b"_gfortran_st_write"])
+def test_names_of_permissive_code_are_no_traces(text):
+    assert traces(b"\x7fELF" + text + b"\0") == []
+
+
+@pytest.mark.parametrize(("name", "found"), [
+    ("libfftw3.a", True), ("x.cpython-311-x86_64-linux-gnu.so", True), ("libz-1a.so.1.2.13", True), ("a.dylib", True),
+    ("also.py", False), ("data.so.txt", False),
+])  # fmt: skip
+def test_compiled_files_are_known_by_their_names(name, found):
+    assert bool(COMPILED.search(name)) == found
+
+
+@pytest.mark.parametrize(("licence", "refused"), [
+    ("GPL-3.0-or-later", True), ("AGPL-3.0", True), ("LGPL-2.1-or-later", True), ("BSD-3-Clause AND GPL-2.0", True),
+    ("License :: OSI Approved :: GNU General Public License v2 (GPLv2)", True),
+    ("GPL-3.0-or-later WITH GCC-exception-3.1", False), ("MIT OR GPL-2.0", False), ("MPL-2.0 AND MIT", False),
+    ("BSD-3-Clause", False), ("GPL-3.0-or-later WITH GCC-exception-3.1 AND LGPL-2.1", True),
+])  # fmt: skip
+def test_copyleft_is_refused(licence, refused):
+    assert is_refused(licence) == refused

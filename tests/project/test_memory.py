@@ -1,0 +1,132 @@
+"""Memory of a run on the sphere by its arrays, in bytes a cell: 10⁷ cells fit in 4 GB, on a device and on the CPU.
+
+A device's arrays are counted as stand-ins while kernels do nothing: what they take does not hang on what is in them.
+"""
+
+import sys
+import tracemalloc
+import weakref
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.device import SIMULATED, gpu
+
+from meanfield.equation import Velocity, mean_field_equation
+from meanfield.model.attention import Attention
+from meanfield.model.heads import Head
+from solvers.backends.gpu.stand_in import StandIn
+from solvers.mesh.mesh import sphere
+from solvers.timestepping.evolution import STEPPERS, State, evolve
+
+CELLS = 1e7  # in 4 GB of a device, which is 400 bytes each; as many are asked of the CPU
+RINGS = 512  # enough for degrees times rings, and degrees squared, to be few beside the cells
+# CUDA's own memory and the work areas of transforms are no arrays of ours: 0.6 GB for them, with noise 0.4 GB.
+# Noise (little, for few stages, whose number takes no memory) keeps one array more of the faces and one of the cells.
+LITTLE_NOISE, PLAIN = 1e-6, (Head(),)
+SHEAR = np.eye(3) + 0.1 * np.eye(3, k=-1)
+ON_A_DEVICE, ON_THE_CPU = ((0.0, 340.0), (LITTLE_NOISE, 360.0)), ((0.0, 365.0), (LITTLE_NOISE, 390.0))
+only_simulated = pytest.mark.skipif(not SIMULATED, reason="counts the simulator's arrays")
+
+
+def step(mesh, density, noise, heads=PLAIN):
+    """One step at β = 50, with softmax."""
+    equation = mean_field_equation(mesh, Velocity(Attention(mesh, 50.0, heads=heads)), noise)
+    evolve(State(0.0, density), equation, STEPPERS["ssprk3"], 1e9, after_step=lambda state: True, rtol=None)
+
+
+def density_on(mesh):
+    density = np.exp(mesh.centers[:, 0])
+    density /= density @ mesh.volumes
+    return density
+
+
+class Counted:
+    """Bytes of the memory that stand-ins hold, now and at most; what several see counts once."""
+
+    def __init__(self):
+        self.held, self.most = {}, 0
+
+    def see(self, array):
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        if id(array) not in self.held:
+            self.held[id(array)] = array.nbytes
+            weakref.finalize(array, self.held.pop, id(array))
+            self.most = max(self.most, sum(self.held.values()))
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """What stand-ins take; kernels do nothing, and arrays that they would fill hold ones."""
+    count = Counted()
+    make = StandIn.__init__
+
+    def seen(self, array):
+        make(self, array)
+        count.see(self.held)
+
+    monkeypatch.setattr(StandIn, "__init__", seen)
+    instead = {"run": lambda *arguments: None, "empty": lambda shape, dtype=float: StandIn(np.ones(shape, dtype))}
+    for name, module in list(sys.modules.items()):
+        for what, other in instead.items():
+            if name.startswith("solvers.backends.gpu") and hasattr(module, what):
+                monkeypatch.setattr(module, what, other)
+    return count
+
+
+@pytest.fixture
+def mesh(monkeypatch):
+    """A sphere of which as large a share is transformed together as of 10⁷ cells."""
+    made = sphere(RINGS)
+    monkeypatch.setattr(gpu, "TRANSFORM_CELLS", int(gpu.TRANSFORM_CELLS * made.cells / CELLS))
+    return made
+
+
+@only_simulated
+@pytest.mark.parametrize(("noise", "most"), ON_A_DEVICE)
+def test_ten_million_cells_fit_on_a_device(counted, mesh, noise, most):
+    step(mesh.on(gpu), gpu.place(density_on(mesh)), noise)
+    bytes_a_cell = counted.most / mesh.cells
+    assert bytes_a_cell < most, f"{bytes_a_cell:.1f} bytes a cell"
+
+
+@only_simulated
+@pytest.mark.parametrize(("count", "most"), [(1, 365.0), (2, 395.0), (4, 425.0)])
+def test_so_they_do_with_any_number_of_general_heads(counted, mesh, count, most):
+    """Each head has small grids of its own, up to 15 bytes a cell of so few and less than one of 10⁷ cells."""
+    heads = [Head(query=np.eye(3) + turn * np.eye(3, k=1), value=SHEAR, weight=turn) for turn in (0.3, 0.2, 0.5, 0.1)]
+    step(mesh.on(gpu), gpu.place(density_on(mesh)), 0.0, heads[:count])
+    bytes_a_cell = counted.most / mesh.cells
+    assert bytes_a_cell < most, f"{bytes_a_cell:.1f} bytes a cell"
+
+
+@only_simulated
+def test_heads_with_the_transform_of_one_hold_one_velocity_more(counted, mesh):
+    """Three heads with a matrix V only: the sum so far, (cells, 3), and V's product, beside what one holds."""
+    step(mesh.on(gpu), gpu.place(density_on(mesh)), 0.0, [Head(value=SHEAR, weight=0.3)] * 3)
+    bytes_a_cell = counted.most / mesh.cells
+    assert bytes_a_cell < 375.0, f"{bytes_a_cell:.1f} bytes a cell"
+
+
+@only_simulated
+def test_step_of_the_benchmark_holds_what_that_of_a_run_does(counted, mesh, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])  # benchmarks are not installed
+    import_module("benchmarks.gpu")._step(mesh, gpu)
+    bytes_a_cell = counted.most / mesh.cells
+    assert bytes_a_cell < ON_A_DEVICE[0][1], f"{bytes_a_cell:.1f} bytes a cell"
+
+
+@pytest.mark.parametrize(("noise", "most"), ON_THE_CPU)
+def test_cpu_takes_a_few_hundred_bytes_a_cell(noise, most):
+    few = sphere(6)
+    step(few, density_on(few), noise)  # kernels and modules take memory when they are first needed
+    tracemalloc.start()
+    try:
+        mesh = sphere(RINGS)
+        step(mesh, density_on(mesh), noise)
+        bytes_a_cell = tracemalloc.get_traced_memory()[1] / mesh.cells
+    finally:
+        tracemalloc.stop()
+    assert bytes_a_cell < most, f"{bytes_a_cell:.1f} bytes a cell"

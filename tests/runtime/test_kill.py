@@ -1,0 +1,179 @@
+"""Runs that are killed without warning, at fifty random moments: nothing is lost, and all end as if undisturbed."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from meanfield.analysis.info import describe
+from meanfield.case.load import parse
+from meanfield.cli.parser import main
+from meanfield.running import DONE, resume, run
+from solvers.io.repair import is_open_for_writing
+from solvers.io.run_file import Run, RunFile, read
+
+CASE = """
+title = "A case that writes all the time"
+[domain]
+manifold = "circle"
+resolution = 64
+[attention]
+beta = 6.0
+[stabilizers]
+noise = 0.001
+[initial]
+kind = "perturbed"
+amplitude = 0.1
+seed = 7
+[time]
+end = 6.0
+cfl = 0.25
+[output]
+snapshots = 40
+samples = 120
+checkpoint = 0.01
+"""
+SERIES, KILLS = 5, 10  # fifty kills, in parts that cores can share
+BETWEEN = 0.02  # seconds from a snapshot to the next, on an idle machine
+Start = Callable[[Path, int, float], BaseProcess]
+
+
+def run_and_die(path: Path, snapshots: int, wait: float) -> None:
+    """In a child: the run, or what is left of it, killed ``wait`` seconds after the file holds so many snapshots.
+
+    By a timer of its own, which the kernel looks at: a test that had to see the file first would come late on a busy
+    machine, now and then after the end. Its signal ends the process as SIGKILL does, and nothing is done about it.
+    """
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+    def then_die(method: Callable[..., None]) -> Callable[..., None]:
+        def dying(file: RunFile, *arguments: object) -> None:
+            method(file, *arguments)
+            if file.snapshots >= snapshots and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0):
+                signal.setitimer(signal.ITIMER_REAL, wait)
+
+        return dying
+
+    RunFile.__init__ = then_die(RunFile.__init__)
+    RunFile.write_snapshot = then_die(RunFile.write_snapshot)
+    sys.exit(resume(path, quiet=True) if path.exists() else run(parse(CASE), path, quiet=True))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The run that nobody disturbs; its kernels are compiled then."""
+    path = tmp_path_factory.mktemp("whole") / "run.h5"
+    assert run(parse(CASE), path, quiet=True) == DONE
+    return read(path)
+
+
+@pytest.fixture(scope="module")
+def start() -> Start:
+    """A function that starts the run, or goes on with it, in a process of its own that starts fast."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "scipy.fft", "h5py", "meanfield.cli.parser", "meanfield.running"])
+
+    def start(*arguments: object) -> BaseProcess:
+        process = context.Process(target=run_and_die, args=arguments)
+        process.start()
+        return process
+
+    return start
+
+
+def killed(path: Path, start: Start, snapshots: int, wait: float) -> bool:
+    """Run and be killed, ``wait`` seconds after the file holds so many snapshots; False if the run was over by then."""
+    process = start(path, snapshots, wait)
+    process.join()
+    assert process.exitcode in (DONE, -signal.SIGALRM)
+    return process.exitcode != DONE
+
+
+def inspect(path: Path, whole: Run, capsys: pytest.CaptureFixture[str]) -> Run:
+    """What is there right after a kill: known as killed, plainly readable, and the beginning of the whole run.
+
+    A kill may meet a process that has closed its file and not ended yet: then all has to be there.
+    """
+    assert main(["info", str(path), "--json"]) == 0
+    if (state := json.loads(capsys.readouterr().out)["state"]) == "finished":
+        assert_whole(path, whole)
+    else:
+        assert state == "killed"
+    assert not is_open_for_writing(path)
+    found = read(path)
+    assert_beginning(found, whole)
+    with h5py.File(path) as plain:
+        np.testing.assert_array_equal(plain["time"][: found.snapshots], found.times)
+        for k in range(found.snapshots):
+            assert plain["density"][k].tobytes() == whole.density(k).tobytes()
+    return found
+
+
+def assert_beginning(found: Run, whole: Run) -> None:
+    """Every snapshot and sample that is there has the bytes of the whole run's."""
+    assert found.times.tobytes() == whole.times[: found.snapshots].tobytes()
+    for k in range(found.snapshots):
+        assert found.density(k).tobytes() == whole.density(k).tobytes(), f"snapshot {k}"
+    samples = len(found.sample_times)
+    assert found.sample_times.tobytes() == whole.sample_times[:samples].tobytes()
+    for name, values in found.diagnostics.items():
+        assert values.tobytes() == whole.diagnostics[name][:samples].tobytes(), name
+
+
+def assert_whole(path: Path, whole: Run) -> None:
+    found = read(path)
+    assert (found.snapshots, len(found.sample_times)) == (whole.snapshots, len(whole.sample_times))
+    assert_beginning(found, whole)
+    assert found.attributes["stop_reason"] == "finished"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("series", range(SERIES))
+def test_killed_at_random_moments_and_resumed(
+    series: int, tmp_path: Path, whole: Run, start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten kills, from before the first snapshot to after the last checkpoint; every run ends as if undisturbed."""
+    moments, reached = random.Random(series), []
+    while len(reached) < KILLS:
+        path = tmp_path / f"{len(reached)}.h5"
+        if not killed(path, start, moments.randrange(whole.snapshots), moments.uniform(0, BETWEEN)):
+            path.unlink()  # over before the kill
+            continue
+        reached.append(inspect(path, whole, capsys).snapshots)
+        assert resume(path, quiet=True) == DONE
+        assert_whole(path, whole)
+    print(f"snapshots at the kills: {sorted(reached)}")
+    assert max(reached) > min(reached) + whole.snapshots // 4, "the kills do not spread over the run"
+
+
+def test_killed_again_and_again(tmp_path: Path, whole: Run, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    """One run that is killed at six starts in a row, early and late."""
+    path, moments, reached = tmp_path / "run.h5", random.Random(0), 0
+    for _ in range(6):
+        assert killed(path, start, reached + moments.randrange(whole.snapshots // 8), moments.uniform(0, BETWEEN))
+        reached = inspect(path, whole, capsys).snapshots
+    assert resume(path, quiet=True) == DONE
+    assert_whole(path, whole)
+
+
+def test_killed_just_before_its_end_is_recorded(tmp_path: Path, whole: Run) -> None:
+    """All is computed and checkpointed, and the file does not say so yet: resume has that left to do."""
+    path = tmp_path / "run.h5"
+    assert run(parse(CASE), path, quiet=True) == DONE
+    with RunFile.append(path):
+        killed_then = path.read_bytes()
+    path.write_bytes(killed_then)
+    assert describe(path)["state"] == "killed"
+    assert resume(path, quiet=True) == DONE
+    assert_whole(path, whole)

@@ -1,0 +1,67 @@
+"""What only shows when a case is set up is refused in a line as well, before anything is computed."""
+
+import numpy as np
+import pytest
+
+from meanfield.case.load import CaseError, parse
+from meanfield.cli.parser import main
+from meanfield.running import NON_FINITE, run
+from meanfield.simulation import set_up
+
+CASE = """
+[domain]
+{domain}
+[attention]
+beta = 2.0
+[initial]
+kind = "points"
+points = [[0.5, 0.8], [0.5, -0.84]]
+[time]
+end = 4.0
+"""
+CIRCLE = 'manifold = "circle"\nresolution = 32'
+FREE = 'manifold = "free_radius_circle"\nresolution = 16\nradii = 12\ninnermost = 0.7\noutermost = 8.0'
+LINE = 'manifold = "line"\nresolution = 32'
+LARGE = np.diag([1e99, 1.0]).tolist()
+NORMS = {FREE: "pre", LINE: "none"}
+REFUSED = {
+    "matrix": (CIRCLE, f"attention.key={LARGE}", "attention.beta = 2.0: expected beta times the norm"),
+    "random": (CIRCLE, "attention.query={ensemble = 'goe', scale = 1e9}", "attention.beta = 2.0: expected beta times"),
+    "tokens": ('manifold = "particles"', f"attention.key={LARGE}", "attention.beta = 2.0: expected beta times"),
+    "window": (CIRCLE, "attention.window=1e-300", "attention.window"),
+    "scale": (CIRCLE, "stabilizers.scale=1e300", "attention.beta = 2.0: expected a number <= 100000"),
+    "radius": (FREE, "initial.radius=0.001", "initial.radius = 0.001: expected"),
+    "scaled": (CIRCLE, "stabilizers.scale=1e300", "times the square of stabilizers.scale = 1e+300"),
+    "outside": (LINE, "initial={kind = 'gaussian', mean = 100.0}", 'initial.kind = "gaussian": expected numbers'),
+    "away": (FREE, "initial={kind = 'gaussian', mean = [1e3, 0]}", 'initial.kind = "gaussian": expected numbers'),
+    "noise": (CIRCLE, "stabilizers.noise=1e300", "stabilizers.noise = 1e+300: expected a number <= 1e+06"),
+}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("name", REFUSED)
+def test_one_line_and_status_2(name, tmp_path, capsys):
+    domain, setting, line = REFUSED[name]
+    settings = [f"stabilizers.layer_norm={NORMS[domain]}"] if domain in NORMS else []
+    path, file = tmp_path / "case.toml", tmp_path / "run.h5"
+    path.write_text(CASE.format(domain=domain), encoding="utf-8")
+    assert main(["run", str(path), "-o", str(file), "--set", setting, *settings]) == 2
+    told = capsys.readouterr().err.strip()
+    assert line in told
+    assert "\n" not in told
+    assert not file.exists()
+
+
+def test_initial_state_that_cannot_be_is_a_case_error():
+    problem = set_up(parse(CASE.format(domain=FREE), ["stabilizers.layer_norm=pre", "initial.radius=0.001"]))
+    for _ in range(2):
+        with pytest.raises(CaseError, match=r"initial\.radius"):
+            problem.initial()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_layer_that_is_not_finite_stops_the_run(tmp_path, capsys):
+    network = "{inner = [[1e200, 0], [0, 1]], bias = [1e300, 1], outer = [[1e200, 0], [0, 1]]}"
+    settings = ["time.method=layers", "time.layers=2", f"feed_forward={network}"]
+    assert run(parse(CASE.format(domain=CIRCLE), settings), tmp_path / "run.h5", quiet=True) == NON_FINITE
+    assert "the map is not finite" in capsys.readouterr().err

@@ -1,0 +1,208 @@
+"""Every shipped case runs, and keeps what the comment at its top promises."""
+
+from importlib import resources
+
+import numpy as np
+import pytest
+from scipy import special
+from scipy.integrate import solve_ivp
+from shipped import test_layer, test_layer_norms, test_metastable, test_sequences, test_unbounded
+from support import exact
+from support.shipped_runs import crossing, finished
+
+from meanfield.case.load import shipped
+from meanfield.clusters.on_cells import find_clusters
+from meanfield.simulation import set_up
+from solvers.io.run_file import Run
+
+SLOW = ["merging_pair_sphere", "metastable_circle", "metastable_sphere"]
+
+
+@pytest.mark.parametrize("name", [
+    "flow_beta0_circle", "flow_beta0_sphere", "growth_circle", "growth_sphere", "merging_pair_circle", "noise_above",
+    "noise_below", "uniform", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
+])  # fmt: skip
+def test_promise(name, tmp_path):
+    PROMISES[name](*finished(name, tmp_path))
+
+
+def test_every_case_says_what_it_promises():
+    others = (
+        test_layer,
+        test_layer_norms,
+        test_metastable,
+        test_sequences,
+        test_unbounded,
+    )
+    promised = [*PROMISES, *(name for theme in others for name in theme.PROMISES)]
+    assert sorted(promised) == list(shipped())
+    for name, title in shipped().items():
+        comment = (resources.files("meanfield.cases") / f"{name}.toml").read_text("utf-8").split("title =")[0]
+        assert all(line.startswith("#") for line in comment.splitlines())
+        assert "# Promise: " in comment
+        assert title
+
+
+def test_uniform_stays_on_the_circle_too(tmp_path):
+    uniform(*finished("uniform", tmp_path, "domain.manifold=circle", "domain.resolution=256"))
+
+
+def merging_pair(case, file):
+    times, centroid, clusters = file.sample_times, file.diagnostics["centroid"], file.diagnostics["clusters"]
+    cosine = 2 * (centroid**2).sum(axis=1) - 1
+    expected = exact.pair_time_equal(case.attention.beta)
+    assert expected == pytest.approx(38.6657808166, abs=1e-9)
+    assert crossing(times, cosine, 0.5) == pytest.approx(expected, rel=0.01)
+    assert (clusters[0], clusters[-1]) == (2, 1)
+    middle = np.sum(case.initial.points, axis=0)
+    middle /= np.linalg.norm(middle)
+    # On the sphere the great circle through both crosses cells that are not symmetric about it.
+    np.testing.assert_allclose(centroid[-1], middle, atol=2e-3)
+
+
+def growth(case, file, tolerance):
+    power, degree = file.diagnostics["power"], case.initial.degree
+    amplitude = np.sqrt(power[:, degree])
+    rate = np.log(amplitude[-1] / amplitude[0]) / file.sample_times[-1]
+    expected = exact.growth_rate(case.domain.d, case.attention.beta, degree)
+    assert rate == pytest.approx(expected, rel=tolerance)
+    return np.sqrt(power[-1]), amplitude[-1]
+
+
+def growth_circle(case, file):
+    amplitudes, _ = growth(case, file, 1e-3)
+    others = [l for l in range(1, len(amplitudes)) if l % 3]
+    assert amplitudes[others].max() < 1e-12
+
+
+def growth_sphere(case, file):
+    amplitudes, largest = growth(case, file, 5e-3)
+    assert amplitudes[[1, 2, 4, 5, 6, 7, 8]].max() < 0.01 * largest
+
+
+def critical_noise(beta):
+    return special.iv(1, beta) / (beta * special.iv(0, beta))
+
+
+def stationary_moment(beta, noise, cells=256):
+    """First moment of the density that solves ρ ~ Z[ρ]^{1/(βκ)} on the circle, by iteration."""
+    angle = 2 * np.pi * np.arange(cells) / cells
+    kernel = special.ive(np.arange(cells // 2 + 1), beta)
+    density = 1 + np.cos(angle)
+    for _ in range(4000):  # contracts by about 0.9 a time this close to the threshold
+        density = np.fft.irfft(np.fft.rfft(density) * kernel, cells) ** (1 / (beta * noise))
+        density /= density.sum()
+    return float(density @ np.cos(angle))
+
+
+def noise_below(case, file):
+    beta, noise = case.attention.beta, case.stabilizers.noise
+    assert noise == pytest.approx(0.95 * critical_noise(beta), rel=1e-3)
+    expected = stationary_moment(beta, noise)
+    assert expected == pytest.approx(0.36722, abs=1e-5)
+    moment = file.diagnostics["centroid"][:, 0]
+    assert moment[-1] == pytest.approx(expected, rel=3e-3)
+    assert abs(moment[-1] - moment[-10]) < 1e-4  # it has settled
+    p, r1 = special.iv(0, beta) / special.iv(1, beta), special.iv(1, beta) / special.iv(0, beta)
+    r = special.iv(2, beta) / special.iv(1, beta)
+    third = p * (p - 1) / 16 * (r * (p - 1) / (1 - r) - (p + 2))
+
+    def leading(ratio):
+        return np.sqrt((1 / ratio - 1) / (8 * abs(third) * r1**3))
+
+    assert leading(noise / critical_noise(beta)) == pytest.approx(0.40165, abs=1e-5)
+    near = stationary_moment(beta, 0.99 * critical_noise(beta))
+    assert 1 < leading(0.99) / near < leading(noise / critical_noise(beta)) / expected
+
+
+def noise_above(case, file):
+    beta, noise = case.attention.beta, case.stabilizers.noise
+    assert noise == pytest.approx(1.05 * critical_noise(beta), rel=1e-3)
+    amplitude = np.sqrt(file.diagnostics["power"][:, 1])
+    rate = np.log(amplitude[-1] / amplitude[0]) / file.sample_times[-1]
+    assert rate == pytest.approx(critical_noise(beta) - noise, rel=5e-3)
+    assert not file.diagnostics["clusters"].any()
+
+
+def flow_beta0(case, file, tolerance):
+    dimension, axis = case.domain.d, np.array(case.initial.axis)
+    s = [exact.moebius_parameter(dimension, case.initial.parameter, time) for time in file.sample_times[1:]]
+    lengths = np.tanh(np.array(s) / 2) if dimension == 2 else exact.mean_cosine(np.array(s))
+    np.testing.assert_allclose(file.diagnostics["centroid"][1:], lengths[:, None] * axis, atol=tolerance)
+    for time, length in {
+        2: ((1, 0.4603034050), (2, 0.6497905376), (5, 0.9675832096)),
+        3: ((1, 0.2527768770), (2, 0.4567011910), (3, 0.7169658590), (5, 0.9785626265)),
+    }[dimension]:
+        k = int(np.abs(file.sample_times - time).argmin())
+        assert lengths[k - 1] == pytest.approx(length, abs=1e-9)
+
+
+def uniform(case, file):
+    mean = 1 / file.cell_areas.sum()
+    for k in range(file.snapshots):
+        assert np.abs(file.density(k) / mean - 1).max() < 1e-12
+
+
+def atoms(points, masses, beta, start, until):
+    """Softmax attention of weighted atoms (2312.10794, the law that clusters obey): time → unit vectors (k, d)."""
+
+    def velocity(_, flat):
+        x = flat.reshape(points.shape)
+        weights = np.exp(beta * (x @ x.T - 1)) * masses
+        pull = weights @ x / weights.sum(axis=1, keepdims=True)
+        return (pull - (pull * x).sum(axis=1, keepdims=True) * x).ravel()
+
+    path = solve_ivp(velocity, (start, until), points.ravel(), "LSODA", rtol=1e-9, atol=1e-11, dense_output=True)
+    return lambda time: path.sol(time).reshape(points.shape)
+
+
+def groups(x, angle=0.1):
+    """Number of groups of atoms that are within an angle of each other: 0.1 rad is the last moment of a merger."""
+    together = np.linalg.matrix_power((x @ x.T > np.cos(angle)).astype(int), len(x)) > 0
+    return len(np.unique(together, axis=0))
+
+
+def metastable(case, file: Run, counts, last_times, held, merger_tolerance, stair_tolerance):
+    """Clusters condense and merge when the law of atoms says; ``last_times`` is by when each count has been left."""
+    times, number, energy = file.sample_times, file.diagnostics["clusters"], file.diagnostics["energy"]
+    beta, mesh = case.attention.beta, set_up(case).space
+    assert number[0] == 0
+    assert list(dict.fromkeys(number[times > 10])) == counts  # one by one
+    assert (number[(times > 10) & (times < 25)] == counts[0]).all()
+    for count, time in zip(counts[1:], last_times, strict=True):
+        assert (number[times > time] <= count).all()
+    start = int(np.searchsorted(file.times, 25.0)) - 1
+    density = file.density(start)
+    found = find_clusters(mesh, density)
+    assert found.count == counts[0]
+    near = (mesh.centers @ found.centers.T).max(axis=1) > np.cos(0.3)
+    assert (density * mesh.volumes)[near].sum() > held
+    path = atoms(found.centers, found.masses, beta, file.times[start], case.time.end)
+    expected = np.array([groups(path(time)) for time in times[times > file.times[start]]])
+    measured = number[times > file.times[start]]
+    for count in counts[1:]:
+        merger, law = (times[times > file.times[start]][np.argmax(n == count)] for n in (measured, expected))
+        # The samples are 1 to 3 % of the time apart.
+        assert merger == pytest.approx(law, rel=merger_tolerance), f"merger to {count}"
+    final = find_clusters(mesh, file.density(-1))
+    stair = 2 * beta * np.exp(-beta) * energy[-1]
+    assert stair == pytest.approx((final.masses**2).sum(), rel=stair_tolerance)
+    # A lump that hops from cell to cell is now one cell wide, now two: that much energy comes and goes.
+    assert (np.diff(energy) / energy[1:]).min() > -1e-3
+
+
+PROMISES = {
+    "flow_beta0_circle": lambda case, file: flow_beta0(case, file, 2e-4),
+    "flow_beta0_sphere": lambda case, file: flow_beta0(case, file, 1.5e-3),
+    "growth_circle": growth_circle,
+    "growth_sphere": growth_sphere,
+    "merging_pair_circle": merging_pair,
+    "merging_pair_sphere": merging_pair,
+    "metastable_circle": lambda case, file: metastable(case, file, [4, 3, 2], [360, 1500], 0.999, 0.03, 0.01),
+    "metastable_sphere": lambda case, file: metastable(
+        case, file, [7, 6, 5, 4, 3], [30, 60, 90, 115], 0.99, 0.05, 0.02
+    ),
+    "noise_above": noise_above,
+    "noise_below": noise_below,
+    "uniform": uniform,
+}

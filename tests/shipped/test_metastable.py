@@ -1,0 +1,168 @@
+"""Promises of the shipped cases with particles and with atoms: metastable states and their mergers, at any time."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+from support import exact
+from support.exact_particles import equiangular_gap
+from support.shipped_runs import finished
+
+from meanfield.clusters.mergers import report
+from meanfield.domains.atoms.flow import TOUCH
+from meanfield.domains.particles.flow import flow
+from meanfield.domains.particles.velocity import ParticleLaw
+
+
+@pytest.mark.parametrize("name", [
+    "ladder_circle", "merging_far_circle", "three_clusters_sphere", "tokens_causal", "tokens_drift",
+    "tokens_equiangular", "tokens_high_dimension", "tokens_ladder", "tokens_pair",
+])  # fmt: skip
+def test_promise(name, tmp_path):
+    PROMISES[name](*finished(name, tmp_path, *FEWER.get(name, ())))
+
+
+def cosine_of_pair(file):
+    """Of two equal atoms, from the length of their mean."""
+    return 2 * (file.diagnostics["centroid"] ** 2).sum(axis=1) - 1
+
+
+def time_of(times, values, level):
+    """Time at which increasing values pass a level, by a cubic through the samples around it."""
+    k = int(np.flatnonzero(values >= level)[0])
+    around = slice(max(k - 3, 0), k + 3)
+    return float(np.polynomial.Polynomial.fit(values[around] - level, times[around], 5)(0))
+
+
+def merging_far(case, file):
+    expected = exact.pair_time_equal(case.attention.beta)
+    assert expected > 1e13
+    # from cosine 1/2 to the merger it takes about e^{beta/2}, which is nothing beside e^{beta (1 - cos 2)}
+    (merger,) = report(file)["mergers"]
+    assert merger["time"] == pytest.approx(expected, rel=0.01)
+    assert merger["time"] in file.sample_times
+    assert file.diagnostics["clusters"][-1] == 1
+
+
+def ladder(case, file):
+    assert 0 < file.attributes["hand_over_time"] < 20
+    facts = report(file)
+    late = [merger for merger in facts["mergers"] if merger["time"] > 100]
+    assert [merger["after"] for merger in late] == [6, 5, 4, 3]
+    for merger in late:
+        assert merger["energy_step_measured"] == pytest.approx(merger["energy_step"], rel=1e-3)
+    assert facts["clusters"] == 3
+
+
+def three_clusters(case, file):
+    points = np.array(case.initial.points)
+    points /= np.linalg.norm(points, axis=1)[:, None]
+    masses = np.array(case.initial.masses)
+    law = ParticleLaw(case.attention.beta, masses=masses)
+    times = np.geomspace(1, 2e3, 1500)  # half a percent apart
+    directions, _ = flow(law, points, np.ones(3), np.append(0.0, times), tolerance=1e-12)
+    cosines = np.stack([(directions[1:, i] * directions[1:, j]).sum(axis=1) for i, j in ((0, 1), (0, 2), (1, 2))])
+    # atoms are one within 1e-4 rad
+    met = np.sort(times[(cosines > 1 - TOUCH**2 / 2).argmax(axis=1)])[:2]
+    counts = file.diagnostics["clusters"]
+    found = [file.sample_times[np.flatnonzero(counts <= k)[0]] for k in (2, 1)]
+    assert found == pytest.approx(met, rel=0.02)
+    beta, energy = case.attention.beta, file.diagnostics["energy"]
+    climbed = 2 * beta * np.exp(-beta) * energy
+    handed = file.sample_times > file.attributes["hand_over_time"]
+    for sample in np.flatnonzero(handed):
+        there = file.diagnostics["cluster_mass"][sample]
+        held = np.isfinite(there)
+        x, m = file.diagnostics["cluster_center"][sample][held], there[held]
+        pairs = m @ np.exp(beta * (x @ x.T - 1)) @ m
+        assert climbed[sample] == pytest.approx(pairs, abs=1e-6)
+    plateau = handed & (counts == 1)
+    assert climbed[plateau] == pytest.approx(1.0, abs=1e-6)
+
+
+def tokens_pair(case, file):
+    expected = exact.pair_time_equal(case.attention.beta)
+    cosine = cosine_of_pair(file)
+    before = int(np.flatnonzero(cosine >= 0.5)[0]) - 1  # from that sample on by the closed form
+    left = exact.pair_time_equal(case.attention.beta, angle=np.arccos(cosine[before]))
+    assert file.sample_times[before] + left == pytest.approx(expected, rel=1e-6)
+    assert file.diagnostics["clusters"][-1] == 1
+
+
+def tokens_equiangular(case, file):
+    n, beta = case.domain.count, case.attention.beta
+    square = (file.diagnostics["centroid"] ** 2).sum(axis=1)
+    cosine = (n * square - 1) / (n - 1)
+    gaps = equiangular_gap("post", n, beta, file.sample_times)
+    np.testing.assert_allclose(1 - cosine, gaps, atol=1e-7)
+
+    def gap_at(time):
+        return equiangular_gap("post", n, beta, [0.0, time])[-1] - 0.1
+
+    expected = optimize.brentq(gap_at, 0.1, case.time.end, xtol=1e-12)
+    assert time_of(file.sample_times, cosine, 0.9) == pytest.approx(expected, rel=1e-6)
+
+
+def tokens_drift(case, file):
+    axis = np.array(case.initial.axis) / np.linalg.norm(case.initial.axis)
+    found = file.diagnostics["centroid"] @ axis
+    parameters = [exact.moebius_parameter(3, case.initial.parameter, time) for time in file.sample_times]
+    expected = [exact.mean_cosine(parameter) for parameter in parameters]
+    error = 4 / np.sqrt(3 * case.domain.count)  # four standard errors of a uniform token's cosine, the widest there is
+    np.testing.assert_allclose(found, expected, atol=error)
+
+
+def tokens_high_dimension(case, file):
+    least = []
+    for k in range(file.snapshots):
+        x = file.positions(k)
+        mean = x.mean(axis=0)
+        assert k == 0 or np.abs(np.linalg.norm(x, axis=1) - 1).max() < 1e-12
+        least.append((x @ x.T).min() if (x @ mean).min() > 0 else np.nan)
+    inside = [value for value in least if np.isfinite(value)]
+    assert len(inside) > 40
+    assert np.diff(inside).min() > -1e-12
+    assert file.diagnostics["pairs_close"][-1] == 1
+    late = np.array([1 - least[-21], 1 - least[-1]])  # 20 snapshots of 0.2
+    assert np.log(late[0] / late[1]) == pytest.approx(2 * 4.0, rel=0.01)
+
+
+def tokens_causal(case, file):
+    first, last = file.positions(0), file.positions(-1)
+    assert np.abs(last[0] - first[0]).max() < 1e-12
+    assert np.linalg.norm(last - last[0], axis=1).max() < 1e-3
+    away = [np.linalg.norm(file.positions(k)[1] - first[0]) for k in (-41, -1)]  # 40 snapshots of 0.25
+    assert np.log(away[0] / away[1]) == pytest.approx(10 / 2, rel=0.01)
+
+
+def tokens_ladder(case, file):
+    handed = file.attributes["hand_over_time"]
+    k = int(np.searchsorted(file.times, 150.0)) - 1
+    assert 20 < handed < file.times[k]
+    law, ones = ParticleLaw(case.attention.beta), np.ones(case.domain.count)
+    directions, _ = flow(law, file.positions(0), ones, np.array([0.0, file.times[k]]), tolerance=1e-12)
+    assert np.abs(file.positions(k) - directions[-1]).max() < 1e-6
+    climbed = 2 * case.attention.beta * np.exp(-case.attention.beta) * file.diagnostics["energy"]
+    squares = np.nansum(file.diagnostics["cluster_mass"] ** 2, axis=1)
+    late = (file.sample_times > 1e4) & (np.abs(file.sample_times / 2.56e8 - 1) > 0.1)  # and not at the last merger
+    assert climbed[late] == pytest.approx(squares[late], abs=1e-6)
+    assert file.diagnostics["clusters"][-1] == 1
+
+
+# Each sample ends a step and takes one of its own; a promise that names no samples holds of fewer too.
+FEWER = {
+    "ladder_circle": ["output.samples=100"],
+    "merging_far_circle": ["output.samples=250"],
+    "tokens_equiangular": ["output.samples=500"],
+    "tokens_pair": ["output.samples=500"],
+}
+PROMISES = {
+    "ladder_circle": ladder,
+    "merging_far_circle": merging_far,
+    "three_clusters_sphere": three_clusters,
+    "tokens_causal": tokens_causal,
+    "tokens_drift": tokens_drift,
+    "tokens_equiangular": tokens_equiangular,
+    "tokens_high_dimension": tokens_high_dimension,
+    "tokens_ladder": tokens_ladder,
+    "tokens_pair": tokens_pair,
+}

@@ -1,0 +1,174 @@
+"""Conservation laws: shocks at their speed and without overshoot, second order where the field is smooth."""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from support import exact
+
+from solvers.mesh.interval import interval
+from solvers.mesh.mesh import circle, sphere
+from solvers.mesh.product import product
+from solvers.terms.conservation_law import ConservationLaw
+from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
+
+STEP = STEPPERS["ssprk3"]
+MONOTONE = pytest.mark.parametrize("limiter", ["mc", "vanleer"])
+EACH = pytest.mark.parametrize("limiter", ["mc", "vanleer", "none"])
+
+
+def burgers(mesh, limiter="mc"):
+    return Equation([ConservationLaw(mesh, lambda u, x: u * u / 2, lambda u, x: u, limiter)])
+
+
+def traffic(mesh, walls="open", limiter="mc"):
+    return Equation([ConservationLaw(mesh, lambda u, x: u * (1 - u), lambda u, x: 1 - 2 * u, limiter, walls)])
+
+
+def angles(mesh):
+    return np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0]) % (2 * np.pi)
+
+
+def sine_wave(angle, time):
+    """u of Burgers' equation from 1 + sin x: v = sin y, y + t sin y = x − t, with the shock at x = t + π."""
+    place = (angle - time + np.pi) % (2 * np.pi) - np.pi
+
+    def value(s):
+        y = np.linspace(0.0, np.pi, 2001)
+        first = int(np.argmax(y + time * np.sin(y) >= s))  # the characteristic from nearest to the shock's far side
+        if first == 0:
+            return 0.0
+        return np.sin(brentq(lambda y: y + time * np.sin(y) - s, y[first - 1], y[first]))
+
+    return 1.0 + np.sign(place) * np.array([value(s) for s in np.abs(place)])
+
+
+def errors_of_burgers(limiter, time, sizes):
+    errors, overshoots = [], []
+    for size in sizes:
+        mesh = circle(size)
+        state = evolve(State(0.0, 1.0 + np.sin(angles(mesh))), burgers(mesh, limiter), STEP, time)
+        wave = sine_wave(angles(mesh), time)
+        errors.append(np.abs(state.values - wave) @ mesh.volumes)
+        overshoots.append(max(state.values.max() - 2.0, -state.values.min()))
+    return errors, overshoots
+
+
+@EACH
+def test_burgers_is_second_order_before_the_shock(limiter):
+    sizes = (64, 128, 256)
+    errors, _ = errors_of_burgers(limiter, 0.5, sizes)
+    observed = exact.orders(errors, sizes)
+    assert observed[-1] > 1.85, f"orders {observed}, errors {errors}"
+
+
+@MONOTONE
+def test_a_burgers_shock_is_first_order_and_does_not_overshoot(limiter):
+    sizes = (64, 128, 256, 512)
+    errors, overshoots = errors_of_burgers(limiter, 3.0, sizes)
+    observed = np.log(errors[0] / errors[-1]) / np.log(sizes[-1] / sizes[0])
+    assert observed > 0.9, f"order {observed:.2f}, errors {errors}"  # over all: where the shock is in a cell jumps
+    assert max(overshoots) < 1e-13, f"{overshoots}"
+
+
+@MONOTONE
+def test_no_step_of_burgers_adds_to_the_variation(limiter):
+    mesh = circle(200)
+    values = np.where(np.abs(angles(mesh) - np.pi) < 1, 1.0, -1.0)
+    state, variations = State(0.0, values), []
+    law = burgers(mesh, limiter)
+
+    def look(state):
+        variations.append(np.abs(state.values - np.roll(state.values, 1)).sum())
+        return False
+
+    evolve(state, law, STEP, 2.0, after_step=look)
+    assert np.diff(variations).max() < 1e-13
+    assert np.abs(state.values).max() <= 1 + 1e-14
+
+
+@MONOTONE
+@pytest.mark.parametrize(("left", "right"), [(0.1, 0.7), (0.3, 0.9), (0.0, 1.0)])
+def test_a_traffic_jam_moves_at_the_speed_of_rankine_and_hugoniot(left, right, limiter):
+    """f = ρ(1 − ρ): a jam grows at 1 − ρ₋ − ρ₊; by the mass, which is exact until a wave reaches an end."""
+    mesh = interval(np.linspace(-1.0, 1.0, 201), "road")
+    x = mesh.centers[:, 0]
+    state = State(0.0, np.where(x < 0, left, right))
+    evolve(state, traffic(mesh, limiter=limiter), STEP, 0.8)
+    front = 1.0 - ((state.values - left) @ mesh.volumes) / (right - left)
+    assert front == pytest.approx(0.8 * (1 - left - right), abs=1e-12)
+    middle = np.interp((left + right) / 2, state.values, x)
+    assert middle == pytest.approx(0.8 * (1 - left - right), abs=mesh.volumes[0])
+    assert state.values.min() >= left - 1e-14
+    assert state.values.max() <= right + 1e-14
+
+
+def test_a_queue_that_starts_to_move_is_a_rarefaction():
+    """ρ₋ = 1, ρ₊ = 0: ρ = ½ (1 − x/t), the entropy solution. L¹ error of first order, from its corners."""
+    sizes, errors = (100, 200, 400), []
+    for size in sizes:
+        mesh = interval(np.linspace(-1.0, 1.0, size + 1), "road")
+        x = mesh.centers[:, 0]
+        state = evolve(State(0.0, np.where(x < 0, 1.0, 0.0)), traffic(mesh), STEP, 0.6)
+        errors.append(np.abs(state.values - np.clip(0.5 * (1 - x / 0.6), 0, 1)) @ mesh.volumes)
+    observed = exact.orders(errors, sizes)
+    assert observed[-1] > 0.85, f"orders {observed}, errors {errors}"
+
+
+def test_closed_walls_keep_the_mass():
+    mesh = interval(np.linspace(-1.0, 1.0, 101), "road")
+    state = State(0.0, 0.3 + 0.2 * np.sin(5 * mesh.centers[:, 0]))
+    before = state.values @ mesh.volumes
+    evolve(state, traffic(mesh, "closed"), STEP, 1.0)
+    assert state.values @ mesh.volumes == pytest.approx(before, rel=1e-13)
+    assert 0 <= state.values.min() <= state.values.max() <= 1
+
+
+def test_burgers_along_both_angles_of_a_torus_is_second_order():
+    """u_t + (u²/2)_a + (u²/2)_b = 0 from a function of a + b: Burgers' equation of twice the time."""
+    sizes, errors = (32, 64, 128), []
+    for size in sizes:
+        mesh = product(circle(size), circle(size))
+        a = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
+        b = np.arctan2(mesh.centers[:, 3], mesh.centers[:, 2])
+
+        def flux(u, x):
+            along = np.stack([-x[:, 1], x[:, 0], -x[:, 3], x[:, 2]], axis=1)
+            return 0.5 * (u * u)[:, None] * along
+
+        law = ConservationLaw(mesh, flux, lambda u, x: u)
+        state = evolve(State(0.0, 1.0 + np.sin(a + b)), Equation([law]), STEP, 0.2)
+        wave = np.sin(a + b)
+        for _ in range(100):
+            wave = np.sin(a + b - 0.4 * (1 + wave))
+        errors.append(np.abs(state.values - 1 - wave) @ mesh.volumes / mesh.volume)
+    observed = exact.orders(errors, sizes)
+    assert observed[-1] > 1.75, f"orders {observed}, errors {errors}"
+
+
+def test_a_constant_stays_and_mass_is_kept_on_the_sphere():
+    """A law about an axis on the sphere: f = u²/2 e × x; mass to rounding, values within their bounds."""
+    mesh = sphere(32)
+    axis = np.array([0.36, 0.48, 0.8])
+    law = ConservationLaw(mesh, lambda u, x: 0.5 * (u * u)[:, None] * np.cross(axis, x), lambda u, x: u)
+    state = State(0.0, np.where(mesh.centers[:, 0] > 0, 1.0, 0.0))
+    before = state.values @ mesh.volumes
+    evolve(state, Equation([law]), STEP, 1.0)
+    assert state.values @ mesh.volumes == pytest.approx(before, rel=1e-13)
+    assert state.values.min() > -0.02  # f(u, x)·n of a constant is zero over a cell's faces but for h²
+    assert state.values.max() < 1.02
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ((lambda u, x: u[:-1], lambda u, x: u), ValueError, r"flux of shape \(63,\): expected \(64,\)"),
+        ((lambda u, x: x[:, :1], lambda u, x: u), ValueError, r"flux of shape \(64, 1\): expected \(64, 2\)"),
+        ((lambda u, x: u, lambda u, x: 1.0), TypeError, r"speed = float: expected an array \(64,\)"),
+        ((lambda u, x: u, 1.0), TypeError, "speed = float: expected a function"),
+        ((lambda u, x: u, lambda u, x: u, "weno"), ValueError, "limiter = 'weno': expected one of 'none', 'mc'"),
+        ((lambda u, x: u, lambda u, x: u, "mc", "free"), ValueError, "walls = 'free': expected 'closed' or 'open'"),
+    ],
+)
+def test_input_that_does_not_fit_is_refused(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        ConservationLaw(circle(64), *arguments).prepare(0.0, np.ones(64))

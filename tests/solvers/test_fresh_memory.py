@@ -1,0 +1,58 @@
+"""Fresh memory: no result depends on what an array holds before it is written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from solvers.mesh.interval import interval
+from solvers.terms.advection import Advection, Diffusion
+from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
+
+TESTS = [
+    "test_advection.py", "test_diffusion.py", "test_interval.py", "test_product_advection.py", "test_stack.py",
+    "test_pairwise.py", "test_push_forward.py", "test_harmonics.py", "test_shells.py",
+]  # fmt: skip
+HERE = Path(__file__).parent
+BUILDS = [
+    lambda mesh: Diffusion(mesh, 1.0, nonnegative=True),
+    lambda mesh: DriftDiffusion(mesh, 1.0, np.zeros(mesh.cells), nonnegative=True),
+]
+
+
+@pytest.mark.slow
+def test_solvers_do_not_read_memory_that_was_never_written():
+    """The solvers' own tests, with NaN in every new array. Walls' outer sides, which no cell owns, were read once."""
+    fresh = {**os.environ, "SOLVERS_NAN_MEMORY": "1"}
+    arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(HERE / test) for test in TESTS)]
+    ended = subprocess.run([sys.executable, *arguments], env=fresh, cwd=HERE.parent, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout[-4000:]
+
+
+def test_new_memory_holds_nan_in_the_test_mode():
+    """Else the test above would prove nothing."""
+    look = "from solvers.backends import cpu; print(*cpu.empty(2), cpu.empty(1, 'i4')[0], *cpu.work_array(1, 'f8')())"
+    fresh = {**os.environ, "SOLVERS_NAN_MEMORY": "1"}
+    shown = subprocess.run([sys.executable, "-c", look], env=fresh, cwd=HERE.parent, capture_output=True, text=True)
+    assert shown.stdout.split() == ["nan", "nan", "-1", "nan"], shown.stderr
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_ornstein_uhlenbeck_between_walls(build, monkeypatch):
+    """∂ₜp = ∂ₓ(xp) + ∂ₓₓp from a narrow start: mass to rounding, variance 1 − e^{−2t}, whatever fresh memory holds."""
+    monkeypatch.setattr("solvers.backends.cpu.empty", lambda shape, dtype=float: np.full(shape, 1e6, dtype))
+    mesh = interval(np.linspace(-6.0, 6.0, 91), "interval")
+    x = mesh.centers[:, 0]
+    start = np.where(np.abs(x) < mesh.width, 1.0, 0.0)
+    state = State(0.0, start / (start @ mesh.volumes))
+    equation = Equation([Advection(mesh, lambda time, p: -mesh.centers, nonnegative=True)], build(mesh))
+    evolve(state, equation, STEPPERS["ssprk3"], 3.0, cfl=0.1)
+    assert state.values @ mesh.volumes == pytest.approx(1.0, rel=1e-12)
+    assert state.values.min() >= 0
+    variance = (state.values * mesh.volumes) @ x**2
+    expected = 1 - np.exp(-6.0)
+    assert variance == pytest.approx(expected, rel=0.01), f"variance {variance:.4f}"  # of h²: 0.13²/2

@@ -1,0 +1,135 @@
+"""Transforms equal the sums they stand for, on any number of rings and for orders beyond a ring's cells."""
+
+import numpy as np
+import pytest
+from support import exact
+
+from meanfield.domains.sphere.initial import initial_harmonic
+from solvers.mesh.mesh import circle, sphere
+from solvers.transforms.harmonics import CircleHarmonics, SphereHarmonics, harmonic_transform, sine_derivative
+
+DEGREE = 40  # beyond half of the cells of every ring of the meshes below: aliased orders are exact as well
+
+
+def angles(mesh):
+    return np.arccos(mesh.centers[:, 2]), np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
+
+
+def table(function, mesh, degree):
+    """[l, m, cell] of a function(degree, order, theta, phi), zero for m > l."""
+    theta, phi = angles(mesh)
+    values = np.zeros((degree + 1, degree + 1, mesh.cells), dtype=complex)
+    for l in range(degree + 1):
+        for m in range(l + 1):
+            values[l, m] = function(l, m, theta, phi)
+    return values
+
+
+def random_coefficients(degree, seed=0):
+    random = np.random.default_rng(seed)
+    coefficients = np.tril(random.standard_normal((degree + 1, degree + 1))).astype(complex)
+    coefficients += 1j * np.tril(random.standard_normal((degree + 1, degree + 1)), -1)
+    coefficients[:, 0] = coefficients[:, 0].real
+    return coefficients
+
+
+@pytest.mark.parametrize("rings", [4, 5, 9, 16])
+def test_analysis_is_the_sum_over_cells(rings):
+    mesh = sphere(rings)
+    masses = np.random.default_rng(rings).random(mesh.cells) / mesh.cells
+    expected = np.conj(table(exact.harmonic, mesh, DEGREE)) @ masses
+    error = np.abs(SphereHarmonics(mesh, DEGREE).analysis(masses) - expected).max()
+    assert error < 1e-12, f"analysis is off by {error:.1e} at {rings} rings"  # |Y| ≤ 2, recurrences of 40 steps
+
+
+@pytest.mark.parametrize("rings", [4, 5, 9, 16])
+def test_synthesis_is_the_sum_over_harmonics(rings):
+    mesh = sphere(rings)
+    coefficients = random_coefficients(DEGREE)
+    twice = np.where(np.arange(DEGREE + 1) > 0, 2.0, 1.0)
+    expected = np.einsum("lm,lmi->i", twice * coefficients, table(exact.harmonic, mesh, DEGREE)).real
+    error = np.abs(SphereHarmonics(mesh, DEGREE).synthesis(coefficients) - expected).max()
+    assert error < 1e-11, f"synthesis is off by {error:.1e} at {rings} rings"  # sums of size 40 with 800 terms
+
+
+def test_synthesis_inverts_analysis_to_second_order():
+    """Areas as weights integrate products of harmonics with errors O(h²), as cell averages do."""
+    coefficients, errors = random_coefficients(6), []
+    for rings in (32, 64, 128):
+        mesh = sphere(rings)
+        transform = SphereHarmonics(mesh, 6)
+        found = transform.analysis(transform.synthesis(coefficients) * mesh.volumes)
+        errors.append(np.abs(found - coefficients).max())
+    observed = exact.orders(errors[::2], (32, 128))  # over both refinements: where rings change varies
+    assert observed[0] > 1.9, f"order {observed[0]:.2f}, errors {errors}"
+    assert errors[-1] < 2e-3, f"error {errors[-1]:.1e} at 128 rings"
+
+
+@pytest.mark.parametrize("degree", [1, 2, 7, 20])
+def test_sine_derivative(degree):
+    """The highest degree has to vanish: f has degree l, its coefficients room for l + 1."""
+    mesh = sphere(9)
+    coefficients = np.zeros((degree + 2, degree + 2), dtype=complex)
+    coefficients[:-1, :-1] = random_coefficients(degree)
+    twice = np.where(np.arange(degree + 1) > 0, 2.0, 1.0)
+    slopes = table(exact.harmonic_sine_derivative, mesh, degree)
+    expected = np.einsum("lm,lmi->i", twice * coefficients[:-1, :-1], slopes).real
+    found = SphereHarmonics(mesh, degree + 1).synthesis(sine_derivative(coefficients))
+    error = np.abs(found - expected).max() / np.abs(expected).max()
+    assert error < 1e-13, f"relative error {error:.1e}"  # a few roundings
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 5])
+def test_circle_power_finds_one_mode(degree):
+    mesh = circle(50)
+    density = initial_harmonic(mesh, degree, 0, 0.3) if degree else np.full(50, 1 / mesh.volume)
+    power = CircleHarmonics(mesh, 12).power(density * mesh.volumes)
+    expected = np.where(np.arange(13) == 0, 1.0, np.where(np.arange(13) == degree, 0.09, 0.0))
+    assert np.abs(power - expected).max() < 1e-14  # discrete orthogonality is exact
+
+
+@pytest.mark.parametrize("cells", [49, 50])
+def test_circle_power_is_parseval(cells):
+    """Σ_l power = ∫(ρ/ρ̄)² for a density without modes beyond half of the cells."""
+    mesh = circle(cells)
+    density = 1.0 + np.cos(3 * np.arange(cells) * 2 * np.pi / cells) + np.random.default_rng(0).random()
+    density /= density @ mesh.volumes
+    power = CircleHarmonics(mesh, cells // 2).power(density * mesh.volumes)
+    assert power.sum() == pytest.approx(np.mean((density * mesh.volume) ** 2), rel=1e-13)
+
+
+@pytest.mark.parametrize("cells", [49, 50])
+def test_circle_transform_is_the_sum_over_modes(cells):
+    """Against the sums by definition, and back again for a density without the highest mode."""
+    mesh = circle(cells)
+    transform = CircleHarmonics(mesh, 20)
+    angle = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
+    modes = np.exp(1j * np.outer(np.arange(21), angle)) / np.sqrt(2 * np.pi)
+    random = np.random.default_rng(0)
+    masses = random.random(cells)
+    np.testing.assert_allclose(transform.analysis(masses), modes.conj() @ masses, atol=1e-13)
+    coefficients = random.random(21) + 1j * random.random(21)
+    coefficients[0] = 1.0
+    values = transform.synthesis(coefficients)
+    np.testing.assert_allclose(values, (2 * coefficients @ modes).real - modes[0].real, atol=1e-13)
+    np.testing.assert_allclose(transform.analysis(values * mesh.volumes), coefficients, atol=1e-13)
+    with pytest.raises(ValueError, match="half"):
+        CircleHarmonics(mesh, 26)
+
+
+@pytest.mark.parametrize(("degree", "order"), [(1, 0), (1, -1), (2, 2), (4, -3)])
+def test_sphere_power_finds_one_mode(degree, order):
+    mesh = sphere(96)
+    power = SphereHarmonics(mesh, 6).power(initial_harmonic(mesh, degree, order, 0.2) * mesh.volumes)
+    expected = np.where(np.arange(7) == 0, 1.0, np.where(np.arange(7) == degree, 0.04, 0.0))
+    error = np.abs(power - expected).max()
+    assert error < 1e-4, f"power is off by {error:.1e}"  # the O(h²) of cell averages: 0.04 · 2 · 1e-3
+
+
+def test_table_of_transforms():
+    assert isinstance(harmonic_transform(circle(8), 3), CircleHarmonics)
+    assert isinstance(harmonic_transform(sphere(8), 3), SphereHarmonics)
+    with pytest.raises(ValueError, match="expected a circle, got sphere"):
+        CircleHarmonics(sphere(8), 3)
+    with pytest.raises(ValueError, match="expected a sphere, got circle"):
+        SphereHarmonics(circle(8), 3)

@@ -1,0 +1,119 @@
+"""A headless Chromium for tests of pages: opened once, with an eye on its network, its console and its pixels."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from support.needs import need, need_module
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--force-color-profile=srgb",  # colours come out as the page has them
+)
+END, HOME, ARROW_LEFT, ARROW_RIGHT, SPACE = "\ue010", "\ue011", "\ue012", "\ue014", " "  # as WebDriver spells them
+PATIENCE = 60  # seconds: a page is drawn in less than one, but machines are shared
+
+
+class Browser:
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+
+    def open(self, page: Path, width: int = 1200, height: int = 900, dark: bool = False) -> None:
+        """Show a page as a fresh visitor sees it, once its first snapshot is drawn."""
+        self.driver.get("about:blank")
+        self.driver.get_log("browser")
+        self.driver.get_log("performance")
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.driver.get(page.as_uri())
+        self.wait_for_snapshot(0)
+
+    def wait_for_snapshot(self, k: int | str) -> None:
+        self.wait(f"document.body.dataset.shown === '{k}'")
+
+    def wait(self, condition: str) -> None:
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        WebDriverWait(self.driver, PATIENCE, 0.05).until(lambda driver: self.run(f"return {condition}"), condition)
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(script, *arguments)
+
+    def find(self, selector: str) -> Any:
+        from selenium.webdriver.common.by import By
+
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def text(self, selector: str) -> str:
+        return self.find(selector).text
+
+    def box(self, selector: str) -> tuple[float, float, float, float]:
+        """left, top, width, height in pixels of the window."""
+        return tuple(
+            self.run(
+                "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
+                "return [b.left, b.top, b.width, b.height]",
+                selector,
+            )
+        )
+
+    def drag(self, selector: str, start: tuple[float, float], by: tuple[int, int] = (0, 0)) -> None:
+        """Press at ``start`` from the element's left top, move by pixels, and let go."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
+        element, (_, _, width, height) = self.find(selector), self.box(selector)
+        # Chromium counts from the middle of the element, rounded down.
+        offset = round(start[0] - width // 2), round(start[1] - height // 2)
+        action = ActionChains(self.driver, duration=50).move_to_element_with_offset(element, *offset).click_and_hold()
+        action.move_by_offset(*by).release().perform()
+
+    def pixels(self) -> np.ndarray:
+        """(height, width, 3) of the window as it is now."""
+        with Image.open(io.BytesIO(self.driver.get_screenshot_as_png())) as image:
+            return np.array(image.convert("RGB"))
+
+    def complaints(self) -> list[str]:
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        """Addresses that the page has asked for, its own apart."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+        assert any(url.startswith("file:") for url in sent), "the log of requests is empty"
+        return [url for url in sent if url != self.driver.current_url and not url.startswith("data:")]
+
+
+@contextmanager
+def chromium(folder: Path) -> Iterator[Browser]:
+    """A browser whose profile is the empty ``folder``. Skips, or fails, where there is none."""
+    program, driver_program = need("chromium"), need("chromedriver")
+    need_module("selenium")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in [*FLAGS, f"--user-data-dir={folder}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_program))
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()

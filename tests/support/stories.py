@@ -1,0 +1,185 @@
+"""Runs made up to be drawn: three blobs that grow and sharpen, and what else a figure has to cope with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from meanfield.clusters.pairs import pairs_of_points
+from meanfield.figures.run_data import Particles, Story
+from meanfield.figures.trim import trimmed
+from solvers.mesh.mesh import Mesh, circle, sphere
+
+MASSES = np.array([0.5, 0.3, 0.2])
+BLOBS = {
+    "sphere": np.array([[0.6, 0.0, 0.8], [-0.8, 0.6, 0.0], [0.0, -0.96, -0.28]]),
+    "circle": np.array([[1.0, 0.0], [-0.6, 0.8], [0.0, -1.0]]),
+}
+LINEAR, LOG = np.linspace(0, 10, 41), np.concatenate([[0], np.geomspace(1e-3, 10, 40)])
+
+
+def blobs(mesh: Mesh, concentration: float, amount: float) -> np.ndarray:
+    """(cells,) three von Mises–Fisher blobs of the given share of the mass, the rest uniform."""
+    bumps = np.exp(concentration * (mesh.centers @ BLOBS[mesh.manifold].T - 1))
+    bumps /= mesh.volumes @ bumps
+    return (1 - amount) / mesh.volume + amount * bumps @ MASSES
+
+
+def story(mesh: Mesh, times: np.ndarray, **changes: object) -> Story:
+    """Three blobs that grow and sharpen until half the time, with every diagnostic made up but plausible."""
+    progress = np.minimum(2 * np.arange(len(times)) / max(len(times) - 1, 1), 1)
+    power = 1e-6 ** (1 - progress)[:, None] * 10.0 ** -np.arange(13)
+    diagnostics = {
+        "time": times,
+        "entropy": progress**2,
+        "energy": progress**3,
+        "speed": 1e-3 * (1.1 - progress),
+        "clusters": np.where(progress < 1, 0.0, 3.0),
+        "power": power,
+    }
+    return replace(
+        Story(
+            title="Three blobs that grow and sharpen",
+            manifold=mesh.manifold,
+            ring_cells=mesh.ring_cells,
+            beta=9.0,
+            noise=0.0,
+            attention="softmax attention",
+            times=times,
+            density=lambda k: blobs(mesh, 4 * 50 ** progress[k], progress[k]),
+            diagnostics=diagnostics,
+            growth=0.5 - 0.1 * np.abs(np.arange(13) - 3),
+        ),
+        **changes,
+    )
+
+
+def crowd(mesh: Mesh) -> np.ndarray:
+    """(cells,) forty point masses at random places."""
+    rng = np.random.default_rng(2)
+    density = np.zeros(mesh.cells)
+    density[rng.choice(mesh.cells, 40)] = rng.random(40)
+    return density / (mesh.volumes @ density)
+
+
+def without(told: Story, *names: str) -> Story:
+    return replace(told, diagnostics={k: v for k, v in told.diagnostics.items() if k not in names})
+
+
+def law(manifold: str, times: np.ndarray, **changes: object) -> Story:
+    """A run in one dimension other than the circle, or with a free radius: made up as ``story`` does."""
+    told = MANIFOLDS[manifold](times)
+    recorded = {name: values for name, values in told.diagnostics.items() if name != "power"}
+    progress = np.arange(len(times)) / max(len(times) - 1, 1)
+    if manifold != "axisymmetric":
+        for name in ("entropy", "energy", "speed"):
+            del recorded[name]
+        recorded |= {"radius": 0.3 * 1e4**progress, "variance": 0.1 * 1e8**progress}
+        recorded["escaped"] = np.stack([1e-9 * progress, 1e-3 * progress], axis=1)
+    recorded["centroid"] = np.outer(progress, [0.6])
+    return replace(told, growth=None, diagnostics=recorded, **changes)
+
+
+def _axisymmetric(times: np.ndarray) -> Story:
+    """From the uniform law to the pole, in 64 dimensions."""
+    from solvers.mesh.interval import edges_of, polar
+    from solvers.transforms.polar import uniform_law
+
+    mesh = polar(96, 64)
+    theta, uniform = mesh.centers[:, 0], uniform_law(mesh, 64)
+
+    def density(k: int) -> np.ndarray:
+        place = np.pi / 2 * (1 - k / max(len(times) - 1, 1))
+        blob = np.exp(-50 * (theta - place) ** 2)
+        return blob / (mesh.volumes @ blob) if k else uniform
+
+    told = replace(story(mesh, times), density=density, edges=edges_of(mesh), uniform=uniform, dimension=64)
+    return trimmed(told)
+
+
+def _line(times: np.ndarray) -> Story:
+    """A Gaussian that spreads over four decades."""
+    from meanfield.domains.line.equation import initial_gaussian
+    from solvers.mesh.interval import edges_of, line
+
+    mesh = line(300, 1e5, 0.3)
+    widths = 0.3 * 1e4 ** (np.arange(len(times)) / max(len(times) - 1, 1))
+    told = replace(
+        story(mesh, times), density=lambda k: initial_gaussian(mesh, 0.0, widths[k] ** 2), edges=edges_of(mesh)
+    )
+    return trimmed(told)
+
+
+def cloud(dimension: int, count: int, progress: float, growth: float = 0.0) -> np.ndarray:
+    """(count, d) tokens at random that shrink towards three places as ``progress`` goes from 0 to 1; r = e^growth."""
+    start = np.random.default_rng(3).standard_normal((count, dimension))
+    places = np.eye(dimension)[np.arange(count) % min(3, dimension)]
+    moved = (1 - progress) * start / np.linalg.norm(start, axis=1)[:, None] + progress * places
+    return np.exp(growth) * moved / np.linalg.norm(moved, axis=1)[:, None]
+
+
+def particles(dimension: int, count: int, times: np.ndarray = LINEAR, radius: bool = False, **changes: object) -> Story:
+    """A run of particles: tokens that gather at three places, two in the plane; with what is recorded of particles."""
+    parts = np.arange(len(times)) / max(len(times) - 1, 1)
+    weights = np.arange(1.0, count + 1) / (count * (count + 1) / 2)
+
+    def positions(k: int) -> np.ndarray:
+        return cloud(dimension, count, parts[k], 8 * parts[k] if radius else 0.0)
+
+    few = min(count, 99)
+    masses, centers = np.full((len(times), 32), np.nan), np.full((len(times), 32, dimension), np.nan)
+    found = min(3, dimension, count)
+    masses[1:, :found], centers[1:, :found] = 1 / found, np.eye(dimension)[:found]
+    recorded = {
+        "time": times,
+        "mass": np.ones(len(times)),
+        "energy": 1 + parts**2,
+        "speed": 1e-3 * (1.1 - parts),
+        "centroid": np.outer(parts, np.ones(dimension)) / dimension,
+        "clusters": np.where(parts > 0, float(found), 0.0),
+        "cluster_mass": masses,
+        "cluster_center": centers,
+        "pairs": np.array([pairs_of_points(cloud(dimension, few, part), np.ones(few)) for part in parts]),
+        "pairs_close": parts**3 / 3,
+    }  # fmt: skip
+    if radius:
+        recorded |= {"radius": np.exp(8 * parts), "variance": np.exp(16 * parts)}
+    told = Story(
+        title="Tokens that gather at three places",
+        manifold="particles",
+        ring_cells=np.empty(0, dtype=int),
+        beta=9.0,
+        noise=0.0,
+        attention="softmax attention",
+        times=times,
+        density=positions,
+        diagnostics=recorded,
+        dimension=dimension,
+        particles=Particles(positions, weights, radius),
+    )
+    return replace(told, **changes)
+
+
+def _free_radius(directions: Mesh) -> Callable[[np.ndarray], Story]:
+    def made(times: np.ndarray) -> Story:
+        """The three blobs, at radii that grow by two decades."""
+        edges, told = np.geomspace(0.01, 1000, 61), story(directions, times)
+        middle = np.log(edges[1:] * edges[:-1]) / 2
+
+        def density(k: int) -> np.ndarray:
+            radial = np.exp(-2 * (middle - np.log(0.5 * 100 ** (k / max(len(times) - 1, 1)))) ** 2)
+            return np.outer(radial / (np.diff(np.log(edges)) @ radial), told.density(k)).ravel()
+
+        return replace(told, manifold=f"free_radius_{directions.manifold}", edges=edges, density=density)
+
+    return made
+
+
+MANIFOLDS = {
+    "axisymmetric": _axisymmetric,
+    "line": _line,
+    "free_radius_circle": _free_radius(circle(48)),
+    "free_radius_sphere": _free_radius(sphere(12)),
+}

@@ -1,0 +1,97 @@
+"""Transformers of a few random weights in a folder, with a tokenizer of a few words: no network is asked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+from support.needs import need_module
+
+torch = need_module("torch")
+transformers = need_module("transformers")
+transformers.utils.logging.disable_progress_bar()  # of saving a model: it would stand in what a test captures
+tokenizers = need_module("tokenizers")
+
+WORDS = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]
+TEXT = "a b c d e f g h i a c e"
+D, HEADS, LAYERS, MOST = 16, 2, 3, 24
+SHAPE = {"vocab_size": len(WORDS) + 1, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS}
+KINDS = {
+    "bert": lambda **more: transformers.BertConfig(
+        **SHAPE, hidden_size=D, intermediate_size=32, max_position_embeddings=MOST, **more
+    ),
+    "albert": lambda **more: transformers.AlbertConfig(
+        **SHAPE, hidden_size=D, embedding_size=D, intermediate_size=32, max_position_embeddings=MOST, **more
+    ),
+    "roberta": lambda **more: transformers.RobertaConfig(
+        **SHAPE, hidden_size=D, intermediate_size=32, max_position_embeddings=MOST, **more
+    ),
+    "distilbert": lambda **more: transformers.DistilBertConfig(
+        vocab_size=len(WORDS) + 1, n_layers=LAYERS, n_heads=HEADS, dim=D, hidden_dim=32, max_position_embeddings=MOST
+    ),
+    "gpt2": lambda **more: transformers.GPT2Config(
+        vocab_size=len(WORDS) + 1, n_layer=LAYERS, n_head=HEADS, n_embd=D, n_positions=MOST, **more
+    ),
+}
+
+
+def saved(folder: Path, kind: str, *, plain: bool = False, **more: object) -> Path:
+    """A model of a kind, with weights that make attention uneven; ``plain``: attention and layer norm are all of it."""
+    torch.manual_seed(1)
+    config = KINDS[kind](**more)
+    network = transformers.AutoModel.from_config(config)
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            if weight.ndim == 2:
+                weight.normal_(std=0.5)
+            elif not plain:
+                weight += 0.3 * torch.randn(len(weight))
+            if plain:
+                _plain(name, weight)
+    network.save_pretrained(folder)
+    add_tokenizer(folder)
+    return folder
+
+
+def _plain(name: str, weight: object) -> None:
+    """No biases, no network; gains of one; states before the first layer of mean zero, and of one length."""
+    if weight.ndim == 1:
+        weight.fill_(float(name.endswith("weight") and "ln_1" not in name))
+        if name.endswith("ln_1.weight"):
+            weight.uniform_(0.5, 1.5)  # the case has the gains of layer norm before attention
+    network = ("output.dense.weight", "ffn_output.weight", "ffn.lin2", "mlp.c_proj")
+    if "attention" not in name and any(part in name for part in network):
+        weight.zero_()
+    if "wpe" in name:
+        weight.zero_()
+    if "wte" in name:
+        weight -= weight.mean(dim=1, keepdim=True)
+        weight *= 3.0 / weight.norm(dim=1, keepdim=True)
+    if "embedding_hidden_mapping_in.weight" in name:
+        weight.copy_(torch.eye(D))
+
+
+def add_tokenizer(folder: Path) -> None:
+    """A word is a token."""
+    model = tokenizers.models.WordLevel({word: k for k, word in enumerate([*WORDS, "[UNK]"])}, unk_token="[UNK]")
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="[UNK]", model_max_length=MOST
+    ).save_pretrained(folder)
+
+
+def hidden(folder: Path, text: str = TEXT) -> object:
+    """(layers + 1, n, d) the states that the library itself finds, in float64."""
+    ids = torch.tensor([[WORDS.index(word) for word in text.split()]])
+    network = transformers.AutoModel.from_pretrained(folder).double().eval()
+    with torch.no_grad():
+        return torch.stack(network(input_ids=ids, output_hidden_states=True).hidden_states)[:, 0].numpy()
+
+
+def text_file(folder: Path, text: str = TEXT) -> str:
+    path = folder / "text.txt"
+    path.write_text(text, encoding="utf-8")
+    return str(path)

@@ -1,0 +1,118 @@
+"""Sweeps on a real Dask scheduler with two worker processes on loopback, any of which may be killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time as clock
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.needs import need_module
+from support.sweeping import (
+    CASE,
+    SIX,
+    SLOW,
+    contents,
+    in_this_process,
+    let_go_on,
+    start,
+    statuses,
+    wait_for_points,
+    write,
+)
+
+from meanfield.case.errors import CaseError
+from meanfield.sweeping.driver import DONE, POINTS_FAILED, sweep
+
+ONE = ("--nthreads", "1", "--no-dashboard")
+PATIENCE = 60.0  # seconds for a scheduler or worker to start; a second on an idle machine
+
+
+class Cluster:
+    """A scheduler and workers as users start them, `dask scheduler` and `dask worker`, in processes of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.workers = folder, list[subprocess.Popen[bytes]]()
+        file = folder / "scheduler.json"
+        options = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+        self.scheduler = self._start("scheduler", *options)
+        deadline = clock.monotonic() + PATIENCE
+        while not (file.exists() and '"address"' in file.read_text()):
+            assert self.scheduler.poll() is None
+            assert clock.monotonic() < deadline
+            clock.sleep(0.02)
+        self.address = file.read_text().partition('"address": "')[2].partition('"')[0]
+        for _ in range(2):
+            self.add_worker()
+
+    def add_worker(self) -> None:
+        """One more worker, without a nanny that would start another when it is killed."""
+        options = ("--no-nanny", "--local-directory", str(self.folder))
+        self.workers.append(self._start("worker", self.address, "--host", "127.0.0.1", *ONE, *options))
+
+    def stop(self) -> None:
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+
+    def _start(self, what: str, *options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{what}", *options]
+        with open(self.folder / f"{what}.log", "ab") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    need_module("distributed")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # folders of killed workers, and of their points, stay
+    cluster = Cluster(tmp_path)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.mark.slow
+def test_workers_and_the_sweep_killed(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker is lost, then the sweep; another start goes on. All is as if solved here, to the last bit."""
+    file, index, whole = write(tmp_path / "slow.toml", SIX, SLOW, CASE), tmp_path / "slow.h5", tmp_path / "whole.h5"
+    process = start(file, index, 1, cluster.address)
+    wait_for_points(process, 1)
+    cluster.workers[0].kill()
+    let_go_on(process, 2)
+    wait_for_points(process, 2)
+    process.kill()
+    process.wait()
+    assert len(statuses(index)) == 6  # whole, whenever it is killed
+    cluster.add_worker()
+    assert sweep(file, index, dask=cluster.address, quiet=True) == DONE
+    monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
+    assert sweep(file, whole, quiet=True) == DONE
+    assert contents(index) == contents(whole)
+
+
+@pytest.mark.slow
+def test_failed_points_are_told_by_workers(cluster: Cluster, tmp_path: Path) -> None:
+    """The reason of a failure comes back from the worker; files are found wherever it works."""
+    keys = '[keys]\ninitial = [{kind = "tokens", file = "absent.npy"}, {kind = "uniform"}]\n'
+    file, index = write(tmp_path / "tokens.toml", keys, CASE), tmp_path / "tokens.h5"
+    assert sweep(file, index, dask=cluster.address, quiet=True) == POINTS_FAILED
+    assert statuses(index) == ["failed", "done"]
+
+
+def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need_module("distributed")
+    monkeypatch.setattr("meanfield.sweeping.dask_pool.CONNECTING", 0.2)
+    file = write(tmp_path / "six.toml", SIX, CASE)
+    with pytest.raises(CaseError, match=r"^--dask 127.0.0.1:9: no scheduler answers") as refused:
+        sweep(file, tmp_path / "six.h5", dask="127.0.0.1:9", quiet=True)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "six.h5").exists()
+
+
+def test_without_dask_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(CaseError, match=r"pip install 'meanfield\[sweep\]'"):
+        sweep(write(tmp_path / "six.toml", SIX, CASE), tmp_path / "six.h5", dask="127.0.0.1:9", quiet=True)

@@ -1,0 +1,192 @@
+"""Sweeps and their workers killed and interrupted: nothing is lost, and nothing is computed twice."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import time as clock
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import h5py
+import pytest
+from support.sweeping import (
+    CASE,
+    SIX,
+    SLOW,
+    contents,
+    in_this_process,
+    let_go_on,
+    start,
+    statuses,
+    wait_for_points,
+    write,
+)
+
+from meanfield.case.load import parse, to_toml
+from meanfield.sweeping import local_pool as sweep_workers
+from meanfield.sweeping.case import parse_sweep
+from meanfield.sweeping.driver import DONE, INTERRUPTED, sweep
+from meanfield.sweeping.files import points_folder
+
+PATIENCE = 120.0  # seconds for a process to end: a few, but machines are shared
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps are solved in this process."""
+    monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Path:
+    """A sweep file of six points that take long enough to be killed."""
+    return write(tmp_path / "slow.toml", SIX, SLOW, CASE)
+
+
+def children_of(process: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """The processes that solve points for a sweep."""
+    return [child for child in children_of(process.pid) if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
+def test_workers_and_the_sweep_killed(slow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kill -9 of a worker, then of the sweep: its index is whole, and the rest is computed once."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # the folder of a killed worker's point stays
+    whole, index = tmp_path / "whole.h5", tmp_path / "slow.h5"
+    process = start(slow, index, 2)
+    wait_for_points(process, 1)
+    os.kill(workers_of(process)[0], signal.SIGKILL)
+    let_go_on(process, 2)
+    wait_for_points(process, 2)
+    process.kill()
+    process.wait()
+    kept = {file.name: file.read_bytes() for file in points_folder(index).glob("*.h5")}
+    assert len(kept) == 3
+    assert len(statuses(index)) == 6
+    assert sweep(slow, index, jobs=2, quiet=True) == DONE
+    monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
+    assert sweep(slow, whole, quiet=True) == DONE
+    assert contents(index) == contents(whole)
+    with h5py.File(index) as file:
+        for name, content in kept.items():  # their wall times are those of before: nothing was computed twice
+            point = write_bytes(tmp_path / name, content)
+            with h5py.File(point) as before:
+                assert file["wall_time"][int(point.stem.partition("-")[0])] == before.attrs["wall_time"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
+def test_workers_do_not_outlive_a_sweep_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their points would take minutes; the folders that they work in are removed."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    file = write(tmp_path / "long.toml", SIX, SLOW.replace("10.0", "1e5"), CASE)
+    process = start(file, tmp_path / "long.h5", 1)
+    while not list(tmp_path.glob("meanfield-*/run.h5")):
+        assert process.poll() is None
+        clock.sleep(0.05)
+    (worker,) = workers_of(process)
+    process.kill()
+    process.wait()
+    wait_for_end(worker)
+    assert not list(tmp_path.glob("meanfield-*"))
+
+
+def work_in(folder: Path, *_: object) -> None:
+    """A point that is nowhere near a run yet, and whose folder takes its time to be removed."""
+    with TemporaryDirectory(dir=folder) as own:
+        try:
+            Path(own, "begun").touch()
+            clock.sleep(PATIENCE)
+        finally:
+            clock.sleep(0.3)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
+@pytest.mark.parametrize("killed", ["the worker is ended", "the sweep is killed"])
+def test_a_worker_removes_its_folder_whenever_it_ends(killed: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """Outside a run too, and however long that takes where nobody waits for it."""
+    fork = multiprocessing.get_context("fork")
+    monkeypatch.setattr(sweep_workers, "get_context", lambda _: fork)
+    monkeypatch.setattr(sweep_workers, "solve_point", work_in)
+    monkeypatch.setattr(sweep_workers, "ENDING", 0.0)
+
+    def work() -> None:
+        worker = sweep_workers._Worker(1)
+        worker.give(0, (tmp_path, False, None))
+        worker.process.join()
+
+    sweeping = fork.Process(target=work)
+    sweeping.start()
+    while not list(tmp_path.glob("*/begun")):
+        assert sweeping.is_alive()
+        clock.sleep(0.01)
+    (worker,) = children_of(sweeping.pid)
+    os.kill(*(worker, signal.SIGTERM) if killed == "the worker is ended" else (sweeping.pid, signal.SIGKILL))
+    sweeping.join()
+    wait_for_end(worker)
+    assert not list(tmp_path.iterdir())
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def wait_for_end(process: int) -> None:
+    """Until the process has ended; one that has just been started first imports what it needs."""
+    deadline = clock.monotonic() + PATIENCE
+    while (status := Path(f"/proc/{process}/status")).exists() and "Z (zombie)" not in status.read_text():
+        assert clock.monotonic() < deadline, "a worker has outlived its sweep"
+        clock.sleep(0.01)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_interrupted_and_gone_on_with(slow: Path, tmp_path: Path) -> None:
+    index = tmp_path / "slow.h5"
+    process = start(slow, index, 2)
+    wait_for_points(process, 1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == INTERRUPTED
+    assert process.stderr is not None
+    assert "go on with the same command" in process.stderr.read()
+    assert statuses(index).count("done") == 1
+    assert not points_folder(index).exists()
+    assert sweep(slow, index, quiet=True) == DONE
+    assert statuses(index) == ["done"] * 6
+
+
+def test_a_point_that_never_ends_is_stopped_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker for both: it is not killed, but goes on with the next point."""
+    cases = {
+        number: to_toml(parse(CASE.replace("case.", ""), [f"time.end={end}"])) for number, end in ((0, 1e9), (1, 0.01))
+    }
+    monkeypatch.setattr(sweep_workers, "get_context", lambda _: multiprocessing.get_context("fork"))
+    solved = list(sweep_workers.with_processes(1, limit=0.5)(cases, True))
+    assert [number for number, _ in solved] == [0, 1]
+    assert solved[0][1].status == "over time"
+    assert solved[1][1].status in ("done", "over time")  # over, on a slow machine, after its first step
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_point_that_kills_its_worker_twice_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where memory is too small for one point: the others are solved."""
+    case = parse_sweep(SIX + CASE).points[0].case
+    cases = {0: to_toml(case), 1: "die", 2: to_toml(case)}
+    monkeypatch.setattr(sweep_workers, "get_context", lambda _: multiprocessing.get_context("fork"))
+    solve = sweep_workers.solve_point
+    monkeypatch.setattr(
+        sweep_workers, "solve_point", lambda case, *rest: die() if case == "die" else solve(case, *rest)
+    )
+    results = dict(sweep_workers.with_processes(2)(cases, False))
+    assert [results[number].status for number in range(3)] == ["done", "failed", "done"]
+    assert results[1].reason == "its worker died 2 times: signal 9, as when memory runs out"

@@ -1,0 +1,192 @@
+"""Sweeps: six small runs, gone on with, refused, failed and kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from support.sweeping import CASE, SIX, in_this_process, statuses, write
+
+from meanfield.case.load import CaseError, parse, to_toml
+from meanfield.cli.parser import main
+from meanfield.running import run
+from meanfield.sweeping.case import parse_sweep
+from meanfield.sweeping.driver import DONE, POINTS_FAILED, sweep
+from meanfield.sweeping.files import points_folder
+from meanfield.sweeping.local_pool import Solver
+from meanfield.sweeping.point import Result, solve_point
+from meanfield.sweeping.results import describe_sweep
+from solvers.io.run_file import FileError, read
+
+PATIENCE = 300.0  # seconds for a point of no more than one
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweeps are solved in this process."""
+    monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
+
+
+@pytest.fixture
+def six(tmp_path: Path) -> Path:
+    """A sweep file of six points."""
+    return write(tmp_path / "six.toml", SIX, CASE)
+
+
+def test_six_points_are_the_runs_alone(six: Path, tmp_path: Path) -> None:
+    index = tmp_path / "six.h5"
+    assert sweep(six, index, jobs=2, quiet=True) == DONE
+    with h5py.File(index) as file:
+        assert file.attrs["kind"] == "sweep"
+        assert file.attrs["state"] == "finished"
+        assert file["parameters/attention.beta"][:].tolist() == [2.0, 2.0, 4.0, 4.0, 9.0, 9.0]
+        assert file["parameters/initial.seed"][:].tolist() == [0, 1, 0, 1, 0, 1]
+        assert set(file["exit_status"][:]) == {0}
+        for number, point in enumerate(parse_sweep(six.read_text()).points):
+            alone = tmp_path / f"{number}.h5"
+            run(point.case, alone, quiet=True)
+            found, table = read(alone), file[f"points/{number:04}"]
+            for name, values in found.diagnostics.items():
+                assert table[name][:].tobytes() == values.tobytes(), name
+            assert file["result/entropy"][number] == found.diagnostics["entropy"][-1]
+            length = np.linalg.norm(found.diagnostics["centroid"], axis=-1)[-1]  # the same sum, to the bit
+            assert file["result/centroid_length"][number] == length
+    assert statuses(index) == ["done"] * 6
+    assert not points_folder(index).exists()
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_finished_sweep_is_left_as_it_is(six: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    index = tmp_path / "six.h5"
+    sweep(six, index, quiet=True)
+    before = index.read_bytes()
+    capsys.readouterr()
+    assert sweep(six, index) == DONE
+    assert "all 6 points are there already" in capsys.readouterr().err
+    assert main(["info", str(index), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["state"], facts["points"], facts["reasons"]) == ("finished", {"done": 6}, [""] * 6)
+    assert len(facts["parameters"]["attention.beta"]) == len(facts["results"]["clusters"]) == 6
+    assert index.read_bytes() == before
+
+
+@pytest.mark.usefixtures("at_once")
+def test_another_sweep_does_not_take_its_place(six: Path, tmp_path: Path) -> None:
+    index = tmp_path / "six.h5"
+    sweep(six, index, quiet=True)
+    other = write(tmp_path / "other.toml", SIX.replace("9.0", "16.0"), CASE)
+    before = index.read_bytes()
+    told = r"left as it is: 6 points of another sweep, or this one before .* changed \(Six\); -o starts .* --overwrite"
+    with pytest.raises(FileError, match=told):
+        sweep(other, index, quiet=True)
+    assert index.read_bytes() == before
+    run(parse_sweep(six.read_text()).points[0].case, tmp_path / "run.h5", quiet=True)
+    with pytest.raises(FileError, match="no index of a sweep"):
+        sweep(six, tmp_path / "run.h5", quiet=True)
+    assert sweep(other, index, overwrite=True, quiet=True) == DONE
+    with h5py.File(index) as file:
+        assert file["parameters/attention.beta"][-1] == 16.0
+
+
+@pytest.mark.usefixtures("at_once")
+def test_failed_points_are_kept_with_their_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokens = tmp_path / "tokens.npy"
+    keys = f'[keys]\ninitial = [{{kind = "tokens", file = "{tokens}"}}, {{kind = "uniform"}}]\n'
+    index, file = tmp_path / "tokens.h5", write(tmp_path / "tokens.toml", keys, CASE)
+    assert sweep(file, index, quiet=True) == POINTS_FAILED
+    assert statuses(index) == ["failed", "done"]
+    error = capsys.readouterr().err
+    assert "1 of 2 points failed; --retry" in error
+    with h5py.File(index) as found:
+        assert str(tokens) in found["reason"][0].decode()
+        assert np.isnan(found["result/entropy"][0])
+        assert np.isfinite(found["result/entropy"][1])
+    assert sweep(file, index, quiet=True) == POINTS_FAILED
+    np.save(tokens, [[1.0, 0.0], [0.0, 2.0]])
+    assert sweep(file, index, retry=True, quiet=True) == DONE
+    assert statuses(index) == ["done", "done"]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_an_explosion_is_a_result(tmp_path: Path) -> None:
+    """Status 3: a blow-up is what some sweeps look for. The variance grows to 3.3, beyond the smaller mesh."""
+    keys = '[keys]\n"domain.outermost" = [50.0, 4.5]\n[set]\n"time.end" = 2.35\n"domain.resolution" = 128\n'
+    index, file = tmp_path / "up.h5", write(tmp_path / "up.toml", 'case = "blow_up_line"\n', keys)
+    assert sweep(file, index, quiet=True) == DONE
+    with h5py.File(index) as found:
+        assert found["exit_status"][:].tolist() == [0, 3]
+        assert b"stopped on" in found["reason"][1]
+        assert found["reason"][0] == b""
+    assert statuses(index) == ["done", "done"]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_run_files_are_kept_where_asked(six: Path, tmp_path: Path) -> None:
+    file = write(tmp_path / "kept.toml", SIX, "[keep]\nfiles = true\n", CASE)
+    assert sweep(file, tmp_path / "kept.h5", quiet=True) == DONE
+    runs = sorted((tmp_path / "kept.runs").iterdir())
+    assert [name.name for name in runs] == [f"{number:04}.h5" for number in range(6)]
+    assert parse(read(runs[5]).attributes["case"]).attention.beta == 9.0
+
+
+def test_case_errors_are_not_lost(tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match="point 1"):
+        sweep(write(tmp_path / "bad.toml", '[keys]\n"attention.beta" = [1.0, -1.0]\n', CASE), quiet=True)
+    assert not list(tmp_path.glob("*.h5"))
+
+
+def test_a_point_over_its_time_is_stopped_as_by_an_interrupt(tmp_path: Path) -> None:
+    """Its file is valid to its last step: it has one, however short its time."""
+    quick = solve_point(to_toml(parse(CASE.replace("case.", ""))))  # compiles: a step of half a minute is cut short
+    assert quick.status == "done"
+    text = to_toml(parse(CASE.replace("case.", ""), ["time.end=1e9"]))
+    result = solve_point(text, True, 0.1)
+    assert result.status == "over time"
+    assert result.reason.startswith("interrupted at time")
+    assert result.file is not None
+    (tmp_path / "run.h5").write_bytes(result.file)
+    kept = read(tmp_path / "run.h5")
+    assert kept.attributes["stop_reason"] == "interrupted"
+    np.testing.assert_array_equal(kept.sample_times, result.tables["time"])
+    assert solve_point(to_toml(parse(CASE.replace("case.", ""))), False, PATIENCE).status == "done"
+
+
+def test_points_over_their_time_wait_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """The same sweep, with a longer limit: what was done stays, and what was stopped is solved again."""
+    done, stopped = Result("done", 0, wall_time=1.0), Result("over time", 130, "interrupted at time 3")
+    asked: list[tuple[float | None, list[int]]] = []
+
+    def solver(answer: Result) -> Any:
+        def with_processes(jobs: int, limit: float | None) -> Solver:
+            return lambda cases, keep: (
+                (number, done if number < 4 else answer) for number in (asked.append((limit, list(cases))), *cases)[1:]
+            )
+
+        return with_processes
+
+    index, file = tmp_path / "six.h5", tmp_path / "six.toml"
+    monkeypatch.setattr("meanfield.sweeping.driver.with_processes", solver(stopped))
+    assert sweep(write(file, "limit = 2.5\n", SIX, CASE), index, quiet=True) == POINTS_FAILED
+    assert "2 of 6 points ran over the limit of 2.5 s; the same command solves them again" in capsys.readouterr().err
+    assert statuses(index) == ["done"] * 4 + ["over time"] * 2
+    assert "6, 4 done, 2 over time" in describe_sweep(index)
+    assert "go on with the same command" in describe_sweep(index)
+    monkeypatch.setattr("meanfield.sweeping.driver.with_processes", solver(done))
+    assert sweep(write(file, "limit = 60\n", SIX, CASE), index, quiet=True) == DONE
+    assert statuses(index) == ["done"] * 6
+    assert asked == [(2.5, [0, 1, 2, 3, 4, 5]), (60.0, [4, 5])]
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", '"1 h"'])
+def test_a_limit_is_a_positive_number(limit: str) -> None:
+    with pytest.raises(CaseError, match=r"limit = .*: expected a number > 0"):
+        parse_sweep(f"limit = {limit}\n{SIX}{CASE}")
+
+
+def test_no_limit_on_dask(tmp_path: Path) -> None:
+    with pytest.raises(CaseError, match=r"limit = 5\.0: expected no such key with --dask"):
+        sweep(write(tmp_path / "six.toml", "limit = 5\n", SIX, CASE), tmp_path / "six.h5", dask="localhost:1")

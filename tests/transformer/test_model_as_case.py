@@ -1,0 +1,183 @@
+"""A model's attention as a case: exactly its layers where there is nothing but attention and layer norm."""
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from support.tiny_transformers import HEADS, LAYERS, D, hidden, saved, text_file
+
+from meanfield.case.load import load
+from meanfield.cli.parser import main
+from solvers.io.run_file import read
+
+FLOAT32 = (
+    3e-6  # single embeddings are stored so: their lengths are equal to 1e-7, which layers of gain about 5 carry on
+)
+
+
+def case_of(model, folder, *more):
+    arguments = ["transformer", "case", str(model), "--text", text_file(folder), "-o", str(folder / "case"), *more]
+    assert main(arguments) == 0
+    return folder / "case" / "case.toml"
+
+
+def solved(path):
+    output = path.with_suffix(".h5")
+    assert main(["run", str(path), "-o", str(output), "--quiet"]) == 0
+    run = read(output)
+    return np.stack([run.positions(k) for k in range(run.snapshots)])
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("bert", {}), ("roberta", {}), ("distilbert", {}), ("albert", {}), ("albert", {"num_hidden_groups": LAYERS})],
+)
+def test_layers_of_the_case_are_those_of_a_plain_model(tmp_path, kind, more):
+    """Layer norm after attention; its ε, 1e-12 beside squares of about 1, is what the case does not have."""
+    model = saved(tmp_path / "model", kind, plain=True, layer_norm_eps=1e-12, **more)
+    expected = unit(hidden(model))
+    assert np.abs(np.diff(expected, axis=0)).max(axis=(1, 2)).min() > 0.1  # every layer moves tokens
+    np.testing.assert_allclose(solved(case_of(model, tmp_path)), expected, atol=1e-9)
+
+
+def test_layers_of_the_case_are_those_of_a_plain_gpt2(tmp_path):
+    """Layer norm before attention, with its gains, and tokens that see what is before them; lengths grow alike."""
+    model = saved(tmp_path / "model", "gpt2", plain=True, layer_norm_epsilon=1e-12)
+    states = hidden(model)
+    centered = states - states.mean(axis=2, keepdims=True)
+    path = case_of(model, tmp_path)
+    positions = solved(path)
+    np.testing.assert_allclose(positions[:-1], centered[:-1], atol=FLOAT32)
+    np.testing.assert_allclose(unit(positions[-1]), unit(centered[-1]), atol=FLOAT32)  # the model's last is normalized
+    assert load(str(path)).attention.mask == "causal"
+
+
+def test_tied_layers_give_the_same_case_for_every_layer(tmp_path):
+    model = saved(tmp_path / "model", "albert")
+    texts, arrays = [], []
+    for layer in ([], *(["--layer", str(k)] for k in range(1, LAYERS + 1))):
+        path = case_of(model, tmp_path, *layer, "--overwrite")
+        texts.append([line for line in path.read_text("utf-8").splitlines() if not line.startswith("title")])
+        with h5py.File(path.parent / "attention.h5") as file:
+            arrays.append({name: file[name][:] for name in ("query", "key", "value")})
+    for text, array in zip(texts[1:], arrays[1:], strict=True):
+        assert text == texts[0]
+        for name in array:
+            np.testing.assert_array_equal(array[name], arrays[0][name])
+
+
+def test_a_layer_of_a_model_is_one_of_all_its_layers(tmp_path):
+    model = saved(tmp_path / "model", "bert")
+    with h5py.File(case_of(model, tmp_path).parent / "attention.h5") as file:
+        every = file["value"][:]
+    with h5py.File(case_of(model, tmp_path, "--layer", "2", "--overwrite").parent / "attention.h5") as file:
+        one = file["value"][:]
+    assert every.shape == (LAYERS, HEADS, D, D)
+    np.testing.assert_array_equal(one, every[1:2])
+
+
+def test_the_case_says_what_it_leaves_out(tmp_path):
+    text = case_of(saved(tmp_path / "model", "bert"), tmp_path).read_text("utf-8")
+    assert "a reconstruction" in text
+    assert "Left out: biases, the network, gains of layer norm, lengths of single states" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "arguments", "message"),
+    [
+        ("bert", {}, ["--layer", "4"], "--layer 4: expected 1 to 3, the layers of"),
+        (
+            "gpt2",
+            {"scale_attn_by_inverse_layer_idx": True},
+            [],
+            "scale_attn_by_inverse_layer_idx = True: expected False",
+        ),
+        ("albert", {"inner_group_num": 2}, [], "inner_group_num = 2: expected 1"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(tmp_path, capsys, kind, more, arguments, message):
+    model = saved(tmp_path / "model", kind, **more)
+    text = text_file(tmp_path)
+    assert main(["transformer", "case", str(model), "--text", text, "-o", str(tmp_path / "case"), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "case").exists()
+
+
+def test_another_family_is_refused_with_those_that_are_known(tmp_path, capsys):
+    from support.tiny_transformers import add_tokenizer, transformers
+
+    config = transformers.GPTNeoXConfig(
+        vocab_size=16, hidden_size=D, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    config.save_pretrained(tmp_path / "neox")  # its weights are not asked for
+    add_tokenizer(tmp_path / "neox")
+    text = text_file(tmp_path)
+    assert main(["transformer", "case", str(tmp_path / "neox"), "--text", text, "-o", str(tmp_path / "case")]) == 2
+    assert "attention of gpt_neox: expected one of bert, roberta" in capsys.readouterr().err
+
+
+def test_a_case_that_is_there_is_kept(tmp_path, capsys):
+    model = saved(tmp_path / "model", "bert")
+    before = case_of(model, tmp_path).read_bytes()
+    assert main(["transformer", "case", str(model), "-o", str(tmp_path / "case")]) == 2
+    assert "exists already; --overwrite replaces it" in capsys.readouterr().err
+    assert (tmp_path / "case" / "case.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["attention.h5", "tokens.npy"])
+def test_other_files_of_these_names_are_kept(tmp_path, capsys, name):
+    (tmp_path / name).write_bytes(b"mine")
+    assert main(["transformer", "case", "no/such/model", "-o", str(tmp_path)]) == 2
+    assert f"{name}: exists already" in capsys.readouterr().err
+    assert (tmp_path / name).read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("part", [0.05, 0.5, 0.95])  # of the matrices: their layout, their numbers, the last of them
+def test_a_full_disk_is_told_in_a_line_and_harms_no_case(tmp_path, part):
+    """A limit on the size of files stands for the disk."""
+    model = saved(tmp_path / "model", "bert")
+    before = case_of(model, tmp_path)
+    matrices = before.with_name("attention.h5")
+    kept, size = matrices.read_bytes(), int(part * matrices.stat().st_size)
+    command = [sys.executable, "-m", "meanfield", "transformer", "case", str(model), "--overwrite"]
+    command += ["--text", text_file(tmp_path), "-o", str(before.parent)]
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1] == f"meanfield: {before.parent}: cannot write: File too large"
+    assert "Traceback" not in done.stderr
+    assert matrices.read_bytes() == kept
+    assert sorted(path.name for path in before.parent.iterdir()) == ["attention.h5", "case.toml", "tokens.npy"]
+
+
+@pytest.mark.parametrize("failing", ["numpy.save", "pathlib.Path.write_text"])
+def test_a_disk_that_is_full_after_the_matrices_harms_no_case(tmp_path, monkeypatch, capsys, failing):
+    model = saved(tmp_path / "model", "bert")
+    folder = case_of(model, tmp_path).parent
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failing, full)
+        arguments = ["--text", str(tmp_path / "text.txt"), "-o", str(folder), "--overwrite", "--layer", "1"]
+        assert main(["transformer", "case", str(model), *arguments]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"meanfield: {folder}: cannot write: No space left on device"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -1,0 +1,207 @@
+"""A model's layers as a file of particles."""
+
+import json
+import shutil
+import signal
+
+import h5py
+import numpy as np
+import pytest
+from support.tiny_transformers import LAYERS, MOST, TEXT, D, add_tokenizer, hidden, saved, text_file, transformers
+
+from meanfield.cli.parser import main
+from solvers.io.run_file import read
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return saved(tmp_path_factory.mktemp("models") / "bert", "bert")
+
+
+@pytest.fixture(scope="module")
+def file(model):
+    path = model / "states.h5"
+    assert main(["transformer", "read", str(model), "--text", text_file(model), "-o", str(path), "--quiet"]) == 0
+    return path
+
+
+def test_positions_are_the_normalized_hidden_states(model, file):
+    run, states = read(file), hidden(model)
+    lengths = np.linalg.norm(states, axis=2)
+    np.testing.assert_array_equal(run.times, np.arange(LAYERS + 1))
+    for k in range(LAYERS + 1):
+        np.testing.assert_allclose(run.positions(k), states[k] / lengths[k, :, None], atol=1e-14)  # rounding
+    np.testing.assert_allclose(run.diagnostics["length"], np.sqrt((lengths**2).mean(axis=1)), rtol=1e-14)
+
+
+def test_the_mean_cosine_is_that_of_all_pairs(model, file):
+    run = read(file)
+    for k, recorded in enumerate(run.diagnostics["cosine"]):
+        products = run.positions(k) @ run.positions(k).T
+        n = len(products)
+        np.testing.assert_allclose(recorded, products[~np.eye(n, dtype=bool)].mean(), atol=1e-14)  # rounding
+
+
+def test_the_file_tells_its_model(model, file):
+    attributes = read(file).attributes
+    assert attributes["layers_of"] == str(model)
+    assert [attributes[f"model_{name}"] for name in ("type", "layers", "heads", "width")] == ["bert", "3", "2", "16"]
+    with h5py.File(file) as opened:
+        assert [opened[name].attrs["long_name"] for name in ("time", "diagnostics/time")] == ["layers passed"] * 2
+        np.testing.assert_array_equal(opened["token_id"][:], ["abcdefghijkl".index(word) for word in TEXT.split()])
+
+
+@pytest.mark.parametrize("command", ["info", "compare", "mergers", "plot", "export --to csv"])
+def test_commands_for_runs_take_it(file, tmp_path, capsys, command):
+    name, *more = command.split()
+    output = ["-o", str(tmp_path / f"out.{more[-1] if more else 'png'}")] if name in ("plot", "export") else []
+    assert main([name, str(file), *more, *output]) == 0
+
+
+def test_it_cannot_be_resumed(file, capsys):
+    assert main(["resume", str(file), "--until", "9"]) == 2
+    assert "holds the layers of" in capsys.readouterr().err
+
+
+def test_a_long_text_is_cut(model, tmp_path, capsys):
+    text = text_file(tmp_path, "a b c " * MOST)
+    path = tmp_path / "long.h5"
+    assert main(["transformer", "read", str(model), "--text", text, "-o", str(path), "--quiet"]) == 0
+    assert f"{3 * MOST} tokens, {model} takes {MOST}: the rest is cut off" in capsys.readouterr().err
+    assert len(read(path).weights) == MOST
+
+
+@pytest.mark.parametrize(("text", "message"), [(" \n", "holds no text"), ("a", "1 token of")])
+def test_too_little_text_is_refused(model, tmp_path, capsys, text, message):
+    arguments = ["transformer", "read", str(model), "--text", text_file(tmp_path, text), "-o", str(tmp_path / "x.h5")]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_an_encoder_decoder_is_refused(tmp_path, capsys):
+    transformers.T5Config(d_model=D, num_layers=1).save_pretrained(tmp_path / "t5")
+    add_tokenizer(tmp_path / "t5")
+    assert main(["transformer", "read", str(tmp_path / "t5"), "-o", str(tmp_path / "x.h5")]) == 2
+    assert "an encoder-decoder (t5)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["nothing", "empty"])
+def test_what_is_no_model_is_refused_in_one_line(tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert main(["transformer", "read", name]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"meanfield: {name}: cannot be read as a model: ")
+    assert error.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_without_torch_the_line_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    assert main(["transformer", "read", "bert", "-o", str(tmp_path / "x.h5")]) == 2
+    assert capsys.readouterr().err == "meanfield: torch is not installed: pip install 'meanfield[transformer]'\n"
+
+
+def test_the_package_has_a_text():
+    from meanfield.transformer.model import read_text
+
+    words, source = read_text(None)
+    assert 200 < len(words.split()) < 400
+    assert source == "default text"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["transformer", "reed"], 'did you mean "read"?'), (["transformer", "read", "m", "--txt", "f"], '"--text"?')],
+)
+def test_misspelt_words_are_told(capsys, arguments, message):
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_two_runs_in_many_dimensions_are_compared_by_their_inner_products(file, tmp_path):
+    """Density 1 and mean by all pairs; the figure has a panel more for each time that it shows."""
+    from matplotlib.figure import Figure
+
+    from meanfield.analysis.comparison import compare
+    from meanfield.figures.comparison.figure import compose
+    from meanfield.figures.comparison.pairs import BINS, products_of
+
+    run = read(file)
+    density, mean = products_of(run, LAYERS)
+    assert density.sum() * 2 / BINS == pytest.approx(1.0, abs=1e-12)  # rounding
+    assert mean == pytest.approx(run.diagnostics["cosine"][-1], abs=1e-12)
+    panels = compose(compare(file, file), Figure()).axes
+    assert [ax.get_title() for ax in panels[-3:]] == ["t = 0", "t = 1", "t = 3"]
+    for line in panels[1].lines:  # mean inner products over time
+        np.testing.assert_allclose(line.get_ydata(), run.diagnostics["cosine"], atol=1e-12)
+
+
+def test_help_lists_what_there_is(capsys):
+    assert main(["transformer"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"\n    {name}" in shown for name in ("read", "case", "reference"))
+    for name in ("read", "case", "reference"):
+        with pytest.raises(SystemExit):
+            main(["transformer", name, "--help"])
+        assert f"usage: meanfield transformer {name} " in capsys.readouterr().out
+
+
+def test_a_model_that_lacks_weights_is_refused(model, tmp_path, capsys):
+    """The library would draw them at random, and say so only in its log. The pooler acts after all layers."""
+    lacking = _changed(model, tmp_path / "lacking", num_hidden_layers=LAYERS + 1)
+    assert main(["transformer", "read", str(lacking), "-o", str(tmp_path / "x.h5")]) == 2
+    assert f"lacks 16 arrays of weights, such as encoder.layer.{LAYERS}." in capsys.readouterr().err
+    network = transformers.AutoModel.from_pretrained(model, add_pooling_layer=False)
+    network.save_pretrained(tmp_path / "headless")
+    add_tokenizer(tmp_path / "headless")
+    text = text_file(tmp_path)
+    assert main(["transformer", "read", str(tmp_path / "headless"), "--text", text, "-o", str(tmp_path / "y.h5")]) == 0
+
+
+def test_a_damaged_model_is_refused_in_one_line(model, tmp_path, capsys):
+    damaged = _changed(model, tmp_path / "damaged")
+    weights = damaged / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:2000])
+    odd = _changed(model, tmp_path / "odd", num_attention_heads=0)
+    text = text_file(tmp_path)
+    for folder in (damaged, odd):
+        assert main(["transformer", "read", str(folder), "--text", text, "-o", str(tmp_path / "x.h5")]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"meanfield: {folder}: cannot be read as a network with hidden states: ")
+        assert error.count("\n") == 1
+
+
+def test_a_model_with_code_of_its_own_is_refused_without_a_question(model, tmp_path, monkeypatch, capsys):
+    own = _changed(model, tmp_path / "own", model_type="own", auto_map={"AutoConfig": "a.B", "AutoModel": "a.C"})
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked"))
+    assert main(["transformer", "read", str(own), "-o", str(tmp_path / "x.h5")]) == 2
+    assert "custom code" in capsys.readouterr().err
+
+
+def _changed(model, folder, **config):
+    """A copy of a model whose configuration says otherwise."""
+    shutil.copytree(model, folder)
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | config))
+    return folder
+
+
+def test_interrupted_it_says_what_can_be_done(model, tmp_path, monkeypatch, capsys):
+    """Not to resume: that is refused. What has been written is there."""
+    from meanfield.transformer.reading import GivenLayers
+
+    def stop(self, time, positions):
+        signal.raise_signal(signal.SIGINT)
+        return self._positions[round(time) + 1]
+
+    monkeypatch.setattr(GivenLayers, "__call__", stop)
+    path = tmp_path / "x.h5"
+    assert main(["transformer", "read", str(model), "--text", text_file(tmp_path), "-o", str(path)]) == 130
+    told = "it cannot be resumed: write it anew with --overwrite"
+    assert capsys.readouterr().err.endswith(f"interrupted at t = 1; {told}\n")
+    assert read(path).snapshots == 2
+    assert main(["info", str(path)]) == 0
+    assert told in capsys.readouterr().out
