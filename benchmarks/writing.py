@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Figure
-from meanfield.case.load import Case, load
+from meanfield.case.case import Case
+from meanfield.case.load import load
 from meanfield.running import run
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.run_file import RunFile

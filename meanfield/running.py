@@ -10,7 +10,7 @@ from types import ModuleType
 
 import numpy as np
 
-from meanfield.case.load import Case
+from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem, Stretch
 from meanfield.runtime.progress import Progress

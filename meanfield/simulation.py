@@ -9,18 +9,15 @@ from types import ModuleType
 
 import numpy as np
 
-from meanfield.case.errors import refusal
-from meanfield.case.load import Case, CaseError, Snapshot
-from meanfield.case.validate_model import tag_of
+from meanfield.case.case import Case
+from meanfield.case.errors import CaseError, refusal
 from meanfield.clusters.pairs import EDGES
 from meanfield.domains.atoms.setup import with_hand_over
-from meanfield.domains.axisymmetric.setup import set_up_axisymmetric
 from meanfield.domains.common.from_run import density_of_run
 from meanfield.domains.common.problem import Problem
-from meanfield.domains.free_radius.setup import set_up_free_radius
-from meanfield.domains.line.setup import set_up_line
-from meanfield.domains.particles.setup import set_up_particles
-from meanfield.domains.sphere.setup import set_up_round
+from meanfield.domains.domain import load
+from meanfield.sections.initial import Snapshot
+from meanfield.sections.section import tag_of
 from solvers.backends import name_of
 from solvers.io.layout import Space, Variable
 from solvers.mesh.mesh import Floats, Mesh
@@ -35,7 +32,7 @@ def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
     Raises CaseError for what only shows now, such as a file that is not there.
     """
     with _what_cannot_be():
-        problem = _PROBLEMS[case.domain.manifold](case, kernels)
+        problem: Problem = load(case.domain.set_up)(case, kernels)
         problem = replace(problem, attributes=ON_HOST if kernels is None else {"device": name_of(kernels)})
         initial = _from_run(case, problem.space) or problem.initial
         problem = replace(problem, initial=_what_cannot_be()(_finite(initial, case)))
@@ -58,7 +55,7 @@ def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
     def values() -> Floats:
         first = initial()
         if not np.isfinite(first).all():
-            told = f"numbers that leave a finite density {case.domain.place}"
+            told = f"numbers that leave a finite density {case.domain.where}"
             raise refusal("initial.kind", tag_of(type(case.initial)), told)
         return first
 
@@ -101,14 +98,3 @@ def _spaced(case: Case, parts: int) -> Schedule:
         assert case.output.first is not None
         return Logarithmic(case.output.first, case.time.end, parts)
     return Every(case.time.end, parts)
-
-
-_PROBLEMS: dict[str, Callable[[Case, ModuleType | None], Problem]] = {
-    "circle": set_up_round,
-    "sphere": set_up_round,
-    "particles": set_up_particles,
-    "free_radius_circle": set_up_free_radius,
-    "free_radius_sphere": set_up_free_radius,
-    "axisymmetric": set_up_axisymmetric,
-    "line": set_up_line,
-}

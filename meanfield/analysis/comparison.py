@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.analysis.wasserstein import Measure, common_patches, distance_l1, measure_of, spaces_of, wasserstein
+from meanfield.domains.table import kind_of
 from meanfield.runtime.segments import case_table
 from solvers.io.run_file import FileError, Run, read
 from solvers.mesh.mesh import Floats
@@ -108,7 +109,7 @@ def _read(path: str | Path) -> Run:
 def _common_space(a: Run, b: Run) -> str:
     of_b = spaces_of(b)
     common = [space for space in spaces_of(a) if space in of_b]
-    if not common or (a.manifold != b.manifold and "particles" not in (a.manifold, b.manifold)):
+    if not common or (a.manifold != b.manifold and not any(kind_of(run.manifold).has_tokens for run in (a, b))):
         raise FileError(
             f"{a.path} is {_kind(a)}, {b.path} is {_kind(b)}: expected the same, "
             "or particles with d = 2 beside a circle, with d = 3 beside a sphere"
@@ -117,12 +118,10 @@ def _common_space(a: Run, b: Run) -> str:
 
 
 def _kind(run: Run) -> str:
-    if run.manifold == "particles":
+    if kind_of(run.manifold).has_tokens:
         return f"particles with d = {run.positions(0).shape[1]}"
-    dimension = f" with d = {case_table(run.attributes).get('domain', {}).get('dimension')}" * (
-        run.manifold == "axisymmetric"
-    )
-    return run.manifold.replace("_", " ") + dimension
+    dimension = case_table(run.attributes).get("domain", {}).get("dimension")
+    return run.manifold.replace("_", " ") + ("" if dimension is None else f" with d = {dimension}")
 
 
 def _common_times(a: Run, b: Run) -> tuple[Pairs, list[str]]:

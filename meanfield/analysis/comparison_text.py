@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.analysis.comparison import Comparison, units
+from meanfield.domains.table import kind_of
 from meanfield.figures.run_data import format_time
 from meanfield.runtime.segments import case_table
 from solvers.io.run_file import Run
@@ -31,12 +32,13 @@ def next_in_words(comparison: Comparison) -> str:
 def run_in_words(run: Run) -> str:
     """As in "a.h5: sphere, density in 5520 cells (64 rings), β = 9, 101 snapshots to t = 50"."""
     domain, attention = (case_table(run.attributes).get(key, {}) for key in ("domain", "attention"))
-    if run.manifold == "particles":
+    kind = kind_of(run.manifold)
+    if kind.has_tokens:
         tokens = len(run.weights)
         size = f"{tokens} particle{'' if tokens == 1 else 's'}, d = {run.positions(0).shape[1]}"
     else:
-        rings = f" ({len(run.ring_cells)} rings)" if run.manifold == "sphere" else ""
-        dimension = f", d = {domain.get('dimension')}" if run.manifold == "axisymmetric" else ""
+        rings = f" ({len(run.ring_cells)} rings)" if kind.shows_rings and not kind.has_radius else ""
+        dimension = f", d = {domain['dimension']}" if "dimension" in domain else ""
         size = f"{run.manifold.replace('_', ' ')}{dimension}, density in {run.cells} cells{rings}"
     beta = f", β = {attention['beta']:g}" if "beta" in attention else ""
     span = f"{run.snapshots} snapshot{'' if run.snapshots == 1 else 's'} to t = {format_time(run.times[-1])}"

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from meanfield.domains.table import kind_of
 from meanfield.runtime.segments import Segment, going_on, read_segments
 from solvers.io.run_file import Run, read
 
@@ -32,7 +33,7 @@ def describe(path: str | Path) -> dict[str, Any]:
     state = _state(run)
     steady = state == "running" and "hand_over" not in case  # atoms take decades of time in seconds
     last = run.snapshots - 1
-    particles = run.manifold == "particles"
+    particles = kind_of(run.manifold).has_tokens
     density = run.density(last) if last >= 0 and not particles else None
     return {
         "path": str(path),
@@ -136,7 +137,8 @@ def _physics(facts: dict[str, Any]) -> str:
 
 def _layer(text: str) -> list[str] | None:
     """The layer in words; None where there is no case, or one of another version, which has other keys."""
-    from meanfield.case.load import CaseError, parse
+    from meanfield.case.errors import CaseError
+    from meanfield.case.load import parse
     from meanfield.case.summary import layer_in_words
 
     try:
@@ -229,7 +231,7 @@ def _size(size: int) -> str:
 
 def _mass_drift(run: Run) -> float | None:
     """The largest departure from the first mass, by the diagnostics, else by the last snapshot; tokens keep theirs."""
-    if run.manifold == "particles":
+    if kind_of(run.manifold).has_tokens:
         return None
     mass = run.diagnostics.get("mass")
     if mass is not None and len(mass):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.domains.table import kind_of
 from meanfield.runtime.segments import case_table
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
@@ -52,13 +53,12 @@ def atoms(space: str, points: Floats, masses: Floats | None = None) -> Measure:
 def spaces_of(run: Run) -> tuple[str, ...]:
     """Where the tokens of a run can be compared, the natural one first: particles by direction or by position."""
     case = case_table(run.attributes)
-    if run.manifold == "particles":
+    kind = kind_of(run.manifold)
+    if kind.has_tokens:
         d = run.positions(0).shape[1] if run.snapshots else int(case["domain"]["dimension"])
         places = (f"S{d - 1}", f"R{d}") if d > 1 else ("R1",)
         return places[::-1] if case.get("stabilizers", {}).get("layer_norm") == "none" else places
-    if run.manifold == "axisymmetric":
-        return (f"polar{case.get('domain', {}).get('dimension', 3)}",)
-    return (_SPACES[run.manifold],)
+    return (kind.space or f"polar{case.get('domain', {}).get('dimension', 3)}",)
 
 
 def measure_of(run: Run, k: int, space: str | None = None) -> Measure:
@@ -67,15 +67,16 @@ def measure_of(run: Run, k: int, space: str | None = None) -> Measure:
     Cells are spread evenly in one dimension, and points with an extent in more. Raises IndexError for no such snapshot.
     """
     space = space or spaces_of(run)[0]
-    if run.manifold == "particles":
+    kind = kind_of(run.manifold)
+    if kind.has_tokens:
         points = run.positions(k)
         if space.startswith("S"):
             points = points / np.linalg.norm(points, axis=1)[:, None]
         return atoms(space, points, run.weights)
     points, masses = run.cell_centers, run.density(k) * run.cell_areas
-    if run.manifold.startswith("free_radius"):
+    if kind.has_radius:
         return _with_radius(run, k, space, masses)
-    if run.manifold == "sphere":
+    if kind.shows_rings:
         return Measure(space, points, masses, CELL_EXTENT * np.sqrt(run.cell_areas), run.ring_cells)
     return Measure(space, points, masses, run.cell_areas)
 
@@ -87,10 +88,13 @@ def _with_radius(run: Run, k: int, space: str, masses: Floats) -> Measure:
     radii, thickness = np.sqrt(edges[1:] * edges[:-1]), np.diff(edges)
     directions = len(masses) // len(radii)
     across = np.repeat(radii, directions) * (4 * np.pi / directions) ** 0.5
-    if run.manifold == "free_radius_circle":
+    if run.cell_centers.shape[1] == 2:
         across = np.repeat(radii, directions) * 2 * np.pi / directions
     points = np.repeat(radii, directions)[:, None] * run.cell_centers
     return Measure(space, points, masses, CELL_EXTENT * np.hypot(across, np.repeat(thickness, directions)))
 
 
-_SPACES = {"circle": "S1", "sphere": "S2", "line": "R1", "free_radius_circle": "R2", "free_radius_sphere": "R3"}
+def run_edges(run: Run) -> Floats:
+    """(cells + 1,) edges of the cells of a run in one dimension: angles of the circle, else as the file has them."""
+    edges = kind_of(run.manifold).edges
+    return np.linspace(0.0, 2 * np.pi, run.cells + 1) if edges is None else run.variable(edges)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from meanfield.case.errors import refusal
-from meanfield.case.load import Case, CaseError
+from meanfield.case.case import Case
+from meanfield.case.errors import CaseError, refusal
+from meanfield.domains.table import DOMAINS
 from meanfield.model.linear_stability import (
     continuous_up_to,
     critical_noise,
@@ -25,10 +26,10 @@ _COLUMNS = "clusters   fastest rate    lifetime     unstable rates"
 
 def refusal_of_theory(case: Case) -> CaseError | None:
     """Why linear theory says nothing about a case, None where it does: for kernels e^{β⟨x,y⟩} and layer norm post."""
-    attention, manifold = case.attention, case.domain.manifold
-    if manifold not in ("circle", "sphere", "axisymmetric", "particles"):
-        possible = "circle, sphere, axisymmetric or particles, which have a uniform density"
-        return refusal("domain.manifold", manifold, possible)
+    attention = case.attention
+    if "linear stability" not in case.domain.features:
+        possible = ", ".join(name for name, kind in DOMAINS.items() if "linear stability" in kind.features)
+        return refusal("domain.manifold", case.domain.manifold, f"one of {possible}, which have a uniform density")
     if attention.file is not None or not attention.is_scalar:
         return CaseError("attention: expected one head whose matrices are multiples of the identity, for linear theory")
     for key, value, only in (
@@ -92,7 +93,7 @@ def report(case: Case) -> str:
     ]
     if rates.max() > 0:
         lines.append(f"fastest mode: degree {fastest}, growth rate {rates.max():.6g}")
-        if case.domain.manifold == "circle":
+        if case.domain.space == "S1":
             lines.append(f"expected clusters from a small random perturbation: {fastest}")
             lines.append(
                 f"expected clusters from many uniform random tokens: {expected_clusters_from_tokens(beta):.2f}"
@@ -124,8 +125,7 @@ def _e_folding(rate: float, neutral: float) -> str:
 
 
 def _place(case: Case) -> str:
-    manifold = case.domain.manifold
-    return f"on the {manifold}" if manifold in ("circle", "sphere") else f"in {case.domain.d} dimensions"
+    return case.domain.where if case.domain.is_closed else f"in {case.domain.d} dimensions"
 
 
 def _transition(dimension: int, beta: float, normalization: str) -> str:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.analysis.measure import Measure, atoms, measure_of, spaces_of
+from meanfield.analysis.measure import Measure, atoms, measure_of, run_edges, spaces_of
 from meanfield.analysis.ring_overlap import Places, overlay
 from meanfield.analysis.wasserstein_1d import Curve, law_curve, wasserstein_circle, wasserstein_line
 from meanfield.analysis.wasserstein_patches import arc_lengths, gather, patch_labels, straight_lengths, transport_cost
+from meanfield.domains.table import kind_of
 from meanfield.figures.sphere_map import sphere_cells
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
@@ -117,28 +118,25 @@ def distance_l1(a: Run, k: int, b: Run, j: int) -> float | None:
     On two meshes what is on the finer is moved to the coarser, cell by cell: in proportion to the length
     or area that is in both. None on two meshes with a free radius.
     """
-    if "particles" in (a.manifold, b.manifold) or a.manifold != b.manifold:
+    kind = kind_of(a.manifold)
+    if a.manifold != b.manifold or kind.has_tokens:
         return None
     masses = [run.density(at) * run.cell_areas for run, at in ((a, k), (b, j))]
     if a.cells == b.cells and np.array_equal(a.cell_areas, b.cell_areas):
         return float(np.abs(masses[0] - masses[1]).sum())
     (fine, from_fine), (coarse, at_coarse) = sorted(zip((a, b), masses, strict=True), key=lambda each: -each[0].cells)
-    if a.manifold.startswith("free_radius"):
+    if kind.has_radius:
         return None
     return float(np.abs(_moved(fine, from_fine, coarse) - at_coarse).sum())
 
 
 def _moved(fine: Run, masses: Floats, coarse: Run) -> Floats:
     """Masses of a run's cells in the cells of a coarser one."""
-    if fine.manifold == "sphere":
+    if kind_of(fine.manifold).shows_rings:
         pieces = overlay(fine.ring_cells, coarse.ring_cells)
         return np.bincount(pieces.second, masses[pieces.first] * pieces.shares, coarse.cells).astype(float)
     sums = np.concatenate([[0.0], np.cumsum(masses)])
-    return np.diff(np.interp(_edges(coarse), _edges(fine), sums))
-
-
-def _edges(run: Run) -> Floats:
-    return run.variable("cell_edge") if run.manifold != "circle" else np.linspace(0.0, 2 * np.pi, run.cells + 1)
+    return np.diff(np.interp(run_edges(coarse), run_edges(fine), sums))
 
 
 def _law(measure: Measure, places: Floats) -> Curve:

@@ -72,6 +72,10 @@ def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseEr
     if missing := re.fullmatch("Object missing required field `(.*)`", message):
         return CaseError(f"{prefix}{_missing(kind, data, missing[1])}")
     if unknown := re.fullmatch("Object contains unknown field `(.*)`", message, re.DOTALL):
+        if tags := _tags_with(kind, unknown[1]):
+            tag = next(m.tag_field for m in _members(kind) if isinstance(m, types.StructType))
+            only = ", ".join(f'"{word}"' for word in tags)
+            return CaseError(f'{prefix}{unknown[1]}: not valid for {tag} "{data.get(tag)}"; only for {only}')
         known = list(_names(kind, data))
         hint = did_you_mean(unknown[1], known) or f"; expected {_any_of(known, quote='')}"
         return CaseError(f"{prefix}{show_key(unknown[1])}: unknown key{hint}")
@@ -106,6 +110,12 @@ def _names(kind: types.Type, data: Any) -> Iterator[str]:
     if struct.tag_field:
         yield struct.tag_field
     yield from (field.encode_name for field in struct.fields)
+
+
+def _tags_with(kind: types.Type, name: str) -> list[str]:
+    """The tags of the members of a union that have a field of that name."""
+    structs = [member for member in _members(kind) if isinstance(member, types.StructType) and member.tag_field]
+    return [str(s.tag) for s in structs if name in (field.encode_name for field in s.fields)]
 
 
 def _child(kind: types.Type, data: Any, name: str) -> types.Type:

@@ -12,73 +12,14 @@ from typing import Any
 
 import msgspec
 
+from meanfield.case.case import Case
+from meanfield.case.diagnostics import default_diagnostics
 from meanfield.case.errors import CaseError, did_you_mean, refuse_unrepresentable, translate
-from meanfield.case.initial import (
-    Component,
-    Equiangular,
-    Gaussian,
-    Harmonic,
-    Initial,
-    Interval,
-    Moebius,
-    Perturbed,
-    Points,
-    Snapshot,
-    Tokens,
-    Uniform,
-    VonMisesFisher,
-    Waves,
-)
 from meanfield.case.overrides import apply
-from meanfield.case.sections import (
-    DOMAIN_DEFAULTS,
-    LABELS,
-    Attention,
-    Case,
-    Diagnostic,
-    Domain,
-    HandOver,
-    Output,
-    Stabilizers,
-    Time,
-    TokenSequence,
-)
 from meanfield.case.validate import check
-
-__all__ = [
-    "Attention",
-    "Case",
-    "CaseError",
-    "Component",
-    "Domain",
-    "Equiangular",
-    "Gaussian",
-    "HandOver",
-    "Harmonic",
-    "Initial",
-    "Interval",
-    "Moebius",
-    "Output",
-    "Perturbed",
-    "Points",
-    "Snapshot",
-    "Stabilizers",
-    "Time",
-    "TokenSequence",
-    "Tokens",
-    "Uniform",
-    "VonMisesFisher",
-    "Waves",
-    "load",
-    "parse",
-    "schema",
-    "shipped",
-    "to_toml",
-]
 
 _SNAPSHOTS = 100
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
-_MANY = 1000  # tokens, all pairs of which are not looked at unless asked for
 _TOLERANCE = 1e-9  # of a step: a merger at the end of a metastable state is then good to about 1e-6
 _STIFF = 300.0  # an explicit method of order 8 then takes some hundred steps in a unit of time
 _FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
@@ -141,12 +82,13 @@ def read_toml(text: str, source: str) -> dict[str, Any]:
 
 def _resolve(case: Case) -> Case:
     """The case with the defaults that depend on other keys."""
-    case = _with_times(_with_domain(case))  # stiffness depends on how many tokens there are
+    case = msgspec.structs.replace(case, domain=case.domain.resolved(case))
+    case = _with_times(case)  # stiffness depends on how many tokens there are
     output = case.output
     if output.snapshots is output.every is output.times is None:
         output = msgspec.structs.replace(output, snapshots=_SNAPSHOTS)
     if output.diagnostics is None:
-        output = msgspec.structs.replace(output, diagnostics=_default_diagnostics(case))
+        output = msgspec.structs.replace(output, diagnostics=default_diagnostics(case))
     if output.spacing is None:
         output = msgspec.structs.replace(output, spacing="linear" if case.hand_over is None else "log")
     if output.first is None and output.spacing == "log":
@@ -155,31 +97,11 @@ def _resolve(case: Case) -> Case:
     return msgspec.structs.replace(case, output=output)
 
 
-def _default_diagnostics(case: Case) -> tuple[Diagnostic, ...]:
-    """All that there are, but what only some studies want, and what costs most among many particles."""
-    without = {"entropy_rate"}
-    if (case.domain.count or 0) > _MANY:
-        without |= {"pairs", "pairs_close", "leaders"}
-    return tuple(name for name in case.possible_diagnostics if name not in without)
-
-
-def _with_domain(case: Case) -> Case:
-    """The defaults of the keys that only some manifolds have."""
-    domain = case.domain
-    defaults = dict(DOMAIN_DEFAULTS.get(domain.manifold, {}))
-    if domain.manifold == "particles" and isinstance(case.initial, Points):
-        defaults |= {"count": len(case.initial.points), "dimension": len(case.initial.points[0])}
-    if case.attention.mask == "causal" and domain.manifold in ("circle", "sphere"):
-        defaults["labels"] = len(case.initial.points) if isinstance(case.initial, Points) else LABELS
-    missing = {key: value for key, value in defaults.items() if getattr(domain, key) is None}
-    return msgspec.structs.replace(case, domain=msgspec.structs.replace(domain, **missing))
-
-
 def _with_times(case: Case) -> Case:
     """The method; depth in layers: layers of one step, whose number tells the end."""
     time = case.time
     if time.method == "auto":
-        adaptive = case.domain.manifold == "particles" and not case.stabilizers.noise and not _is_stiff(case)
+        adaptive = "adaptive" in case.domain.features and not case.stabilizers.noise and not _is_stiff(case)
         time = msgspec.structs.replace(time, method="adaptive" if adaptive else "ssprk3")
     if time.method == "adaptive" and time.tolerance is None:
         time = msgspec.structs.replace(time, tolerance=_TOLERANCE)

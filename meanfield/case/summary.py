@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from meanfield.case.attention import Reaction
-    from meanfield.case.load import Case
+    from meanfield.case.case import Case
+    from meanfield.sections.attention import Reaction
 
 LAYER_NORMS = {"ngpt": "nGPT", "cod": "CoD layer norm", "none": "no layer norm"}
 
@@ -33,7 +33,7 @@ def attention_in_words(case: Case) -> str:
 
 def _matrices(case: Case) -> str:
     """How many heads, or which matrices of the one head are no multiples of the identity."""
-    from meanfield.case.attention import scale_of
+    from meanfield.sections.attention import scale_of
 
     attention = case.attention
     if attention.file is not None:

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _kernels(device: str) -> ModuleType:
     """The kernels of a device by name. Raises CaseError for one that cannot be used."""
-    from meanfield.case.load import CaseError
+    from meanfield.case.errors import CaseError
     from solvers.backends import NoDevice, kernels_on
 
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from solvers.io.run_file import FileError
 
 if TYPE_CHECKING:
-    from meanfield.case.load import Case
+    from meanfield.case.case import Case
 
 
 def output_for(name_or_path: str) -> str:

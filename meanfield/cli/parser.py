@@ -83,7 +83,7 @@ def _refuse(message: str, status: int = _BAD_INPUT) -> int:
 
 
 def _errors_of_users() -> tuple[type[Exception], ...]:
-    from meanfield.case.load import CaseError
+    from meanfield.case.errors import CaseError
     from solvers.io.run_file import FileError
 
     return CaseError, FileError

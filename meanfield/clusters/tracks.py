@@ -185,16 +185,18 @@ def _finder(run: Run) -> Callable[[int], Clusters]:
     """Finds the clusters of snapshot k as the diagnostics do. Raises ValueError as :func:`tracks_of`."""
     from meanfield.clusters.among_tokens import find_clusters_of_tokens
     from meanfield.clusters.on_cells import find_clusters
-    from solvers.mesh.mesh import circle, sphere
+    from meanfield.domains.domain import load
+    from meanfield.domains.table import kind_of
 
-    if run.manifold == "particles":
+    kind = kind_of(run.manifold)
+    if kind.has_tokens:
         scale = _scale_of_tokens(run)
         return lambda k: find_clusters_of_tokens(run.positions(k), run.weights, scale)
-    if run.manifold not in ("circle", "sphere"):
+    if kind.mesh is None:
         raise ValueError(
             f"manifold {run.manifold}: expected circle, sphere or particles, whose clusters can be followed"
         )
-    mesh = {"circle": circle, "sphere": sphere}[run.manifold](run.resolution)
+    mesh = load(kind.mesh)(run.resolution)
     return lambda k: find_clusters(mesh, run.density(k))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.clusters.on_cells import find_clusters
-from meanfield.diagnostics.table import Table
+from meanfield.diagnostics.table import Diagnostic, Table
 from solvers.mesh.mesh import Floats, Mesh
 
 
@@ -58,10 +58,11 @@ def clusters(sample: Unbounded) -> float:
 
 
 DIAGNOSTICS: Table = {
-    "mass": (mass, "", "total mass"),
-    "centroid": (centroid, "d", "mean token"),
-    "variance": (variance, "", "trace of the covariance of the tokens"),
-    "radius": (radius, "", "root mean square distance of the tokens from the origin"),
-    "escaped": (escaped, "end", "mass in the cells at both ends of the mesh"),
-    "clusters": (clusters, "", "number of clusters of directions by persistence"),
+    "mass": Diagnostic(mass, "", "total mass"),
+    "centroid": Diagnostic(centroid, "d", "mean token"),
+    "variance": Diagnostic(variance, "", "trace of the covariance of the tokens"),
+    "radius": Diagnostic(radius, "", "root mean square distance of the tokens from the origin"),
+    "escaped": Diagnostic(escaped, "end", "mass in the cells at both ends of the mesh"),
+    "clusters": Diagnostic(clusters, "", "number of clusters of directions by persistence"),
 }
+DIAGNOSTICS_LINE: Table = {name: entry for name, entry in DIAGNOSTICS.items() if name != "clusters"}

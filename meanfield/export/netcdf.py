@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield import __version__
+from meanfield.domains.domain import load
+from meanfield.domains.table import DOMAINS, kind_of
 from solvers.io.run_file import FileError, Run
 from solvers.io.writing import VERSION, discard, open_shared
 
@@ -98,14 +100,16 @@ def write_netcdf(run: Run, path: Path) -> None:
     """Write every snapshot to ``path``. Raises FileError if there is none, or no grid for the manifold."""
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
-    if run.manifold == "particles":
+    kind = kind_of(run.manifold)
+    if kind.has_tokens:
         raise FileError(
             f"{run.path}: holds particles, which need no grid: it is netCDF-4 itself, and opens in xarray as it is "
             'with engine="h5netcdf"'
         )
-    if run.manifold not in GRIDS:
-        raise FileError(f"{run.path}: manifold {run.manifold!r}; netcdf knows {', '.join(GRIDS)}")
-    grid = GRIDS[run.manifold](run.ring_cells)
+    if kind.netcdf is None:
+        only = ", ".join(name for name, other in DOMAINS.items() if other.netcdf)
+        raise FileError(f"{run.path}: manifold {run.manifold!r}; netcdf export supports {only} only")
+    grid: Grid = load(kind.netcdf)(run.ring_cells)
     path.write_bytes(_image(run, grid))
     file = open_shared(path)  # its mode is one in which `discard` is sound
     density = file["density"]
@@ -175,6 +179,3 @@ def _variable(file: h5py.File, name: str, values: Floats, attributes: Mapping[st
 def _attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
     for dimension, scale in zip(dataset.dims, scales, strict=True):
         dimension.attach_scale(scale)
-
-
-GRIDS: dict[str, Callable[[NDArray[np.int32]], Grid]] = {"circle": circle_grid, "sphere": sphere_grid}

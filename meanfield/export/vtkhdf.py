@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.domains.domain import load
+from meanfield.domains.table import DOMAINS, kind_of
 from solvers.io.run_file import FileError, Run
 from solvers.io.writing import VERSION
 
@@ -75,20 +76,22 @@ def write_vtkhdf(run: Run, path: Path) -> None:
 
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
-    if run.manifold == "particles" and run.positions(0).shape[1] > 3:
+    kind = kind_of(run.manifold)
+    if kind.has_tokens and run.positions(0).shape[1] > 3:
         d = run.positions(0).shape[1]
         raise FileError(
             f"{run.path}: particles in {d} dimensions; vtkhdf knows 2 and 3, and xarray opens the run itself"
         )
-    if run.manifold not in GEOMETRIES and run.manifold != "particles":
-        raise FileError(f"{run.path}: manifold {run.manifold!r}; vtkhdf knows {', '.join(GEOMETRIES)}")
+    if kind.vtkhdf is None and not kind.has_tokens:
+        only = ", ".join(name for name, other in DOMAINS.items() if other.vtkhdf or other.has_tokens)
+        raise FileError(f"{run.path}: manifold {run.manifold!r}; vtkhdf export supports {only} only")
     # In memory first: no failing disk meets HDF5, which would crash at its end.
     with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 0])
         root.attrs["Type"] = np.bytes_("UnstructuredGrid")
         name = os.path.relpath(run.path.resolve(), path.resolve().parent).replace("%", "%%")  # % marks a block's number
-        (_write_tokens if run.manifold == "particles" else _write_cells)(root, run, name)
+        (_write_tokens if kind.has_tokens else _write_cells)(root, run, name)
         file.flush()
         path.write_bytes(file.id.get_file_image())
     if run.writer:
@@ -102,7 +105,9 @@ def _write_cells(root: h5py.Group, run: Run, name: str) -> None:
     """Cells that stay, and their densities in the file ``name``."""
     import h5py
 
-    cells = _write_geometry(root, *GEOMETRIES[run.manifold](run.ring_cells))
+    geometry = kind_of(run.manifold).vtkhdf
+    assert geometry is not None
+    cells = _write_geometry(root, *load(geometry)(run.ring_cells))
     _write_steps(root.create_group("Steps"), run.times, cells, 0)
     layout = h5py.VirtualLayout(shape=(run.snapshots * cells,), dtype=np.float64)
     source = h5py.VirtualSource(name, "density", (run.snapshots, cells), np.float64)
@@ -155,6 +160,3 @@ def _write_steps(steps: h5py.Group, times: Floats, cells: int, points: int) -> N
     for name in ("CellOffsets", "ConnectivityIdOffsets"):
         steps[name] = np.zeros((count, 1), dtype=np.int64)
     steps["CellDataOffsets/density" if cells else "CellDataOffsets/mass"] = cells * np.arange(count, dtype=np.int64)
-
-
-GEOMETRIES: dict[str, Callable[[NDArray[np.int32]], Geometry]] = {"circle": circle_lines, "sphere": sphere_polygons}

@@ -10,7 +10,7 @@ import numpy as np
 from meanfield.figures.run_data import Story, format_time
 
 if TYPE_CHECKING:
-    from meanfield.case.load import Case
+    from meanfield.case.case import Case
     from solvers.io.run_file import Run
 
 SEPARATOR = " · "
@@ -44,7 +44,7 @@ def _size(story: Story) -> str:
     if story.particles is not None:
         count = len(story.particles.weights)
         return f"d = {story.dimension}, {count} token{'' if count == 1 else 's'}"
-    cells = f"{len(story.ring_cells)} rings" if story.manifold.endswith("sphere") else f"{story.ring_cells[0]} cells"
+    cells = f"{len(story.ring_cells)} rings" if story.kind.shows_rings else f"{story.ring_cells[0]} cells"
     dimension = "" if story.dimension is None else f"d = {story.dimension}, "
     radii = f" × {len(story.edges) - 1} radii" if story.has_radius and story.edges is not None else ""
     return dimension + cells + radii

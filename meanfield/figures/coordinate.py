@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.domains.domain import load
 from meanfield.figures.axes import Floats
 
 if TYPE_CHECKING:
@@ -54,16 +55,19 @@ class Coordinate:
 
 def coordinate_of(story: Story) -> Coordinate | None:
     """The coordinate of the story's manifold; None where that has more than one dimension."""
-    make = COORDINATES.get(story.manifold)
-    return None if make is None else make(story)
+    make = story.kind.coordinate
+    coordinate: Coordinate | None = None if make is None else load(make)(story)
+    return coordinate
 
 
-def _angle(story: Story) -> Coordinate:
+def angle_on_circle(story: Story) -> Coordinate:
+    """The angle φ."""
     edges = np.linspace(0, 2 * np.pi, int(story.ring_cells[0]) + 1)
     return Coordinate(edges, "angle φ (rad)", _parts_of_pi(edges, 2))
 
 
-def _polar_angle(story: Story) -> Coordinate:
+def polar_angle(story: Story) -> Coordinate:
+    """The polar angle θ."""
     assert story.edges is not None
     ticks = _parts_of_pi(story.edges, 4)
     if len(ticks) < 3:  # only what is near the equator is shown
@@ -71,7 +75,8 @@ def _polar_angle(story: Story) -> Coordinate:
     return Coordinate(story.edges, "polar angle θ (rad)", ticks, "p(θ), per radian")
 
 
-def _line(story: Story) -> Coordinate:
+def token_on_line(story: Story) -> Coordinate:
+    """The token x, linear within the core and logarithmic beyond."""
     assert story.edges is not None
     if story.core == 0:
         return Coordinate(story.edges, "token x", _round_numbers(story.edges), "ρ(x)")
@@ -79,7 +84,8 @@ def _line(story: Story) -> Coordinate:
     return Coordinate(place, "token x", _signed_decades(story.edges, story.core), "ρ(x)")
 
 
-def _log_radius(story: Story) -> Coordinate:
+def log_radius(story: Story) -> Coordinate:
+    """The radius r on a log axis."""
     assert story.edges is not None
     label = f"radius r, in units of exp({story.expansion:g} t)" if story.expansion else "radius r"
     return Coordinate(np.log(story.edges), label, _decades(story.edges), "density of log r")
@@ -137,11 +143,3 @@ def number(value: float) -> str:
     digits, exponent = f"{value:.5e}".split("e")
     factor = {"1": "", "-1": "−"}.get(f"{float(digits):g}", f"{float(digits):g}×".replace("-", "−"))
     return f"{factor}10{str(int(exponent)).translate(SUPERSCRIPTS)}"
-
-
-COORDINATES: dict[str, Callable[[Story], Coordinate]] = {
-    "circle": _angle,
-    "axisymmetric": _polar_angle,
-    "line": _line,
-    "radius": _log_radius,
-}

@@ -88,7 +88,7 @@ def draw_diagnostics(figure: SubFigure, story: Story) -> None:
 
 def _draw_energy(ax: Axes, story: Story) -> None:
     """Entropy H = ∫ρ log ρ on the left axis, energy E on the right."""
-    relative = story.manifold == "axisymmetric"  # diagnostics_axisymmetric records entropy so
+    relative = story.kind.uniform is not None
     unit = r"/$e^{|\beta|}$" if story.scaled_energy else ""
     curves = {
         "entropy": ("$H$", BLUE, "-"),
@@ -134,7 +134,7 @@ def _draw_clusters(ax: Axes, story: Story) -> None:
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
         say(ax, "none at any time")
-    elif story.manifold == "circle" and story.growth is not None and story.growth.max() > 0:
+    elif story.kind.space == "S1" and story.growth is not None and story.growth.max() > 0:
         fastest = int(story.growth.argmax())  # as many clusters condense from a small perturbation
         ax.axhline(fastest, color="0.4", lw=1.2, ls=":", zorder=1)
         ax.set_title(f"clusters (dotted: fastest mode, l = {fastest})")
@@ -190,7 +190,7 @@ def _draw_drift(ax: Axes, story: Story) -> None:
 
 def _draw_escaped(ax: Axes, story: Story) -> None:
     """Masses at both ends of the mesh, which no cell beyond could take up."""
-    ends = ("left end", "right end") if story.manifold == "line" else ("innermost", "outermost")
+    ends = story.kind.ends
     escaped = story.diagnostics["escaped"]
     ax.set(ylabel="mass", title="mass in the cells at the ends of the mesh")
     for values, name, color in zip(escaped.T, ends, (SKY, VERMILION), strict=True):

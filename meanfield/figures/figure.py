@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meanfield.case.summary import layer_in_words
+from meanfield.domains import domain as domains
+from meanfield.domains.table import kind_of
 from meanfield.figures.captions import fitting_size, page_heading, state_in_words
 from meanfield.figures.diagnostics import draw_diagnostics, panels
-from meanfield.figures.free_radius import draw_free_radius, free_radius_height
-from meanfield.figures.particles.panels import draw_particles, particles_height
-from meanfield.figures.profiles import draw_profiles, profiles_height
 from meanfield.figures.run_data import Floats, Integers, Particles, Story
-from meanfield.figures.sphere_map import draw_sphere, sphere_height
 from meanfield.figures.trim import trimmed
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure
 
-    from meanfield.case.load import Case
+    from meanfield.case.case import Case
     from solvers.io.run_file import Run
 
 SUFFIXES = (".png", ".pdf", ".svg")
@@ -62,7 +59,7 @@ def load(path: str | Path) -> Story:
     run = read(path)
     if len(run.times) == 0:
         raise FileError(f"{path}: holds no snapshot yet, so there is nothing to draw")
-    case = case_of(run)
+    case, kind = case_of(run), kind_of(run.manifold)
     story = Story(
         title=case.title,
         manifold=run.manifold,
@@ -76,16 +73,16 @@ def load(path: str | Path) -> Story:
         growth=_growth(case, run.diagnostics["power"].shape[1]) if "power" in run.diagnostics else None,
         critical=_critical(case),
         state=state_in_words(run, case),
-        dimension=case.domain.d if run.manifold in ("axisymmetric", "particles") else None,
-        edges=run.variable(EDGES[run.manifold]) if run.manifold in EDGES else None,
-        expansion=case.domain.expansion or 0.0,
-        uniform=run.variable("uniform") if run.manifold == "axisymmetric" else None,
-        particles=_particles(run, case) if run.manifold == "particles" else None,
+        dimension=case.domain.d if "dimension" in kind.__struct_fields__ else None,
+        edges=None if kind.edges is None else run.variable(kind.edges),
+        expansion=case.domain.expansion,
+        uniform=None if kind.uniform is None else run.variable(kind.uniform),
+        particles=_particles(run, case) if kind.has_tokens else None,
         hand_over=float(run.attributes.get("hand_over_time", np.nan)),
         scaled_energy=energy_is_scaled(run),
         log_spacing=case.output.spacing == "log",
     )
-    return trimmed(story) if EDGES.get(run.manifold) == "cell_edge" else story
+    return trimmed(story) if kind.edges is not None and not kind.has_radius else story
 
 
 def _particles(run: Run, case: Case) -> Particles:
@@ -95,9 +92,10 @@ def _particles(run: Run, case: Case) -> Particles:
 
 def _ring_cells(run: Run) -> Integers:
     """Of the directions alone where there is a radius: files repeat them for each."""
-    if not run.manifold.startswith("free_radius"):
+    kind = kind_of(run.manifold)
+    if not kind.has_radius or kind.edges is None:
         return run.ring_cells
-    return run.ring_cells[: len(run.ring_cells) // (len(run.variable("radius_edge")) - 1)]
+    return run.ring_cells[: len(run.ring_cells) // (len(run.variable(kind.edges)) - 1)]
 
 
 def _growth(case: Case, degrees: int) -> Floats | None:
@@ -130,7 +128,7 @@ def draw(story: Story, target: Path) -> Path:
 def compose(story: Story, figure: Figure) -> Figure:
     """Lay the story out on an empty ``figure``, which takes the size that its parts need, and return it."""
     rows = -(-len(panels(story)) // 2)
-    draw_snapshots, height = DRAWINGS[story.manifold]
+    draw_snapshots, height = map(domains.load, story.kind.figure)
     heights = [height(story)] + ([2.3 * rows + 0.3] if rows else [])
     figure.set_size_inches(WIDTH, min(sum(heights) + 0.9, TALLEST))
     lines = page_heading(story)
@@ -153,20 +151,3 @@ def figure_target(figure: Path) -> Path:
     if not os.access(figure if figure.exists() else figure.parent, os.W_OK) or figure.is_dir():
         raise FileError(f"{figure}: cannot be written")
     return figure
-
-
-DRAWINGS: dict[str, tuple[Callable[[SubFigure, Story], None], Callable[[Story], float]]] = {
-    "circle": (draw_profiles, profiles_height),
-    "sphere": (draw_sphere, sphere_height),
-    "axisymmetric": (draw_profiles, profiles_height),
-    "line": (draw_profiles, profiles_height),
-    "free_radius_circle": (draw_free_radius, free_radius_height),
-    "free_radius_sphere": (draw_free_radius, free_radius_height),
-    "particles": (draw_particles, particles_height),
-}
-EDGES = {  # what a file calls the edges between cells
-    "axisymmetric": "cell_edge",
-    "line": "cell_edge",
-    "free_radius_circle": "radius_edge",
-    "free_radius_sphere": "radius_edge",
-}

@@ -30,7 +30,7 @@ def directions_of(story: Story) -> Story:
     widths = _widths(story)
     return replace(
         story,
-        manifold=story.manifold.removeprefix("free_radius_"),
+        manifold=story.kind.directions or story.manifold,
         density=lambda k: widths @ _by_radius(story, k),
         edges=None,
     )
@@ -70,7 +70,7 @@ def _widths(story: Story) -> Floats:
 def _areas(story: Story) -> Floats:
     """(directions,) angles of the circle's cells, or areas of the sphere's."""
     cells = int(story.ring_cells.sum())
-    if story.manifold == "free_radius_circle":
+    if len(story.ring_cells) == 1:
         return np.full(cells, 2 * np.pi / cells)
     return cell_angles(story.ring_cells)[2]
 
@@ -86,7 +86,7 @@ def free_radius_height(story: Story) -> float:
 
 
 def _heights(story: Story) -> list[float]:
-    if story.manifold == "free_radius_sphere":
+    if story.kind.shows_rings:
         return [sphere_height(story), profiles_height(story)]
     return [profiles_height(story), profiles_height(story), PLANE_HEIGHT]
 
@@ -94,7 +94,7 @@ def _heights(story: Story) -> list[float]:
 def draw_free_radius(figure: SubFigure, story: Story) -> None:
     """Fill ``figure`` with the directions, below them the radii, and on the plane the tokens at a few times."""
     parts = figure.subfigures(len(_heights(story)), 1, height_ratios=_heights(story), squeeze=False)[:, 0]
-    (draw_sphere if story.manifold == "free_radius_sphere" else draw_profiles)(parts[0], directions_of(story))
+    (draw_sphere if story.kind.shows_rings else draw_profiles)(parts[0], directions_of(story))
     draw_profiles(parts[1], radii_of(story))
     if len(parts) > 2:
         _draw_planes(parts[2], story)

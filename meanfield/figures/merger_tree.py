@@ -10,6 +10,7 @@ import numpy as np
 
 from meanfield.clusters.mergers import Merger, exact_from, lasts, merger_tree, staircase
 from meanfield.clusters.tracks import Track, Tracks, tracks_of
+from meanfield.domains.table import kind_of
 from meanfield.figures.axes import is_early, say, set_time
 from meanfield.figures.captions import SEPARATOR, fitting_size
 from meanfield.figures.figure import DPI, HEADING_SIZE, STYLE, WIDTH, figure_target
@@ -55,7 +56,7 @@ def plot_mergers(path: str | Path, figure: str | Path) -> Path:
         heading = _heading(run)
         page.suptitle("\n".join(heading), fontsize=fitting_size(heading, 0.97 * WIDTH, HEADING_SIZE))
         above, below = page.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        lines = draw_mergers(above, tracks, atoms_from, circle=run.manifold == "circle")
+        lines = draw_mergers(above, tracks, atoms_from, circle=kind_of(run.manifold).space == "S1")
         draw_staircase(below, tracks, mergers, staircase(run))
         for ax, label in ((below, "time t"), (above, "")):
             set_time(ax, label, limits, log=log)

@@ -9,6 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.domains.domain import Domain
+from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats, is_early
 from meanfield.figures.coordinate import Coordinate, coordinate_of
 
@@ -20,7 +22,6 @@ BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, YELLOW = (
 )  # fmt: skip
 SNAPSHOTS = 6  # shown of a run
 ROUNDING = 1e-12  # of a quantity: changes that are none
-VOLUMES = {"circle": 2 * np.pi, "sphere": 4 * np.pi}  # of what has a uniform density to compare with
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ class Story:
 
     def ratio(self, k: int) -> Floats:
         """(cells,) density of snapshot k in units of the uniform density; as it is where there is no uniform one."""
-        return self.density(k) * VOLUMES.get(self.manifold, 1.0)
+        return self.density(k) * self.kind.volume
 
     @cached_property
     def coordinate(self) -> Coordinate | None:
@@ -97,8 +98,13 @@ class Story:
         return coordinate_of(self)
 
     @property
+    def kind(self) -> type[Domain]:
+        """The record of the domain."""
+        return kind_of(self.manifold)
+
+    @property
     def has_radius(self) -> bool:
-        return self.manifold.startswith("free_radius")
+        return self.kind.has_radius
 
     @cached_property
     def log_time(self) -> bool:

@@ -27,7 +27,7 @@ def trimmed(story: Story) -> Story:
     cells = slice(max(shown[0] - margin, 0), int(shown[-1]) + margin + 1)
     edges = story.edges[cells.start : cells.stop + 1]
     narrowest = min(_spread(story.edges, story.density(k)) for k in range(len(peaks)))
-    bent = story.manifold == "line" and np.abs(edges).max() > FAR * narrowest
+    bent = story.kind.space == "R1" and np.abs(edges).max() > FAR * narrowest
     return replace(
         story,
         edges=edges,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.domains.domain import load
 from meanfield.figures.axes import draw_change, mark_time, positive, set_decades
 from meanfield.figures.captions import fitting_size, heading
 from meanfield.figures.run_data import Story, format_time
 from meanfield.movie.page import DPI, HEIGHT, LINES, WIDTH, Moving, place
-from meanfield.movie.pictures import MAP_LEFT, MAP_TOP, PICTURES
+from meanfield.movie.pictures import MAP_LEFT, MAP_TOP
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -45,7 +46,7 @@ class Frames:
         self._clock, self._count = (
             figure.text(x / WIDTH, clock_place, "", fontsize=12, weight="bold", va="center") for x in (MAP_LEFT, 180)
         )
-        density, moving = PICTURES[story.manifold](figure, story)
+        density, moving = load(story.kind.movie)(figure, story)
         time, marker = _draw_time_line(figure, story)
         self._updates = (density, time)
         _freeze(figure, [self._clock, self._count, *moving, *marker])

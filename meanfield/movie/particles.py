@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.domains.domain import load
 from meanfield.figures.axes import Floats
 from meanfield.figures.particles.circle import draw_angles
 from meanfield.figures.particles.projected import caption as axes_in_words
@@ -44,14 +45,14 @@ MAP_PLACE = (8, 104, 780, 374)
 Show = Callable[["Figure", Story], Moving]
 
 
-def draw_tokens(figure: Figure, story: Story, density: dict[str, Show]) -> Moving:
-    """Tokens as dots; too many on a circle or sphere by what draws such a ``density``."""
-    count = len(tokens_of(story).weights)
-    if story.dimension == 2:
-        return density["circle"](figure, as_density(story)) if count > MOST_DOTS else _draw_circle(figure, story)
-    if story.dimension == 3:
-        return density["sphere"](figure, as_density(story)) if count > MOST_DOTS else _draw_map(figure, story)
-    return _draw_projection(figure, story)
+def draw_tokens(figure: Figure, story: Story) -> Moving:
+    """Tokens as dots; too many on a circle or sphere as the density of a run there."""
+    dots = {2: _draw_circle, 3: _draw_map}.get(story.dimension or 0, _draw_projection)
+    if story.dimension in (2, 3) and len(tokens_of(story).weights) > MOST_DOTS:
+        density = as_density(story)
+        moving: Moving = load(density.kind.movie)(figure, density)
+        return moving
+    return dots(figure, story)
 
 
 def _draw_circle(figure: Figure, story: Story) -> Moving:

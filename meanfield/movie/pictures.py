@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,6 @@ from meanfield.figures.profiles import columns, coordinate, set_heights, space_t
 from meanfield.figures.run_data import Story
 from meanfield.figures.sphere_map import HALF_HEIGHT, HALF_WIDTH, draw_graticule, draw_peaks, pixel_cells
 from meanfield.movie.page import HEIGHT, LINES, WIDTH, Moving, both, draw_scale, label_density, place, shades, uncovered
-from meanfield.movie.particles import draw_tokens
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +72,7 @@ def draw_profile_and_history(figure: Figure, story: Story) -> Moving:
 def draw_directions_and_radii(figure: Figure, story: Story) -> Moving:
     """Directions on the left, on the right the law of log r."""
     directions, radii = directions_of(story), radii_of(story)
-    if directions.manifold == "sphere":
+    if directions.kind.shows_rings:
         left = draw_sphere(figure, directions, SMALL_MAP_WIDTH)
         ax = place(figure, 560, PROFILE_TOP, 220, PROFILE_HEIGHT)
     else:
@@ -109,14 +107,3 @@ def _draw_history(ax: Axes, story: Story, scale: Scale) -> Moving:
         ax.set_xscale("log")
     ax.set_xlim(ends[0], ends[-1])
     return uncovered(ax, story.times, float(ends[0]), float(ends[-1]))
-
-
-PICTURES: dict[str, Callable[[Figure, Story], Moving]] = {
-    "circle": draw_profile_and_history,
-    "sphere": draw_sphere,
-    "axisymmetric": draw_profile_and_history,
-    "line": draw_profile_and_history,
-    "free_radius_circle": draw_directions_and_radii,
-    "free_radius_sphere": draw_directions_and_radii,
-    "particles": lambda figure, story: draw_tokens(figure, story, PICTURES),
-}

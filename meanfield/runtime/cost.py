@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from meanfield.case.load import Case, Uniform, to_toml
+from meanfield.case.case import Case
+from meanfield.case.load import to_toml
+from meanfield.sections.initial import Uniform
 
 _STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}  # that each method keeps of particles
 _STIFF_STEPS, _MANY_STEPS = 0.6, 1000  # of adaptive over κn²t/L², measured; so many are worth a word
@@ -13,12 +15,12 @@ _BYTES_PER_CELL = 400  # of memory: the budget of a run, fields and mesh togethe
 
 def estimate(case: Case) -> str:
     """The resolved case, then its cost as comments: the whole is a case file again."""
-    lines = _of_tokens(case) if case.domain.manifold == "particles" else _of_cells(case)
+    lines = _of_tokens(case) if case.domain.has_tokens else _of_cells(case)
     return to_toml(case) + "\n" + "\n".join(f"# {line}" for line in lines)
 
 
 def _of_cells(case: Case) -> list[str]:
-    cells, width = cells_and_width(case)
+    cells, width = case.domain.cells_and_width()
     snapshots = _snapshots(case)
     return [
         f"cells         {cells}",
@@ -70,31 +72,13 @@ def _steps_of_tokens(case: Case, count: int) -> str:
     return f"as many as the fastest tokens ask for{later}"
 
 
-def cells_and_width(case: Case) -> tuple[int, float]:
-    """Number of cells, and the mean cell width: square root of the mean area, on a curve the mean length.
-
-    With a free radius the width is that of a direction's cell, on the line that of a cell within the core.
-    """
-    domain = case.domain
-    if domain.manifold in ("circle", "axisymmetric", "line"):
-        length = {"circle": 2 * math.pi, "axisymmetric": math.pi}.get(domain.manifold, 2 * (domain.core or 1.0))
-        return domain.across, length / domain.across
-    if domain.manifold == "free_radius_circle":
-        return domain.across * (domain.radii or 1), 2 * math.pi / domain.across
-    from solvers.mesh.rings import cells_of_rings
-
-    cells = int(cells_of_rings(domain.across).sum())
-    width = math.sqrt(4 * math.pi / cells)
-    return cells * (domain.radii or domain.labels or 1), width
-
-
 def _steps(case: Case, width: float) -> str:
     """How many: layers are counted; each step moves a token by at most cfl·width; noise adds those of young spots."""
     if case.time.method == "layers":
         return f"{case.time.layers} layers"
     if case.hand_over is not None:
         return "as many as the density asks for until its hand-over, then some for each merger of its atoms"
-    bounded = case.domain.manifold in ("circle", "sphere", "axisymmetric") and case.attention.is_scalar
+    bounded = case.domain.bounded_speed and case.attention.is_scalar
     if not bounded or case.feed_forward is not None or case.stabilizers.layer_norm == "ngpt":
         return "as many as the fastest tokens ask for"
     most = f"at most about {case.time.end * case.attention.speed_bound / (case.time.cfl * width):.2g}"

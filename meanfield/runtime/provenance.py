@@ -9,7 +9,8 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from meanfield.case.load import Case, to_toml
+from meanfield.case.case import Case
+from meanfield.case.load import to_toml
 
 PACKAGES = ("meanfield", "numpy", "scipy", "numba", "h5py")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 
-from meanfield.case.load import Case
+from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
 from meanfield.runtime.progress import Progress

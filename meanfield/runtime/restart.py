@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from meanfield.case.load import Case
+from meanfield.case.case import Case
 from meanfield.domains.common.problem import Problem
 from meanfield.simulation import sample_schedule, snapshot_schedule
 from solvers.backends import kernels_for

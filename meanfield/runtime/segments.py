@@ -13,7 +13,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from meanfield.case.load import Case, CaseError, parse
+from meanfield.case.case import Case
+from meanfield.case.errors import CaseError
+from meanfield.case.load import parse
 from meanfield.runtime.provenance import provenance
 from solvers.io.run_file import FileError, Run
 

@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from meanfield.case.attention import Count, Positive, Section, Seed
+from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
-from meanfield.case.load import Case, parse, to_toml
+from meanfield.case.load import parse, to_toml
+from meanfield.sections.section import Count, Positive, Section, Seed
 from meanfield.sweeping.grid import MOST_POINTS, Value, flattened, inline, plan
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from meanfield.case.case import Case
 from meanfield.case.errors import refusal
-from meanfield.case.load import Case, to_toml
+from meanfield.case.load import to_toml
 from meanfield.cli.files import output_for
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, load_sweep

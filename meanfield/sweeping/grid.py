@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 import numpy as np
 
-from meanfield.case.attention import Section
 from meanfield.case.errors import CaseError, refusal, show_key, translate
+from meanfield.sections.section import Section
 
 Value = Any  # what TOML has: a number, text, a list, a table
 Row = dict[str, Value]

@@ -13,9 +13,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
-from meanfield.case.load import Case, parse
-from meanfield.diagnostics.table import LENGTHS, Diagnostics, Table
+from meanfield.case.load import parse
+from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table
 from meanfield.domains.common.problem import Problem, advance_in_layers
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS, Particles
 from meanfield.domains.particles.velocity import ParticleLaw
@@ -87,8 +88,10 @@ def _problem(states: States) -> Problem:
 def _of_states(states: States) -> Table:
     lengths = np.sqrt((states.lengths**2).mean(axis=1))
     return {
-        "cosine": (cosine, "", "mean inner product of two different tokens"),
-        "length": (lambda sample: float(lengths[round(sample.time)]), "", "root mean square length of the states"),
+        "cosine": Diagnostic(cosine, "", "mean inner product of two different tokens"),
+        "length": Diagnostic(
+            lambda sample: float(lengths[round(sample.time)]), "", "root mean square length of the states"
+        ),
     }
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
-from meanfield.case.load import Case
 from meanfield.domains.common.model_of_case import heads_in_turn, network_of
 from meanfield.domains.common.problem import advance_in_layers
 from meanfield.model.discrete_layers import NOTHING
@@ -109,8 +109,9 @@ def _check(case: Case) -> None:
     """Refuse, by the name of its key, what this does not do."""
     attention, norm = case.attention, case.stabilizers.layer_norm
     told = "for torch's attention"
+    if not case.domain.has_tokens:
+        raise refusal("domain.manifold", case.domain.manifold, f'"particles" {told}')
     for key, value, expected in (
-        ("domain.manifold", case.domain.manifold, "particles"),
         ("time.method", case.time.method, "layers"),
         ("attention.normalization", attention.normalization, "softmax"),
         ("attention.kernel", attention.kernel, "exponential"),

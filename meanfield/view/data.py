@@ -20,7 +20,7 @@ from meanfield.figures.profiles import merged
 from meanfield.figures.run_data import Floats, Integers, Story, format_time
 from meanfield.figures.sphere_map import cell_angles, sphere_cells
 from meanfield.view.panels import panels, rounded
-from meanfield.view.stages import STAGES
+from meanfield.view.stages import stage_of
 
 SNAPSHOTS, SAMPLES = 300, 1500  # in a page at most: moments to step through, and points of a panel's curve
 RINGS, ARCS = 256, 2048  # at most so many rings of the sphere, or cells in one dimension: what a screen shows
@@ -84,7 +84,7 @@ def _coarse_rings(story: Story) -> tuple[Story, int]:
 
 def encode(story: Story, scale: Scale) -> str:
     """All densities as levels of ``scale``, in the encoding that the head of this file describes."""
-    dtype = STAGES[story.manifold].dtype
+    dtype = stage_of(story).dtype
     before, packer, packed = np.zeros(len(story.density(0)), dtype), zlib.compressobj(9), []
     for k in range(len(story.times)):
         now = levels(story.ratio(k), scale, dtype)
@@ -102,7 +102,7 @@ def levels(ratio: Floats, scale: Scale, dtype: type[np.uint8] | type[np.uint16])
 
 def describe(story: Story) -> tuple[dict[str, Any], str]:
     """The run for the page's script, ready for JSON, and its encoded densities."""
-    stage, scale = STAGES[story.manifold], scale_of(story, range(len(story.times)))
+    stage, scale = stage_of(story), scale_of(story, range(len(story.times)))
     count = range(len(story.times))
     description = {
         "stage": stage.kind,

@@ -61,7 +61,7 @@ def compose(path: Path, run: Run) -> str:
     """The page of the run file ``path``, of which ``run`` has the resolved case."""
     from meanfield.view.data import describe, thinned
     from meanfield.view.panels import radii
-    from meanfield.view.stages import CLUSTERS, PEAKS, STAGES, clusters_marked
+    from meanfield.view.stages import CLUSTERS, PEAKS, clusters_marked, stage_of
 
     told = load(path)
     story, notes = thinned(_on_mesh(path, told))
@@ -72,7 +72,7 @@ def compose(path: Path, run: Run) -> str:
     for note in notes:
         print(f"meanfield: {path}: {note}", file=sys.stderr)
     description, densities = describe(story)
-    stage_help = STAGES[story.manifold].help
+    stage_help = stage_of(story).help
     if told.particles is not None and "cluster_center" in told.diagnostics and "cluster_mass" in told.diagnostics:
         description["marks"] = [clusters_marked(told, t) for t in story.times]
         stage_help = (*(text for text in stage_help if text != PEAKS), CLUSTERS)

@@ -66,7 +66,7 @@ def _energy(story: Story) -> Panel:
 
 
 def _entropy(story: Story) -> Panel:
-    integrand = "ρ log ρ/ρ̄" if story.manifold == "axisymmetric" else "ρ log ρ"
+    integrand = "ρ log ρ/ρ̄" if story.kind.uniform is not None else "ρ log ρ"
     return _linear(f"entropy H = ∫{integrand}", [_curve(story.diagnostics["entropy"], BLUE)])
 
 
@@ -134,7 +134,7 @@ def _size(name: str, title: str) -> Callable[[Story], Panel]:
 
 
 def _escaped(story: Story) -> Panel:
-    ends = ("left", "right") if story.manifold == "line" else ("innermost", "outermost")
+    ends = story.kind.ends
     found = zip(story.diagnostics["escaped"].T, (SKY, VERMILION), ends, strict=True)
     curves = [_curve(values, color, end) for values, color, end in found]
     return _logarithmic("mass at the ends of the mesh", curves)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.domains.domain import load
 from meanfield.figures.particles.tokens import angles, clusters_recorded, polar_and_azimuth
 from meanfield.figures.peaks import PEAK, peaks_of
 from meanfield.figures.run_data import Floats, Story
@@ -68,19 +69,23 @@ def _no_marks(story: Story, ratio: Floats) -> Marks:
     return []
 
 
-STAGES = {
-    "circle": Stage("ring", np.uint16, _axis, _circle_marks, (PEAKS,)),
-    "axisymmetric": Stage("profile", np.uint16, _axis, _no_marks),
-    "line": Stage("profile", np.uint16, _axis, _no_marks),
-    "sphere": Stage(
-        "globe",
-        np.uint8,
-        None,
-        _sphere_marks,
-        (
-            "Drag the globe or turn it with the arrow keys; a double click turns it back.",
-            "A click on the map turns the globe there.",
-            PEAKS,
-        ),
+RING = Stage("ring", np.uint16, _axis, _circle_marks, (PEAKS,))
+PROFILE = Stage("profile", np.uint16, _axis, _no_marks)
+GLOBE = Stage(
+    "globe",
+    np.uint8,
+    None,
+    _sphere_marks,
+    (
+        "Drag the globe or turn it with the arrow keys; a double click turns it back.",
+        "A click on the map turns the globe there.",
+        PEAKS,
     ),
-}
+)
+
+
+def stage_of(story: Story) -> Stage:
+    """The stage of a story's domain. One with a radius is shown by its directions, tokens by their density."""
+    assert story.kind.stage is not None
+    stage: Stage = load(story.kind.stage)
+    return stage

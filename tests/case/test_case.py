@@ -10,7 +10,8 @@ import pytest
 import tomli_w
 
 from meanfield.case import load as cases
-from meanfield.case.load import CaseError, load, parse, schema, shipped, to_toml
+from meanfield.case.errors import CaseError
+from meanfield.case.load import load, parse, schema, shipped, to_toml
 
 CIRCLE = """
 [domain]

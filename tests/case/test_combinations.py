@@ -10,7 +10,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from meanfield.case.load import CaseError, parse
+from meanfield.case.errors import CaseError
+from meanfield.case.load import parse
 from meanfield.domains.common.problem import Stretch
 from meanfield.running import DONE, run
 from meanfield.simulation import set_up

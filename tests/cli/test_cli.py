@@ -18,7 +18,7 @@ import pytest
 from meanfield.case.load import load, parse
 from meanfield.cli.kinds import kind_of
 from meanfield.cli.parser import main
-from meanfield.runtime.cost import cells_and_width, estimate
+from meanfield.runtime.cost import estimate
 from solvers.backends import kernels_on
 from solvers.io.run_file import FileError
 from solvers.mesh.mesh import circle, sphere
@@ -317,7 +317,7 @@ def test_estimate(override: str, expected: str) -> None:
 @pytest.mark.parametrize(("manifold", "mesh"), [("circle", circle(48)), ("sphere", sphere(48))])
 def test_cells_and_width_are_those_of_the_mesh(manifold: str, mesh: Any) -> None:
     case = parse(CASE, [f"domain.manifold={manifold}", "domain.resolution=48"])
-    cells, width = cells_and_width(case)
+    cells, width = case.domain.cells_and_width()
     assert cells == mesh.cells
     assert width == pytest.approx(mesh.width, rel=1e-14)  # the same formula, rounded differently
 

@@ -4,7 +4,8 @@ import h5py
 import numpy as np
 import pytest
 
-from meanfield.case.load import CaseError, parse
+from meanfield.case.errors import CaseError
+from meanfield.case.load import parse
 from meanfield.domains.sphere.initial import initial_points
 from meanfield.simulation import set_up
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from meanfield.case.load import CaseError, parse
+from meanfield.case.errors import CaseError
+from meanfield.case.load import parse
 from meanfield.domains.common.problem import Stretch
 from meanfield.model.matrices import matrices_of_layers
 from meanfield.simulation import set_up

@@ -18,9 +18,10 @@ from support.needs import need
 from support.stories import LINEAR, LOG, MANIFOLDS, law
 
 from meanfield.cli.parser import main
+from meanfield.domains.table import DOMAINS
 from meanfield.figures.color_scale import Scale
 from meanfield.figures.figure import STYLE, load
-from meanfield.figures.run_data import VOLUMES, Story
+from meanfield.figures.run_data import Story
 from meanfield.figures.sphere_map import pixel_cells
 from meanfield.movie.animate import movie
 from meanfield.movie.frames import Frames
@@ -152,8 +153,8 @@ def test_every_run_has_frames_whose_ink_stays_on_the_page(tmp_path: Path, manifo
         "one snapshot": replace(story, times=np.zeros(1)),
         "no diagnostics": replace(story, diagnostics={}, title="A title longer than the page is wide " * 9),
         "log time": replace(story, times=np.array([0, 1e-3, 1e-2, 0.1, 1e2])),
-        "uniform": replace(story, density=lambda k: np.full(cells, 1 / VOLUMES[manifold])),
-        "ripple": replace(story, density=lambda k: (1 + 2.5e-4 * np.cos(np.arange(cells))) / VOLUMES[manifold]),
+        "uniform": replace(story, density=lambda k: np.full(cells, 1 / DOMAINS[manifold].volume)),
+        "ripple": replace(story, density=lambda k: (1 + 2.5e-4 * np.cos(np.arange(cells))) / DOMAINS[manifold].volume),
     }[kind]
     for page in drawn_pages(story, [0, len(story.times) - 1]):
         stays_on(page)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from meanfield.case.load import CaseError, parse
+from meanfield.case.errors import CaseError
+from meanfield.case.load import parse
 from meanfield.cli.parser import main
 from meanfield.running import NON_FINITE, run
 from meanfield.simulation import set_up

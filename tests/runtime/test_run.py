@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from meanfield.analysis.info import describe
-from meanfield.case.load import CaseError, parse, to_toml
+from meanfield.case.errors import CaseError
+from meanfield.case.load import parse, to_toml
 from meanfield.equation import Velocity
 from meanfield.figures.captions import state_in_words
 from meanfield.running import DONE, INTERRUPTED, NON_FINITE, resume, run

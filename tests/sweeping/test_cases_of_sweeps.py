@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from meanfield.case.load import CaseError, load, parse
+from meanfield.case.errors import CaseError
+from meanfield.case.load import load, parse
 from meanfield.sweeping.case import load_sweep, parse_sweep
 from meanfield.sweeping.grid import inline
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from support.sweeping import CASE, SIX, in_this_process, statuses, write
 
-from meanfield.case.load import CaseError, parse, to_toml
+from meanfield.case.errors import CaseError
+from meanfield.case.load import parse, to_toml
 from meanfield.cli.parser import main
 from meanfield.running import run
 from meanfield.sweeping.case import parse_sweep

@@ -16,10 +16,11 @@ from matplotlib import colormaps
 from support.stories import law
 
 from meanfield.cli.parser import main
+from meanfield.domains.table import DOMAINS
 from meanfield.figures.color_scale import Scale
 from meanfield.figures.figure import load
 from meanfield.figures.free_radius import directions_of
-from meanfield.figures.run_data import VOLUMES, Story
+from meanfield.figures.run_data import Story
 from meanfield.figures.sphere_map import cell_angles
 from meanfield.view.data import describe, encode, levels, thinned
 from meanfield.view.page import view
@@ -195,7 +196,7 @@ def test_marks_are_the_blobs(tmp_path: Path, manifold: str) -> None:
 def test_circle_cluster_across_angle_zero_is_one_mark() -> None:
     ratio = np.zeros(64)
     ratio[[63, 0, 1]] = 20, 24, 20
-    story = Story("", "circle", np.array([64]), 9.0, 0.0, "", np.zeros(1), lambda k: ratio / VOLUMES["circle"], {})
+    story = Story("", "circle", np.array([64]), 9.0, 0.0, "", np.zeros(1), lambda k: ratio / (2 * np.pi), {})
     [[[angle, mass]]] = describe(story)[0]["marks"]
     assert angle == pytest.approx(np.pi / 64, abs=1e-5)
     assert mass == pytest.approx(1.0, abs=1e-5)
@@ -264,7 +265,7 @@ def test_every_run_has_a_description_that_json_can_hold(tmp_path: Path, manifold
         "one snapshot": replace(story, times=np.zeros(1)),
         "no diagnostics": replace(story, diagnostics={}),
         "log time": replace(story, times=np.array([0, 1e-3, 1e-2, 0.1, 1e2])),
-        "uniform": replace(story, density=lambda k: np.full(cells, 1 / VOLUMES[manifold])),
+        "uniform": replace(story, density=lambda k: np.full(cells, 1 / DOMAINS[manifold].volume)),
         "zero speed": replace(story, diagnostics={**story.diagnostics, "speed": np.zeros(5)}),
         "not finite": replace(story, diagnostics=spoilt),
     }[kind]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from meanfield.case.load import Case
+from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.atoms.diagnostics import DIAGNOSTICS as of_atoms
 from meanfield.domains.atoms.diagnostics import AtomSample

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from meanfield.diagnostics.table import Table
+from meanfield.diagnostics.table import Diagnostic, Table
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention, AxisymmetricVelocity
 from solvers.mesh.mesh import Floats
 from solvers.transforms.polar import log_masses
@@ -61,9 +61,9 @@ def centroid(sample: Polar) -> Floats:
 
 
 DIAGNOSTICS: Table = {
-    "mass": (mass, "", "total mass"),
-    "entropy": (entropy, "", "entropy relative to the uniform density, integral of p log(p / uniform)"),
-    "energy": (energy, "", "interaction energy, in units of e^|beta|"),
-    "speed": (speed, "", "root mean square speed of the tokens"),
-    "centroid": (centroid, "d", "mean token along the axis"),
+    "mass": Diagnostic(mass, "", "total mass"),
+    "entropy": Diagnostic(entropy, "", "entropy relative to the uniform density, integral of p log(p / uniform)"),
+    "energy": Diagnostic(energy, "", "interaction energy, in units of e^|beta|"),
+    "speed": Diagnostic(speed, "", "root mean square speed of the tokens"),
+    "centroid": Diagnostic(centroid, "d", "mean token along the axis"),
 }

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.case import initial as sections
-from meanfield.case.load import Case
+from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.axisymmetric import initial
 from meanfield.domains.axisymmetric.diagnostics import DIAGNOSTICS, Polar
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention, AxisymmetricVelocity, axisymmetric_equation
+from meanfield.domains.axisymmetric.section import Axisymmetric
 from meanfield.domains.common.problem import Problem, advance_by, placed
 from meanfield.model.layer_norm import LayerNorm
+from meanfield.sections import initial as sections
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, polar
 from solvers.mesh.mesh import Floats, Mesh
@@ -25,7 +26,8 @@ from solvers.mesh.mesh import Floats, Mesh
 def set_up_axisymmetric(case: Case, kernels: ModuleType | None = None) -> Problem:
     """The problem of a case with an axis. Raises ValueError for a domain that cannot be."""
     dimension, attention, stabilizers = case.domain.d, case.attention, case.stabilizers
-    mesh = polar(case.domain.across, dimension)
+    assert isinstance(case.domain, Axisymmetric)
+    mesh = polar(case.domain.resolution, dimension)
     norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha)
 
     @cache

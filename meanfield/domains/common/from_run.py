@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from meanfield.case.case import Case
 from meanfield.case.errors import refusal
-from meanfield.case.initial import Snapshot
-from meanfield.case.load import Case, parse
+from meanfield.case.load import parse
+from meanfield.domains.domain import load
 from meanfield.domains.sphere.initial import initial_points
+from meanfield.domains.table import DOMAINS
+from meanfield.sections.initial import Snapshot
 from solvers.io.run_file import FileError, Run, read
 from solvers.mesh.dual import Dual
-from solvers.mesh.mesh import Floats, Mesh, circle, sphere
+from solvers.mesh.mesh import Floats, Mesh
 
 
 def density_of_run(case: Case, cells: Mesh) -> Floats:
@@ -21,15 +24,14 @@ def density_of_run(case: Case, cells: Mesh) -> Floats:
     its cells are the case's. Raises CaseError for a run of another domain, and for no such snapshot.
     """
     run, k = _snapshot(case)
-    manifold = case.domain.manifold
-    if manifold not in _MESHES:
+    if not case.domain.is_closed:
         if parse(str(run.attributes.get("case", ""))).domain != case.domain:
             raise refusal("initial.file", str(run.path), "a run with the same section [domain] as this case")
         return run.snapshot(k)
-    if run.manifold == "particles" and run.positions(k).shape[1] == case.domain.d:
+    if DOMAINS[run.manifold].has_tokens and run.positions(k).shape[1] == case.domain.d:
         return initial_points(cells, run.positions(k), run.weights)
-    if run.manifold != manifold:
-        raise refusal("initial.file", str(run.path), f"a run on the {manifold}; it holds one of {run.manifold}")
+    if run.manifold != case.domain.manifold:
+        raise refusal("initial.file", str(run.path), f"a run {case.domain.where}; it holds one of {run.manifold}")
     return run.snapshot(k) if run.cells == cells.cells else _on_other_cells(run, run.snapshot(k), cells)
 
 
@@ -38,7 +40,9 @@ def _on_other_cells(run: Run, density: Floats, cells: Mesh) -> Floats:
     masses = density * run.cell_areas
     if run.cells > cells.cells:
         return masses.sum() * initial_points(cells, run.cell_centers, masses)
-    values = Dual(_MESHES[run.manifold](run.resolution)).interpolate(density[:, None], cells.centers)[:, 0]
+    mesh = DOMAINS[run.manifold].mesh
+    assert mesh is not None
+    values = Dual(load(mesh)(run.resolution)).interpolate(density[:, None], cells.centers)[:, 0]
     scaled: Floats = values * (masses.sum() / (values @ cells.volumes))
     return scaled
 
@@ -46,7 +50,7 @@ def _on_other_cells(run: Run, density: Floats, cells: Mesh) -> Floats:
 def tokens_of_run(case: Case) -> tuple[Floats, Floats]:
     """Positions (n, d) and masses (n,) of the snapshot that a case of particles begins with. CaseError as above."""
     run, k = _snapshot(case)
-    if run.manifold != "particles" or run.positions(k).shape[1] != case.domain.d:
+    if not DOMAINS[run.manifold].has_tokens or run.positions(k).shape[1] != case.domain.d:
         raise refusal("initial.file", str(run.path), f"a run of particles with domain.dimension = {case.domain.d}")
     if case.sequence is not None and np.ptp(run.weights) > 0:
         raise refusal("initial.file", str(run.path), "tokens of equal masses with a section [sequence]")
@@ -67,6 +71,3 @@ def _snapshot(case: Case) -> tuple[Run, int]:
     if k == 0:
         raise refusal("initial.time", initial.time, f"a time from which on {initial.file} has snapshots")
     return run, k - 1
-
-
-_MESHES = {"circle": circle, "sphere": sphere}

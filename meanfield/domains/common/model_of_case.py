@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.case import attention as sections
-from meanfield.case.load import Case
-from meanfield.case.validate_model import MOST_BETA
+from meanfield.case.case import Case
+from meanfield.case.validate_model import MAX_BETA
 from meanfield.equation import Local
 from meanfield.model.feed_forward import FeedForward, feed_forward_random
 from meanfield.model.heads import Factor, Head, steepness
@@ -22,6 +21,7 @@ from meanfield.model.reactions import (
     reaction_logistic,
     reaction_replicator,
 )
+from meanfield.sections import attention as sections
 from solvers.mesh.mesh import Mesh
 from solvers.timestepping.schedules import Every, Listed, Schedule
 
@@ -34,8 +34,8 @@ def heads_by_layer(case: Case) -> list[list[Head]]:
     """
     sets = _sets_of_heads(case)
     steepest = max(abs(steepness(case.beta_on_unit_sphere, head)) for heads in sets for head in heads)
-    if not steepest <= MOST_BETA:
-        expected = f"beta times the norm of query^T key at most {MOST_BETA:g}, not {steepest:.3g}"
+    if not steepest <= MAX_BETA:
+        expected = f"beta times the norm of query^T key at most {MAX_BETA:g}, not {steepest:.3g}"
         raise ValueError(f"attention.beta = {case.attention.beta}: expected {expected}")
     return sets
 

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
 
 import numpy as np
 
-from meanfield.case import initial as sections
-from meanfield.case.load import Case
+from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.diagnostics.unbounded import DIAGNOSTICS, Unbounded
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_layer
 from meanfield.domains.common.problem import Problem, advance_in_turn, placed, within_mesh
+from meanfield.domains.domain import load
 from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions, output_at_positions
 from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radius_equation, radial_mesh
 from meanfield.domains.free_radius.initial import initial_at_radius, initial_gaussian
+from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSphere
 from meanfield.domains.sphere.initial_density import initial_density
+from meanfield.domains.table import DOMAINS
 from meanfield.model.heads import matrix_of
 from meanfield.model.layer_norm import LayerNorm
+from meanfield.sections import initial as sections
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of
-from solvers.mesh.mesh import Floats, Mesh, circle, sphere
+from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.evolution import Equation, State
 from solvers.timestepping.schedules import Listed
 
@@ -31,12 +34,9 @@ from solvers.timestepping.schedules import Listed
 def set_up_free_radius(case: Case, kernels: ModuleType | None = None) -> Problem:
     """The problem of a case with a free radius. Raises ValueError for a domain that cannot be."""
     domain, stabilizers = case.domain, case.stabilizers
-    assert domain.radii is not None  # a parsed case has all four
-    assert domain.innermost is not None
-    assert domain.outermost is not None
-    assert domain.core is not None
+    assert isinstance(domain, FreeRadiusCircle | FreeRadiusSphere)
     radial = radial_mesh(domain.innermost, domain.outermost, domain.radii, domain.core)
-    space = FreeRadius(_DIRECTIONS[domain.manifold](domain.across), radial, domain.expansion or 0.0)
+    space = FreeRadius(_directions(domain), radial, domain.expansion)
     there = space if kernels is None else space.on(kernels)  # where it moves; what is looked at is on the host
     place = there.directions.kernels.place
 
@@ -123,4 +123,8 @@ def _cells(space: FreeRadius, manifold: str) -> Mesh:
     return replace(space.around, manifold=manifold, volumes=space.volumes.reshape(-1))
 
 
-_DIRECTIONS: dict[str, Callable[[int], Mesh]] = {"free_radius_circle": circle, "free_radius_sphere": sphere}
+def _directions(domain: FreeRadiusCircle | FreeRadiusSphere) -> Mesh:
+    mesh = DOMAINS[domain.directions].mesh
+    assert mesh is not None
+    directions: Mesh = load(mesh)(domain.resolution)
+    return directions

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.case import initial as sections
-from meanfield.case.load import Case
+from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
-from meanfield.diagnostics.unbounded import DIAGNOSTICS, Unbounded
+from meanfield.diagnostics.unbounded import DIAGNOSTICS_LINE, Unbounded
 from meanfield.domains.common.problem import Advance, Problem, advance_by, advance_in_layers, placed, within_mesh
 from meanfield.domains.line.equation import LEAST_MASS, LineAttention, initial_gaussian, initial_interval, line_equation
+from meanfield.domains.line.section import Line
 from meanfield.model.discrete_layers import LayerMap
 from meanfield.model.layer_norm import LayerNorm
+from meanfield.sections import initial as sections
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, line
 from solvers.mesh.mesh import Floats, Mesh
@@ -26,9 +27,8 @@ from solvers.timestepping.evolution import State
 def set_up_line(case: Case, kernels: ModuleType | None = None) -> Problem:
     """The problem of a case on the line. Raises ValueError for a domain that cannot be."""
     domain, attention = case.domain, case.attention
-    assert domain.outermost is not None  # a parsed case has both
-    assert domain.core is not None
-    mesh = line(domain.across, domain.outermost, domain.core)
+    assert isinstance(domain, Line)
+    mesh = line(domain.resolution, domain.outermost, domain.core)
     there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
     place, method = there.kernels.place, case.time.method
     velocity = LineAttention(
@@ -50,7 +50,7 @@ def set_up_line(case: Case, kernels: ModuleType | None = None) -> Problem:
         return Unbounded(mesh.centers, masses, (float(masses[0]), float(masses[-1])))
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        return Diagnostics(names, DIAGNOSTICS, {"d": 1, "end": 2}, look)
+        return Diagnostics(names, DIAGNOSTICS_LINE, {"d": 1, "end": 2}, look)
 
     return Problem(
         space=mesh,

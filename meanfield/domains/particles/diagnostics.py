@@ -13,8 +13,7 @@ from meanfield.clusters.on_cells import Clusters
 from meanfield.clusters.pairs import pairs_of_points
 from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
-from meanfield.diagnostics.table import LARGEST_EXPONENT, LENGTHS, SCALED_ENERGY, Diagnostics, Table
-from meanfield.domains.particles.diagnostics_sequence import SEQUENCE
+from meanfield.diagnostics.table import LARGEST_EXPONENT, LENGTHS, SCALED_ENERGY, Diagnostic, Diagnostics, Table
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model.heads import matrix_of, steepness
@@ -114,6 +113,20 @@ def leaders(sample: Particles) -> float:
     return float(len(np.unique((seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1))))
 
 
+def drift(sample: Particles) -> float:
+    """1 − Σ m_i ⟨θ_i(t), θ_i(0)⟩: 0 where tokens are what they were, 1 where that is forgotten."""
+    assert sample.start is not None
+    start = sample.start / np.linalg.norm(sample.start, axis=1)[:, None]
+    return float(sample.masses @ (1.0 - np.einsum("nd,nd->n", sample.directions, start)))
+
+
+def roughness(sample: Particles) -> float:
+    """∫|∂ₓu|² dx of the field u(x) over a sequence, by differences of neighbours."""
+    assert sample.along is not None
+    steps = np.diff(sample.points, axis=0)
+    return float((steps**2).sum()) * len(sample.points) / sample.along.length
+
+
 @lru_cache(maxsize=4)
 def cluster_scale(law: ParticleLaw) -> float:
     """Angle (radians) at which clusters of tokens are told apart: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
@@ -145,23 +158,31 @@ def diagnostics_particles(
     def look(time: float, positions: Floats) -> Particles:
         return Particles(law_at(time), time, positions, masses, start, along)
 
-    table = DIAGNOSTICS | (SEQUENCE if along is not None else {})
+    table = dict(DIAGNOSTICS)
     if first.log_bound > LARGEST_EXPONENT:
-        table["energy"] = (energy, "", SCALED_ENERGY)
+        table["energy"] = Diagnostic(energy, "", SCALED_ENERGY)
     return Diagnostics(names, table, {"d": dimension, **LENGTHS}, look)
 
 
 DIAGNOSTICS: Table = {
     "mass": unbounded.DIAGNOSTICS["mass"],
-    "energy": (energy, "", "interaction energy"),
-    "speed": (speed, "", "root mean square speed of the tokens"),
+    "energy": Diagnostic(energy, "", "interaction energy"),
+    "speed": Diagnostic(speed, "", "root mean square speed of the tokens"),
     "centroid": unbounded.DIAGNOSTICS["centroid"],
-    "variance": unbounded.DIAGNOSTICS["variance"],
-    "radius": unbounded.DIAGNOSTICS["radius"],
-    "clusters": (clusters, "", "number of clusters of directions by persistence"),
-    "cluster_mass": (cluster_mass, "cluster", "mass of each cluster, heaviest first"),
-    "cluster_center": (cluster_center, "cluster d", "center of each cluster"),
-    "pairs": (pairs, "pair_bin", "probability of each bin of <x,y> for two different tokens"),
-    "pairs_close": (pairs_close, "", "probability of <x,y> >= 0.999 for two different tokens"),
-    "leaders": (leaders, "", "number of tokens that some token attends to most"),
+    "variance": unbounded.DIAGNOSTICS["variance"]._replace(possible=lambda case: case.tokens_have_radius),
+    "radius": unbounded.DIAGNOSTICS["radius"]._replace(possible=lambda case: case.tokens_have_radius),
+    "clusters": Diagnostic(clusters, "", "number of clusters of directions by persistence"),
+    "cluster_mass": Diagnostic(cluster_mass, "cluster", "mass of each cluster, heaviest first"),
+    "cluster_center": Diagnostic(cluster_center, "cluster d", "center of each cluster"),
+    "pairs": Diagnostic(
+        pairs, "pair_bin", "probability of each bin of <x,y> for two different tokens", sums_pairs=True
+    ),
+    "pairs_close": Diagnostic(
+        pairs_close, "", "probability of <x,y> >= 0.999 for two different tokens", sums_pairs=True
+    ),
+    "leaders": Diagnostic(leaders, "", "number of tokens that some token attends to most", sums_pairs=True),
+    "drift": Diagnostic(drift, "", "1 - mean cosine of a token with its start", lambda case: case.sequence is not None),
+    "roughness": Diagnostic(
+        roughness, "", "integral of |du/dx|^2 over the sequence", lambda case: case.sequence is not None
+    ),
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from types import ModuleType
 
-from meanfield.case.load import Case, Snapshot, Waves
+from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.from_run import tokens_of_run
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_in_turn
@@ -14,11 +14,13 @@ from meanfield.domains.common.problem import Advance, Problem, placed
 from meanfield.domains.particles.diagnostics import diagnostics_particles
 from meanfield.domains.particles.initial_tokens import draw_tokens
 from meanfield.domains.particles.motion import to_unit_length
+from meanfield.domains.particles.section import Particles as ParticlesDomain
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.steps import LawOfTurn, advance_adaptive, advance_explicit, advance_layers
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
+from meanfield.sections.initial import Snapshot, Waves
 from solvers.backends import kernels_for
 from solvers.io.layout import Tokens
 from solvers.mesh.mesh import Floats
@@ -31,10 +33,11 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
     Raises ValueError or OSError for a file that cannot be used.
     """
     heads, domain = heads_in_turn(case), case.domain
+    assert isinstance(domain, ParticlesDomain)
     if isinstance(case.initial, Snapshot):
         positions, masses = tokens_of_run(case)
     else:
-        positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed or 0)
+        positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed)
     if isinstance(case.initial, Waves | Snapshot) and not case.tokens_have_radius:
         to_unit_length(positions)
     place = (kernels or kernels_for(positions)).place
@@ -56,20 +59,20 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
     return Problem(
         space=Tokens(masses, domain.d),
         initial=lambda: positions.copy(),
-        advance=placed(_advance(case, law, heads.turns), place),
+        advance=placed(_advance(case, law, heads.turns, domain.seed), place),
         prepare=lambda state: law(0).output_at(place(state.values)),
         diagnostics=diagnostics,
     )
 
 
-def _advance(case: Case, law: LawOfTurn, turns: Schedule) -> Advance:
+def _advance(case: Case, law: LawOfTurn, turns: Schedule, seed: int) -> Advance:
     time, stabilizers, along = case.time, case.stabilizers, _along_sequence(case)
     if time.method == "layers":
         return advance_layers(law, time.step or 1.0, stabilizers.residual, along)
     if time.method == "adaptive":
         assert time.tolerance is not None  # a parsed case has it
         return advance_adaptive(law, turns, time.tolerance, along)
-    return advance_explicit(law, time.method, turns, stabilizers.noise, case.domain.seed or 0, along)
+    return advance_explicit(law, time.method, turns, stabilizers.noise, seed, along)
 
 
 def _along_sequence(case: Case) -> SequenceDiffusion | None:

@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.clusters.on_cells import Clusters, find_clusters
 from meanfield.clusters.pairs import pairs_of_density
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
-from meanfield.diagnostics.table import LARGEST_EXPONENT, LENGTHS, SCALED_ENERGY, Diagnostics, Table
+from meanfield.diagnostics.table import LARGEST_EXPONENT, LENGTHS, SCALED_ENERGY, Diagnostic, Diagnostics, Table
 from meanfield.domains.sphere.causal import CausalVelocity
 from meanfield.equation import Velocity
 from meanfield.model.heads import multiple
@@ -157,7 +157,7 @@ def diagnostics_round(
 
     table = dict(DIAGNOSTICS)
     if attention.log_bound > LARGEST_EXPONENT:
-        table["energy"] = (energy, "", SCALED_ENERGY)
+        table["energy"] = Diagnostic(energy, "", SCALED_ENERGY)
     return Diagnostics(names, table, {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, **LENGTHS}, look)
 
 
@@ -171,17 +171,21 @@ def _has_entropy_rate(law: Velocity, labels: int) -> bool:
 
 
 DIAGNOSTICS: Table = {
-    "mass": (mass, "", "total mass"),
-    "entropy": (entropy, "", "integral of rho log rho"),
-    "energy": (energy, "", "interaction energy"),
-    "speed": (speed, "", "root mean square speed of the tokens"),
-    "centroid": (centroid, "d", "mean token"),
-    "clusters": (clusters, "", "number of clusters by persistence"),
-    "cluster_mass": (cluster_mass, "cluster", "mass of each cluster, heaviest first"),
-    "cluster_center": (cluster_center, "cluster d", "center of each cluster"),
-    "pairs": (pairs, "pair_bin", "probability of each bin of <x,y> for two tokens at random"),
-    "pairs_close": (pairs_close, "", "probability of <x,y> >= 0.999 for two tokens at random"),
-    "entropy_rate": (entropy_rate, "", "rate of the entropy by attention"),
-    "label_centroid": (label_centroid, "label d", "mean token of each label"),
-    "power": (power, "degree", "mean square of the degree-l part of rho over its mean"),
+    "mass": Diagnostic(mass, "", "total mass"),
+    "entropy": Diagnostic(entropy, "", "integral of rho log rho"),
+    "energy": Diagnostic(energy, "", "interaction energy"),
+    "speed": Diagnostic(speed, "", "root mean square speed of the tokens"),
+    "centroid": Diagnostic(centroid, "d", "mean token"),
+    "clusters": Diagnostic(clusters, "", "number of clusters by persistence"),
+    "power": Diagnostic(power, "degree", "mean square of the degree-l part of rho over its mean"),
+    "cluster_mass": Diagnostic(cluster_mass, "cluster", "mass of each cluster, heaviest first"),
+    "cluster_center": Diagnostic(cluster_center, "cluster d", "center of each cluster"),
+    "pairs": Diagnostic(pairs, "pair_bin", "probability of each bin of <x,y> for two tokens at random"),
+    "pairs_close": Diagnostic(pairs_close, "", "probability of <x,y> >= 0.999 for two tokens at random"),
+    "label_centroid": Diagnostic(
+        label_centroid, "label d", "mean token of each label", lambda case: case.attention.mask == "causal"
+    ),
+    "entropy_rate": Diagnostic(
+        entropy_rate, "", "rate of the entropy by attention", lambda case: case.is_gradient_flow, default=False
+    ),
 }

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.case import initial as sections
-from meanfield.case.load import Case, CaseError
+from meanfield.case.case import Case
+from meanfield.case.errors import CaseError
 from meanfield.domains.sphere import initial
+from meanfield.sections import initial as sections
 from solvers.mesh.mesh import Floats, Mesh
 
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
 
-from meanfield.case.load import Case
+from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_in_turn, reaction_of
 from meanfield.domains.common.problem import Advance, Prepare, Problem, advance_in_layers, advance_in_turn, placed
+from meanfield.domains.domain import load
 from meanfield.domains.sphere.causal import causal_equation
 from meanfield.domains.sphere.diagnostics import diagnostics_round
 from meanfield.domains.sphere.initial_density import initial_by_label, initial_density
@@ -20,14 +21,15 @@ from meanfield.model.attention import Attention
 from meanfield.model.discrete_layers import LayerMap
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
-from solvers.mesh.mesh import Mesh, circle, sphere
+from solvers.mesh.mesh import Mesh
 from solvers.timestepping.evolution import Equation, State
 from solvers.timestepping.schedules import Schedule
 
 
 def set_up_round(case: Case, kernels: ModuleType | None = None) -> Problem:
     """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
-    mesh = _MESHES[case.domain.manifold](case.domain.across)
+    assert case.domain.mesh is not None  # the set-up of domains whose mesh is a number of cells or rings
+    mesh = load(case.domain.mesh)(case.domain.resolution)
     there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
     heads, labels = heads_in_turn(case), case.domain.labels or 1
 
@@ -109,6 +111,3 @@ def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
         norm,
         feed_forward_of(case),
     )
-
-
-_MESHES: dict[str, Callable[[int], Mesh]] = {"circle": circle, "sphere": sphere}

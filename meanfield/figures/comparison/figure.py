@@ -9,6 +9,7 @@ import numpy as np
 
 from meanfield.analysis.comparison import Comparison, units
 from meanfield.analysis.comparison_text import SIDES, run_in_words
+from meanfield.domains.table import kind_of
 from meanfield.figures.axes import is_early, label_decades, label_linear, positive, say, set_time
 from meanfield.figures.captions import fitting_size
 from meanfield.figures.comparison.pairs import draw_means, draw_pairs_beside
@@ -79,8 +80,8 @@ def _is_narrow(comparison: Comparison) -> bool:
 
 def _has_pairs(comparison: Comparison) -> bool:
     """Whether two runs are tokens in four dimensions or more, of which no picture is left but of their angles."""
-    particles = all(run.manifold == "particles" for run in comparison.runs)
-    counts = [len(run.weights) for run in comparison.runs if run.manifold == "particles"]
+    particles = all(kind_of(run.manifold).has_tokens for run in comparison.runs)
+    counts = [len(run.weights) for run in comparison.runs if kind_of(run.manifold).has_tokens]
     return particles and len(comparison.runs) == 2 and min(counts) > 1 and comparison.space not in _DRAWN
 
 

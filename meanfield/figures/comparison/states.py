@@ -8,6 +8,8 @@ import numpy as np
 
 from meanfield.analysis.comparison import Comparison
 from meanfield.analysis.comparison_text import SIDES
+from meanfield.analysis.measure import run_edges
+from meanfield.domains.table import kind_of
 from meanfield.figures.axes import label_linear
 from meanfield.figures.color_scale import COLOR_MAP, Scale
 from meanfield.figures.run_data import BLACK, BLUE, format_time
@@ -39,7 +41,7 @@ def draw_lines(figure: SubFigure, comparison: Comparison, rows: list[int]) -> No
         snapshots = _snapshots(comparison, row)
         span = _span([_profile(run, k) for run, k in snapshots], comparison.space)
         for (run, k), side, style in zip(snapshots, SIDES, _STYLES, strict=False):
-            edges, density = _histogram(run, k, span) if run.manifold == "particles" else _profile(run, k)
+            edges, density = _histogram(run, k, span) if kind_of(run.manifold).has_tokens else _profile(run, k)
             ax.stairs(density, edges, baseline=None, label=side, **style)
         ax.set_title(f"t = {format_time(comparison.times[row])}")
         _draw_axes(ax, comparison.space, span)
@@ -66,7 +68,12 @@ def draw_maps(figure: SubFigure, comparison: Comparison, rows: list[int]) -> Non
     """Equal-area maps, one row of them for each run: densities on one colour scale, particles as dots."""
     axes = figure.subplots(len(comparison.runs), len(rows), squeeze=False)
     table = [_snapshots(comparison, row) for row in rows]
-    densities = {at: 4 * np.pi * at[0].density(at[1]) for place in table for at in place if at[0].manifold == "sphere"}
+    densities = {
+        at: 4 * np.pi * at[0].density(at[1])
+        for place in table
+        for at in place
+        if not kind_of(at[0].manifold).has_tokens
+    }
     scale = Scale.of(list(densities.values())) if densities else None
     image = None
     for column, place in enumerate(table):
@@ -118,12 +125,11 @@ def _draw_particles(ax: Axes, run: Run, k: int) -> None:
 
 def _profile(run: Run, k: int) -> tuple[Floats, Floats]:
     """Edges and density of a run in one dimension; of particles the places and weights, in order."""
-    if run.manifold == "particles":
+    if kind_of(run.manifold).has_tokens:
         places = _places(run, k)
         order = np.argsort(places)
         return places[order], run.weights[order]
-    edges = np.linspace(0, 2 * np.pi, run.cells + 1) if run.manifold == "circle" else run.variable("cell_edge")
-    return edges, run.density(k)
+    return run_edges(run), run.density(k)
 
 
 def _places(run: Run, k: int) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
-    from meanfield.case.load import Case
+    from meanfield.case.case import Case
 
 CLOSE = 1e-3  # δ of the diagnostic pairs_close, P(⟨x, y⟩ ≥ 1 − δ)
 _NODES = 100  # of the integral for the meeting time: nine figures for 1000 tokens
@@ -43,7 +43,7 @@ def beside_curve(case: Case, x: str, value: str) -> Curve | None:
     """The theory of a scalar over a key, None where there is none to draw."""
     if x != "attention.beta" or value not in ("clusters", "most_clusters") or not _is_plain(case):
         return None
-    if case.domain.manifold != "circle":
+    if case.domain.space != "S1":
         return None
     return r"fastest mode without noise, $\sqrt{2\beta}$", lambda beta: fastest_mode(2, beta)
 

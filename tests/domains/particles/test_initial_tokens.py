@@ -5,7 +5,6 @@ import pytest
 from scipy import integrate
 from support import exact
 
-from meanfield.case import initial as sections
 from meanfield.domains.particles.field import AROUND, Field, _on_mesh, _upper_bounds, _within
 from meanfield.domains.particles.initial import (
     tokens_equiangular,
@@ -20,6 +19,7 @@ from meanfield.domains.particles.initial import (
 from meanfield.domains.particles.initial_tokens import draw_tokens
 from meanfield.domains.sphere import initial
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
+from meanfield.sections import initial as sections
 from solvers.mesh.mesh import circle, sphere
 from solvers.transforms.harmonics import harmonic_transform
 

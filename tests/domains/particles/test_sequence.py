@@ -5,7 +5,8 @@ import pytest
 from scipy.linalg import expm
 from support.device import SIMULATED, gpu
 
-from meanfield.case.load import CaseError, parse
+from meanfield.case.errors import CaseError
+from meanfield.case.load import parse
 from meanfield.domains.common.problem import Stretch
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.running import DONE, run

@@ -1,24 +1,15 @@
-"""The sections of a case that say how tokens move: attention, its heads and matrices, feed-forward, reaction."""
+"""Sections [attention], [feed_forward] and [reaction]: the velocity of tokens and their local rate of change."""
 
 from __future__ import annotations
 
 import math
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
-Positive = Annotated[float, Meta(gt=0)]
-NotNegative = Annotated[float, Meta(ge=0)]
-Count = Annotated[int, Meta(ge=1)]
-Seed = Annotated[int, Meta(ge=0)]
-Vector = tuple[float, ...]
-Matrix = tuple[Vector, ...]
+from meanfield.sections.section import Count, Matrix, NotNegative, Positive, Section, Seed, Vector
+
 Ensemble = Literal["ginibre", "goe", "wigner", "orthogonal", "positive", "negative"]
-
-
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of a case file; unknown keys are refused."""
 
 
 class RandomMatrix(Section, frozen=True):

@@ -1,4 +1,4 @@
-"""The section [initial] of a case, a kind for each class: how tokens are spread at time 0."""
+"""Section [initial], a class for each kind: the distribution of tokens at time 0."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from meanfield.case.attention import Count, Matrix, NotNegative, Positive, Section, Seed, Vector
+from meanfield.sections.section import Count, Matrix, NotNegative, Positive, Section, Seed, Vector
 
 
 class Start(Section, frozen=True):

@@ -1,0 +1,46 @@
+"""A case: the resolved content of a case file, all sections together."""
+
+from __future__ import annotations
+
+from meanfield.domains.table import AnyDomain
+from meanfield.sections.attention import Attention, FeedForward, Reaction, scale_of
+from meanfield.sections.evolution import HandOver, Stabilizers, Time, TokenSequence
+from meanfield.sections.initial import Initial
+from meanfield.sections.output import Output
+from meanfield.sections.section import Section
+
+
+class Case(Section, frozen=True):
+    """What to run: the resolved content of a case file."""
+
+    domain: AnyDomain
+    attention: Attention
+    initial: Initial
+    time: Time = Time()
+    title: str = ""
+    feed_forward: FeedForward | None = None
+    reaction: Reaction | None = None
+    stabilizers: Stabilizers = Stabilizers()
+    sequence: TokenSequence | None = None
+    hand_over: HandOver | None = None
+    output: Output = Output()
+
+    @property
+    def tokens_have_radius(self) -> bool:
+        """Whether tokens have a radius beside their direction."""
+        return self.domain.has_radius or self.stabilizers.layer_norm in self.domain.radial_norms
+
+    @property
+    def beta_on_unit_sphere(self) -> float:
+        """β of the same law on the unit sphere: tokens on a sphere of radius g attend as there with β g²."""
+        return self.attention.beta_effective * self.stabilizers.scale**2
+
+    @property
+    def is_gradient_flow(self) -> bool:
+        """Whether tokens move by Q = K = V = I alone, from which the entropy's rate follows."""
+        attention = self.attention
+        ones = attention.is_scalar and all(
+            scale_of(getattr(attention.all_heads[0], name)) == 1.0 for name in ("query", "key", "value")
+        )
+        plain = attention.kernel == "exponential" and attention.normalization != "sinkhorn" and attention.mask == "none"
+        return ones and plain and self.stabilizers.layer_norm == "post" and self.feed_forward is None

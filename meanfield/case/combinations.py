@@ -1,0 +1,169 @@
+"""Options of a case that some domains lack or that exclude each other: one table for errors, README and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from meanfield.case.case import Case
+from meanfield.domains.domain import SPHERICAL_NORMS
+from meanfield.domains.table import DOMAINS
+from meanfield.sections.attention import RandomMatrix, scale_of
+from meanfield.sections.section import Problems, tag_of
+
+Used = tuple[str, object]  # the key that chooses an option, and its value
+
+
+class Option(NamedTuple):
+    """``used`` returns the key and value by which a case chooses it, None where it does not.
+
+    ``otherwise`` is what a domain without it expects; None where every domain has it.
+    """
+
+    used: Callable[[Case], Used | None]
+    otherwise: str | None = None
+
+
+def combination_problems(case: Case) -> Problems:
+    """Options that this kind of domain lacks, then those that exclude each other."""
+    used = {name: found for name, option in OPTIONS.items() if (found := option.used(case)) is not None}
+    for name, found in used.items():
+        if (otherwise := OPTIONS[name].otherwise) is not None and name not in case.domain.features:
+            yield *found, otherwise.format(where=case.domain.where)
+    for first, second, expected in EXCLUSIONS:
+        if first in used and second in used:
+            yield *used[first], expected
+
+
+def table_of_domains() -> str:
+    """Markdown: the options, layer norms and initial densities of each kind of domain."""
+    rows = {name: ["yes" if name in kind.features else "–" for kind in DOMAINS.values()] for name in BY_DOMAIN}
+    norms = dict.fromkeys(norm for kind in DOMAINS.values() for norm in kind.layer_norms)
+    for norm in norms:
+        rows[f"layer norm `{norm}`"] = ["yes" if norm in kind.layer_norms else "–" for kind in DOMAINS.values()]
+    starts = dict.fromkeys(start for kind in DOMAINS.values() for start in kind.initial)
+    for start in starts:
+        rows[f"initial `{tag_of(start)}`"] = ["yes" if start in kind.initial else "–" for kind in DOMAINS.values()]
+    head = ["", *(f"`{name}`" for name in DOMAINS)]
+    lines = [head, ["---"] * len(head), *([name, *cells] for name, cells in rows.items())]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _matrix(case: Case) -> Used | None:
+    """The first matrix of a head that is no multiple of the identity."""
+    for index, head in enumerate(case.attention.all_heads):
+        place = "attention" if case.attention.heads is None else f"attention.heads[{index}]"
+        for name in ("query", "key", "value"):
+            matrix = getattr(head, name)
+            if scale_of(matrix) is None:
+                return f"{place}.{name}", matrix.ensemble if isinstance(matrix, RandomMatrix) else matrix
+    return None
+
+
+def _windowed_matrices(case: Case) -> Used | None:
+    heads = case.attention.all_heads
+    scalar = all(scale_of(head.query) is not None and scale_of(head.key) is not None for head in heads)
+    return None if scalar and case.attention.file is None else ("attention.query", None)
+
+
+def _reaction(case: Case) -> Used | None:
+    return None if case.reaction is None else ("reaction.kind", tag_of(type(case.reaction)))
+
+
+def _word(key: str, *words: str) -> Callable[[Case], Used | None]:
+    """Used where the value of ``key``, "section.name", is one of these words."""
+    section, name = key.split(".")
+
+    def used(case: Case) -> Used | None:
+        value = getattr(getattr(case, section), name)
+        return (key, value) if value in words else None
+
+    return used
+
+
+OPTIONS: dict[str, Option] = {
+    "matrices": Option(_matrix, "a multiple of the identity {where}"),
+    "heads": Option(
+        lambda case: ("attention.heads", len(case.attention.all_heads)) if len(case.attention.all_heads) > 1 else None,
+        "one head {where}",
+    ),
+    "file": Option(
+        lambda case: None if case.attention.file is None else ("attention.file", case.attention.file),
+        "no such key {where}",
+    ),
+    "kernels": Option(_word("attention.kernel", "gaussian", "windowed"), '"exponential" {where}'),
+    "sinkhorn": Option(_word("attention.normalization", "sinkhorn"), '"softmax" or "unnormalized" {where}'),
+    "causal mask": Option(_word("attention.mask", "causal"), '"none" {where}'),
+    "feed-forward": Option(
+        lambda case: None if case.feed_forward is None else ("feed_forward.activation", case.feed_forward.activation),
+        "no feed_forward {where}",
+    ),
+    "reaction": Option(_reaction, "no reaction {where}"),
+    "gate": Option(
+        lambda case: ("stabilizers.gate", case.stabilizers.gate) if case.stabilizers.gate else None,
+        "0 {where}: layer norm removes the component along x",
+    ),
+    "noise": Option(
+        lambda case: ("stabilizers.noise", case.stabilizers.noise) if case.stabilizers.noise else None, "0 {where}"
+    ),
+    "scale": Option(
+        lambda case: ("stabilizers.scale", case.stabilizers.scale) if case.stabilizers.scale != 1 else None,
+        "1 {where}",
+    ),
+    "layers": Option(_word("time.method", "layers"), "ssprk3 or ssprk2 {where}"),
+    "adaptive": Option(_word("time.method", "adaptive"), "ssprk3, ssprk2 or layers {where}"),
+    "sequence": Option(
+        lambda case: None if case.sequence is None else ("sequence.diffusion", case.sequence.diffusion),
+        "no such section {where}: its tokens have no order",
+    ),
+    "handover": Option(
+        lambda case: None if case.hand_over is None else ("hand_over.spread", case.hand_over.spread),
+        "no such section {where}",
+    ),
+    "radial norm": Option(_word("stabilizers.layer_norm", "pre", "peri", "mix", "none")),
+    "no layer norm": Option(_word("stabilizers.layer_norm", "none")),
+    "spherical norm": Option(_word("stabilizers.layer_norm", *SPHERICAL_NORMS)),
+    "windowed": Option(_word("attention.kernel", "windowed")),
+    "query or key matrices": Option(_windowed_matrices),
+    "rescaled": Option(lambda case: ("attention.rescaled", True) if case.attention.rescaled else None),
+    "no residual": Option(lambda case: None if case.stabilizers.residual else ("stabilizers.residual", False)),
+    "continuous time": Option(_word("time.method", "ssprk3", "ssprk2", "adaptive")),
+    "labels": Option(  # a causal mask of densities, where each label has its own
+        lambda case: (
+            ("attention.mask", "causal") if case.attention.mask == "causal" and not case.domain.has_tokens else None
+        )
+    ),
+}
+BY_DOMAIN = tuple(name for name, option in OPTIONS.items() if option.otherwise is not None)
+
+_UNIT_VECTORS = "another with {} attention, which is for unit vectors"
+_HANDED_OVER = "with a section [hand_over]"
+EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # the first is refused beside the second, with what is expected
+    (
+        "windowed",
+        "query or key matrices",
+        "query and key that are multiples of the identity: its window is one of angles between x and y",
+    ),
+    ("rescaled", "file", "false with attention.file: each layer would have a clock of its own"),
+    ("causal mask", "sinkhorn", '"none" with sinkhorn, which needs both sides of the kernel'),
+    ("causal mask", "reaction", '"none" with a reaction: labels keep their mass'),
+    ("gate", "spherical norm", "0 with a layer norm that removes the component along x"),
+    ("scale", "radial norm", "1 with a layer norm that leaves tokens a radius"),
+    ("no layer norm", "windowed", _UNIT_VECTORS.format("windowed")),
+    ("no layer norm", "sinkhorn", _UNIT_VECTORS.format("sinkhorn")),
+    ("no residual", "continuous time", 'true, unless time.method = "layers": continuous time requires the residual'),
+    ("gate", "no residual", "0 without a residual, which it would act on"),
+    ("noise", "layers", 'none with time.method = "layers"'),
+    ("reaction", "layers", 'none with time.method = "layers"'),
+    ("labels", "layers", 'none with time.method = "layers"'),
+    ("adaptive", "noise", "ssprk3 or ssprk2 with stabilizers.noise"),
+    ("sequence", "handover", "no such section beside [hand_over]: diffusion along a sequence keeps tokens apart"),
+    ("radial norm", "handover", f"post or ngpt or cod {_HANDED_OVER}"),
+    ("causal mask", "handover", f"none {_HANDED_OVER}"),
+    ("sinkhorn", "handover", f"softmax or unnormalized {_HANDED_OVER}"),
+    ("kernels", "handover", f"exponential {_HANDED_OVER}"),
+    ("file", "handover", f"no such key {_HANDED_OVER}"),
+    ("noise", "handover", f"0.0 {_HANDED_OVER}"),
+    ("reaction", "handover", f"no such key {_HANDED_OVER}"),
+    ("layers", "handover", f"ssprk3 or ssprk2 or adaptive {_HANDED_OVER}"),
+)

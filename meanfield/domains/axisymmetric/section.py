@@ -1,0 +1,49 @@
+"""Section [domain] of densities on S^{d−1} that are symmetric about an axis: distributions of the polar angle."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from meanfield.domains.domain import SPHERICAL_NORMS, Domain
+from meanfield.sections.initial import Harmonic, Moebius, Perturbed, Points, Snapshot, Uniform, VonMisesFisher
+from meanfield.sections.section import Problems
+
+
+class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
+    """Polar angles from 0 to π in ``resolution`` equal cells, on S^{``dimension`` − 1}."""
+
+    set_up: ClassVar = "meanfield.domains.axisymmetric.setup:set_up_axisymmetric"
+    diagnostics: ClassVar = "meanfield.domains.axisymmetric.diagnostics:DIAGNOSTICS"
+    layer_norms: ClassVar = SPHERICAL_NORMS
+    initial: ClassVar = (Uniform, Perturbed, Harmonic, VonMisesFisher, Moebius, Points, Snapshot)
+    features: ClassVar = frozenset({"noise", "linear stability"})
+    bounded_speed: ClassVar = True
+    coordinates: ClassVar = 1
+    unit_vectors: ClassVar = False
+    edges: ClassVar = "cell_edge"
+    uniform: ClassVar = "uniform"
+    figure: ClassVar = ("meanfield.figures.profiles:draw_profiles", "meanfield.figures.profiles:profiles_height")
+    movie: ClassVar = "meanfield.movie.pictures:draw_profile_and_history"
+    stage: ClassVar = "meanfield.view.stages:PROFILE"
+    coordinate: ClassVar = "meanfield.figures.coordinate:polar_angle"
+
+    resolution: Annotated[int, Meta(ge=8, le=4096)]  # all pairs of polar angles are kept
+    dimension: Annotated[int, Meta(ge=2, le=4096)] = 3
+
+    @property
+    def d(self) -> int:
+        return self.dimension
+
+    @property
+    def max_degree(self) -> int:
+        return self.resolution - 1
+
+    def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
+        if not -1 <= point[0] <= 1:
+            yield key, point, "the cosine of its angle with the axis, from -1 to 1"
+
+    def cells_and_width(self) -> tuple[int, float]:
+        return self.resolution, math.pi / self.resolution

@@ -1,0 +1,109 @@
+"""Sections [domain] of tokens x = rω with a free radius r, ω on the circle or the sphere."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from msgspec import Meta
+
+from meanfield.domains.domain import MAX_CELLS, RADIAL_NORMS, Domain
+from meanfield.domains.sphere.section import ON_SPHERES, cells_of_sphere, vector_problems
+from meanfield.domains.unbounded import length_problems
+from meanfield.sections.initial import Gaussian
+from meanfield.sections.section import Positive, Problems
+
+if TYPE_CHECKING:
+    from meanfield.case.case import Case
+
+MAX_SIZE = 1e100  # of a rate: its square is a double too
+
+
+class _FreeRadius(Domain, frozen=True, kw_only=True):
+    """``radii`` cells from ``innermost`` to ``outermost``, equal within ``core`` and logarithmic beyond.
+
+    All of them grow as e^{``expansion``·t}: where tokens grow over decades let it be ‖V‖ − gate, which nothing
+    outruns. The defaults have radial steps of 4 %: a Gaussian of variance 0.3 is followed to 1 %.
+    """
+
+    set_up: ClassVar = "meanfield.domains.free_radius.setup:set_up_free_radius"
+    diagnostics: ClassVar = "meanfield.diagnostics.unbounded:DIAGNOSTICS"
+    layer_norms: ClassVar = RADIAL_NORMS
+    radial_norms: ClassVar = RADIAL_NORMS
+    initial: ClassVar = (*ON_SPHERES, Gaussian)
+    features: ClassVar = frozenset({"matrices", "feed-forward", "gate"})
+    has_radius: ClassVar = True
+    edges: ClassVar = "radius_edge"
+    ends: ClassVar = ("innermost", "outermost")
+    figure: ClassVar = (
+        "meanfield.figures.free_radius:draw_free_radius", "meanfield.figures.free_radius:free_radius_height"
+    )  # fmt: skip
+    movie: ClassVar = "meanfield.movie.pictures:draw_directions_and_radii"
+
+    resolution: int
+    radii: Annotated[int, Meta(ge=4)] = 128
+    innermost: Positive = 0.02
+    outermost: Positive = 100.0
+    core: Positive = 2.0
+    expansion: float = 0.0
+
+    def problems(self, case: Case) -> Problems:
+        if self.innermost >= self.outermost:
+            yield "domain.innermost", self.innermost, f"less than domain.outermost = {self.outermost}"
+        yield from length_problems(self.outermost, {"core": self.core, "innermost": self.innermost})
+        cells = self.cells_and_width()[0] // self.radii
+        if self.radii * cells > MAX_CELLS:
+            yield "domain.radii", self.radii, f"at most {MAX_CELLS // cells} with domain.resolution = {self.resolution}"
+        if abs(self.expansion) > MAX_SIZE:
+            yield "domain.expansion", self.expansion, f"numbers of at most {MAX_SIZE:g} in size"
+
+    def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
+        yield from vector_problems(key, point)
+
+
+class LogRadius(Domain, frozen=True, kw_only=True, tag="radius"):
+    """The marginal of log r, as figures show it: no domain of a case."""
+
+    coordinate: ClassVar = "meanfield.figures.coordinate:log_radius"
+
+
+class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_circle"):
+    """The plane: directions on the circle in ``resolution`` cells."""
+
+    space: ClassVar = "R2"
+    directions: ClassVar = "circle"
+
+    resolution: Annotated[int, Meta(ge=8, le=10**6)]
+
+    @property
+    def d(self) -> int:
+        return 2
+
+    @property
+    def max_degree(self) -> int:
+        return (self.resolution - 1) // 2
+
+    def cells_and_width(self) -> tuple[int, float]:
+        return self.resolution * self.radii, 2 * math.pi / self.resolution
+
+
+class FreeRadiusSphere(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_sphere"):
+    """The space R³: directions on the sphere in ``resolution`` rings of latitude."""
+
+    space: ClassVar = "R3"
+    directions: ClassVar = "sphere"
+    shows_rings: ClassVar = True
+
+    resolution: Annotated[int, Meta(ge=4, le=1000)]
+
+    @property
+    def d(self) -> int:
+        return 3
+
+    @property
+    def max_degree(self) -> int:
+        return self.resolution - 1
+
+    def cells_and_width(self) -> tuple[int, float]:
+        cells = cells_of_sphere(self.resolution)
+        return cells * self.radii, math.sqrt(4 * math.pi / cells)

@@ -1,0 +1,51 @@
+"""Section [domain] of the line R, d = 1, where nothing keeps tokens on a sphere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from msgspec import Meta
+
+from meanfield.domains.domain import Domain
+from meanfield.domains.unbounded import length_problems
+from meanfield.sections.initial import Gaussian, Interval, Points, Snapshot
+from meanfield.sections.section import Positive, Problems
+
+if TYPE_CHECKING:
+    from meanfield.case.case import Case
+
+
+class Line(Domain, frozen=True, kw_only=True, tag="line"):
+    """From −``outermost`` to ``outermost``, ``resolution`` cells: equal within ``core``, logarithmic beyond.
+
+    The defaults are good for densities about as wide as 1.
+    """
+
+    set_up: ClassVar = "meanfield.domains.line.setup:set_up_line"
+    diagnostics: ClassVar = "meanfield.diagnostics.unbounded:DIAGNOSTICS_LINE"
+    layer_norms: ClassVar = ("none",)
+    radial_norms: ClassVar = ()
+    initial: ClassVar = (Points, Snapshot, Gaussian, Interval)
+    features: ClassVar = frozenset({"noise", "gate", "layers"})
+    unit_vectors: ClassVar = False
+    edges: ClassVar = "cell_edge"
+    space: ClassVar = "R1"
+    ends: ClassVar = ("left end", "right end")
+    figure: ClassVar = ("meanfield.figures.profiles:draw_profiles", "meanfield.figures.profiles:profiles_height")
+    movie: ClassVar = "meanfield.movie.pictures:draw_profile_and_history"
+    stage: ClassVar = "meanfield.view.stages:PROFILE"
+    coordinate: ClassVar = "meanfield.figures.coordinate:token_on_line"
+
+    resolution: Annotated[int, Meta(ge=8, le=10**4)]  # attention sums over cells²
+    outermost: Positive = 20.0
+    core: Positive = 5.0
+
+    @property
+    def d(self) -> int:
+        return 1
+
+    def problems(self, case: Case) -> Problems:
+        yield from length_problems(self.outermost, {"core": self.core})
+
+    def cells_and_width(self) -> tuple[int, float]:
+        return self.resolution, 2 * self.core / self.resolution

@@ -1,0 +1,86 @@
+"""Section [domain] of tokens as particles in R^d, on the sphere S^{d−1} or off it as layer norm has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from meanfield.domains.domain import RADIAL_NORMS, Domain
+from meanfield.domains.sphere.section import ON_SPHERES, vector_problems
+from meanfield.sections.initial import Equiangular, Gaussian, Points, Snapshot, Tokens, Waves
+from meanfield.sections.section import Count, Problems, Seed
+
+if TYPE_CHECKING:
+    from meanfield.case.case import Case
+
+MAX_DEGREE = 200  # of a field that tokens are drawn from
+MAX_NUMBERS = 10**9  # coordinates of all tokens together: 8 GB a state, of which a method keeps several
+MAX_ATOM_DIMENSION = 128  # of four atoms at least, whose velocity is differentiated by each coordinate
+
+
+class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
+    """``count`` tokens in R^``dimension`` (3), drawn from the initial density by ``seed``.
+
+    Points and tokens of a file are as many as they are.
+    """
+
+    set_up: ClassVar = "meanfield.domains.particles.setup:set_up_particles"
+    diagnostics: ClassVar = "meanfield.domains.particles.diagnostics:DIAGNOSTICS"
+    layer_norms: ClassVar = ("post", "pre", "peri", "mix", "ngpt", "cod", "none")
+    radial_norms: ClassVar = RADIAL_NORMS
+    initial: ClassVar = (*ON_SPHERES, Gaussian, Equiangular, Waves)
+    features: ClassVar = frozenset(
+        {"matrices", "heads", "file", "kernels", "sinkhorn", "causal mask", "feed-forward", "noise", "gate", "scale",
+         "layers", "adaptive", "sequence", "handover", "linear stability"}
+    )  # fmt: skip
+    has_tokens: ClassVar = True
+    figure: ClassVar = (
+        "meanfield.figures.particles.panels:draw_particles", "meanfield.figures.particles.panels:particles_height"
+    )  # fmt: skip
+    movie: ClassVar = "meanfield.movie.particles:draw_tokens"
+
+    dimension: Annotated[int, Meta(ge=2, le=4096)] | None = None  # a resolved case has it
+    count: Count | None = None
+    seed: Seed = 0
+
+    @property
+    def d(self) -> int:
+        return self.dimension or 3
+
+    @property
+    def where(self) -> str:
+        return "for particles"
+
+    @property
+    def max_degree(self) -> int:
+        return MAX_DEGREE
+
+    def resolved(self, case: Case) -> Domain:
+        """Points say how many tokens there are, and in how many dimensions."""
+        points = case.initial.points if isinstance(case.initial, Points) else ()
+        count = self.count if self.count is not None or not points else len(points)
+        dimension = self.dimension or (len(points[0]) if points else 3)
+        return msgspec.structs.replace(self, count=count, dimension=dimension)
+
+    def problems(self, case: Case) -> Problems:
+        initial, of_file = case.initial, isinstance(case.initial, Tokens | Snapshot)
+        if self.count is None and not of_file:
+            yield "domain.count", None, "how many tokens, an integer >= 1"
+        if isinstance(initial, Points) and self.count != len(initial.points):
+            yield "domain.count", self.count, f"{len(initial.points)}, the number of initial.points, or no such key"
+        if of_file and self.count is not None:
+            yield "domain.count", self.count, "no such key: a file has as many tokens as it has"
+        if (self.count or 0) * self.d > MAX_NUMBERS:
+            yield "domain.count", self.count, f"at most {MAX_NUMBERS // self.d} with domain.dimension = {self.d}"
+        if case.hand_over is not None and self.d > MAX_ATOM_DIMENSION:
+            yield "domain.dimension", self.d, f"at most {MAX_ATOM_DIMENSION} with a section [hand_over]"
+        if case.sequence is not None and isinstance(initial, Points) and initial.masses is not None:
+            yield "initial.masses", list(initial.masses), "no such key with a section [sequence]: its tokens are alike"
+        if isinstance(initial, Gaussian) and not case.tokens_have_radius:
+            norm = case.stabilizers.layer_norm
+            yield "initial.kind", "gaussian", f"another with stabilizers.layer_norm = {norm}: no radius"
+
+    def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
+        yield from vector_problems(key, point)

@@ -1,0 +1,137 @@
+"""Sections [domain] of the circle S¹ and the sphere S², on which layer norm keeps tokens."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from meanfield.domains.domain import MAX_CELLS, SPHERICAL_NORMS, Domain
+from meanfield.sections.initial import (
+    Harmonic,
+    Moebius,
+    Perturbed,
+    Points,
+    Snapshot,
+    Tokens,
+    Uniform,
+    VonMisesFisher,
+)
+from meanfield.sections.section import Count, Problems
+
+if TYPE_CHECKING:
+    from meanfield.case.case import Case
+
+LABELS = 8  # of a causal mask, unless they are given
+ON_SPHERES = (Uniform, Perturbed, Harmonic, VonMisesFisher, Moebius, Points, Tokens, Snapshot)
+NORMS = (1e-150, 1e150)  # of vectors whose direction counts: their squares are doubles too
+
+
+def cells_of_sphere(rings: int) -> int:
+    """How many cells a sphere of so many rings of latitude has."""
+    from solvers.mesh.rings import cells_of_rings
+
+    return int(cells_of_rings(rings).sum())
+
+
+class _Closed(Domain, frozen=True, kw_only=True):
+    """``labels``: of a causal mask, each a density of its own; 8, or as many as there are points."""
+
+    set_up: ClassVar = "meanfield.domains.sphere.setup:set_up_round"
+    diagnostics: ClassVar = "meanfield.domains.sphere.diagnostics:DIAGNOSTICS"
+    layer_norms: ClassVar = SPHERICAL_NORMS
+    initial: ClassVar = ON_SPHERES
+    features: ClassVar = frozenset(
+        {"matrices", "heads", "file", "kernels", "sinkhorn", "causal mask", "feed-forward", "reaction", "noise",
+         "scale", "layers", "handover", "linear stability"}
+    )  # fmt: skip
+    is_closed: ClassVar = True
+    bounded_speed: ClassVar = True
+
+    def resolved(self, case: Case) -> Domain:
+        if case.attention.mask == "none" or self.labels is not None:
+            return self
+        labels = len(case.initial.points) if isinstance(case.initial, Points) else LABELS
+        return msgspec.structs.replace(self, labels=labels)
+
+    def problems(self, case: Case) -> Problems:
+        cells = self.cells_and_width()[0] // (self.labels or 1)
+        if (self.labels or 0) * cells > MAX_CELLS:
+            most = f"at most {MAX_CELLS // cells} with domain.resolution = {self.resolution}"
+            yield "domain.labels", self.labels, most
+        if case.attention.mask == "none":
+            if self.labels is not None:
+                yield "domain.labels", self.labels, 'no such key without attention.mask = "causal"'
+        elif isinstance(case.initial, Points):
+            if len(case.initial.points) % (self.labels or 1):
+                yield "domain.labels", self.labels, f"a divisor of the number of points, {len(case.initial.points)}"
+            if case.initial.masses is not None:
+                yield "initial.masses", case.initial.masses, "no such key with a causal mask: labels have equal masses"
+
+    def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
+        yield from vector_problems(key, point)
+
+
+def vector_problems(key: str, vector: tuple[float, ...]) -> Problems:
+    """A vector whose direction counts has a length that can be computed with."""
+    if not NORMS[0] <= math.hypot(*vector) <= NORMS[1]:
+        yield key, vector, f"a vector that is not zero (norm from {NORMS[0]:g} to {NORMS[1]:g})"
+
+
+class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
+    """The circle S¹ in ``resolution`` equal cells."""
+
+    mesh: ClassVar = "solvers.mesh.mesh:circle"
+    space: ClassVar = "S1"
+    volume: ClassVar = 2 * math.pi
+    figure: ClassVar = ("meanfield.figures.profiles:draw_profiles", "meanfield.figures.profiles:profiles_height")
+    movie: ClassVar = "meanfield.movie.pictures:draw_profile_and_history"
+    stage: ClassVar = "meanfield.view.stages:RING"
+    coordinate: ClassVar = "meanfield.figures.coordinate:angle_on_circle"
+    netcdf: ClassVar = "meanfield.export.netcdf:circle_grid"
+    vtkhdf: ClassVar = "meanfield.export.vtkhdf:circle_lines"
+
+    resolution: Annotated[int, Meta(ge=8, le=10**8)]
+    labels: Count | None = None
+
+    @property
+    def d(self) -> int:
+        return 2
+
+    @property
+    def max_degree(self) -> int:
+        return (self.resolution - 1) // 2
+
+    def cells_and_width(self) -> tuple[int, float]:
+        return self.resolution * (self.labels or 1), 2 * math.pi / self.resolution
+
+
+class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
+    """The sphere S² in ``resolution`` rings of latitude from pole to pole, of cells of about equal area."""
+
+    mesh: ClassVar = "solvers.mesh.mesh:sphere"
+    space: ClassVar = "S2"
+    volume: ClassVar = 4 * math.pi
+    figure: ClassVar = ("meanfield.figures.sphere_map:draw_sphere", "meanfield.figures.sphere_map:sphere_height")
+    movie: ClassVar = "meanfield.movie.pictures:draw_sphere"
+    stage: ClassVar = "meanfield.view.stages:GLOBE"
+    shows_rings: ClassVar = True
+    netcdf: ClassVar = "meanfield.export.netcdf:sphere_grid"
+    vtkhdf: ClassVar = "meanfield.export.vtkhdf:sphere_polygons"
+
+    resolution: Annotated[int, Meta(ge=4, le=8600)]
+    labels: Count | None = None
+
+    @property
+    def d(self) -> int:
+        return 3
+
+    @property
+    def max_degree(self) -> int:
+        return self.resolution - 1
+
+    def cells_and_width(self) -> tuple[int, float]:
+        cells = cells_of_sphere(self.resolution)
+        return cells * (self.labels or 1), math.sqrt(4 * math.pi / cells)

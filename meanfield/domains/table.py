@@ -1,0 +1,24 @@
+"""Table of the kinds of domain, by the word that case files and run files have for them."""
+
+from __future__ import annotations
+
+from meanfield.domains.axisymmetric.section import Axisymmetric
+from meanfield.domains.domain import Domain
+from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSphere, LogRadius
+from meanfield.domains.line.section import Line
+from meanfield.domains.particles.section import Particles
+from meanfield.domains.sphere.section import Circle, Sphere
+from meanfield.sections.section import tag_of
+
+AnyDomain = Circle | Sphere | Axisymmetric | Line | FreeRadiusCircle | FreeRadiusSphere | Particles
+DOMAINS: dict[str, type[Domain]] = {tag_of(kind): kind for kind in AnyDomain.__args__}
+_PICTURED: dict[str, type[Domain]] = DOMAINS | {"radius": LogRadius}
+
+
+def kind_of(manifold: str) -> type[Domain]:
+    """The record of the domain that a run file names. Raises FileError for a name that is none."""
+    from solvers.io.run_file import FileError
+
+    if manifold not in _PICTURED:
+        raise FileError(f"manifold {manifold!r}: expected one of {', '.join(DOMAINS)}; is this a run file?")
+    return _PICTURED[manifold]

@@ -1,0 +1,19 @@
+"""Meshes of the line and of radii: cells equal within a core, in proportion to the distance beyond it."""
+
+from __future__ import annotations
+
+from meanfield.sections.section import Problems
+
+LENGTHS = (1e-100, 1e100)  # squares of cells are doubles too
+MIN_CORE = 1e-12  # of domain.outermost: beyond so many decades neighbouring cells cannot be told apart
+
+
+def length_problems(outermost: float, inner: dict[str, float]) -> Problems:
+    """What is wrong with the ends of such a mesh: ``inner`` lengths by key."""
+    low, high = LENGTHS
+    if not low <= outermost <= high:
+        yield "domain.outermost", outermost, f"a number from {low:g} to {high:g}"
+    for key, length in inner.items():
+        if not MIN_CORE * outermost <= length <= high:
+            expected = f"a number from {MIN_CORE * outermost:g}, {MIN_CORE:g} of domain.outermost, to {high:g}"
+            yield f"domain.{key}", length, expected

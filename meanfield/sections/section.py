@@ -1,0 +1,32 @@
+"""Base of all sections of a case, the types of their values, and what is wrong with them as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+Seed = Annotated[int, Meta(ge=0)]
+Vector = tuple[float, ...]
+Matrix = tuple[Vector, ...]
+Problem = tuple[str, object, str]  # key, value, what was expected
+Problems = Iterator[Problem]
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a case file; unknown keys are refused."""
+
+
+def tag_of(section: Any) -> str:
+    """The word by which a case chooses this section among its kind."""
+    return str(section.__struct_config__.tag)
+
+
+def any_of(choices: tuple[str, ...]) -> str:
+    """``"a", "b" or "c"``."""
+    return ", ".join(f'"{choice}"' for choice in choices[:-1]) + (" or " if choices[1:] else "") + f'"{choices[-1]}"'
