@@ -74,8 +74,9 @@ def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseEr
     if unknown := re.fullmatch("Object contains unknown field `(.*)`", message, re.DOTALL):
         if tags := _tags_with(kind, unknown[1]):
             tag = next(m.tag_field for m in _members(kind) if isinstance(m, types.StructType))
+            key, value = unknown[1], show(data[unknown[1]])
             only = ", ".join(f'"{word}"' for word in tags)
-            return CaseError(f'{prefix}{unknown[1]}: not valid for {tag} "{data.get(tag)}"; only for {only}')
+            return CaseError(f'{prefix}{key} = {value}: not valid for {tag} "{data.get(tag)}"; only for {only}')
         known = list(_names(kind, data))
         hint = did_you_mean(unknown[1], known) or f"; expected {_any_of(known, quote='')}"
         return CaseError(f"{prefix}{show_key(unknown[1])}: unknown key{hint}")

@@ -7,7 +7,7 @@ from itertools import pairwise
 from meanfield.case.case import Case
 from meanfield.case.combinations import combination_problems
 from meanfield.case.diagnostics import possible_diagnostics
-from meanfield.case.errors import CaseError, refusal
+from meanfield.case.errors import CaseError, did_you_mean, refusal
 from meanfield.case.validate_initial import initial_problems
 from meanfield.case.validate_model import model_problems
 from meanfield.sections.evolution import Time
@@ -75,4 +75,8 @@ def _diagnostics(case: Case) -> Problems:
         yield "output.diagnostics", list(names), "each name once"
     for name in names:
         if name not in possible:
-            yield "output.diagnostics", name, f"some of {', '.join(possible)} for this case"
+            yield (
+                "output.diagnostics",
+                name,
+                f"some of {', '.join(possible)} for this case{did_you_mean(name, possible)}",
+            )

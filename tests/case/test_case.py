@@ -9,9 +9,10 @@ import msgspec
 import pytest
 import tomli_w
 
-from meanfield.case import load as cases
+from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import load, parse, schema, shipped, to_toml
+from meanfield.sections.initial import Perturbed, Uniform
 
 CIRCLE = """
 [domain]
@@ -118,16 +119,16 @@ REFUSED = {
     "sweep.beta=1": "sweep: unknown key; expected one of domain, attention, initial, time,",
     "reaction.kind=logistic": "reaction.rate: missing; expected a number",
     "initial.kind=unifrom": 'initial.kind = "unifrom": expected one of "uniform", "perturbed",',
-    "initial.amplitude=1": "initial.amplitude: unknown key; expected one of kind, radius",
-    "domain.manifold=spher": '"particles", "sphere"; did you mean "sphere"?',
+    "initial.amplitude=1": 'initial.amplitude = 1: not valid for kind "uniform"; only for "perturbed"',
+    "domain.manifold=spher": '"particles"; did you mean "sphere"?',
     "time.method=rk4": 'time.method = "rk4": expected one of "adaptive", "auto", "layers", "ssprk2", "ssprk3"',
     # missing
     "attention={}": "attention.beta: missing; expected a number >= 0",
     "initial={}": 'initial.kind: missing; expected one of "uniform",',
     "initial.kind=moebius": "initial.axis: missing; expected a list, each item a number",
     # types
-    "domain.resolution=many": 'domain.resolution = "many": expected an integer >= 4',
-    "domain.resolution=64.5": "domain.resolution = 64.5: expected an integer >= 4",
+    "domain.resolution=many": 'domain.resolution = "many": expected an integer >= 8',
+    "domain.resolution=64.5": "domain.resolution = 64.5: expected an integer >= 8",
     "attention.beta=true": "attention.beta = true: expected a number >= 0",
     "attention.rescaled=1": "attention.rescaled = 1: expected true or false",
     "title=3": "title = 3: expected a string",
@@ -137,14 +138,14 @@ REFUSED = {
     "initial.kind=3": 'initial.kind = 3: expected one of "uniform"',
     "attention.query=[[1, 'x']]": 'attention.query[0][1] = "x": expected a number',
     "output.times=3": "output.times = 3: expected a non-empty list, each item a number >= 0",
-    "output.diagnostics=['mas']": 'output.diagnostics[0] = "mas": expected one of',
+    "output.diagnostics=['mas']": 'output.diagnostics = "mas": expected some of',
     # ranges
     "attention.beta=-1.0": "attention.beta = -1.0: expected a number >= 0",
     "attention.beta=100001": "attention.beta = 100001.0: expected a number <= 100000",
     "stabilizers.noise=-0.1": "stabilizers.noise = -0.1: expected a number >= 0",
-    "domain.resolution=0": "domain.resolution = 0: expected an integer >= 4",
-    "domain.resolution=7": "domain.resolution = 7: expected 8 to 100000000 on the circle",
-    "domain.resolution=100000001": "expected 8 to 100000000 on the circle",
+    "domain.resolution=0": "domain.resolution = 0: expected an integer >= 8",
+    "domain.resolution=7": "domain.resolution = 7: expected an integer >= 8 and <= 100000000",
+    "domain.resolution=100000001": "expected an integer >= 8 and <= 100000000",
     "time.end=0": "time.end = 0: expected a number > 0",
     "time.cfl=0": "time.cfl = 0: expected a number > 0 and <= 1",
     "time.cfl=1.1": "time.cfl = 1.1: expected a number > 0 and <= 1",
@@ -187,16 +188,16 @@ REFUSED = {
     "reaction={kind = 'replicator', rate = 1, matrix = [[1]]}": "reaction.matrix = [[1.0]]: expected a 2×2 matrix",
     "reaction={kind = 'logistic', rate = 1, capacity = 0}": "reaction.capacity = 0: expected a number > 0",
     # stabilizers
-    "stabilizers.layer_norm=pre": '"post", "ngpt" or "cod" on the circle; the others let the radius go',
-    "stabilizers.gate=1": "stabilizers.gate = 1.0: expected 0 on the circle: layer norm takes away",
+    "stabilizers.layer_norm=pre": '"post", "ngpt" or "cod" on the circle; pre is for domain.manifold = ',
+    "stabilizers.gate=1": "stabilizers.gate = 1.0: expected 0 on the circle: layer norm removes the component along x",
     "stabilizers.switch=1": 'stabilizers.switch = 1.0: expected no such key without stabilizers.layer_norm = "mix"',
     "stabilizers.residual=false": 'stabilizers.residual = false: expected true, unless time.method = "layers"',
     "time.layers=4": 'time.layers = 4: expected no such key without time.method = "layers"',
     "time={method = 'layers'}": "time.layers: missing; expected an integer >= 1",
     "time={}": "time.end: missing; expected a number > 0",
     # manifolds
-    "domain.radii=8": "domain.radii = 8: expected no such key on the circle",
-    "domain.dimension=3": "domain.dimension = 3: expected no such key on the circle",
+    "domain.radii=8": 'domain.radii = 8: not valid for manifold "circle"; only for "free_radius_circle"',
+    "domain.dimension=3": 'domain.dimension = 3: not valid for manifold "circle"; only for "axisymmetric", "particles"',
     "domain.manifold=line": 'stabilizers.layer_norm = "post": expected "none" on the line',
     "domain.manifold=free_radius_circle": 'stabilizers.layer_norm = "post": expected "pre", "peri", "mix" or "none" on',
     "initial={kind = 'gaussian'}": 'initial.kind = "gaussian": expected one of uniform, perturbed,',
@@ -254,7 +255,7 @@ def test_refusal_names_key_value_and_expectation(override: str) -> None:
     [
         (("output.spacing=log", "time.end=5e-324"), "output.first = 0.0: expected a number > 0 and < time.end"),
         (("output.spacing=log", "output.first=10"), "output.first = 10.0: expected a number > 0 and < time.end = 10.0"),
-        (["domain.resolution=8601"], "domain.resolution = 8601: expected 4 to 8600 on the sphere"),
+        (["domain.resolution=8601"], "domain.resolution = 8601: expected an integer >= 4 and <= 8600"),
         (["initial={kind='harmonic', amplitude=1, degree=2, order=-3}"], "order = -3: expected -2 to 2"),
         (["initial={kind='perturbed', amplitude=1, degrees=64}"], "at most 63 with domain.resolution = 64"),
         ([UNNORMALIZED, "attention.rescaled=true", "attention.file=m.npz", "time.step=1"], "false with attention.file"),
@@ -339,8 +340,8 @@ def test_override_replaces_the_files_choice_of_snapshots() -> None:
 
 def test_override_of_the_kind_starts_the_initial_density_anew() -> None:
     text = CIRCLE.replace('"uniform"', '"perturbed"\namplitude = 1.0\nseed = 3')
-    assert parse(text, ["initial.kind=uniform"]).initial == cases.Uniform()
-    assert parse(text, ["initial.kind=perturbed"]).initial == cases.Perturbed(amplitude=1.0, seed=3)
+    assert parse(text, ["initial.kind=uniform"]).initial == Uniform()
+    assert parse(text, ["initial.kind=perturbed"]).initial == Perturbed(amplitude=1.0, seed=3)
 
 
 def test_linear_spacing_drops_the_first_time_of_the_file() -> None:
@@ -390,13 +391,13 @@ def test_load_from_a_path_and_by_name(tmp_path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(b"\xef\xbb\xbf" + CIRCLE.replace("\n", "\r\n").encode())  # as Windows editors save it
     assert load(str(path), ["attention.beta=7"]) == parse(CIRCLE, ["attention.beta=7"])
-    assert load("uniform").initial == cases.Uniform()
+    assert load("uniform").initial == Uniform()
 
 
 def test_a_folder_of_the_name_does_not_hide_a_shipped_case(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "uniform").mkdir()
-    assert load("uniform").initial == cases.Uniform()
+    assert load("uniform").initial == Uniform()
 
 
 @pytest.mark.parametrize(
@@ -427,6 +428,6 @@ def test_shipped_cases_are_valid_and_titled() -> None:
 
 def test_schema_describes_every_section_and_refuses_unknown_keys() -> None:
     definitions = schema()["$defs"]
-    assert set(definitions["Case"]["properties"]) == {field.name for field in msgspec.structs.fields(cases.Case)}
+    assert set(definitions["Case"]["properties"]) == {field.name for field in msgspec.structs.fields(Case)}
     assert definitions["Attention"]["properties"]["beta"] == {"type": "number", "minimum": 0}
     assert not any(definition["additionalProperties"] for definition in definitions.values())

@@ -156,7 +156,7 @@ REFUSED = [
     (["plot", "no.h5"], "no.h5: No such file or directory"),
     (
         ["check", "mine.toml", "--set", "domain.resolution=0"],
-        "domain.resolution = 0: expected an integer >= 4",
+        "domain.resolution = 0: expected an integer >= 8",
     ),
     (["stability", "nope"], "nope: no such file, nor a shipped case"),
     *(

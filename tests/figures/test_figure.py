@@ -18,7 +18,7 @@ from meanfield.figures.axes import label_decades, label_linear, set_time
 from meanfield.figures.captions import cluster_history, facts, heading, page_heading
 from meanfield.figures.color_scale import Scale
 from meanfield.figures.diagnostics import panels
-from meanfield.figures.figure import DRAWINGS, TALLEST, _growth, compose, draw, load, plot
+from meanfield.figures.figure import TALLEST, _growth, compose, draw, load, plot
 from meanfield.figures.free_radius import directions_of, draw_plane, quantiles, radii_of
 from meanfield.figures.profiles import merged, time_edges
 from meanfield.figures.run_data import Story, moment_in_words, snapshots_chosen
@@ -230,7 +230,8 @@ def test_a_long_title_is_cut_after_two_lines() -> None:
 def test_no_figure_is_so_high_that_its_labels_are_lost(
     monkeypatch: pytest.MonkeyPatch, height: float, inches: float
 ) -> None:
-    monkeypatch.setitem(DRAWINGS, "circle", (lambda figure, story: None, lambda story: height))
+    monkeypatch.setattr("meanfield.figures.profiles.draw_profiles", lambda figure, story: None)
+    monkeypatch.setattr("meanfield.figures.profiles.profiles_height", lambda story: height)
     assert compose(story(circle(16), LINEAR), Figure()).get_size_inches()[1] == pytest.approx(inches)
 
 
