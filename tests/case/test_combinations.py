@@ -1,7 +1,7 @@
 """Every switch of a layer with every other: a pair runs, or is refused in one line that names the key.
 
-A run is two steps on a tiny mesh, or of a few tokens. Which switches a manifold refuses, which need another one, and
-which pairs exclude each other, is written down here: anything else has to run, and nothing may end in a traceback.
+A run is two steps on a tiny mesh, or of a few tokens. What the table of case/combinations.py excludes is refused,
+anything else has to run, and nothing may end in a traceback.
 """
 
 import re
@@ -10,10 +10,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from meanfield.case.combinations import BY_DOMAIN, EXCLUSIONS
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.domains.common.problem import Stretch
+from meanfield.domains.domain import SPHERICAL_NORMS
+from meanfield.domains.table import DOMAINS
 from meanfield.running import DONE, run
+from meanfield.sections.section import tag_of
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
 from solvers.timestepping.evolution import State
@@ -37,50 +41,30 @@ START = {
     "line": 'kind = "gaussian"\nvariance = 0.5',
     **dict.fromkeys(("particles in 3", "particles in 8"), 'kind = "uniform"'),
 }
-ON_SPHERES = ("norm: post", "norm: ngpt", "norm: cod")
-CARRIED = ("norm: pre", "norm: peri", "norm: mix")
-RADIAL = (*CARRIED, "norm: none")
-SEQUENCE = ("sequence", "initial: waves")
-REACTIONS = ("reaction: linear", "reaction: logistic", "reaction: replicator")
-LAYERS = ("depth: layers", "depth: no residual")
-KERNELS = ("kernel: gaussian", "kernel: windowed")
-INTERVALS = (*KERNELS, "normalization: sinkhorn", "query", "value: random", "value: heads", "value: file", "mask",
-             "scale", "feed-forward", "hand over", "depth: adaptive", *REACTIONS,
-             "initial: equiangular", "initial: tokens", *SEQUENCE)  # fmt: skip
-FREE = (*ON_SPHERES, "noise", "scale", *LAYERS, "mask", *KERNELS, *REACTIONS, "normalization: sinkhorn",
-        "value: heads", "value: file", "hand over", "depth: adaptive",
-        "initial: equiangular", "initial: interval", *SEQUENCE)  # fmt: skip
-ROUND = (*RADIAL, "gate", "depth: adaptive", "initial: gaussian", "initial: equiangular", "initial: interval",
-         *SEQUENCE)  # fmt: skip
-PARTICLES = (*REACTIONS, "initial: interval")
-DEGREES = ("initial: perturbed", "initial: harmonic")
-REFUSED = {
-    "circle": ROUND,
-    "sphere": ROUND,
-    "axisymmetric": (*RADIAL, "gate", *LAYERS, "value: matrix", *INTERVALS, "initial: gaussian", "initial: interval"),
-    "line": (*ON_SPHERES, *CARRIED, *set(INTERVALS) - {"query"}, *DEGREES, "initial: uniform", "initial: bumps",
-             "initial: moebius"),
-    "free_radius_circle": FREE,
-    "free_radius_sphere": FREE,
-    "particles in 2": PARTICLES,
-    "particles in 3": PARTICLES,
-    "particles in 8": (*PARTICLES, *DEGREES),
-}  # fmt: skip
-NEEDS = {"gate": RADIAL, "initial: gaussian": RADIAL}  # where tokens can have a radius: with a layer norm that frees it
-AT_UNIT_VECTORS = ("kernel: windowed", "normalization: sinkhorn")
-EXCLUSIVE = {  # anywhere
-    *((depth, other) for depth in LAYERS for other in ("noise", *REACTIONS)),
-    ("depth: adaptive", "noise"),
-    ("depth: no residual", "gate"),
-    *(("mask", other) for other in ("normalization: sinkhorn", *REACTIONS)),  # both sides of a kernel; labels' masses
-    *((kind, "norm: none") for kind in AT_UNIT_VECTORS),
-    *(("kernel: windowed", other) for other in ("query", "value: heads", "value: file")),  # angles between x and y
-    ("normalization: rescaled", "value: file"),  # a clock for each layer
-    *(("query", other) for other in ("value: heads", "value: file")),  # a head, and a file, have their own
-    *(("scale", norm) for norm in RADIAL),
-    *(("hand over", other) for other in ("noise", *REACTIONS, "mask", *LAYERS, "normalization: sinkhorn", *KERNELS,
-                                         "value: file", *RADIAL, "sequence")),
-}  # fmt: skip
+OPTIONS_OF = {  # the options of meanfield.case.combinations that a switch chooses
+    **{f"norm: {norm}": {"spherical norm"} for norm in SPHERICAL_NORMS},
+    **{f"norm: {norm}": {"radial norm"} for norm in ("pre", "peri", "mix")},
+    "norm: none": {"radial norm", "no layer norm"},
+    "depth: layers": {"layers"},
+    "depth: no residual": {"layers", "no residual"},
+    "depth: adaptive": {"adaptive"},
+    "hand over": {"handover"},
+    "mask": {"causal mask"},
+    "kernel: gaussian": {"kernels"},
+    "kernel: windowed": {"kernels", "windowed"},
+    "normalization: sinkhorn": {"sinkhorn"},
+    "normalization: rescaled": {"rescaled"},
+    "query": {"matrices", "query or key matrices"},
+    "value: matrix": {"matrices"},
+    "value: random": {"matrices"},
+    "value: heads": {"matrices", "heads", "query or key matrices"},
+    "value: file": {"file", "query or key matrices"},
+    **{f"reaction: {kind}": {"reaction"} for kind in ("linear", "logistic", "replicator")},
+    **{name: {name} for name in ("noise", "gate", "scale", "sequence", "feed-forward")},
+}
+OF_ONE_TOKEN = {"query", "value: matrix"}  # multiples of the identity where d = 1
+ONE_OR_THE_OTHER = [{"query", "value: heads"}, {"query", "value: file"}]  # a head, and a file, have their own
+KINDS = {"bumps": "von_mises_fisher"}  # of [initial], where a switch has another name
 NOT_IN_PAIRS = (
     "depth: ssprk3",
     "initial: uniform",
@@ -92,7 +76,6 @@ NOT_IN_PAIRS = (
     "initial: interval",
     "initial: waves",
 )  # but in larger sets
-OF_LABELS = {("mask", depth) for depth in LAYERS}  # densities; tokens of a layer see those before them
 
 
 @pytest.fixture(autouse=True)
@@ -107,13 +90,24 @@ def files(tmp_path, monkeypatch):
 
 
 def to_be_refused(base, names):
-    """Whether a set of switches goes together nowhere on this manifold."""
-    excluded = EXCLUSIVE if base.startswith("particles") else EXCLUSIVE | OF_LABELS
-    needs = NEEDS if base.startswith("particles") else {}
+    """Whether the table of combinations says that a set of switches does not go together on this domain."""
+    manifold, _, norm, d = BASES[base]
+    kind = DOMAINS[manifold]
+    norms = [name for name in names if name.startswith("norm: ")] or [f"norm: {norm}"]
+    chosen = [*norms, *(name for name in names if not (d == 1 and name in OF_ONE_TOKEN))]
+    options = set().union(*(OPTIONS_OF.get(name, set()) for name in chosen))
+    if "mask" in names and not kind.has_tokens:
+        options.add("labels")
+    starts = {name.removeprefix("initial: ") for name in names if name.startswith("initial: ")}
+    possible = {tag_of(start) for start in kind.initial}
     return (
-        not set(names).isdisjoint(REFUSED[base])
-        or any(set(pair) <= set(names) for pair in excluded)
-        or any(set(names).isdisjoint(needs.get(name, names)) for name in names)
+        not options & set(BY_DOMAIN) <= kind.features
+        or any({first, second} <= options for first, second, _ in EXCLUSIONS)
+        or any(both <= set(names) for both in ONE_OR_THE_OTHER)
+        or norms[0].removeprefix("norm: ") not in kind.layer_norms
+        or not {KINDS.get(start, start) for start in starts} <= possible
+        or (kind.has_tokens and "gaussian" in starts and "radial norm" not in options)
+        or (kind.has_tokens and d > 3 and not starts.isdisjoint({"perturbed", "harmonic"}))
     )
 
 
@@ -204,7 +198,7 @@ def attempt(base, overrides):
     found = problem.diagnostics(case.output.diagnostics, None)(state.time, state.values)
     assert 1 <= state.steps <= 2
     assert np.isfinite(state.values).all()
-    assert case.domain.manifold == "particles" or state.values.min() >= 0
+    assert case.domain.has_tokens or state.values.min() >= 0
     assert all(np.isfinite(value).all() for name, value in found.items() if not name.startswith("cluster_"))
     if case.reaction is None or case.reaction.__struct_config__.tag == "replicator":
         assert abs(found["mass"] - 1) < 1e-12
@@ -213,7 +207,7 @@ def attempt(base, overrides):
 
 def said_well(refusal):
     """Whether a refusal is one line that names a key, its value and what was expected."""
-    return re.fullmatch(r"[a-z_]+(\.[a-z_]+|\[\d+\])+ = .+: expected .+", refusal) is not None
+    return re.fullmatch(r"[a-z_]+(\.[a-z_]+|\[\d+\])+ = .+: (expected|not valid for) .+", refusal) is not None
 
 
 def largest_sets(base, count):
