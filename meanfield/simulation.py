@@ -13,9 +13,9 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.clusters.pairs import EDGES
 from meanfield.domains.atoms.setup import with_hand_over
-from meanfield.domains.common.from_run import density_of_run
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.domain import load
+from meanfield.domains.sphere.from_run import density_of_run
 from meanfield.sections.initial import Snapshot
 from meanfield.sections.section import tag_of
 from solvers.backends import name_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.analysis.comparison import Comparison, units
+from meanfield.analysis.text import format_time
 from meanfield.domains.table import kind_of
-from meanfield.figures.run_data import format_time
 from meanfield.runtime.segments import case_table
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats

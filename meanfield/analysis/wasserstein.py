@@ -19,9 +19,9 @@ from meanfield.analysis.ring_overlap import Places, overlay
 from meanfield.analysis.wasserstein_1d import Curve, law_curve, wasserstein_circle, wasserstein_line
 from meanfield.analysis.wasserstein_patches import arc_lengths, gather, patch_labels, straight_lengths, transport_cost
 from meanfield.domains.table import kind_of
-from meanfield.figures.sphere_map import sphere_cells
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
+from solvers.mesh.rings import sphere_cells
 
 __all__ = ["Distance", "Measure", "atoms", "common_patches", "distance_l1", "measure_of", "spaces_of", "wasserstein"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 def run(options: argparse.Namespace) -> int:
     from meanfield.case.load import load
-    from meanfield.cli.files import output_for, require_files, require_writable
     from meanfield.cli.kinds import require_kind
+    from meanfield.runtime.paths import output_for, require_files, require_writable
 
     require_kind(options.case, "case")
     case = load(options.case, options.overrides)
@@ -132,7 +132,7 @@ def mergers(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run")
-    from meanfield.clusters.mergers import format_report, report
+    from meanfield.analysis.mergers import format_report, report
     from solvers.io.run_file import FileError, read
 
     try:
@@ -194,9 +194,9 @@ def sweep(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     from meanfield.case.load import load
-    from meanfield.cli.files import require_files
     from meanfield.cli.kinds import require_kind
     from meanfield.runtime.cost import estimate
+    from meanfield.runtime.paths import require_files
 
     require_kind(options.case, "case")
     case = load(options.case, options.overrides)

@@ -20,7 +20,7 @@ def require_kind(name_or_path: str, *kinds: str) -> None:
 
 def require_file(path: str, *kinds: str) -> None:
     """As ``require_kind``, and raise OSError, which names the file, unless it can be opened."""
-    from meanfield.cli.files import require_readable
+    from meanfield.runtime.paths import require_readable
 
     require_kind(path, *kinds)
     require_readable(path)

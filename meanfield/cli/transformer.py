@@ -34,7 +34,7 @@ def _overwrite(parser: ArgumentParser, what: str) -> None:
 
 
 def read(options: argparse.Namespace) -> int:
-    from meanfield.cli.files import require_writable
+    from meanfield.runtime.paths import require_writable
     from meanfield.transformer.model import short_name, states_of
 
     path = f"{short_name(options.model)}.h5" if options.output is None else options.output
@@ -64,8 +64,8 @@ def reference(options: argparse.Namespace) -> int:
     from pathlib import Path
 
     from meanfield.case.load import load
-    from meanfield.cli.files import require_files, require_writable
     from meanfield.cli.kinds import require_kind
+    from meanfield.runtime.paths import require_files, require_writable
 
     require_kind(options.case, "case")
     resolved = load(options.case, options.overrides)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.figures.run_data import Story, format_time
+from meanfield.analysis.text import format_time
+from meanfield.figures.run_data import Story
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.analysis.text import format_time
 from meanfield.figures.axes import label_linear
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.profiles import draw_profiles, profiles_height
-from meanfield.figures.run_data import Floats, Story, format_time, snapshots_chosen
+from meanfield.figures.run_data import Floats, Story, snapshots_chosen
 from meanfield.figures.sphere_map import cell_angles, draw_sphere, sphere_height
 from meanfield.figures.trim import trimmed
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.clusters.mergers import Merger, exact_from, lasts, merger_tree, staircase
-from meanfield.clusters.tracks import Track, Tracks, tracks_of
+from meanfield.analysis.mergers import Merger, exact_from, lasts, merger_tree, staircase
+from meanfield.analysis.tracks import Track, Tracks, tracks_of
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import is_early, say, set_time
 from meanfield.figures.captions import SEPARATOR, fitting_size

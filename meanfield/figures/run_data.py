@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.analysis.text import format_time
 from meanfield.domains.domain import Domain
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats, is_early
@@ -191,8 +192,3 @@ def moment_in_words(story: Story, t: float) -> str:
     """As in "t = 12.5 · 3 clusters"."""
     counted = story.counted_at(t)
     return f"t = {format_time(t)}" + (f" · {counted}" if counted else "")
-
-
-def format_time(t: float) -> str:
-    """A time with four figures, as in 0.125, 12.5, 1.2e+06."""
-    return f"{t:.4g}"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from meanfield.figures.color_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
 from meanfield.figures.peaks import PEAK, peaks_of
 from meanfield.figures.run_data import SNAPSHOTS, Floats, Integers, Story, moment_in_words, snapshots_chosen
+from solvers.mesh.rings import sphere_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,16 +88,6 @@ def hammer_inverse(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     squared = 1 - (x / 4) ** 2 - (y / 2) ** 2
     z = np.sqrt(np.where(squared >= 0.5, squared, np.nan))
     return np.arccos(np.clip(y * z, -1, 1)), 2 * np.arctan2(z * x, 2 * (2 * z**2 - 1))
-
-
-def sphere_cells(ring_cells: Integers, theta: Floats, phi: Floats) -> NDArray[np.int64]:
-    """Index of the cell that holds each point; rings run from the north pole, cells east from azimuth 0."""
-    rings = len(ring_cells)
-    start = np.concatenate([[0], np.cumsum(ring_cells, dtype=np.int64)])
-    ring = np.minimum((theta * (rings / np.pi)).astype(np.int64), rings - 1)
-    count = ring_cells[ring]
-    place = (np.mod(phi, 2 * np.pi) * (count / (2 * np.pi))).astype(np.int64)
-    return start[ring] + np.minimum(place, count - 1)  # rounding may reach the end of the ring
 
 
 def pixel_cells(ring_cells: Integers, columns: int) -> NDArray[np.int64]:

@@ -1,1 +1,1 @@
-"""."""
+"""Movies: one frame for each snapshot of a run."""

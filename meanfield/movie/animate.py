@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from meanfield.cli.files import require_target
 from meanfield.figures.figure import STYLE, load
 from meanfield.movie.frames import Frames
 from meanfield.movie.page import DPI, palette
+from meanfield.runtime.paths import require_target
 
 if TYPE_CHECKING:
     from matplotlib.animation import AbstractMovieWriter

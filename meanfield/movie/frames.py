@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.analysis.text import format_time
 from meanfield.domains.domain import load
 from meanfield.figures.axes import draw_change, mark_time, positive, set_decades
 from meanfield.figures.captions import fitting_size, heading
-from meanfield.figures.run_data import Story, format_time
+from meanfield.figures.run_data import Story
 from meanfield.movie.page import DPI, HEIGHT, LINES, WIDTH, Moving, place
 from meanfield.movie.pictures import MAP_LEFT, MAP_TOP
 

@@ -12,7 +12,7 @@ import msgspec
 from meanfield.case.case import Case
 from meanfield.case.errors import refusal
 from meanfield.case.load import to_toml
-from meanfield.cli.files import output_for
+from meanfield.runtime.paths import output_for
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, load_sweep
 from meanfield.sweeping.dask_pool import with_dask

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.analysis.text import format_time
 from meanfield.figures.color_scale import COLOR_MAP, Scale, scale_of
 from meanfield.figures.profiles import merged
-from meanfield.figures.run_data import Floats, Integers, Story, format_time
-from meanfield.figures.sphere_map import cell_angles, sphere_cells
+from meanfield.figures.run_data import Floats, Integers, Story
+from meanfield.figures.sphere_map import cell_angles
 from meanfield.view.panels import panels, rounded
 from meanfield.view.stages import stage_of
+from solvers.mesh.rings import sphere_cells
 
 SNAPSHOTS, SAMPLES = 300, 1500  # in a page at most: moments to step through, and points of a panel's curve
 RINGS, ARCS = 256, 2048  # at most so many rings of the sphere, or cells in one dimension: what a screen shows

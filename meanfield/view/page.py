@@ -10,9 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from meanfield.cli.files import require_target
 from meanfield.figures.captions import SEPARATOR, facts
 from meanfield.figures.figure import load
+from meanfield.runtime.paths import require_target
 
 if TYPE_CHECKING:
     from meanfield.figures.run_data import Story

@@ -8,6 +8,7 @@ made of them is :func:`solvers.mesh.mesh.sphere`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,16 @@ def cells_of_rings(rings: int) -> Counts:
 def starts_of(counts: Counts) -> Counts:
     """(n + 1,) where each of n parts of so many numbers begins, and their sum: the first cell of each ring."""
     return np.concatenate([[0], np.cumsum(counts)])
+
+
+def sphere_cells(ring_cells: NDArray[np.integer[Any]], theta: Floats, phi: Floats) -> Counts:
+    """Index of the cell that holds each point; rings run from the north pole, cells east from azimuth 0."""
+    rings = len(ring_cells)
+    start = np.concatenate([[0], np.cumsum(ring_cells, dtype=np.int64)])
+    ring = np.minimum((theta * (rings / np.pi)).astype(np.int64), rings - 1)
+    count = ring_cells[ring]
+    place = (np.mod(phi, 2 * np.pi) * (count / (2 * np.pi))).astype(np.int64)
+    return start[ring] + np.minimum(place, count - 1)  # rounding may reach the end of the ring
 
 
 def faces_between(counts: Counts) -> Counts:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ..mesh.dual import Dual
 from ..mesh.mesh import Floats, Integers, Mesh
-from ..timestepping.splitting import finite, split_long
 from .pieces import Pieces, pieces_of
+from .splitting import finite, split_long
 
 Map = Callable[[Floats], Floats]
 

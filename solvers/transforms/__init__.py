@@ -1,1 +1,1 @@
-"""."""
+"""Fast sums over cells and points: harmonics, zonal and bilinear kernels, special functions."""

@@ -8,8 +8,8 @@ from meanfield.analysis.measure import CELL_EXTENT
 from meanfield.analysis.ring_overlap import overlay
 from meanfield.analysis.wasserstein import Measure, atoms, common_patches, wasserstein
 from meanfield.domains.sphere.initial import initial_uniform, initial_von_mises_fisher
-from meanfield.figures.sphere_map import sphere_cells
 from solvers.mesh.mesh import sphere
+from solvers.mesh.rings import sphere_cells
 
 ROUNDING = 1e-12  # sums of some thousand terms of order one; the linear programs end at about 1e-12 too
 TURN = np.linalg.qr(np.random.default_rng(3).standard_normal((3, 3)))[0]

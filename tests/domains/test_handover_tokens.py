@@ -8,9 +8,9 @@ import pytest
 from support.exact_atoms import pair_time_equal
 
 from meanfield.analysis.info import describe
+from meanfield.analysis.mergers import report
 from meanfield.case.errors import CaseError
 from meanfield.case.load import load, parse
-from meanfield.clusters.mergers import report
 from meanfield.domains.atoms.flow import TOUCH, Merger
 from meanfield.domains.atoms.handover_states import TokenStates
 from meanfield.domains.atoms.setup import FIRST_LOOK

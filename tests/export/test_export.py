@@ -20,10 +20,10 @@ from meanfield.cli import parser as cli
 from meanfield.export.formats import FORMATS, export
 from meanfield.export.netcdf import sphere_grid
 from meanfield.export.vtkhdf import sphere_polygons
-from meanfield.figures.sphere_map import sphere_cells
 from solvers.io.layout import Tokens
 from solvers.io.run_file import Column, FileError, RunFile
 from solvers.mesh.mesh import Mesh, circle, sphere
+from solvers.mesh.rings import sphere_cells
 
 COLUMNS = (Column("mass"), Column("centroid", (("d", 3),)), Column("power", (("degree", 2),)))
 TIMES = (0.0, 0.1, 2.0)

@@ -22,18 +22,11 @@ from meanfield.figures.figure import TALLEST, _growth, compose, draw, load, plot
 from meanfield.figures.free_radius import directions_of, draw_plane, quantiles, radii_of
 from meanfield.figures.profiles import merged, time_edges
 from meanfield.figures.run_data import Story, moment_in_words, snapshots_chosen
-from meanfield.figures.sphere_map import (
-    cell_angles,
-    draw_peaks,
-    hammer,
-    hammer_inverse,
-    peaks,
-    pixel_cells,
-    sphere_cells,
-)
+from meanfield.figures.sphere_map import cell_angles, draw_peaks, hammer, hammer_inverse, peaks, pixel_cells
 from meanfield.running import run
 from solvers.io.run_file import Column, FileError, RunFile
 from solvers.mesh.mesh import Mesh, circle, sphere
+from solvers.mesh.rings import sphere_cells
 
 CASE = """title = "A run in a file"
 domain = {manifold = "sphere", resolution = 16}

@@ -30,11 +30,11 @@ from meanfield.figures.particles.tokens import (
     variance,
 )
 from meanfield.figures.run_data import Particles, Story
-from meanfield.figures.sphere_map import sphere_cells
 from meanfield.movie.page import WIDTH
 from solvers.io.layout import Tokens
 from solvers.io.run_file import Column, RunFile
 from solvers.mesh.mesh import circle, sphere
+from solvers.mesh.rings import sphere_cells
 
 CASE = """title = "Tokens in a file"
 domain = {{manifold = "particles", dimension = {d}, count = {n}}}

@@ -1,4 +1,4 @@
-"""Imports point one way, and importing the packages loads nothing heavy."""
+"""Rooms import in one direction, no domain is compared by name outside its room, and importing is light."""
 
 import ast
 import subprocess
@@ -9,64 +9,41 @@ import pytest
 
 import meanfield
 import solvers.mesh.mesh
+from meanfield.domains.table import DOMAINS
 
-SOLVERS = Path(solvers.mesh.mesh.__file__).parent
+SOLVERS = Path(solvers.mesh.mesh.__file__).parents[1]
 MEANFIELD = Path(meanfield.__file__).parent
-EDGE = ("cli", "run", "case", "setup", "progress")  # what sees a case or a terminal
-PHYSICS = [
-    "attention",
-    "equation",
-    "initial",
-    "stability",
-    "clusters",
-    "diagnostics",
-    "heads",
-    "layers",
-    "causal",
-    "reactions",
-    "particles",
-    "particles_flow",
-    "particles_initial",
-    "particles_field",
-    "particle_sums",
-    "particle_pairs",
-    "particles_motion",
-    "particles_steps",
-    "initial_fields",
-    "brownian",
-    "atoms",
-    "atoms_flow",
-    "hand_over",
-    "slow_manifold",
-    "clusters_tokens",
-    "pairs",
-    "diagnostics_particles",
-    "axisymmetric",
-    "line",
-    "free_radius",
-    "free_radius_attention",
-    "free_radius_initial",
-    "feed_forward",
-    "layer_norm",
-    "matrices",
-    "sinkhorn",
-    "particle_sinkhorn",
-    "sequence",
-    "diagnostics_table",
-    "diagnostics_clusters",
-    "diagnostics_unbounded",
-    "diagnostics_axisymmetric",
-    "diagnostics_atoms",
-    "hand_over_states",
-    "initial_axisymmetric",
-    "problem",
-]
+ROOMS = [  # each may import itself and those before it; meanfield itself, the version and the lazy names, is free
+    "solvers.backends.cpu", "solvers.backends.gpu", "solvers.backends", "solvers.mesh", "solvers.transforms",
+    "solvers.io", "solvers.terms", "solvers.remap", "solvers.timestepping", "solvers", "meanfield.sections",
+    "meanfield.domains", "meanfield.model", "meanfield.equation", "meanfield.clusters", "meanfield.diagnostics",
+    "meanfield.case", "meanfield.domains.common", "meanfield.domains.sphere", "meanfield.domains.axisymmetric",
+    "meanfield.domains.line", "meanfield.domains.free_radius", "meanfield.domains.particles",
+    "meanfield.domains.atoms", "meanfield.simulation", "meanfield.runtime", "meanfield.running",
+    "meanfield.sweeping", "meanfield.analysis", "meanfield.figures", "meanfield.export", "meanfield.movie",
+    "meanfield.view", "meanfield.transformer", "meanfield.cli", "meanfield.__main__",
+]  # fmt: skip
+RECORDS = ("domain", "section", "table", "unbounded")  # files of domains/*, which hold data of a case only
+MAX_FILES = 20
 HEAVY = ("numba", "scipy", "h5py", "matplotlib", "ot", "distributed", "cupy", "torch", "transformers")
+
+
+def module_of(path):
+    parts = path.relative_to(MEANFIELD.parent if MEANFIELD in path.parents else SOLVERS.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room_of(module):
+    """The innermost room that holds a module; records of domains are the room meanfield.domains."""
+    if module.startswith("meanfield.domains.") and module.split(".")[-1] in RECORDS:
+        return "meanfield.domains"
+    return max((room for room in ROOMS if f"{module}.".startswith(f"{room}.")), key=len, default="meanfield")
 
 
 def imported(path):
     """Modules that a file imports when it runs: all but those under ``if TYPE_CHECKING``."""
-    found = set()
+    found, package = set(), module_of(path).split(".")
+    package = package if path.name == "__init__.py" else package[:-1]
 
     def visit(node):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -76,9 +53,10 @@ def imported(path):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = ".".join([path.parent.name] * bool(node.level) + [node.module] * bool(node.module))
-            found.add(base)
-            found.update(f"{base}.{alias.name}" for alias in node.names)
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+            found.update(name if is_module(name) else base for name in names)
         for child in ast.iter_child_nodes(node):
             visit(child)
 
@@ -86,34 +64,61 @@ def imported(path):
     return found
 
 
+def is_module(name):
+    path = {"meanfield": MEANFIELD, "solvers": SOLVERS}.get(name.split(".")[0], Path("nowhere")).parent
+    path = path.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
 def roots(path):
     return {name.split(".")[0] for name in imported(path)}
 
 
-@pytest.mark.parametrize("path", sorted(SOLVERS.rglob("*.py")), ids=lambda path: path.stem)
-def test_solvers_know_no_physics(path):
-    assert "meanfield" not in roots(path)
-    if "backends" not in path.relative_to(SOLVERS).parts:
-        assert not {"numba", "cupy"} & roots(path)
+FILES = sorted([*MEANFIELD.rglob("*.py"), *SOLVERS.rglob("*.py")])
 
 
-@pytest.mark.parametrize("path", sorted(MEANFIELD.rglob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_rooms_import_in_one_direction(path):
+    room = room_of(module_of(path))
+    allowed = ROOMS if room == "meanfield" else [*ROOMS[: ROOMS.index(room) + 1], "meanfield"]
+    names = {name for name in imported(path) if name.split(".")[0] in ("meanfield", "solvers")}
+    wrong = {name for name in names if room_of(name) not in allowed}
+    assert not wrong, f"{room} may not import {wrong}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
 def test_only_backends_compile(path):
-    assert not {"numba", "cupy"} & roots(path)
+    assert room_of(module_of(path)).startswith("solvers.backends") or not {"numba", "cupy"} & roots(path)
 
 
-@pytest.mark.parametrize("path", sorted([*MEANFIELD.rglob("*.py"), *SOLVERS.rglob("*.py")]), ids=lambda path: path.stem)
-def test_only_files_about_transformers_know_torch(path):
-    assert path.stem.startswith("transformer_") or not {"torch", "transformers"} & roots(path)
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_only_files_about_transformers_import_torch(path):
+    assert path.parent.name == "transformer" or not {"torch", "transformers"} & roots(path)
 
 
-@pytest.mark.parametrize("module", PHYSICS)
-def test_physics_sees_no_case(module):
-    names = imported(MEANFIELD / f"{module}.py")
-    assert any(name.startswith("solvers") for name in names)  # the reader of imports reads them
-    for edge in EDGE:
-        seen = {name for name in names if name.startswith(f"meanfield.{edge}")}
-        assert not seen, f"meanfield.{module} imports {seen}"
+def test_a_folder_is_a_room_that_says_what_lives_there():
+    for folder in sorted({path.parent for path in FILES}):
+        assert len(list(folder.glob("*.py"))) <= MAX_FILES, folder
+        text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
+        assert len(text) > 20, folder
+
+
+def names_of_domains(node):
+    """The names of domains among the constants of an expression."""
+    return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and part.value in DOMAINS}
+
+
+@pytest.mark.parametrize("path", sorted(MEANFIELD.rglob("*.py")), ids=module_of)
+def test_nothing_outside_its_room_compares_the_name_of_a_domain(path):
+    if (MEANFIELD / "domains") in path.parents:
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Compare):
+            assert not names_of_domains(node), ast.unparse(node)
+        if isinstance(node, ast.Dict):
+            assert len(set().union(*(names_of_domains(key) for key in node.keys if key))) < 2, ast.unparse(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and "with" in node.func.attr:
+            assert "manifold" not in ast.unparse(node.func), ast.unparse(node)
 
 
 LIGHT = ["solvers", "meanfield", "meanfield.cli.parser", "meanfield.transformer.model", "meanfield.transformer.weights"]

@@ -1,1 +1,1 @@
-"""."""
+"""Densities on the line, d = 1, without layer norm."""

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from types import ModuleType
 
+import numpy as np
+
 from meanfield.case.case import Case
+from meanfield.case.errors import refusal
 from meanfield.diagnostics.table import Diagnostics
-from meanfield.domains.common.from_run import tokens_of_run
+from meanfield.domains.common.from_run import snapshot_of_run
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_in_turn
 from meanfield.domains.common.problem import Advance, Problem, placed
 from meanfield.domains.particles.diagnostics import diagnostics_particles
@@ -18,6 +21,7 @@ from meanfield.domains.particles.section import Particles as ParticlesDomain
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.steps import LawOfTurn, advance_adaptive, advance_explicit, advance_layers
 from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.table import DOMAINS
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.sections.initial import Snapshot, Waves
@@ -63,6 +67,16 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
         prepare=lambda state: law(0).output_at(place(state.values)),
         diagnostics=diagnostics,
     )
+
+
+def tokens_of_run(case: Case) -> tuple[Floats, Floats]:
+    """Positions (n, d) and masses (n,) of the snapshot that a case begins with. Raises CaseError for other runs."""
+    run, k = snapshot_of_run(case)
+    if not DOMAINS[run.manifold].has_tokens or run.positions(k).shape[1] != case.domain.d:
+        raise refusal("initial.file", str(run.path), f"a run of particles with domain.dimension = {case.domain.d}")
+    if case.sequence is not None and np.ptp(run.weights) > 0:
+        raise refusal("initial.file", str(run.path), "tokens of equal masses with a section [sequence]")
+    return run.positions(k), run.weights
 
 
 def _advance(case: Case, law: LawOfTurn, turns: Schedule, seed: int) -> Advance:

@@ -9,13 +9,14 @@ import numpy as np
 
 from meanfield.analysis.comparison import Comparison, units
 from meanfield.analysis.comparison_text import SIDES, run_in_words
+from meanfield.analysis.text import format_time
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import is_early, label_decades, label_linear, positive, say, set_time
 from meanfield.figures.captions import fitting_size
 from meanfield.figures.comparison.pairs import draw_means, draw_pairs_beside
 from meanfield.figures.comparison.states import draw_lines, draw_maps, maps_height
 from meanfield.figures.figure import DPI, HEADING_SIZE, STYLE, WIDTH, figure_target
-from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, VERMILION, format_time
+from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, VERMILION
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:

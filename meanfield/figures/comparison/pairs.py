@@ -12,9 +12,10 @@ import numpy as np
 from meanfield.analysis.comparison import Comparison
 from meanfield.analysis.comparison_text import SIDES
 from meanfield.analysis.measure import measure_of
+from meanfield.analysis.text import format_time
 from meanfield.figures.axes import label_linear
 from meanfield.figures.particles.tokens import MOST
-from meanfield.figures.run_data import BLACK, BLUE, format_time
+from meanfield.figures.run_data import BLACK, BLUE
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
 

@@ -9,10 +9,11 @@ import numpy as np
 from meanfield.analysis.comparison import Comparison
 from meanfield.analysis.comparison_text import SIDES
 from meanfield.analysis.measure import run_edges
+from meanfield.analysis.text import format_time
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import label_linear
 from meanfield.figures.color_scale import COLOR_MAP, Scale
-from meanfield.figures.run_data import BLACK, BLUE, format_time
+from meanfield.figures.run_data import BLACK, BLUE
 from meanfield.figures.sphere_map import (
     HALF_HEIGHT,
     HALF_WIDTH,

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.analysis.text import format_time
 from meanfield.figures.axes import Floats, set_time
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.particles.tokens import angles, as_density, directions, dot_areas, gathered, tokens_of
 from meanfield.figures.profiles import columns, coordinate
-from meanfield.figures.run_data import BLUE, SNAPSHOTS, Story, format_time, snapshots_chosen
+from meanfield.figures.run_data import BLUE, SNAPSHOTS, Story, snapshots_chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

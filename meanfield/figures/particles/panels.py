@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.analysis.text import format_time
 from meanfield.figures.axes import label_linear, positive, set_decades, set_time
 from meanfield.figures.free_radius import HELD, PLANE_HEIGHT, PLANES
 from meanfield.figures.particles.circle import draw_angles, draw_strips
@@ -25,7 +26,7 @@ from meanfield.figures.particles.tokens import (
     tokens_of,
 )
 from meanfield.figures.profiles import columns, draw_profiles, profiles_height
-from meanfield.figures.run_data import BLUE, ORANGE, SKY, Story, format_time, snapshots_chosen
+from meanfield.figures.run_data import BLUE, ORANGE, SKY, Story, snapshots_chosen
 from meanfield.figures.sequence import FIELD_HEIGHT, draw_field
 
 if TYPE_CHECKING:

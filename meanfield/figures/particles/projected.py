@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.analysis.text import format_time
 from meanfield.figures.axes import Floats, label_decades, label_linear, set_time
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.particles.tokens import directions, dot_areas, gathered, principal_axes, tokens_of
 from meanfield.figures.profiles import COLUMNS, time_edges
-from meanfield.figures.run_data import BLUE, SNAPSHOTS, Integers, Story, format_time, moment_in_words, snapshots_chosen
+from meanfield.figures.run_data import BLUE, SNAPSHOTS, Integers, Story, moment_in_words, snapshots_chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

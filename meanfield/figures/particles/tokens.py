@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.figures.run_data import Floats, Integers, Particles, Story
-from meanfield.figures.sphere_map import cell_angles, sphere_cells
+from meanfield.figures.sphere_map import cell_angles
 from solvers.mesh.mesh import sphere
+from solvers.mesh.rings import sphere_cells
 
 MOST_LINES, MOST_DOTS = 300, 3000  # tokens drawn one by one, over time and at a time
 FEW_CELLS, FEW_RINGS = 360, 64  # of the circle and sphere, where tokens are to be seen one by one

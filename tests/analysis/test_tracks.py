@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from meanfield.analysis.tracks import FARTHEST, track, tracks_of
 from meanfield.case.load import parse
-from meanfield.clusters.tracks import FARTHEST, track, tracks_of
 from meanfield.running import run
 from solvers.io.run_file import read
 

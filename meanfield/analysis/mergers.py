@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.clusters.tracks import Track, Tracks, tracks_of
+from meanfield.analysis.tracks import Track, Tracks, tracks_of
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def report(run: Run) -> dict[str, Any]:
     """Mergers, lifetimes and clusters at the end of a run, as plain values.
 
     ``mergers``: each merger's fields and ``energy_step_measured``, None where it cannot be told. Raises ValueError for
-    a run without clusters to follow: see meanfield.clusters.tracks.tracks_of.
+    a run without clusters to follow: see meanfield.analysis.tracks.tracks_of.
     """
     tracks, known = tracks_of(run), exact_from(run)
     mergers, stairs = merger_tree(tracks, known), staircase(run)

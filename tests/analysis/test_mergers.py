@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.path import Path
 
-from meanfield.clusters.mergers import (
+from meanfield.analysis.mergers import (
     Merger,
     format_report,
     lifetimes,
@@ -18,7 +18,7 @@ from meanfield.clusters.mergers import (
     moment_in_words,
     report,
 )
-from meanfield.clusters.tracks import Track, Tracks, tracks_of
+from meanfield.analysis.tracks import Track, Tracks, tracks_of
 from meanfield.domains.sphere.diagnostics import diagnostics_round
 from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.equation import Velocity, mean_field_equation

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..backends import kernels_for
 from ..mesh.mesh import Floats, Integers
-from ..remap.pieces import Numbers, Pieces
+from .pieces import Numbers, Pieces
 
 LONGEST = 2.0  # cell widths that the image of a piece may span
 HALVINGS = {1: 10, 2: 4}  # by dimension; a map that still is not flat on 1/1024 or 1/16 of a cell counts as a jump

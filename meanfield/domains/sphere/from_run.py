@@ -1,0 +1,45 @@
+"""Initial density of a case from a snapshot of another run, on the same cells or, on circle and sphere, on others."""
+
+from __future__ import annotations
+
+from meanfield.case.case import Case
+from meanfield.case.errors import refusal
+from meanfield.case.load import parse
+from meanfield.domains.common.from_run import snapshot_of_run
+from meanfield.domains.domain import load
+from meanfield.domains.sphere.initial import initial_points
+from meanfield.domains.table import DOMAINS
+from solvers.io.run_file import Run
+from solvers.mesh.dual import Dual
+from solvers.mesh.mesh import Floats, Mesh
+
+
+def density_of_run(case: Case, cells: Mesh) -> Floats:
+    """Density (cells) of the snapshot that a case begins with.
+
+    On the circle and the sphere the run may have other cells: on finer ones its density is interpolated, second order,
+    on coarser ones its cells are deposited as points, keeping mass and first moment, and so are particles. Elsewhere
+    its cells are the case's. Raises CaseError for a run of another domain, and for no such snapshot.
+    """
+    run, k = snapshot_of_run(case)
+    if not case.domain.is_closed:
+        if parse(str(run.attributes.get("case", ""))).domain != case.domain:
+            raise refusal("initial.file", str(run.path), "a run with the same section [domain] as this case")
+        return run.snapshot(k)
+    if DOMAINS[run.manifold].has_tokens and run.positions(k).shape[1] == case.domain.d:
+        return initial_points(cells, run.positions(k), run.weights)
+    if run.manifold != case.domain.manifold:
+        raise refusal("initial.file", str(run.path), f"a run {case.domain.where}; it holds one of {run.manifold}")
+    return run.snapshot(k) if run.cells == cells.cells else _on_other_cells(run, run.snapshot(k), cells)
+
+
+def _on_other_cells(run: Run, density: Floats, cells: Mesh) -> Floats:
+    """The same mass, which a reaction may have changed, on finer or coarser cells."""
+    masses = density * run.cell_areas
+    if run.cells > cells.cells:
+        return masses.sum() * initial_points(cells, run.cell_centers, masses)
+    mesh = DOMAINS[run.manifold].mesh
+    assert mesh is not None
+    values = Dual(load(mesh)(run.resolution)).interpolate(density[:, None], cells.centers)[:, 0]
+    scaled: Floats = values * (masses.sum() / (values @ cells.volumes))
+    return scaled
