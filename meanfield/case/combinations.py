@@ -49,6 +49,12 @@ def table_of_domains() -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def table_of_exclusions() -> str:
+    """Markdown: the options that exclude each other where a domain has both."""
+    rows = [("option", "not beside", "expected"), ("---",) * 3, *EXCLUSIONS]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
 def _matrix(case: Case) -> Used | None:
     """The first matrix of a head that is no multiple of the identity."""
     for index, head in enumerate(case.attention.all_heads):

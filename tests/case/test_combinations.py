@@ -6,11 +6,12 @@ anything else has to run, and nothing may end in a traceback.
 
 import re
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from meanfield.case.combinations import BY_DOMAIN, EXCLUSIONS
+from meanfield.case.combinations import BY_DOMAIN, EXCLUSIONS, table_of_domains, table_of_exclusions
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.domains.common.problem import Stretch
@@ -269,3 +270,17 @@ def test_points_under_a_causal_mask_are_dealt_to_labels_of_equal_mass(changes, r
     points = ["attention.mask=causal", "initial.kind=points", "initial.points=[[1, 0], [0, 1], [-1, 1]]"]
     assert attempt("circle", points) is None
     assert attempt("circle", points + changes).startswith(refusal)
+
+
+def test_the_page_of_combinations_is_the_table():
+    text = (Path(__file__).parents[2] / "docs/combinations.md").read_text("utf-8")
+    assert table_of_domains() in text
+    assert table_of_exclusions() in text
+
+
+def test_readme_names_the_layer_norms_of_each_domain():
+    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    rows = [line.split(" | ") for line in text.split("\n") if line.startswith("| `") and line.count("|") == 4]
+    found = {name: row[2].rstrip(" |") for row in rows for name in re.findall(r"`(\w+)`", row[0]) if name in DOMAINS}
+    words = {name: ", ".join(kind.layer_norms) for name, kind in DOMAINS.items()}
+    assert found == words | {"particles": "all seven"}
