@@ -29,9 +29,9 @@ def advance(velocity, values):
         (TURN[:60], UNIFORM, ValueError, r"velocity of shape \(60, 2\): expected \(64, 2\)"),
         (1.0, UNIFORM, TypeError, r"velocity = float: expected an array \(64, 2\)"),
         (TURN.astype(int), UNIFORM, TypeError, "velocity of dtype int64: expected floating-point numbers"),
-        (TURN, np.arange(64), TypeError, "values of dtype int64: expected floating-point numbers"),
-        (TURN, UNIFORM[:60], ValueError, r"values of shape \(60,\): expected \(64,\), as the mesh has 64 cells"),
-        (TURN, np.where(np.arange(64) == 7, np.nan, 0.5), ValueError, r"values\[7\] = nan: expected finite numbers"),
+        (TURN, np.arange(64), ValueError, "state.values of int64: expected an array of float32 or float64"),
+        (TURN, UNIFORM[:60], ValueError, r"state.values of shape \(60,\): expected 64 cells, as the mesh of Advection"),
+        (TURN, np.where(np.arange(64) == 7, np.nan, 0.5), ValueError, "state.values: 1 of 64 not finite"),
     ],
 )
 def test_input_of_advection_that_does_not_fit_is_refused(velocity, values, kind, message):

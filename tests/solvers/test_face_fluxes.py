@@ -144,7 +144,7 @@ def test_a_density_with_empty_cells_does_not_stall_fluxes_without_a_limiter():
     mesh = circle(64)
     density = np.where(np.arange(64) == 9, 1.0, 0.0)
     term = Advection(mesh, lambda t, u: quarter(mesh.centers), limiter="none", nonnegative=True)
-    state = evolve(State(0.0, density), Equation([term]), STEP, 1.0)
+    state = evolve(State(0.0, density), Equation([term]), STEP, 1.0, rtol=None)
     assert state.steps < 40  # 2·64/2π = 21 at cfl ½
     assert state.values.min() >= -1e-15
     assert state.values @ mesh.volumes == pytest.approx(mesh.volumes[0], rel=1e-13)

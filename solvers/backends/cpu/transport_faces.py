@@ -116,7 +116,7 @@ def send_through_faces(
             if not through <= 0.0:  # so that a NaN is passed on
                 total += through
                 value = at_side[side]
-                if nonnegative and (value < 0.0 or values[i] == 0.0):
+                if nonnegative and (value < 0.0 or values[i] <= 0.0):  # ≤: rounding of a cell that gave all it had
                     value = 0.0
                 sent[side] = through * value
         total /= volumes[i]
