@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import meanfield
 from benchmarks.transforms import ducc0_installed
 from solvers.backends import cpu
 
@@ -18,8 +19,9 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of what the figures depend on."""
-    packages = ["meanfield", "numpy", "scipy", "numba", *(["ducc0"] if ducc0_installed() else [])]
-    return {"Python": platform.python_version(), **{name: version(name) for name in packages}}
+    packages = ["numpy", "scipy", "numba", *(["ducc0"] if ducc0_installed() else [])]
+    ours = {"Python": platform.python_version(), "meanfield": meanfield.__version__}
+    return ours | {name: version(name) for name in packages}
 
 
 def _processor() -> str:

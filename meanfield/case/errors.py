@@ -19,6 +19,11 @@ class CaseError(ValueError):
     """A case that cannot be run. Its message is one line, to be shown as it is."""
 
 
+def install(extra: str) -> str:
+    """The command that installs an optional part of this package, by the name of its extra."""
+    return f"pip install 'meanfield-transformers[{extra}]'"
+
+
 def refusal(key: str, value: object, expected: str) -> CaseError:
     """The error ``key = value: expected ...``."""
     return CaseError(f"{key} = {show(value)}: expected {expected}")

@@ -34,11 +34,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _kernels(device: str) -> ModuleType:
     """The kernels of a device by name. Raises CaseError for one that cannot be used."""
-    from meanfield.case.errors import CaseError
-    from solvers.backends import NoDevice, kernels_on
+    from meanfield.case.errors import CaseError, install
+    from solvers.backends import NoDevice, NotInstalled, kernels_on
 
     try:
         return kernels_on(device)
+    except NotInstalled as error:
+        raise CaseError(f"--device {device}: {error}: {install('gpu')}") from None
     except NoDevice as error:
         raise CaseError(f"--device {device}: {error}") from None
 

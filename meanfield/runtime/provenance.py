@@ -9,10 +9,11 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from meanfield import __version__
 from meanfield.case.case import Case
 from meanfield.case.load import to_toml
 
-PACKAGES = ("meanfield", "numpy", "scipy", "numba", "h5py")
+PACKAGES = ("numpy", "scipy", "numba", "h5py")
 
 
 def provenance(case: Case, command: str) -> dict[str, str | int]:
@@ -31,7 +32,8 @@ def provenance(case: Case, command: str) -> dict[str, str | int]:
 @cache
 def _versions() -> str:
     """Of Python and of what computes, found once: they do not change while it runs."""
-    return ", ".join([f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in PACKAGES)])
+    ours = [f"python {platform.python_version()}", f"meanfield {__version__}"]
+    return ", ".join([*ours, *(f"{name} {version(name)}" for name in PACKAGES)])
 
 
 def _git_commit() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from meanfield.case.errors import CaseError
+from meanfield.case.errors import CaseError, install
 from meanfield.sweeping.local_pool import Solved, Solver
 from meanfield.sweeping.point import FAILED, Result, solve_point
 
@@ -38,7 +38,7 @@ def _client(address: str) -> Client:
     try:
         from distributed import Client
     except ModuleNotFoundError:
-        raise CaseError("--dask: Dask is not installed; install it with: pip install 'meanfield[sweep]'") from None
+        raise CaseError(f"--dask: Dask is not installed; install it with: {install('sweep')}") from None
     try:
         return Client(address, timeout=CONNECTING, set_as_default=False)
     except (OSError, ValueError) as error:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.case.errors import CaseError
+from meanfield.case.errors import CaseError, install
 from solvers.mesh.mesh import Floats
 
 DEFAULT_TEXT = "forest.txt"
-INSTALL = "pip install 'meanfield[transformer]'"
+INSTALL = install("transformer")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,10 @@ class NoDevice(RuntimeError):
     """A device that this machine does not have, or has no software for."""
 
 
+class NotInstalled(NoDevice):
+    """A device whose software is not installed."""
+
+
 def kernels_for(array: Any) -> ModuleType:
     """The kernels of the device that holds an array."""
     return import_module(f"solvers.backends.{'gpu' if hasattr(array, '__cuda_array_interface__') else 'cpu'}")
@@ -38,7 +42,7 @@ def _check(kernels: ModuleType) -> None:
 
     for package, name in (("cupy", "CuPy"), ("numba_cuda", "numba-cuda")):
         if not SIMULATED and find_spec(package) is None:
-            raise NoDevice(f"a gpu needs {name}, which is not installed: pip install 'meanfield[gpu]'")
+            raise NotInstalled(f"a gpu needs {name}, which is not installed")
     try:
         square = kernels.zeros((2, 2))
         kernels.irfft(kernels.rfft(square @ square), 2)

@@ -124,7 +124,7 @@ def test_no_command_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_version() -> None:
     done = process("-m", "meanfield", "--version")
-    assert done.stdout.split() == ["meanfield", importlib.metadata.version("meanfield")]
+    assert done.stdout.split() == ["meanfield", importlib.metadata.version("meanfield-transformers")]
 
 
 REFUSED = [

@@ -14,6 +14,8 @@ from numba import cuda
 from scipy import special
 from support.device import SIMULATED, gpu
 
+from meanfield.case.errors import CaseError
+from meanfield.cli import commands
 from solvers import backends
 from solvers.backends import cpu
 from solvers.backends.gpu.launching import THREADS, run
@@ -167,8 +169,10 @@ def test_device_that_cannot_be_is_refused(monkeypatch):
         backends.kernels_on("tpu")
     monkeypatch.setattr("solvers.backends.gpu.arrays.SIMULATED", False)
     monkeypatch.setattr(backends, "find_spec", lambda name: None)
-    with pytest.raises(backends.NoDevice, match="needs CuPy"):
+    with pytest.raises(backends.NotInstalled, match=r"a gpu needs CuPy, which is not installed$"):
         backends.kernels_on("gpu")
+    with pytest.raises(CaseError, match=r"^--device gpu: .*: pip install 'meanfield-transformers\[gpu\]'$"):
+        commands._kernels("gpu")
     monkeypatch.setattr(backends, "find_spec", lambda name: True)
     monkeypatch.setattr("solvers.backends.gpu.arrays._cupy", lambda: 1 / 0)
     with pytest.raises(backends.NoDevice, match="no gpu can be used: division by zero"):

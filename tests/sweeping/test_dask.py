@@ -114,5 +114,5 @@ def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_without_dask_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(CaseError, match=r"pip install 'meanfield\[sweep\]'"):
+    with pytest.raises(CaseError, match=r"pip install 'meanfield-transformers\[sweep\]'"):
         sweep(write(tmp_path / "six.toml", SIX, CASE), tmp_path / "six.h5", dask="127.0.0.1:9", quiet=True)

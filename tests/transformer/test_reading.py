@@ -101,7 +101,8 @@ def test_what_is_no_model_is_refused_in_one_line(tmp_path, monkeypatch, capsys, 
 def test_without_torch_the_line_says_what_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     assert main(["transformer", "read", "bert", "-o", str(tmp_path / "x.h5")]) == 2
-    assert capsys.readouterr().err == "meanfield: torch is not installed: pip install 'meanfield[transformer]'\n"
+    extra = "pip install 'meanfield-transformers[transformer]'"
+    assert capsys.readouterr().err == f"meanfield: torch is not installed: {extra}\n"
 
 
 def test_the_package_has_a_text():
