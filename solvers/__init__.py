@@ -11,16 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from solvers.io.run_file import Column, FileError, RunFile, read
-    from solvers.mesh.interval import interval
-    from solvers.mesh.mesh import Mesh, circle, sphere
-    from solvers.mesh.product import product
-    from solvers.mesh.stack import stack
-    from solvers.remap.deposit import deposit_points
-    from solvers.remap.push_forward import PushForward, push_forward
-    from solvers.terms.advection import Advection, Diffusion
-    from solvers.terms.conservation_law import ConservationLaw
-    from solvers.timestepping.evolution import (
+    from .io.run_file import Column, FileError, RunFile, read
+    from .mesh.interval import interval
+    from .mesh.mesh import Mesh, circle, sphere
+    from .mesh.product import product
+    from .mesh.stack import stack
+    from .remap.deposit import deposit_points
+    from .remap.push_forward import PushForward, push_forward
+    from .terms.advection import Advection, Diffusion
+    from .terms.conservation_law import ConservationLaw
+    from .timestepping.evolution import (
         STEPPERS,
         Equation,
         NonFinite,
@@ -30,30 +30,30 @@ if TYPE_CHECKING:
         evolve,
         limit_positivity,
     )
-    from solvers.timestepping.schedules import Every, Listed, Logarithmic
-    from solvers.transforms.harmonics import harmonic_transform
-    from solvers.transforms.harmonics_points import PointHarmonics
-    from solvers.transforms.pairwise import exponential_sums
-    from solvers.transforms.zonal import zonal_operator
+    from .timestepping.schedules import Every, Listed, Logarithmic
+    from .transforms.harmonics import harmonic_transform
+    from .transforms.harmonics_points import PointHarmonics
+    from .transforms.pairwise import exponential_sums
+    from .transforms.zonal import zonal_operator
 
 _HOME = {
-    "solvers.mesh.mesh": ("Mesh", "circle", "sphere"),
-    "solvers.mesh.interval": ("interval",),
-    "solvers.mesh.product": ("product",),
-    "solvers.mesh.stack": ("stack",),
-    "solvers.transforms.pairwise": ("exponential_sums",),
-    "solvers.remap.push_forward": ("PushForward", "push_forward"),
-    "solvers.transforms.harmonics": ("harmonic_transform",),
-    "solvers.transforms.harmonics_points": ("PointHarmonics",),
-    "solvers.transforms.zonal": ("zonal_operator",),
-    "solvers.terms.conservation_law": ("ConservationLaw",),
-    "solvers.remap.deposit": ("deposit_points",),
-    "solvers.terms.advection": ("Advection", "Diffusion"),
-    "solvers.timestepping.evolution": (
+    ".mesh.mesh": ("Mesh", "circle", "sphere"),
+    ".mesh.interval": ("interval",),
+    ".mesh.product": ("product",),
+    ".mesh.stack": ("stack",),
+    ".transforms.pairwise": ("exponential_sums",),
+    ".remap.push_forward": ("PushForward", "push_forward"),
+    ".transforms.harmonics": ("harmonic_transform",),
+    ".transforms.harmonics_points": ("PointHarmonics",),
+    ".transforms.zonal": ("zonal_operator",),
+    ".terms.conservation_law": ("ConservationLaw",),
+    ".remap.deposit": ("deposit_points",),
+    ".terms.advection": ("Advection", "Diffusion"),
+    ".timestepping.evolution": (
         "STEPPERS", "Equation", "NonFinite", "Observer", "State", "Stepper", "evolve", "limit_positivity",
     ),
-    "solvers.timestepping.schedules": ("Every", "Listed", "Logarithmic"),
-    "solvers.io.run_file": ("Column", "FileError", "RunFile", "read"),
+    ".timestepping.schedules": ("Every", "Listed", "Logarithmic"),
+    ".io.run_file": ("Column", "FileError", "RunFile", "read"),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 
@@ -94,5 +94,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        raise AttributeError(f"module 'solvers' has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name], __name__), name)

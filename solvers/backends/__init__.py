@@ -18,14 +18,14 @@ class NotInstalled(NoDevice):
 
 def kernels_for(array: Any) -> ModuleType:
     """The kernels of the device that holds an array."""
-    return import_module(f"solvers.backends.{'gpu' if hasattr(array, '__cuda_array_interface__') else 'cpu'}")
+    return import_module(".gpu" if hasattr(array, "__cuda_array_interface__") else ".cpu", __name__)
 
 
 def kernels_on(device: str) -> ModuleType:
     """The kernels of a device by name, "cpu" or "gpu". Raises ValueError for others, NoDevice for an absent one."""
     if device not in DEVICES:
         raise ValueError(f"device = {device!r}: expected one of {', '.join(DEVICES)}")
-    kernels = import_module(f"solvers.backends.{device}")
+    kernels = import_module(f".{device}", __name__)
     if device == "gpu":
         _check(kernels)
     return kernels

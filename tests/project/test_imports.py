@@ -15,7 +15,8 @@ SOLVERS = Path(solvers.mesh.mesh.__file__).parents[1]
 MEANFIELD = Path(meanfield.__file__).parent
 ROOMS = [  # each may import itself and those before it; meanfield itself, the version and the lazy names, is free
     "solvers.backends.cpu", "solvers.backends.gpu", "solvers.backends", "solvers.mesh", "solvers.transforms",
-    "solvers.io", "solvers.terms", "solvers.remap", "solvers.timestepping", "solvers", "meanfield.sections",
+    "solvers.io", "solvers.terms", "solvers.remap", "solvers.timestepping", "solvers",
+    "meanfield.shadowing", "meanfield.solvers", "meanfield.sections",
     "meanfield.domains", "meanfield.model", "meanfield.equation", "meanfield.clusters", "meanfield.diagnostics",
     "meanfield.case", "meanfield.domains.common", "meanfield.domains.sphere", "meanfield.domains.axisymmetric",
     "meanfield.domains.line", "meanfield.domains.free_radius", "meanfield.domains.particles",
@@ -121,7 +122,8 @@ def test_nothing_outside_its_room_compares_the_name_of_a_domain(path):
             assert "manifold" not in ast.unparse(node.func), ast.unparse(node)
 
 
-LIGHT = ["solvers", "meanfield", "meanfield.cli.parser", "meanfield.transformer.model", "meanfield.transformer.weights"]
+LIGHT = ["solvers", "meanfield", "meanfield.solvers", "meanfield.cli.parser", "meanfield.transformer.model",
+         "meanfield.transformer.weights"]  # fmt: skip
 
 
 SELDOM = ["scipy.optimize", "scipy.spatial", "scipy.integrate", "scipy.sparse", "matplotlib"]

@@ -56,7 +56,7 @@ def _there(value: Any) -> Any:
     if value is share:
         return _share
     if not SIMULATED and value is np:
-        return import_module("solvers.backends.gpu.scalars")
+        return import_module(".scalars", __package__)
     if not SIMULATED and value is scratch:
         return _own_memory()
     return translated(value) if hasattr(value, "py_func") else value
