@@ -5,16 +5,20 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from numba import njit
 from numba.core.caching import IndexDataCacheFile
+from numba.core.dispatcher import Dispatcher
 
-import solvers.backends.cpu  # noqa: F401
+from solvers.backends import cpu
+from solvers.backends.cpu.caching import LockedFiles
 
 
-def files(folder: Path, stamp: str = "source") -> IndexDataCacheFile:
+def files(folder: Path, stamp: str = "source") -> LockedFiles:
     """Of one function, as a process has them; locks are an opened file's, so that threads stand for processes."""
-    return IndexDataCacheFile(str(folder), "kernel", stamp)
+    return LockedFiles(str(folder), "kernel", stamp)
 
 
 def test_two_that_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,3 +61,13 @@ def test_a_cache_that_cannot_be_locked_is_read(tmp_path: Path) -> None:
     files(tmp_path).save("float64", "code")
     (tmp_path / "kernel.nbi.lock").unlink()
     assert files(tmp_path).load("float64") == "code"
+
+
+def test_every_kernel_is_kept_so_and_no_other_function() -> None:
+    """Numba's own classes are as they were, and functions of a user's keep their ways."""
+    modules = [module for module in vars(cpu).values() if isinstance(module, ModuleType)]
+    kernels = [value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)]
+    assert len(kernels) > 30
+    assert all(isinstance(kernel._cache._cache_file, LockedFiles) for kernel in kernels)
+    assert type(njit(cache=True)(cpu.advance.py_func)._cache._cache_file) is IndexDataCacheFile
+    assert IndexDataCacheFile.save.__module__ == IndexDataCacheFile.load.__module__ == "numba.core.caching"

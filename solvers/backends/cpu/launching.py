@@ -13,16 +13,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from .caching import save_one_by_one
+from .caching import compiled
 
-save_one_by_one()
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 INLINE_WORK = 20_000  # below this many items a kernel is done before a second thread has taken its share
 
-kernel = njit(cache=True, nogil=True, error_model="numpy")
-inline = njit(cache=True, nogil=True, error_model="numpy", inline="always")
+kernel = compiled()
+inline = compiled(inline="always")
 
 
 @cache

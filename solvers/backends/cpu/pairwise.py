@@ -1,8 +1,8 @@
 """Sums over all pairs of a target and a source, tile by tile, as flash attention does (Dao and others, 2205.14135)."""
 
 import numpy as np
-from numba import njit
 
+from .caching import compiled
 from .exponential import CONTRACT, exponential
 from .launching import inline
 from .product import TILE_BYTES, TILE_ROWS, tile_product, wide_vectors
@@ -11,7 +11,7 @@ PAIR_SOURCES = 96  # a multiple of PAIR_ROWS; a tile of exponents is then half o
 _TOGETHER = 4  # tiles that take up a group of sources one after the other, while it is at hand
 PAIR_ROWS, PAIR_BYTES = TILE_ROWS, TILE_BYTES
 
-_kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath=CONTRACT)
+_kernel = compiled(fastmath=CONTRACT)
 
 
 def chosen(mask):

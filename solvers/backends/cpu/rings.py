@@ -1,8 +1,8 @@
 """Harmonic transform on rings of latitude."""
 
 import numpy as np
-from numba import njit
 
+from .caching import compiled
 from .launching import inline, kernel, share
 
 
@@ -72,7 +72,7 @@ def legendre_up(l, m):
     return np.sqrt((4.0 * l * l - 1.0) / (l * l - m * m))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, coefficients):
     """coefficients[l, m] = Σ_rings P̄_lm(cos θ) modes[m, ring], over northern rings.
 
