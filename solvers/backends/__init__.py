@@ -40,8 +40,8 @@ def _check(kernels: ModuleType) -> None:
     """Try what every run needs, before one starts."""
     from .gpu.arrays import SIMULATED
 
-    for package, name in (("cupy", "CuPy"), ("numba_cuda", "numba-cuda")):
-        if not SIMULATED and find_spec(package) is None:
+    for package, name in [("cupy", "CuPy"), *([] if SIMULATED else [("numba_cuda", "numba-cuda")])]:
+        if find_spec(package) is None:
             raise NotInstalled(f"a gpu needs {name}, which is not installed")
     try:
         square = kernels.zeros((2, 2))

@@ -4,22 +4,20 @@ import re
 import subprocess
 import sys
 import time
-from importlib import import_module
-from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numba import cuda
 from scipy import special
-from support.device import SIMULATED, gpu
+from support.device import CUPY, SIMULATED, gpu
+from support.stand_in import ABSENT
 
 from meanfield.case.errors import CaseError
 from meanfield.cli import commands
 from solvers import backends
 from solvers.backends import cpu
 from solvers.backends.gpu.launching import THREADS, run
-from solvers.backends.gpu.stand_in import ABSENT
 
 only_simulated = pytest.mark.skipif(not SIMULATED, reason="what only the stand-in for the device's arrays does")
 A, B = np.random.default_rng(0).random((2, 6, 8))
@@ -126,11 +124,11 @@ def test_arrays_take_no_attributes():
         gpu.place(A).shape = (48,)
 
 
-if find_spec("cupy") is not None:  # which is no part of the set-up; it takes no device
+if CUPY is not None:  # which is no part of the set-up; it takes no device
 
     def test_what_is_refused_by_its_name_is_not_in_cupy():
-        cupy = import_module("cupy")
-        assert not [name for name in ABSENT if any(hasattr(home, name) for home in (cupy, cupy.linalg, cupy.ndarray))]
+        homes = CUPY, CUPY.linalg, CUPY.ndarray
+        assert not [name for name in ABSENT if any(hasattr(home, name) for home in homes)]
 
 
 @only_simulated
@@ -167,7 +165,6 @@ def test_kernels_are_those_of_the_array():
 def test_device_that_cannot_be_is_refused(monkeypatch):
     with pytest.raises(ValueError, match="'tpu': expected one of cpu, gpu"):
         backends.kernels_on("tpu")
-    monkeypatch.setattr("solvers.backends.gpu.arrays.SIMULATED", False)
     monkeypatch.setattr(backends, "find_spec", lambda name: None)
     with pytest.raises(backends.NotInstalled, match=r"a gpu needs CuPy, which is not installed$"):
         backends.kernels_on("gpu")

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.device import SIMULATED, gpu
+from support.stand_in import StandIn
 
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head
-from solvers.backends.gpu.stand_in import StandIn
 from solvers.mesh.mesh import sphere
 from solvers.timestepping.evolution import STEPPERS, State, evolve
 

@@ -3,19 +3,28 @@
 import os
 from importlib import import_module
 
-import numba
+from support.simulator import simulate
 
 
-def is_there():
-    """Whether CuPy finds a GPU; it may not be installed, or find no driver."""
+def _installed_cupy():
+    """CuPy itself, None where it is not installed or cannot be imported."""
     try:
-        return import_module("cupy").cuda.runtime.getDeviceCount() > 0
+        return import_module("cupy")
+    except Exception:  # CuPy's own kinds of errors
+        return None
+
+
+def _is_there():
+    """Whether CuPy finds a GPU; there may be no driver."""
+    try:
+        return CUPY is not None and CUPY.cuda.runtime.getDeviceCount() > 0
     except Exception:  # CuPy's own kinds of errors
         return False
 
 
-SIMULATED = bool(os.environ.get("NUMBA_ENABLE_CUDASIM")) or not is_there()
+CUPY = _installed_cupy()
+SIMULATED = bool(os.environ.get("NUMBA_ENABLE_CUDASIM")) or not _is_there()
 if SIMULATED:
-    numba.config.ENABLE_CUDASIM = 1  # read when numba.cuda is imported, by the device's kernels only
+    simulate()
 
 gpu = import_module("solvers.backends.gpu")

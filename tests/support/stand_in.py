@@ -1,4 +1,4 @@
-"""A stand-in for the device's arrays in the simulator: a NumPy array that does not let itself be copied unseen.
+"""Stand-in for CuPy's arrays in the simulator: a NumPy array that does not let itself be copied unseen.
 
 As with CuPy, NumPy's functions and operators give arrays on the device, also of one number; arrays of the host are
 refused among their arguments, and so are ``np.asarray`` and what else CuPy does not take (the tables at the foot). What
@@ -139,7 +139,7 @@ SIZED = {"flatnonzero", "nonzero", "argwhere", "unique", "compress", "extract"} 
 ABSENT = {"block", "insert", "geomspace", "unstack", "spacing", "vecdot", "matvec", "vecmat", "vector_norm",
           "matrix_norm", "multi_dot", "svdvals", "setflags"}  # fmt: skip
 UNSEEN = {"item", "tolist", "tobytes"}  # they copy to the host: that is what :meth:`StandIn.get` is for
-SPECIAL = {"erf", "erfc"}  # of SciPy, by :mod:`solvers.backends.gpu.arrays`
+SPECIAL = {"erf", "erfc"}  # of SciPy, of cupyx.scipy.special
 UFUNC_OPTIONS = {"out", "dtype", "casting"}
 _CHOSEN = {"where", "initial"}
 UNTAKEN = dict.fromkeys(("all", "any", "max", "min", "mean", "sum", "prod", "std", "var"), _CHOSEN)

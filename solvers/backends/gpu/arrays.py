@@ -1,25 +1,19 @@
-"""Arrays on the device: CuPy's, or the stand-ins of the simulator. NumPy's functions follow either."""
+"""Arrays on the device: CuPy's, which NumPy's functions follow."""
 
 from functools import cache
 from importlib import import_module
 
 import numpy as np
 from numba import cuda
-from scipy import special
 
-from ..cpu.arrays import nan_memory
-from .stand_in import StandIn
-
-SIMULATED = bool(vars(cuda.config)["ENABLE_CUDASIM"])
+SIMULATED = bool(vars(cuda.config)["ENABLE_CUDASIM"])  # by Numba: each thread is a thread of Python, so few are used
 TRANSFORM_CELLS = 1 << 22  # of rings that are transformed together: few launches, and little memory between them
 PLANS = 256  # of transforms that are kept
 PAIRS_ONLY = True  # pairs are what a device is good at; for points anywhere it has no transform
 
 
 def empty(shape, dtype=np.float64):
-    """An array that is not filled; NaN in the simulator, so that what reads it shows."""
-    if SIMULATED:
-        return place(nan_memory(shape, dtype))
+    """An array that is not filled."""
     return _cupy().empty(shape, dtype)
 
 
@@ -35,14 +29,12 @@ def kept(make):
 
 def zeros(shape, dtype=np.float64):
     """An array of zeros."""
-    return place(np.zeros(shape, dtype)) if SIMULATED else _cupy().zeros(shape, dtype)
+    return _cupy().zeros(shape, dtype)
 
 
 def place(array):
     """An array of the host where these kernels run; one that is there is returned as it is."""
-    if not isinstance(array, np.ndarray):
-        return array
-    return StandIn(np.array(array)) if SIMULATED else _cupy().asarray(array)
+    return _cupy().asarray(array) if isinstance(array, np.ndarray) else array
 
 
 def bring(array):
@@ -59,11 +51,8 @@ def rfft(values):
 def irfft(spectrum, count, norm="backward"):
     """The inverse of :func:`rfft` for ``count`` values, without the 1/n if norm is "forward"; spends the spectrum."""
     _keep_plans()
-    if not SIMULATED:  # CuPy's own would copy the spectrum, which cuFFT spends
-        return import_module("cupyx.scipy.fft").irfft(spectrum, count, norm=norm, overwrite_x=True)
-    values = np.fft.irfft(spectrum, count, norm=norm)
-    spectrum[...] = np.nan
-    return values
+    # CuPy's function of NumPy's name would copy the spectrum, which cuFFT spends.
+    return import_module("cupyx.scipy.fft").irfft(spectrum, count, norm=norm, overwrite_x=True)
 
 
 def dot(one, other):
@@ -83,14 +72,13 @@ def erfc(values):
 
 def _special():
     """Special functions: SciPy's do not follow CuPy's arrays."""
-    return special if SIMULATED else import_module("cupyx.scipy.special")
+    return import_module("cupyx.scipy.special")
 
 
 @cache
 def _keep_plans():
     """Make room for the plans of all rings of a mesh, there and back: CuPy keeps 16, and making one takes long."""
-    if not SIMULATED:
-        _cupy().fft.config.get_plan_cache().set_size(PLANS)
+    _cupy().fft.config.get_plan_cache().set_size(PLANS)
 
 
 def _cupy():

@@ -6,7 +6,7 @@ the same.
 Kernels gather, without atomics, so results do not depend on the number of threads nor on which comes first.
 
 Arrays are the caller's and stay on the device: a kernel given an array of the host refuses it.
-Without a device Numba's simulator runs the kernels (NUMBA_ENABLE_CUDASIM=1), thread by thread, on arrays of its own.
+The tests run these kernels in Numba's simulator of a device where there is none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from numba import cuda, float64
 
 from ..cpu.launching import put, scratch, share
 from .arrays import SIMULATED, empty
-from .simulator import share_one_array
 
 WORKERS = 1  # host threads for what runs beside the kernels
 THREADS = 16 if SIMULATED else 128  # of a block; each is a thread of Python in the simulator
@@ -31,8 +30,6 @@ THREADS = 16 if SIMULATED else 128  # of a block; each is a thread of Python in 
 # Kernels and array code run on one stream, in order: no need to wait for an array before it is passed on.
 # Small meshes leave most of a device idle: nothing to warn of.
 vars(cuda.config).update(CUDA_ARRAY_INTERFACE_SYNC=0, CUDA_LOW_OCCUPANCY_WARNINGS=0)
-if SIMULATED:
-    share_one_array()
 
 
 def device_function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,12 +144,4 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
 
 def run(kernel: Any, shape: tuple[int, int], *arguments: Any) -> None:
     """Launch a kernel on a grid of (blocks, threads of each)."""
-    kernel[shape](*(map(_seen, arguments) if SIMULATED else arguments))
-
-
-def _seen(argument: Any) -> Any:
-    """An argument as the simulator's kernels take it: they write to what an array holds."""
-    return _SimulatorArray(argument.held) if hasattr(argument, "held") else argument
-
-
-_SimulatorArray: Any = type(cuda.device_array(0)) if SIMULATED else None
+    kernel[shape](*arguments)
