@@ -20,7 +20,7 @@ from meanfield.model.attention import Attention
 from solvers.mesh.mesh import Floats, Mesh, circle, sphere
 from solvers.timestepping.evolution import STEPPERS, State, evolve
 from solvers.transforms.harmonics import harmonic_transform
-from tests import exact
+from tests.support import exact
 
 CELLS, RINGS = 256, 128
 AXIS = (0.48, 0.6, 0.64)  # a unit vector along no symmetry of the rings
