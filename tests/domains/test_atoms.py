@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import integrate
 from support import exact_atoms
+from support.exact_flow import flow
 
 from meanfield.domains.atoms.flow import TOUCH, advance, until_merger
 from meanfield.domains.atoms.velocity import AtomLaw, Atoms
-from meanfield.domains.particles.flow import flow
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model.feed_forward import feed_forward_random
 from meanfield.model.heads import Head

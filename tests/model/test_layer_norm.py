@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from scipy import special
+from support.exact_flow import flow
 
 from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions
 from meanfield.domains.free_radius.equation import FreeRadius, free_radius_equation, radial_mesh
 from meanfield.domains.free_radius.initial import initial_at_radius
-from meanfield.domains.particles.flow import flow
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.domains.sphere.initial import initial_points, initial_von_mises_fisher
 from meanfield.equation import Velocity, mean_field_equation

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import integrate, special
 from support import exact
+from support.exact_flow import flow
 from support.shipped_runs import crossing, finished, pair_angles
 
-from meanfield.domains.particles.flow import flow
 from meanfield.domains.particles.velocity import ParticleLaw, layer_map
 from meanfield.model.heads import Head
 from meanfield.model.matrices import random_matrix

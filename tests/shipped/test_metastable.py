@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import optimize
 from support import exact
+from support.exact_flow import flow
 from support.exact_particles import equiangular_gap
 from support.shipped_runs import finished
 
 from meanfield.analysis.mergers import report
 from meanfield.domains.atoms.flow import TOUCH
-from meanfield.domains.particles.flow import flow
 from meanfield.domains.particles.velocity import ParticleLaw
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import integrate, linalg
 from support import exact, exact_particles
+from support.exact_flow import flow
 
-from meanfield.domains.particles.flow import flow
 from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
 from meanfield.domains.particles.pair_sums import windowed
 from meanfield.domains.particles.velocity import ParticleLaw, layer_map

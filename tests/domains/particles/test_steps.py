@@ -7,10 +7,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from support import exact, exact_particles
+from support.exact_flow import flow
 
 from meanfield.domains.common.problem import Stretch
 from meanfield.domains.particles.brownian import Brownian
-from meanfield.domains.particles.flow import flow
 from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
 from meanfield.domains.particles.steps import advance_adaptive, advance_explicit, advance_layers
 from meanfield.domains.particles.velocity import ParticleLaw, layer_map

@@ -1,4 +1,4 @@
-"""Tokens as particles through time: their law integrated to any accuracy."""
+"""Tokens as particles through time, integrated to any accuracy: the reference of runs."""
 
 from __future__ import annotations
 
