@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from meanfield.model.heads import Head, HeadSums, head_sums
-from meanfield.model.sinkhorn import doubly_stochastic, transposed
+from meanfield.model.normalization import normalization_of
+from meanfield.model.sinkhorn import doubly_stochastic_density, transposed
 from solvers.mesh.mesh import Floats, Mesh
-
-MOST_LOG_KERNEL = 700.0  # e^709 is the largest double
-NORMALIZATIONS = ("softmax", "unnormalized", "sinkhorn")
 
 
 class Attention:
@@ -36,7 +34,7 @@ class Attention:
     ``tangent`` tells that A comes as P_x A, ``log_bound`` is the logarithm of the largest k. ``rate`` is the fastest
     growth or decay of a mode about the uniform density (an upper bound for general matrices), ``rate_degree`` that
     mode's degree.
-    The cells' masses count as points at the cell centers. Raises ValueError for an unknown normalization or kernel.
+    The cells' masses count as points at the cell centers. Raises ArgumentError for an unknown normalization or kernel.
     """
 
     def __init__(
@@ -51,23 +49,18 @@ class Attention:
         rescaled: bool = False,
         full: bool = False,
     ) -> None:
-        if normalization not in NORMALIZATIONS:
-            raise ValueError(f"normalization = {normalization!r}: expected one of {', '.join(NORMALIZATIONS)}")
-        self.mesh, self.beta, self.normalization, self.rescaled = mesh, beta, normalization, rescaled
+        self.normalization = normalization_of(normalization)
+        self.mesh, self.beta, self.rescaled = mesh, beta, rescaled
         self.heads = tuple(heads)
         full = full or not all(head.is_scalar for head in heads)
         self._sums: list[HeadSums] = [head_sums(mesh, beta, head, kernel, window, full) for head in heads]
-        others = [transposed(head, kernel) if normalization == "sinkhorn" else None for head in heads]
+        others = [transposed(head, kernel) if self.normalization.is_two_sided else None for head in heads]
         self._back = [
             None if other is None else head_sums(mesh, beta, other, kernel, window, False) for other in others
         ]
         self.tangent = not full
         self.log_bound = max(sums.log_bound for sums in self._sums)
-        if normalization == "unnormalized" and not rescaled and self.log_bound > MOST_LOG_KERNEL:
-            raise ValueError(
-                f"attention.beta = {beta}: expected a kernel up to e^{MOST_LOG_KERNEL:g}; with these matrices "
-                f"it reaches e^{self.log_bound:.4g} (attention.rescaled = true avoids it)"
-            )
+        self.normalization.check_range(beta, self.log_bound, rescaled)
         self._clock = self.log_bound if rescaled else 0.0  # logarithm of what unnormalized sums are divided by
         rates = np.sum([np.abs(self._rates(head, sums)) for head, sums in zip(heads, self._sums, strict=True)], axis=0)
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
@@ -94,17 +87,10 @@ class Attention:
     def _attend(
         self, head: Head, sums: HeadSums, back: HeadSums | None, density: Floats, total: Floats | None
     ) -> Floats:
-        if self.normalization == "sinkhorn":
-            log_scale, normalizer, output = doubly_stochastic(sums, back, density)
-        else:
-            log_scale, normalizer, output = sums.apply(density)
-        kernels = self.mesh.kernels
-        factor: Floats | float = head.weight
-        if self.normalization == "softmax":
-            kernels.launch(kernels.scale_softmax, len(normalizer), normalizer, output)
-        elif self.normalization == "unnormalized":
-            factor = head.weight * np.exp(log_scale - self._clock)
-        output = head.values(output, factor)
+        two_sided = self.normalization.is_two_sided
+        found = doubly_stochastic_density(sums, back, density) if two_sided else sums.apply(density)
+        log_scale, normalizer, _ = found
+        output = head.values(self.normalization(found, self._clock, reach=1.0), head.weight)
         if total is not None:
             total += normalizer * (head.weight * np.exp(log_scale - self.log_bound))
         return output
@@ -114,8 +100,9 @@ class Attention:
         d = self.mesh.centers.shape[1]
         l = np.arange(len(sums.gradient))
         mean = 1.0 / self.mesh.volume
-        size = 1.0 if self.normalization == "unnormalized" else sums.uniform
-        scale = np.exp(sums.log_bound - self._clock) if self.normalization == "unnormalized" else 1.0
+        relative = self.normalization.is_relative
+        size = sums.uniform if relative else 1.0
+        scale = 1.0 if relative else np.exp(sums.log_bound - self._clock)
         rates = np.zeros(1 + max(len(other.gradient) for other in self._sums))
         rates[: len(l)] = head.weight * head.value_norm * l * (l + d - 2) * sums.gradient * mean * scale / size
         return rates

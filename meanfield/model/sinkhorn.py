@@ -11,10 +11,12 @@ or better, if k has no negative eigenvalue (Knight, Ruiz and Uçar 2014).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
 from meanfield.model.heads import Head, HeadSums, matrix_of, multiple
+from meanfield.model.normalization import Sums, weighted_mean
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.anderson import Mixing
 from solvers.timestepping.evolution import NonFinite
@@ -26,7 +28,7 @@ class Unbalanced(NonFinite):
     what = "attention without a balance"
 
 
-Sums = tuple[Floats | float, Floats, Floats]  # s, Z e^{−s} and N e^{−s}
+Weighted: TypeAlias = "Callable[[Floats], tuple[Floats | float, Floats, Floats]]"  # of masses e^{log weights}
 
 _TOLERANCE = 1e-12  # of the marginals
 _ROUNDS = 1000
@@ -55,12 +57,8 @@ def _is_positive(matrix: Floats) -> bool:
     return bool(is_symmetric and np.linalg.eigvalsh(matrix).min() >= -rounding)
 
 
-def doubly_stochastic(sums: HeadSums, back: HeadSums | None, density: Floats) -> Sums:
-    """log_scale, Z e^{−log_scale} (cells,) of k itself, and ∫ y P(x,y) ρ(y) dy (cells, d), for a density (cells).
-
-    ``back`` are the sums of the :func:`transposed` head. Raises Unbalanced where the iteration has not converged
-    after 1000 rounds.
-    """
+def doubly_stochastic_density(sums: HeadSums, back: HeadSums | None, density: Floats) -> Sums:
+    """:func:`doubly_stochastic` for a density (cells); cells with next to no mass have no part in the marginals."""
 
     def sums_of(side: HeadSums) -> Callable[[Floats], Sums]:
         def apply(log_weights: Floats) -> Sums:
@@ -71,17 +69,21 @@ def doubly_stochastic(sums: HeadSums, back: HeadSums | None, density: Floats) ->
         return apply
 
     held = np.where(density > _LEAST_DENSITY * density.mean(), density, 0.0)
-    log_scale, unscaled, _ = sums.apply(density)
     there = None if back is None else sums_of(back)
-    normalizer, vectors = balanced(sums_of(sums), there, held, _TOLERANCE)
-    size = np.sqrt((vectors**2).sum(axis=1))  # of an average of unit vectors, also where Z is lost
-    bound = np.maximum(normalizer, size)
-    return log_scale, unscaled, vectors / np.where(bound > 0, bound, 1.0)[:, None]
+    return doubly_stochastic(sums.apply(density), sums_of(sums), there, held, _TOLERANCE)
 
 
-def balanced(
-    forth: Callable[[Floats], Sums], back: Callable[[Floats], Sums] | None, masses: Floats, tolerance: float
-) -> tuple[Floats, Floats]:
+def doubly_stochastic(sums: Sums, forth: Weighted, back: Weighted | None, masses: Floats, tolerance: float) -> Sums:
+    """s and Z e^{−s} (n,) of k itself, which are those of ``sums``, and ∫ y P(x,y) ρ(y) dy (n, d).
+
+    ``forth`` and ``back``, of the :func:`transposed` head, are as for :func:`balanced`. Raises Unbalanced where the
+    iteration has not converged after 1000 rounds.
+    """
+    normalizer, vectors = balanced(forth, back, masses, tolerance)
+    return sums[0], sums[1], weighted_mean(normalizer, vectors, reach=1.0)
+
+
+def balanced(forth: Weighted, back: Weighted | None, masses: Floats, tolerance: float) -> tuple[Floats, Floats]:
     """Z and N of k g, (n,) and (n, d), but for a factor of each place, with the g of P.
 
     forth       sums of k(x,y) over y with masses m e^{log weights}, for log weights (n,)

@@ -48,7 +48,7 @@ def use_every_kernel(mesh):
     velocity = random.standard_normal(mesh.centers.shape)
     cpu.launch(cpu.project_to_tangent, mesh.cells, mesh.centers, velocity)
     cpu.launch(cpu.apply_matrix, mesh.cells, random.standard_normal((mesh.centers.shape[1],) * 2), velocity.copy())
-    cpu.launch(cpu.scale_softmax, mesh.cells, random.random(mesh.cells), velocity.copy())
+    cpu.launch(cpu.scale_softmax, mesh.cells, random.random(mesh.cells), velocity.copy(), 1.0)
     start, stage, rate = random.random((3, mesh.cells))
     cpu.launch(cpu.advance, mesh.cells, start, stage, rate, 0.3, 0.75, stage)
     value, gradient = (make(mesh.centers.shape[1], 4.0, 9) for make in MULTIPLIERS)

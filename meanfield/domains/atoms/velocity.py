@@ -19,6 +19,7 @@ import numpy as np
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model.heads import Factor, Head, matrix_of, multiple
 from meanfield.model.layer_norm import LAYER_NORMS, size_of
+from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats
 
 ROUNDING = 16 * np.finfo(float).eps  # of an angle: atoms that are less out of balance are in balance
@@ -104,11 +105,10 @@ class AtomLaw:
             towards = positions @ rest
             exponents += (towards[..., None, :] * apart).sum(axis=-1)
             own = scale + (towards * positions).sum(axis=-1)[..., None]
-        if law.normalization == "softmax":
-            weights = masses * np.exp(exponents - exponents.max(axis=-1, keepdims=True))
-            return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
-        bound = law.log_bound if law.rescaled else 0.0
-        return np.asarray(masses * np.exp(exponents + (own - bound)))
+        rule, clock = normalization_of(law.normalization), law.log_bound if law.rescaled else 0.0
+        shift = exponents.max(axis=-1) if rule.is_relative else clock - own
+        weights = masses * np.exp(exponents - np.asarray(shift)[..., None])
+        return rule((clock, weights.sum(axis=-1), weights), clock)
 
 
 def _pairs(positions: Floats) -> tuple[Floats, Floats]:

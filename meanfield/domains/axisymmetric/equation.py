@@ -12,6 +12,7 @@ import numpy as np
 
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.linear_stability import growth_rates, most_degrees
+from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection, Step
 from solvers.terms.drift_diffusion import DriftDiffusion
@@ -49,11 +50,9 @@ class AxisymmetricAttention:
         value: float = 1.0,
         rescaled: bool = False,
     ) -> None:
-        if normalization not in ("softmax", "unnormalized"):
-            raise ValueError(f"normalization = {normalization!r}: expected 'softmax' or 'unnormalized'")
         self.mesh, self.dimension, self.beta = mesh, dimension, beta
-        self.normalization, self.value = normalization, value
-        self.scale = 1.0 if rescaled or normalization == "softmax" else float(np.exp(abs(beta)))
+        self.normalization, self.value = normalization_of(normalization, two_sided=False), value
+        self._clock = abs(beta) if rescaled else 0.0
         self.uniform: Floats = mesh.kernels.place(uniform_law(mesh.on_host, dimension))
         self._sums = PolarKernel(mesh, dimension, beta)
         self._size = np.exp(self._sums.log_scale - abs(beta))
@@ -82,12 +81,10 @@ class AxisymmetricAttention:
         return vectors - self._uniform_share(masses) * self._error[1:].T
 
     def _normalized(self, normalizer: Floats, vectors: Floats) -> Floats:
-        """Numerators (cells, parts) over Z, times v; 0 where both underflow."""
-        if self.normalization == "softmax":
-            kernels = self.mesh.kernels
-            kernels.launch(kernels.scale_softmax, len(normalizer), normalizer, vectors)
-            return self.value * vectors
-        return self.value * self.scale * self._size[:, None] * vectors
+        """v A (cells, parts) of numerators (cells, parts), which are used up; 0 where softmax has neither N nor Z."""
+        output: Floats = self.normalization((self._sums.log_scale, normalizer, vectors), self._clock, reach=1.0)
+        output *= self.value
+        return output
 
     def _uniform_share(self, masses: Floats) -> Floats:
         """() 1 for the uniform law, 0 for a law that shares nothing with it."""

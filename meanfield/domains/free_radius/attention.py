@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.domains.free_radius.equation import FreeRadius, Output
+from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.pairwise import exponential_sums
 from solvers.transforms.shells import shells
@@ -58,10 +59,8 @@ class ShellAttention:
         key_query: ArrayLike | None = None,
         normalization: str = "softmax",
     ) -> None:
-        if normalization not in ("softmax", "unnormalized"):
-            raise ValueError(f"normalization = {normalization!r}: expected 'softmax' or 'unnormalized'")
         one = np.eye(directions.centers.shape[1])
-        self.directions, self.normalization = directions, normalization
+        self.directions, self.normalization = directions, normalization_of(normalization, two_sided=False)
         self.value = one if value is None else np.asarray(value, dtype=float)
         self.form = beta * (one if key_query is None else np.asarray(key_query, dtype=float))
         self.size = float(np.linalg.norm(self.form, 2))
@@ -83,13 +82,10 @@ class ShellAttention:
         if np.isnan(weight).any():
             return np.full_like(seen[..., None] * self.directions.centers, np.nan)
         sums = self._sums(radii, seen, weight)
-        if self.normalization == "softmax":
-            largest = float(radii[weight > 0].max())
-            bound = np.maximum(sums.normalizer, np.linalg.norm(sums.numerator, axis=2) / largest)
-            mean = sums.numerator / np.where(bound > 0, bound, 1.0)[..., None]
-        else:
-            with np.errstate(over="ignore", invalid="ignore"):  # a state that explodes is reported by the loop in time
-                mean = total * sums.numerator * np.exp(sums.scale)[..., None]
+        largest = float(radii[weight > 0].max())
+        with np.errstate(over="ignore", invalid="ignore"):  # a state that explodes is reported by the loop in time
+            mean = self.normalization((sums.scale, sums.normalizer, sums.numerator), reach=largest)
+            mean = mean if self.normalization.is_relative else total * mean
         output: Floats = mean @ kernels.place(self.value.T)
         return output
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from meanfield.model.normalization import normalization_of
 from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection
@@ -48,9 +49,8 @@ class LineAttention:
         gate: float = 0.0,
         least_mass: float = LEAST_MASS,
     ) -> None:
-        if normalization not in ("softmax", "unnormalized"):
-            raise ValueError(f"normalization = {normalization!r}: expected 'softmax' or 'unnormalized'")
-        self.mesh, self.beta, self.normalization = mesh, beta, normalization
+        self.mesh, self.beta = mesh, beta
+        self.normalization = normalization_of(normalization, two_sided=False)
         self.value, self.gate, self.least_mass = value, gate, least_mass
 
     def velocity(self, time: float, density: Floats) -> Floats:
@@ -63,10 +63,7 @@ class LineAttention:
         masses = density * self.mesh.volumes
         masses = np.where(masses <= self.least_mass * masses.sum(), 0.0, masses)
         places = _seen_at(self.mesh, masses, self.beta)
-        log_scale, normalizer, numerator = exponential_sums(self.beta * points, places[:, None], masses)
-        softmax = self.normalization == "softmax"
-        sums: Floats = numerator / normalizer[:, None] if softmax else np.exp(log_scale)[:, None] * numerator
-        return self.value * sums
+        return self.value * self.normalization(exponential_sums(self.beta * points, places[:, None], masses))
 
 
 _RESOLVED = 2.5, 4.0  # rms width of a lump in cells, and of what is resolved; transport widens a moving lump to about 2

@@ -15,14 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from meanfield.domains.particles.pair_sums import Sums
-from meanfield.domains.particles.sinkhorn import doubly_stochastic
-from meanfield.domains.particles.sums import log_bound, token_sums
-from meanfield.model.attention import MOST_LOG_KERNEL, NORMALIZATIONS
+from meanfield.domains.particles.sums import TokenSums, log_bound, token_sums
 from meanfield.model.discrete_layers import NOTHING
 from meanfield.model.heads import Head, multiple
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm, by_row, size_of
-from meanfield.model.sinkhorn import transposed
+from meanfield.model.normalization import Normalization, Sums, normalization_of
+from meanfield.model.sinkhorn import Weighted, doubly_stochastic, transposed
 from solvers.mesh.mesh import Floats
 
 KERNELS = ("exponential", "gaussian", "windowed")
@@ -63,18 +61,13 @@ class ParticleLaw:
     rescaled: bool = False
 
     def __post_init__(self) -> None:
-        if self.normalization not in NORMALIZATIONS:
-            raise ValueError(f"normalization = {self.normalization!r}: expected one of {', '.join(NORMALIZATIONS)}")
+        rule = self._normalization
         if self.kernel not in KERNELS:
             raise ValueError(f"kernel = {self.kernel!r}: expected one of {', '.join(KERNELS)}")
         if (self.kernel == "windowed") != (self.window is not None):
             raise ValueError(f"window = {self.window}: expected an angle with kernel = 'windowed', else None")
         self._check_both_sides()
-        if self.normalization == "unnormalized" and not self.rescaled and self.log_bound > MOST_LOG_KERNEL:
-            raise ValueError(
-                f"attention.beta = {self.beta}: expected a kernel up to e^{MOST_LOG_KERNEL:g}; with these matrices "
-                f"it reaches e^{self.log_bound:.4g} (attention.rescaled = true avoids it)"
-            )
+        rule.check_range(self.beta, self.log_bound, self.rescaled)
         if self.gate and not self.norm.carries_radius:
             raise ValueError(f"gate = {self.gate}: expected 0 where layer_norm = {self.norm.name!r} keeps the radius")
 
@@ -83,11 +76,16 @@ class ParticleLaw:
         zonal = all(multiple(matrix) is not None for head in self.heads for matrix in (head.query, head.key))
         if self.kernel == "windowed" and not zonal:
             raise ValueError("windowed attention: expected query and key that are multiples of the identity")
-        for chosen, name in ((self.kernel, "windowed"), (self.normalization, "sinkhorn")):
-            if chosen == name and self.sees_positions:
+        unit_only = {self.kernel: self.kernel == "windowed", self.normalization: self._normalization.is_two_sided}
+        for name, needs_unit_vectors in unit_only.items():
+            if needs_unit_vectors and self.sees_positions:
                 raise ValueError(f"{name} attention: expected a layer norm, got {self.norm.name!r}")
-        if self.normalization == "sinkhorn" and self.causal:
+        if self._normalization.is_two_sided and self.causal:
             raise ValueError("sinkhorn attention: expected no causal mask, for it needs both sides of the kernel")
+
+    @property
+    def _normalization(self) -> Normalization:
+        return normalization_of(self.normalization)
 
     @property
     def sees_positions(self) -> bool:
@@ -129,22 +127,23 @@ class ParticleLaw:
         """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
         masses = np.full_like(points[:, 0], 1.0 / len(points)) if self.masses is None else self.masses
         sums = token_sums(points, self.beta, head, self.kernel, self.window, self.causal)
-        if self.normalization != "sinkhorn":
+        if not self._normalization.is_two_sided:
             return sums.apply(masses)
         other = transposed(head, self.kernel)
         back = None if other is None else token_sums(points, self.beta, other, self.kernel, self.window)
-        return doubly_stochastic(sums, back, masses)
+
+        def by(side: TokenSums) -> Weighted:
+            return lambda logs: side.apply(masses, logs)
+
+        there = None if back is None else by(back)
+        return doubly_stochastic(sums.apply(masses), by(sums), there, masses, sums.rounding)
 
     def _attend(self, head: Head, points: Floats) -> Sums:
         """s, Z e^{−s}, (n,) each, and w V Σ_j m_j y_j k(y_i, y_j) / Z_i, (n, d), of one head."""
-        log_scale, normalizer, output = self._sums(head, points)
-        size = head.weight * np.ones_like(normalizer)
-        if self.normalization == "softmax":
-            size = head.weight / normalizer
-        elif self.normalization == "unnormalized":
-            size = head.weight * np.exp(log_scale - (self.log_bound if self.rescaled else 0.0))
-        values = head.values(output.astype(points.dtype, copy=False), size.astype(points.dtype, copy=False))
-        return log_scale, normalizer, values
+        log_scale, normalizer, numerator = self._sums(head, points)
+        sums = log_scale, normalizer, numerator.astype(points.dtype, copy=False)
+        output = self._normalization(sums, self.log_bound if self.rescaled else 0.0)
+        return log_scale, normalizer, head.values(output, head.weight)
 
 
 def layer_map(law: ParticleLaw, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0) -> Floats:

@@ -30,12 +30,12 @@ class CausalVelocity:
         by_label = density.reshape(self.labels, -1)
         result: Floats = kernels_for(density).empty((*by_label.shape, self.dimension))
         seen = np.zeros_like(by_label[0])
-        normalization = self.velocity.attention.normalization
+        is_relative = self.velocity.attention.normalization.is_relative
         for k, own in enumerate(by_label):
             seen += own
             share = (k + 1) / self.labels
-            output = self.velocity.attention.output(seen / share)  # of mass 1, which softmax does not notice
-            if normalization == "unnormalized":
+            output = self.velocity.attention.output(seen / share)  # of mass 1
+            if not is_relative:
                 output *= share
             result[k] = self.velocity.of_output(time, output)
         return result.reshape(-1, self.dimension)

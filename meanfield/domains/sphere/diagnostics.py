@@ -102,7 +102,7 @@ def entropy_rate(sample: Sample) -> float:
     l = np.arange(len(coefficients))
     factor = l * (l + d - 2) * exponential_gradient_multipliers(d, beta, len(l))  # of −ΔΓ e^{−|β|}
     spread = transform.synthesis(coefficients * (factor if mesh.dimension == 1 else factor[:, None]))
-    if attention.normalization == "unnormalized":
+    if not attention.normalization.is_relative:
         return float(sample.masses @ spread) * float(np.exp(0.0 if attention.rescaled else attention.log_bound))
     normalizer, velocity = sample.normalizer_and_velocity
     held = sample.masses > 0
@@ -166,7 +166,7 @@ def _has_entropy_rate(law: Velocity, labels: int) -> bool:
     attention = law.attention
     head = attention.heads[0]
     ones = all(multiple(matrix) == 1.0 for matrix in (head.query, head.key, head.value)) and head.weight == 1.0
-    plain = attention.normalization != "sinkhorn" and law.norm.name == "post" and labels == 1
+    plain = not attention.normalization.is_two_sided and law.norm.name == "post" and labels == 1
     return plain and ones and len(attention.heads) == 1
 
 

@@ -18,15 +18,15 @@ def advance(worker, workers, start, stage, rate, dt, weight, result):
 
 
 @kernel
-def scale_softmax(worker, workers, normalizer, numerator):
-    """numerator /= max(Z, |numerator|) in place, so that |X| ≤ 1 also where Z is lost to rounding."""
+def scale_softmax(worker, workers, normalizer, numerator, reach):
+    """N /= max(Z, |N|/reach) in place, (n, d) by (n,), so that |N| ≤ reach also where Z is lost to rounding."""
     first, last = share(worker, workers, len(normalizer))
     d = numerator.shape[1]
     for i in range(first, last):
         square = 0.0
         for c in range(d):
             square += numerator[i, c] * numerator[i, c]
-        bound = max(normalizer[i], np.sqrt(square))
+        bound = max(normalizer[i], np.sqrt(square) / reach)
         if bound > 0.0:
             for c in range(d):
                 numerator[i, c] /= bound

@@ -1,0 +1,108 @@
+"""Normalization of attention: from sums over tokens to the output A, the same for densities, particles and atoms.
+
+    Z(x) = ∫ k(x,y) ρ(y) dy ,   N(x) = ∫ y k(x,y) ρ(y) dy ,   given as Z e^{−s} and N e^{−s} with s = s(x)
+
+    softmax        A = N/Z
+    unnormalized   A = N e^{−c} ,   c = 0, or the logarithm of the largest kernel for attention that is rescaled
+    sinkhorn       A = N of the doubly stochastic kernel, see :mod:`meanfield.model.sinkhorn`
+
+Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), (SA) and (USA); Sander, Ablin, Blondel, Peyré (2110.11773).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from solvers.mesh.mesh import Floats
+
+Sums: TypeAlias = "tuple[Floats | float, Floats, Floats]"  # s (...), Z e^{−s} (...) and N e^{−s} (..., d)
+
+MAX_LOG_KERNEL = 700.0  # e^709 is the largest double
+
+
+def weighted_mean(normalizer: Floats, numerator: Floats, reach: float = np.inf) -> Floats:
+    """N/max(Z, |N|/reach) for Z (...) and N (..., d), in place of N; 0 where both are 0.
+
+    ``reach`` is the length of the longest y: a mean of such vectors is no longer, also where Z is lost to rounding.
+    Infinite where Z has all its digits.
+    """
+    from solvers.backends import kernels_for
+
+    kernels = kernels_for(numerator)
+    vectors = numerator.reshape(-1, numerator.shape[-1])
+    kernels.launch(kernels.scale_softmax, len(vectors), normalizer.reshape(-1), vectors, float(reach))
+    return vectors.reshape(numerator.shape)
+
+
+@dataclass(frozen=True)
+class Normalization:
+    """One of the table: ``normalization(sums, clock, reach)`` is A (..., d), in place of N.
+
+    apply          the formula
+    is_relative    whether a factor of k(x, ·) has no effect on A(x), so that |A| ≤ max |y|
+    is_two_sided   whether its sums are those of :func:`meanfield.model.sinkhorn.doubly_stochastic`
+    """
+
+    name: str
+    apply: Callable[[Sums, float, float], Floats]
+    is_relative: bool = True
+    is_two_sided: bool = False
+
+    def __call__(self, sums: Sums, clock: float = 0.0, reach: float = np.inf) -> Floats:
+        """A (..., d) for sums s, Z e^{−s} and N e^{−s}, with the c = ``clock`` of attention that is rescaled."""
+        return self.apply(sums, clock, reach)
+
+    def check_range(self, beta: float, log_bound: float, rescaled: bool) -> None:
+        """Raise ArgumentError where the largest kernel, e^{log_bound}, is beyond the range of numbers."""
+        from meanfield.model.errors import ArgumentError
+
+        if not self.is_relative and not rescaled and log_bound > MAX_LOG_KERNEL:
+            raise ArgumentError(
+                "beta",
+                beta,
+                f"a kernel up to e^{MAX_LOG_KERNEL:g}; with these matrices it reaches e^{log_bound:.4g} "
+                "(rescaled = true avoids it)",
+            )
+
+
+def normalization_of(name: str, *, two_sided: bool = True) -> Normalization:
+    """The entry of the table NORMALIZATIONS; without the two-sided ones where ``two_sided`` is false.
+
+    Raises ArgumentError for another name.
+    """
+    from meanfield.model.errors import one_of
+
+    return one_of("normalization", name, {k: n for k, n in NORMALIZATIONS.items() if two_sided or not n.is_two_sided})
+
+
+def _softmax(sums: Sums, clock: float, reach: float) -> Floats:
+    return weighted_mean(sums[1], sums[2], reach)
+
+
+def _unnormalized(sums: Sums, clock: float, reach: float) -> Floats:
+    log_scale, _, numerator = sums
+    if np.ndim(log_scale) == 0:
+        factor = np.exp(log_scale - clock)
+    else:
+        factor = np.exp(log_scale - clock)[..., None].astype(numerator.dtype, copy=False)
+    numerator *= factor
+    return numerator
+
+
+def _sinkhorn(sums: Sums, clock: float, reach: float) -> Floats:
+    return sums[2]
+
+
+NORMALIZATIONS: dict[str, Normalization] = {
+    entry.name: entry
+    for entry in (
+        Normalization("softmax", _softmax),
+        Normalization("unnormalized", _unnormalized, is_relative=False),
+        Normalization("sinkhorn", _sinkhorn, is_two_sided=True),
+    )
+}
