@@ -13,6 +13,7 @@ from meanfield.model.matrices import norm_of_product
 from solvers.backends import kernels_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.uniform import uniform_share
 from solvers.transforms.zonal import (
     exponential_degree,
     exponential_gradient_multipliers,
@@ -92,8 +93,8 @@ class ZonalSums:
 
     The cells' sum over the uniform density is off by O(h²), which would grow: a density near uniform is told none of
     that, and stays uniform to the last bit. Nor are clusters told the difference, which is large beside the pull of a
-    far one: they see the cells' sum. Between, the share is 1 − (2D)² or none, D the total variation distance from
-    uniform. A mass that is 1 to rounding counts as 1.
+    far one: they see the cells' sum, in the share of :func:`solvers.transforms.uniform.uniform_share`. A mass that is 1
+    to rounding counts as 1.
     """
 
     def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, full: bool) -> None:
@@ -111,7 +112,7 @@ class ZonalSums:
         masses = self._masses()
         np.subtract(density, mean, out=masses)
         masses *= self.mesh.volumes
-        share = _likeness(masses, mean * self.mesh.volume)
+        share = uniform_share(masses, mean * self.mesh.volume)
         masses += (mean - share * mean) * self.mesh.volumes
         mean = share * mean
         normalizer, vectors = self._operator.apply(masses)
@@ -145,19 +146,12 @@ class OppositeSums:
         there = masses if wanted is None else wanted * mesh.volumes
         log_scale, normalizer, vectors = self._operator.apply(masses, there)
         mass = masses.sum()
-        share = _likeness(masses - mass / mesh.volume * mesh.volumes, mass)
+        share = uniform_share(masses - mass / mesh.volume * mesh.volumes, mass)
         vectors = vectors - (share * normalizer)[:, None] * self._off
         if not self._full:
             vectors -= (vectors * mesh.centers).sum(axis=1)[:, None] * mesh.centers
         factor = 1.0 + share * self._more
         return log_scale - self._fall, normalizer * factor, vectors * factor[:, None]
-
-
-def _likeness(excess: Floats, mass: Floats) -> Floats:
-    """() 1 − (2D)², no less than 0, of masses that exceed those of the uniform density by ``excess`` (cells)."""
-    twice = np.abs(excess).sum() / np.maximum(mass, np.finfo(excess.dtype).tiny)
-    share: Floats = 1.0 - np.minimum(twice, 1.0) ** 2
-    return share
 
 
 class BilinearSums:

@@ -13,6 +13,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 from ..backends import kernels_for
 from ..mesh.mesh import Floats, Mesh
 from .harmonics import Complexes, SphereHarmonics
+from .uniform import uniform_share
 from .zonal import exponential_degree
 
 
@@ -44,7 +45,7 @@ class SphereShells:
 
     The uniform part of a shell is summed in closed form where it is near uniform, so that a uniform shell turns
     nothing; clusters see the cells' sum, beside which the difference, O(h²), may be large. Between, the share is
-    1 − (2D)² or none, D the total variation distance of a shell from uniform.
+    that of :func:`uniform_share`, shell by shell.
     """
 
     largest_exponent = 100.0
@@ -67,8 +68,7 @@ class SphereShells:
         Returns Z (n, directions) and N (n, directions, d). Errors are some rounding of the largest value on a shell.
         """
         mean, flat = masses.sum(axis=1), self.mesh.volumes / self.mesh.volume
-        twice = np.abs(masses - mean[:, None] * flat).sum(axis=1) / np.maximum(mean, np.finfo(mean.dtype).tiny)
-        mean = mean * (1.0 - np.minimum(twice, 1.0) ** 2)
+        mean = mean * uniform_share(masses - mean[:, None] * flat, mean)
         rest = masses - mean[:, None] * flat
         values = self._convolve(kernel, rest, levers)
         uniform = kernel[:2] @ np.stack([mean, mean * levers]).T / self.mesh.volume  # c₀ for Z, c₁ for ⟨ω, N⟩

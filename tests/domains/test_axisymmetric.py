@@ -142,7 +142,7 @@ def test_velocity_is_finite_and_at_most_one(dimension, beta):
 def test_too_many_cells_and_unknown_normalizations_are_refused():
     with pytest.raises(ValueError, match="5000 polar angles: expected at most 4096"):
         AxisymmetricAttention(polar(5000, 3), 3, 1.0)
-    with pytest.raises(ValueError, match=r"normalization = 'softmx': expected 'softmax' or 'unnormalized'"):
+    with pytest.raises(ValueError, match=r"normalization = 'softmx': expected one of softmax, unnormalized"):
         AxisymmetricAttention(mesh_polar(64, 3), 3, 1.0, "softmx")
 
 

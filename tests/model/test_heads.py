@@ -202,7 +202,7 @@ def test_skew_v_turns_a_smooth_density_to_second_order(build):
 
 def test_a_kernel_beyond_all_numbers_is_refused():
     heads = [Head(query=3.0 * np.diag([1.0, 2.0, 3.0]))]
-    with pytest.raises(ValueError, match=r"attention.beta = 100.0: .* it reaches e\^900 "):
+    with pytest.raises(ValueError, match=r"beta = 100.0: .* it reaches e\^900 "):
         Attention(SPHERE, 100.0, "unnormalized", heads=heads)
     assert np.isfinite(Attention(SPHERE, 100.0, "unnormalized", heads=heads, rescaled=True).output(
         initial_perturbed(SPHERE, 0.5, 6)

@@ -19,6 +19,7 @@ from solvers.terms.drift_diffusion import DriftDiffusion
 from solvers.timestepping.evolution import Equation, limit_positivity
 from solvers.transforms.polar import log_masses, uniform_law
 from solvers.transforms.polar_kernel import PolarKernel
+from solvers.transforms.uniform import uniform_share
 
 
 class AxisymmetricAttention:
@@ -37,7 +38,7 @@ class AxisymmetricAttention:
     ``rate`` is the fastest growth or decay of a mode about the uniform law, ``rate_degree`` that mode's degree.
 
     The cells' masses count as circles at the cell centers. About the uniform law the error of that sum, O(h²), would
-    grow: it is taken off in proportion to how uniform the law is, 1 − D², D its total variation distance from uniform.
+    grow: it is taken off in the share of :func:`solvers.transforms.uniform.uniform_share`.
     So the uniform law is steady to the last bit, and a cluster does not feel what is right for the bulk.
     """
 
@@ -87,10 +88,8 @@ class AxisymmetricAttention:
         return output
 
     def _uniform_share(self, masses: Floats) -> Floats:
-        """() 1 for the uniform law, 0 for a law that shares nothing with it."""
-        distance = 0.5 * np.abs(masses - self.uniform * self.mesh.volumes).sum()
-        share: Floats = 1.0 - np.minimum(distance, 1.0) ** 2
-        return share
+        """() 1 for the uniform density, 0 for one that is far from it."""
+        return uniform_share(masses - self.uniform * self.mesh.volumes, np.ones(()))
 
     def _error_of_uniform(self) -> Floats:
         """(3, cells) what the sums over cells give for Z and for both parts of the output, less what is exact."""
