@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from meanfield.model.attention import Attention
-from meanfield.model.layer_norm import LayerNorm
+from meanfield.model.layer_norm import LayerNorm, by_row, projected
 from meanfield.model.reactions import Reaction
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection, Diffusion, Term
@@ -38,7 +40,7 @@ class Velocity:
         kernels = attention.mesh.kernels
         self._local = None if feed_forward is None else kernels.place(feed_forward(kernels.bring(self.centers)))
         if self._local is not None and attention.tangent:
-            self._local -= (self._local * self.centers).sum(axis=1)[:, None] * self.centers
+            self._local = projected(self.centers, self._local)
 
     def __call__(self, time: float, density: Floats) -> Floats:
         """X (cells, d), tangent, of a density (cells)."""
@@ -51,12 +53,9 @@ class Velocity:
     def of_output(self, time: float, output: Floats) -> Floats:
         """X (cells, d) where A is ``output`` (cells, d), which is used up."""
         output = self._with_local(output)
-        if self.norm.name == "post":
-            if not self.attention.tangent:
-                kernels = self.attention.mesh.kernels
-                kernels.launch(kernels.project_to_tangent, len(output), self.centers, output)
-            return output
-        return self.norm.turn(time, 1.0, self.centers, output)
+        scale = self.norm.speed_scale(time, 1.0, output)
+        velocity = output if self.attention.tangent else projected(self.centers, output)
+        return velocity if np.ndim(scale) == 0 and scale == 1.0 else velocity / by_row(scale)
 
     def _with_local(self, output: Floats) -> Floats:
         """A + F in the place of A."""

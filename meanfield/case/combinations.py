@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from meanfield.case.case import Case
-from meanfield.domains.domain import SPHERICAL_NORMS
 from meanfield.domains.table import DOMAINS
+from meanfield.model.layer_norm import LAYER_NORMS, RADIAL_NORMS, SPHERICAL_NORMS
 from meanfield.sections.attention import RandomMatrix, scale_of
 from meanfield.sections.section import Problems, tag_of
 
@@ -126,8 +126,10 @@ OPTIONS: dict[str, Option] = {
         lambda case: None if case.hand_over is None else ("hand_over.spread", case.hand_over.spread),
         "no such section {where}",
     ),
-    "radial norm": Option(_word("stabilizers.layer_norm", "pre", "peri", "mix", "none")),
-    "no layer norm": Option(_word("stabilizers.layer_norm", "none")),
+    "radial norm": Option(_word("stabilizers.layer_norm", *RADIAL_NORMS)),
+    "no layer norm": Option(
+        _word("stabilizers.layer_norm", *(name for name, scheme in LAYER_NORMS.items() if scheme.sees_positions))
+    ),
     "spherical norm": Option(_word("stabilizers.layer_norm", *SPHERICAL_NORMS)),
     "windowed": Option(_word("attention.kernel", "windowed")),
     "query or key matrices": Option(_windowed_matrices),
@@ -164,7 +166,7 @@ EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # the first is refused beside 
     ("labels", "layers", 'none with time.method = "layers"'),
     ("adaptive", "noise", "ssprk3 or ssprk2 with stabilizers.noise"),
     ("sequence", "handover", "no such section beside [hand_over]: diffusion along a sequence keeps tokens apart"),
-    ("radial norm", "handover", f"post or ngpt or cod {_HANDED_OVER}"),
+    ("radial norm", "handover", f"{' or '.join(SPHERICAL_NORMS)} {_HANDED_OVER}"),
     ("causal mask", "handover", f"none {_HANDED_OVER}"),
     ("sinkhorn", "handover", f"softmax or unnormalized {_HANDED_OVER}"),
     ("kernels", "handover", f"exponential {_HANDED_OVER}"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from meanfield.model.layer_norm import LAYER_NORMS
+
 if TYPE_CHECKING:
     from meanfield.case.case import Case
     from meanfield.sections.attention import Reaction
-
-LAYER_NORMS = {"ngpt": "nGPT", "cod": "CoD layer norm", "none": "no layer norm"}
 
 
 def layer_in_words(case: Case) -> list[str]:
@@ -47,10 +47,10 @@ def _matrices(case: Case) -> str:
 
 
 def _stabilizers(case: Case) -> list[str]:
-    stabilizers, norm = case.stabilizers, case.stabilizers.layer_norm
+    stabilizers, norm = case.stabilizers, LAYER_NORMS[case.stabilizers.layer_norm].text
     switch = "" if stabilizers.switch is None else f", switch at t = {stabilizers.switch:g}"
     return [
-        *([LAYER_NORMS.get(norm, f"{norm} layer norm") + switch] if norm != "post" else []),
+        *([norm + switch] if norm is not None else []),
         *([f"gate γ = {stabilizers.gate:g}"] if stabilizers.gate else []),
         *([] if case.sequence is None else [_diffusion(case.sequence.diffusion)]),
         *([f"scale {stabilizers.scale:g}"] if stabilizers.scale != 1 else []),

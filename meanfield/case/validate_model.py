@@ -5,6 +5,7 @@ from __future__ import annotations
 from meanfield.case.case import Case
 from meanfield.domains.domain import Domain
 from meanfield.domains.table import DOMAINS
+from meanfield.model.layer_norm import LAYER_NORMS
 from meanfield.sections.attention import Attention, FeedForward, RandomMatrix, Replicator
 from meanfield.sections.section import Matrix, Problems, any_of
 
@@ -129,7 +130,8 @@ def _stabilizers(case: Case) -> Problems:
         yield "stabilizers.layer_norm", stabilizers.layer_norm, f"{any_of(domain.layer_norms)} {domain.where}{hint}"
     if stabilizers.noise > _MAX_NOISE:
         yield "stabilizers.noise", stabilizers.noise, f"a number <= {_MAX_NOISE:g}; by far less makes all uniform"
-    if stabilizers.switch is not None and stabilizers.layer_norm != "mix":
+    own = LAYER_NORMS[stabilizers.layer_norm].parameter
+    if stabilizers.switch is not None and own != "switch":
         yield "stabilizers.switch", stabilizers.switch, 'no such key without stabilizers.layer_norm = "mix"'
-    if stabilizers.alpha != 1 and stabilizers.layer_norm != "ngpt":
+    if stabilizers.alpha != 1 and own != "alpha":
         yield "stabilizers.alpha", stabilizers.alpha, '1 without stabilizers.layer_norm = "ngpt", which it is for'

@@ -10,8 +10,6 @@ from meanfield.sections.section import Problems, Section
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
-SPHERICAL_NORMS = ("post", "ngpt", "cod")  # keep tokens on a sphere
-RADIAL_NORMS = ("pre", "peri", "mix", "none")  # let their radius change
 MAX_CELLS = 10**8  # of all radii or labels together: about 40 GB
 
 

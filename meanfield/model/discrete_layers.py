@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
+from meanfield.model.layer_norm import LayerNorm
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.push_forward import PushForward
 from solvers.timestepping.evolution import NonFinite, Observer, State
@@ -22,7 +22,6 @@ from solvers.timestepping.schedules import events_before
 
 Output = Callable[[float, Floats], Floats]
 OutputAt = Callable[[float, Floats, Floats], Floats]
-NOTHING = 1e-12  # length of αx + Δt (A + F)/s, where ‖x‖ = 1, that has no direction but rounding's
 ROUNDING = 1e-9  # of a layer: times closer than that are the same
 
 
@@ -59,7 +58,7 @@ class LayerMap:
         if not (math.isfinite(gate) and gate >= 0) or (gate > 0 and not residual):
             raise ValueError(f"gate = {gate}: expected a number >= 0, and 0 without a residual")
         self._projects = mesh.centers.shape[1] > mesh.dimension
-        if norm.carries_radius if self._projects else norm.name != "none":
+        if norm.carries_radius if self._projects else not norm.scheme.sees_positions:
             where = "one that keeps tokens on the manifold" if self._projects else "'none' on a line"
             raise ValueError(f"layer_norm = {norm.name!r}: expected {where}")
         self.mesh, self.norm, self.step, self.residual, self.gate = mesh, norm, step, residual, gate
@@ -82,20 +81,8 @@ class LayerMap:
         )
 
     def move(self, time: float, points: Floats, output: Floats) -> Floats:
-        """N(αx + Δt (A + F − γx)/s) of points x (n, d), with A + F = ``output`` (n, d) there."""
-        pace = LAYER_NORMS[self.norm.name].pace(self.norm, time, 1.0, np.maximum(_size(output), NOTHING))
-        moved: Floats = self.step * (output - self.gate * points) / pace
-        if self.residual:
-            moved += points
-        if not self._projects:
-            return moved
-        size = _size(moved)
-        return np.where(size <= NOTHING, points, moved / np.maximum(size, NOTHING))
-
-
-def _size(vectors: Floats) -> Floats:
-    size: Floats = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None]
-    return size
+        """N((α − γΔt)x + Δt (A + F)/s) of points x (n, d), with A + F = ``output`` (n, d) there."""
+        return self.norm.layer_map(time, points, output, self.step, residual=self.residual, gate=self.gate)
 
 
 class Layer(Protocol):

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from meanfield.model.kernel_windowed import windowed_on
+from meanfield.model.layer_norm import projected
 from meanfield.model.matrices import norm_of_product
 from solvers.backends import kernels_for
 from solvers.mesh.mesh import Floats, Mesh
@@ -149,7 +150,7 @@ class OppositeSums:
         share = uniform_share(masses - mass / mesh.volume * mesh.volumes, mass)
         vectors = vectors - (share * normalizer)[:, None] * self._off
         if not self._full:
-            vectors -= (vectors * mesh.centers).sum(axis=1)[:, None] * mesh.centers
+            vectors = projected(mesh.centers, vectors)
         factor = 1.0 + share * self._more
         return log_scale - self._fall, normalizer * factor, vectors * factor[:, None]
 

@@ -1,4 +1,4 @@
-"""Layer norms: how fast the output A of a layer turns a token x = rθ, and how fast the radius grows.
+"""Layer norms: the velocity of a token x = rθ for the output A of a layer, and the map of one layer.
 
     θ̇ = P_θ A / s ,   ṙ = g           P_θ y = y − ⟨θ,y⟩θ
 
@@ -7,19 +7,26 @@ Karagodin, Geshkovski, Polyanskiy, Rigollet and others, "Normalization in attent
     post  s = 1                        pre   s = r,      g = ⟨θ,A⟩       mix   post until t = switch, then pre
     CoD   s = √(t + 1)                 peri  s = r|A|,   g = ⟨θ,A⟩/|A|   nGPT  s = |A|/alpha
 
-``none`` leaves ẋ = A, which is pre with an A that sees x and not θ.
+``none`` leaves ẋ = A, which is pre with an A that sees x and not θ. A new one is an entry of the table at the foot:
+case files, domains, messages and figures follow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from solvers.mesh.mesh import Floats
+from meanfield.model.errors import one_of
 
-Sizes = Floats | float
+if TYPE_CHECKING:
+    from solvers.mesh.mesh import Floats
+
+    Sizes = Floats | float
+
+NEGLIGIBLE = 1e-12  # |A|, or the length of αx + Δt A/s beside |x| = 1, that has no direction but that of rounding
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class LayerNorm:
     alpha    the α of nGPT, constant in time
     switch   the time τ at which mix goes over from post to pre
 
-    Raises ValueError for another name.
+    Raises ArgumentError for another name.
     """
 
     name: str = "post"
@@ -38,47 +45,102 @@ class LayerNorm:
     switch: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.name not in LAYER_NORMS:
-            raise ValueError(f"layer_norm = {self.name!r}: expected one of {', '.join(LAYER_NORMS)}")
+        one_of("layer_norm", self.name, LAYER_NORMS)
+
+    @property
+    def scheme(self) -> Scheme:
+        """The entry of the table."""
+        return LAYER_NORMS[self.name]
 
     @property
     def carries_radius(self) -> bool:
         """Whether tokens have a radius of their own."""
-        return LAYER_NORMS[self.name].carries_radius
-
-    def keeps_radius(self, time: float) -> bool:
-        """Whether tokens keep their radius at a time; mix holds it until its switch."""
-        return not self.carries_radius or (self.name == "mix" and time < self.switch)
-
-    def gate(self, time: float, gate: float) -> float:
-        """The γ of −γx at a time: 0 while tokens keep their radius, for layer norm takes away what points along x."""
-        return 0.0 if self.keeps_radius(time) else gate
+        return self.scheme.carries_radius
 
     @property
     def sees_size(self) -> bool:
         """Whether |A| matters to θ, not only P_θ A."""
-        return LAYER_NORMS[self.name].sees_size
+        return self.scheme.sees_size
 
-    def turn(self, time: float, radius: Sizes, direction: Floats, output: Floats) -> Floats:
-        """θ̇ (n, d), tangent at θ = ``direction`` (n, d), for A = ``output`` (n, d). Where A = 0 nothing turns."""
-        tangent = output - _along(direction, output)[:, None] * direction
-        pace = LAYER_NORMS[self.name].pace(self, time, radius, size_of(output) if self.sees_size else 1.0)
-        return tangent / by_row(pace)
+    def keeps_radius(self, time: float) -> bool:
+        """Whether tokens keep their radius at a time; mix does until its switch."""
+        return not self.carries_radius or (self.scheme.parameter == "switch" and time < self.switch)
 
-    def growth(self, time: float, direction: Floats, output: Floats) -> Floats:
-        """ṙ (n,) at directions θ (n, d) for A = ``output`` (n, d)."""
-        size = size_of(output) if self.sees_size else 1.0
-        return LAYER_NORMS[self.name].growth(self, time, _along(direction, output), size)
+    def gate(self, time: float, gate: float) -> float:
+        """The γ of −γx at a time: 0 while tokens keep their radius, for layer norm removes the component along x."""
+        return 0.0 if self.keeps_radius(time) else gate
+
+    def speed_scale(self, time: float | Floats, radius: Sizes, output: Floats | None) -> Sizes:
+        """s (...) for A = ``output`` (..., d), which only those that see its size need."""
+        return self.scheme.speed_scale(self, time, radius, self._size(output))
+
+    def angular_velocity(self, time: float | Floats, radius: Sizes, direction: Floats, output: Floats) -> Floats:
+        """θ̇ (..., d), tangent at θ = ``direction`` (..., d), for A = ``output`` (..., d); 0 where A = 0."""
+        scale = self.speed_scale(time, radius, output)
+        return projected(direction, output.copy()) / by_row(scale)
+
+    def radial_velocity(self, time: float, direction: Floats, output: Floats) -> Floats:
+        """g (n,), the ṙ at directions θ (n, d) for A = ``output`` (n, d)."""
+        along: Floats = np.einsum("nd,nd->n", direction, output)
+        if self.scheme.radial_velocity is None:
+            return np.zeros_like(along)
+        return self.scheme.radial_velocity(self, time, along, self._size(output))
+
+    def rates(
+        self, time: float, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0
+    ) -> tuple[Floats, Floats]:
+        """θ̇ (n, d) and ṙ = g − γr (n,)."""
+        growth = self.radial_velocity(time, direction, output) - self.gate(time, gate) * radius
+        return self.angular_velocity(time, radius, direction, output), growth
+
+    def velocity(self, time: float, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0) -> Floats:
+        """ẋ = r θ̇ + ṙ θ, (n, d)."""
+        turn, growth = self.rates(time, radius, direction, output, gate)
+        return radius[:, None] * turn + growth[:, None] * direction
+
+    def layer_map(
+        self,
+        time: float,
+        positions: Floats,
+        output: Floats,
+        step: float,
+        *,
+        residual: bool = True,
+        gate: float = 0.0,
+    ) -> Floats:
+        """x ← αx + Δt A/s of positions x (n, d), for A = ``output`` (n, d); α = 1 − γΔt, or 0 without the residual.
+
+        s is that at radius 1. Where the radius is kept θ ← N(αθ + Δt A/s) with γ = 0, N y = y/|y|, and a token for
+        which N has nothing to normalize stays where it is. The flow is its limit, with an error of order Δt.
+        """
+        held = self.keeps_radius(time)
+        scale = self.scheme.speed_scale(self, time, 1.0, np.maximum(self._size(output), NEGLIGIBLE))
+        moved: Floats = step * output / by_row(scale)
+        lengths = np.linalg.norm(positions, axis=1)[:, None] if held else 1.0
+        if residual:
+            moved += (1.0 - step * self.gate(time, gate)) * (positions / lengths)
+        if not held:
+            return moved
+        sizes = np.linalg.norm(moved, axis=1)[:, None]
+        return np.where(sizes <= NEGLIGIBLE, positions, moved * lengths / np.maximum(sizes, NEGLIGIBLE))
+
+    def _size(self, output: Floats | None) -> Sizes:
+        return size_of(output) if self.sees_size and output is not None else 1.0
+
+
+def projected(points: Floats, vectors: Floats) -> Floats:
+    """P_x y = y − ⟨x,y⟩x at unit vectors x (..., d), in place of y (..., d)."""
+    from solvers.backends import kernels_for
+
+    kernels = kernels_for(vectors)
+    flat = vectors.reshape(-1, vectors.shape[-1])
+    kernels.launch(kernels.project_to_tangent, len(flat), points.reshape(flat.shape), flat)
+    return flat.reshape(vectors.shape)
 
 
 def by_row(sizes: Sizes) -> Sizes:
-    """Sizes (n,) as (n, 1), to go with vectors (n, d); a number as it is."""
-    return sizes if isinstance(sizes, float) else sizes[:, None]
-
-
-def _along(direction: Floats, output: Floats) -> Floats:
-    product: Floats = np.einsum("nd,nd->n", direction, output)
-    return product
+    """Sizes (...) as (..., 1), to go with vectors (..., d); a number as it is."""
+    return sizes[..., None] if isinstance(sizes, np.ndarray) or np.ndim(sizes) else sizes  # type: ignore[index]
 
 
 def size_of(output: Floats) -> Floats:
@@ -88,32 +150,55 @@ def size_of(output: Floats) -> Floats:
     return np.maximum(largest * np.sqrt(((output / largest[..., None]) ** 2).sum(axis=-1)), tiny)
 
 
-def _no_growth(norm: LayerNorm, time: float, along: Floats, size: Sizes) -> Floats:
-    return np.zeros_like(along)
-
-
 @dataclass(frozen=True)
-class _Scheme:
-    """s(time, r, |A|) and ṙ(time, ⟨θ,A⟩, |A|)."""
+class Scheme:
+    """An entry of the table.
 
-    pace: Callable[[LayerNorm, float, Sizes, Sizes], Sizes]
-    growth: Callable[[LayerNorm, float, Floats, Sizes], Floats] = _no_growth
+    speed_scale      (norm, time, r, |A|) → s
+    radial_velocity  (norm, time, ⟨θ,A⟩, |A|) → g; None for those that keep the radius
+    sees_size        whether |A| matters; the functions get 1 in its place where it does not
+    sees_positions   whether tokens see each other's x, and not θ
+    parameter        the field of LayerNorm that it has to itself, "alpha" or "switch"
+    period           time → in which s itself changes
+    text             in captions; None where there is nothing to say
+    """
+
+    speed_scale: Callable[[LayerNorm, float | Floats, Sizes, Sizes], Sizes]
+    radial_velocity: Callable[[LayerNorm, float, Floats, Sizes], Floats] | None = None
     sees_size: bool = False
+    sees_positions: bool = False
+    parameter: str | None = None
+    period: Callable[[float], float] = lambda time: np.inf
+    text: str | None = None
 
     @property
     def carries_radius(self) -> bool:
-        return self.growth is not _no_growth
+        return self.radial_velocity is not None
 
 
-LAYER_NORMS: dict[str, _Scheme] = {
-    "post": _Scheme(lambda norm, t, r, size: 1.0),
-    "pre": _Scheme(lambda norm, t, r, size: r, lambda norm, t, along, size: along),
-    "peri": _Scheme(lambda norm, t, r, size: r * size, lambda norm, t, along, size: along / size, sees_size=True),
-    "mix": _Scheme(
+LAYER_NORMS: dict[str, Scheme] = {
+    "post": Scheme(lambda norm, t, r, size: 1.0),
+    "pre": Scheme(lambda norm, t, r, size: r, lambda norm, t, along, size: along, text="pre layer norm"),
+    "peri": Scheme(
+        lambda norm, t, r, size: r * size,
+        lambda norm, t, along, size: along / size,
+        sees_size=True,
+        text="peri layer norm",
+    ),
+    "mix": Scheme(
         lambda norm, t, r, size: r if t >= norm.switch else 1.0,
         lambda norm, t, along, size: along if t >= norm.switch else np.zeros_like(along),
+        parameter="switch",
+        text="mix layer norm",
     ),
-    "ngpt": _Scheme(lambda norm, t, r, size: size / norm.alpha, sees_size=True),
-    "cod": _Scheme(lambda norm, t, r, size: np.sqrt(t + 1.0)),
-    "none": _Scheme(lambda norm, t, r, size: r, lambda norm, t, along, size: along),
+    "ngpt": Scheme(lambda norm, t, r, size: size / norm.alpha, sees_size=True, parameter="alpha", text="nGPT"),
+    "cod": Scheme(lambda norm, t, r, size: np.sqrt(t + 1.0), period=lambda time: time + 1.0, text="CoD layer norm"),
+    "none": Scheme(
+        lambda norm, t, r, size: r,
+        lambda norm, t, along, size: along,
+        sees_positions=True,
+        text="no layer norm",
+    ),
 }
+SPHERICAL_NORMS = tuple(name for name, scheme in LAYER_NORMS.items() if not scheme.carries_radius)
+RADIAL_NORMS = tuple(name for name, scheme in LAYER_NORMS.items() if scheme.carries_radius)

@@ -6,6 +6,7 @@ import math
 
 from meanfield.case.case import Case
 from meanfield.case.load import to_toml
+from meanfield.model.layer_norm import LAYER_NORMS
 from meanfield.sections.initial import Uniform
 
 _STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}  # that each method keeps of particles
@@ -79,7 +80,7 @@ def _steps(case: Case, width: float) -> str:
     if case.hand_over is not None:
         return "as many as the density asks for until its hand-over, then some for each merger of its atoms"
     bounded = case.domain.bounded_speed and case.attention.is_scalar
-    if not bounded or case.feed_forward is not None or case.stabilizers.layer_norm == "ngpt":
+    if not bounded or case.feed_forward is not None or LAYER_NORMS[case.stabilizers.layer_norm].sees_size:
         return "as many as the fastest tokens ask for"
     most = f"at most about {case.time.end * case.attention.speed_bound / (case.time.cfl * width):.2g}"
     return f"{most}, and some tens where noise widens points" if case.stabilizers.noise else most

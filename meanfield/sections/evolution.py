@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
+from meanfield.model.layer_norm import LAYER_NORMS
 from meanfield.sections.section import Count, NotNegative, Positive, Section
+
+if TYPE_CHECKING:
+    NormName = str
+else:
+    NormName = Literal[tuple(LAYER_NORMS)]
 
 
 class Stabilizers(Section, frozen=True):
@@ -18,7 +24,7 @@ class Stabilizers(Section, frozen=True):
     where tokens have a radius. ``noise``: the κ of κ Δρ.
     """
 
-    layer_norm: Literal["post", "pre", "peri", "mix", "ngpt", "cod", "none"] = "post"
+    layer_norm: NormName = "post"
     alpha: Positive = 1.0
     switch: NotNegative | None = None
     scale: Positive = 1.0

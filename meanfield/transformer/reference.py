@@ -20,8 +20,8 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.domains.common.model_of_case import heads_in_turn, network_of
 from meanfield.domains.common.problem import advance_in_layers
-from meanfield.model.discrete_layers import NOTHING
 from meanfield.model.heads import Head, matrix_of
+from meanfield.model.layer_norm import NEGLIGIBLE
 from meanfield.running import run_problem
 from meanfield.simulation import set_up
 from meanfield.transformer.model import INSTALL
@@ -75,7 +75,7 @@ class TorchLayers:
         moved = self._alpha * x + self._step * output / pace(self._case, time, output)
         if keeps_radius:
             size = moved.norm(dim=1, keepdim=True)
-            moved = torch.where(size > NOTHING * length, moved * (length / size), x)
+            moved = torch.where(size > NEGLIGIBLE * length, moved * (length / size), x)
         return np.asarray(moved.numpy())
 
     def _attention(self, heads: list[Head], y: Any) -> Any:

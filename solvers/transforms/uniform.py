@@ -26,8 +26,9 @@ def uniform_share(excess: Floats, mass: Floats) -> Floats:
         2, 0.42            1.3e-3    1.7e-3    1.2e-3
         8, 0.76            6.4e-4    6.6e-3    6.4e-4
 
-    At β = 4 all three agree to 10 % from k = 2 on. Both shares repair what is near uniform; 1 − D² goes on to disturb
-    what is far from it. Linear shares would not be flat at D = 0, and would add to the rates of small modes.
+    At β = 4 all three agree to 10 % from k = 2 on. On polar angles (64 of them, d = 3) 1 − D² would be up to 3 times
+    better at k = 2 (5e-4 against 1.4e-3, none 2.0e-3), but 1 − (2D)² does not exceed the error without by more than a
+    few per cent anywhere tried, while 1 − D² does tenfold. Both are flat at D = 0, so that rates of small modes stay.
     """
     twice = np.abs(excess).sum(axis=-1) / np.maximum(mass, np.finfo(excess.dtype).tiny)
     share: Floats = 1.0 - np.minimum(twice, 1.0) ** 2

@@ -120,5 +120,5 @@ def test_cod_is_post_by_another_clock(mesh, cfl, tolerance):
 def test_sizes_whose_squares_vanish_are_sizes(norm):
     """θ̇ = α P A/|A| and P A/|A| at r = 1 are no larger where |A| is 1e-200."""
     direction, output = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[3.0, 4.0], [1.0, 0.0]])
-    plain, small = (norm.turn(0.0, np.ones(2), direction, scale * output) for scale in (1.0, 1e-200))
+    plain, small = (norm.angular_velocity(0.0, np.ones(2), direction, scale * output) for scale in (1.0, 1e-200))
     np.testing.assert_allclose(small, plain, rtol=1e-14)

@@ -18,7 +18,7 @@ import numpy as np
 
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model.heads import Factor, Head, matrix_of, multiple
-from meanfield.model.layer_norm import LAYER_NORMS, size_of
+from meanfield.model.layer_norm import by_row, projected
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats
 
@@ -65,7 +65,7 @@ class AtomLaw:
 
     def period(self, time: float) -> float:
         """Time in which the law itself changes: t + 1 by CoD's s = √(t + 1), else infinite."""
-        return time + 1 if self.particles.norm.name == "cod" else np.inf
+        return self.particles.norm.scheme.period(time)
 
     def velocities(self, time: Floats | float, positions: Floats, masses: Floats) -> Floats:
         """θ̇ (..., k, d) of atoms at ``positions`` (..., k, d), unit vectors, of ``masses`` (k,), at times (..., 1)."""
@@ -82,18 +82,17 @@ class AtomLaw:
             parts = np.abs(scale) * (np.abs(weights) * lengths).sum(axis=-1)
             if rest is not None:
                 turned = mean @ rest.T
-                tangent += _project(positions, turned)
+                tangent += projected(positions, turned.copy())
                 output += turned
                 parts += np.linalg.norm(turned, axis=-1)
             blur += (1 + _size(*_split_bilinear(law.beta, head, d))) * parts  # exponents round as well
         if law.feed_forward is not None:
             local = law.feed_forward(positions.reshape(-1, d)).reshape(positions.shape)
-            tangent += _project(positions, local)
+            tangent += projected(positions, local.copy())
             output += local
             blur += np.linalg.norm(local, axis=-1)
         tangent[np.linalg.norm(tangent, axis=-1) < ROUNDING * blur] = 0.0
-        pace = np.asarray(LAYER_NORMS[law.norm.name].pace(law.norm, time, 1.0, size_of(output)))  # type: ignore[arg-type]
-        return np.asarray(tangent / (pace[..., None] if pace.ndim else pace))
+        return np.asarray(tangent / by_row(law.norm.speed_scale(time, 1.0, output)))
 
     def _weights(self, head: Head, positions: Floats, apart: Floats, masses: Floats) -> Floats:
         """a_ij (..., k, k); exponents are relative to the own one, −c|x_j − x_i|²/2 where βQᵀK = cI."""
@@ -106,8 +105,8 @@ class AtomLaw:
             exponents += (towards[..., None, :] * apart).sum(axis=-1)
             own = scale + (towards * positions).sum(axis=-1)[..., None]
         rule, clock = normalization_of(law.normalization), law.log_bound if law.rescaled else 0.0
-        shift = exponents.max(axis=-1) if rule.is_relative else clock - own
-        weights = masses * np.exp(exponents - np.asarray(shift)[..., None])
+        shift = exponents.max(axis=-1, keepdims=True) if rule.is_relative else clock - own
+        weights = masses * np.exp(exponents - shift)
         return rule((clock, weights.sum(axis=-1), weights), clock)
 
 
@@ -118,11 +117,6 @@ def _pairs(positions: Floats) -> tuple[Floats, Floats]:
     sign = np.where((here * there).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
     near = there - sign * here  # P_i x_j = P_i (x_j ∓ x_i), whichever is short
     return apart, near - (here * near).sum(axis=-1, keepdims=True) * here
-
-
-def _project(positions: Floats, vectors: Floats) -> Floats:
-    """P_i y_i."""
-    return np.asarray(vectors - (positions * vectors).sum(axis=-1, keepdims=True) * positions)
 
 
 def _split(factor: Factor, d: int) -> tuple[float, Floats | None]:

@@ -132,10 +132,10 @@ class AxisymmetricVelocity:
 
     def __call__(self, time: float, density: Floats) -> Floats:
         """(cells, 1), radians per unit time."""
-        if self.norm.name == "post":
-            return self.attention.velocity(time, density)
+        if not self.norm.sees_size:
+            return self.attention.velocity(time, density) / self.norm.speed_scale(time, 1.0, None)
         output = self.attention.output(time, density)  # along x and along e_θ
-        return self.norm.turn(time, 1.0, self._along_x, output)[:, 1:]
+        return self.norm.angular_velocity(time, 1.0, self._along_x, output)[:, 1:]
 
 
 def axisymmetric_equation(

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from meanfield.domains.domain import SPHERICAL_NORMS, Domain
+from meanfield.domains.domain import Domain
+from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.sections.initial import Harmonic, Moebius, Perturbed, Points, Snapshot, Uniform, VonMisesFisher
 from meanfield.sections.section import Problems
 

@@ -131,9 +131,8 @@ def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Ve
         cells = (*space.shape, direction.shape[1])
         result = np.broadcast_to(output(time, density), cells).reshape(direction.shape)
         radius = place(np.repeat(space.radii(time), space.directions.cells))
-        turn = norm.turn(time, radius, direction, result).reshape(cells)
-        inwards = norm.gate(time, gate) + space.expansion
-        drift = (norm.growth(time, direction, result) / radius - inwards).reshape(*space.shape, 1)
+        turn, growth = norm.rates(time, radius, direction, result, gate)
+        turn, drift = turn.reshape(cells), (growth / radius - space.expansion).reshape(*space.shape, 1)
         for velocity in (turn, drift):
             velocity[[0, -1]] = 0.0
         return turn, drift

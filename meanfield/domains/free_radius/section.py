@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
-from meanfield.domains.domain import MAX_CELLS, RADIAL_NORMS, Domain
+from meanfield.domains.domain import MAX_CELLS, Domain
 from meanfield.domains.sphere.section import ON_SPHERES, cells_of_sphere, vector_problems
 from meanfield.domains.unbounded import length_problems
+from meanfield.model.layer_norm import RADIAL_NORMS
 from meanfield.sections.initial import Gaussian
 from meanfield.sections.section import Positive, Problems
 

@@ -22,7 +22,7 @@ from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSp
 from meanfield.domains.sphere.initial_density import initial_density
 from meanfield.domains.table import DOMAINS
 from meanfield.model.heads import matrix_of
-from meanfield.model.layer_norm import LayerNorm
+from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from meanfield.sections import initial as sections
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of
@@ -46,7 +46,11 @@ def set_up_free_radius(case: Case, kernels: ModuleType | None = None) -> Problem
         norm = LayerNorm(stabilizers.layer_norm, switch=0.0 if k else np.inf)
         return free_radius_equation(there, norm, _output(case, there, norm), stabilizers.gate)
 
-    switch = (1.0 if stabilizers.switch is None else stabilizers.switch) if stabilizers.layer_norm == "mix" else np.inf
+    switch = (
+        (1.0 if stabilizers.switch is None else stabilizers.switch)
+        if LAYER_NORMS[stabilizers.layer_norm].parameter == "switch"
+        else np.inf
+    )
 
     def at_end(state: State) -> float:
         return float(state.values.reshape(there.shape)[-1] @ there.volumes[-1])
@@ -96,7 +100,7 @@ def _output(case: Case, space: FreeRadius, norm: LayerNorm) -> Output:
         case.attention.normalization,
     )
     network = feed_forward_of(case)
-    at_positions = norm.name == "none"
+    at_positions = norm.scheme.sees_positions
     attend = (output_at_positions if at_positions else output_at_directions)(space, attention)
     if network is None:
         return attend

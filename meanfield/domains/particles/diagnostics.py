@@ -83,10 +83,7 @@ def speed(sample: Particles) -> float:
     law, directions, output = sample.law, sample.directions, sample.normalizer_and_output[1]
     if law.feed_forward is not None:
         output = output + law.feed_forward(sample.seen)
-    turn = law.norm.turn(sample.time, sample.radii, directions, output)
-    gate = law.norm.gate(sample.time, law.gate)
-    growth = law.norm.growth(sample.time, directions, output) - gate * sample.radii
-    moved = sample.radii[:, None] * turn + growth[:, None] * directions
+    moved = law.norm.velocity(sample.time, sample.radii, directions, output, law.gate)
     if sample.along is not None:
         moved = moved + sample.along.where(law.norm.keeps_radius(sample.time)).rate(sample.points)
     return float(np.sqrt(sample.masses @ (moved**2).sum(axis=1)))

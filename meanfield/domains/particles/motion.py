@@ -9,7 +9,6 @@ import numpy as np
 
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model.heads import steepness
-from meanfield.model.layer_norm import LAYER_NORMS
 from solvers.mesh.mesh import Floats
 from solvers.terms.advection import Step
 
@@ -34,8 +33,8 @@ class Motion:
         free = self.law.sees_positions
         scale = np.maximum(radii.max(), np.finfo(float).tiny) if free else 1.0
         sizes = np.maximum(_lengths(output), np.finfo(float).tiny)
-        pace = 1.0 if free else LAYER_NORMS[self.law.norm.name].pace(self.law.norm, time, radii, sizes)
-        fastest = np.max(np.maximum(value * scale, sizes) / pace) / scale
+        slowing = 1.0 if free else self.law.norm.speed_scale(time, radii, output)
+        fastest = np.max(np.maximum(value * scale, sizes) / slowing) / scale
         rate = (1 + steepest * scale**2) * fastest + self.law.gate + (values.shape[1] - 1) * self._noise
         with np.errstate(divide="ignore", over="ignore"):
             step: Step = np.divide(1.0, rate)
@@ -56,8 +55,7 @@ class Motion:
             return output, output - law.gate * positions
         directions = positions / radii[:, None]
         output = law.output_at(directions)
-        turn, growth = law.norm.turn(time, radii, directions, output), law.norm.growth(time, directions, output)
-        return output, radii[:, None] * turn + (growth - law.norm.gate(time, law.gate) * radii)[:, None] * directions
+        return output, law.norm.velocity(time, radii, directions, output, law.gate)
 
 
 def to_unit_length(positions: Floats) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
-from meanfield.domains.domain import RADIAL_NORMS, Domain
+from meanfield.domains.domain import Domain
 from meanfield.domains.sphere.section import ON_SPHERES, vector_problems
+from meanfield.model.layer_norm import LAYER_NORMS, RADIAL_NORMS
 from meanfield.sections.initial import Equiangular, Gaussian, Points, Snapshot, Tokens, Waves
 from meanfield.sections.section import Count, Problems, Seed
 
@@ -28,7 +29,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
 
     set_up: ClassVar = "meanfield.domains.particles.setup:set_up_particles"
     diagnostics: ClassVar = "meanfield.domains.particles.diagnostics:DIAGNOSTICS"
-    layer_norms: ClassVar = ("post", "pre", "peri", "mix", "ngpt", "cod", "none")
+    layer_norms: ClassVar = tuple(LAYER_NORMS)
     radial_norms: ClassVar = RADIAL_NORMS
     initial: ClassVar = (*ON_SPHERES, Gaussian, Equiangular, Waves)
     features: ClassVar = frozenset(

@@ -149,7 +149,7 @@ def _in_turn(piece: Piece, law: LawOfTurn, turns: Schedule) -> Advance:
 
 def _in_force(law: ParticleLaw, time: float) -> tuple[ParticleLaw, float]:
     """The law from ``time`` on, and when its layer norm switches next."""
-    if law.norm.name != "mix":
+    if law.norm.scheme.parameter != "switch":
         return law, np.inf
     switched = time >= law.norm.switch
     norm = replace(law.norm, switch=0.0 if switched else np.inf)  # one scheme to the last stage of a step

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from meanfield.domains.particles.sums import TokenSums, log_bound, token_sums
-from meanfield.model.discrete_layers import NOTHING
 from meanfield.model.heads import Head, multiple
-from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm, by_row, size_of
+from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.normalization import Normalization, Sums, normalization_of
 from meanfield.model.sinkhorn import Weighted, doubly_stochastic, transposed
 from solvers.mesh.mesh import Floats
@@ -90,7 +89,7 @@ class ParticleLaw:
     @property
     def sees_positions(self) -> bool:
         """Whether tokens see each other's x and not θ."""
-        return self.norm.name == "none"
+        return self.norm.scheme.sees_positions
 
     def output(self, time: float, directions: Floats, radii: Floats) -> Floats:
         """A + F of all tokens, (n, d); ``time`` is not used."""
@@ -120,8 +119,7 @@ class ParticleLaw:
     def rates(self, time: float, directions: Floats, radii: Floats) -> tuple[Floats, Floats]:
         """θ̇ (n, d), tangent, and ṙ (n,)."""
         output = self.output(time, directions, radii)
-        turn = self.norm.turn(time, radii, directions, output)
-        return turn, self.norm.growth(time, directions, output) - self.norm.gate(time, self.gate) * radii
+        return self.norm.rates(time, radii, directions, output, self.gate)
 
     def _sums(self, head: Head, points: Floats) -> Sums:
         """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
@@ -147,22 +145,7 @@ class ParticleLaw:
 
 
 def layer_map(law: ParticleLaw, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0) -> Floats:
-    """x ← αx + Δt (A + F)/s for positions (n, d): one layer of depth Δt = ``step``.
-
-    α = 1 − γΔt, or 0 without the residual; s is the layer norm's at radius 1. Where it keeps the radius, θ ← N(αθ +
-    Δt (A + F)/s) with γ = 0, N y = y/|y|, and a token for which N has nothing to normalize stays where it is. The flow
-    is its limit, with an error of order Δt.
-    """
+    """One layer of depth Δt = ``step`` for positions (n, d): :meth:`meanfield.model.layer_norm.LayerNorm.layer_map`."""
     lengths = np.linalg.norm(positions, axis=1)[:, None]
-    seen = positions if law.sees_positions else positions / lengths
-    output = law.output_at(seen)
-    pace = LAYER_NORMS[law.norm.name].pace(law.norm, time, 1.0, size_of(output))
-    moved: Floats = step * output / by_row(pace)
-    held = law.norm.keeps_radius(time)
-    if residual:
-        moved += (1.0 - step * law.norm.gate(time, law.gate)) * (seen if held else positions)
-    if not held:
-        return moved
-    sizes = np.linalg.norm(moved, axis=1)[:, None]
-    turned: Floats = moved * lengths / np.maximum(sizes, NOTHING)
-    return np.where(sizes <= NOTHING, positions, turned)
+    output = law.output_at(positions if law.sees_positions else positions / lengths)
+    return law.norm.layer_map(time, positions, output, step, residual=residual, gate=law.gate)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
-from meanfield.domains.domain import MAX_CELLS, SPHERICAL_NORMS, Domain
+from meanfield.domains.domain import MAX_CELLS, Domain
+from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.sections.initial import (
     Harmonic,
     Moebius,
