@@ -106,7 +106,7 @@ def _around(times: Floats, sample: int, exact_from: float) -> tuple[float, float
 
 def staircase(run: Run) -> tuple[Floats, Floats] | None:
     """Times (samples,) and 2β e^{−β} E (samples,) of a run; None unless Q = K = V = I, β > 0, and E was recorded."""
-    from meanfield.diagnostics.table import energy_is_scaled
+    from meanfield.diagnostics.table import energy_unit
     from meanfield.runtime.segments import case_of
 
     case = case_of(run)
@@ -115,7 +115,7 @@ def staircase(run: Run) -> tuple[Floats, Floats] | None:
     plain = attention.is_scalar and attention.value_scale == 1 and attention.kernel == "exponential"
     if not plain or beta <= 0 or "energy" not in run.diagnostics or len(run.sample_times) == 0:
         return None
-    unit = 1.0 if energy_is_scaled(run) else float(np.exp(-beta))
+    unit = float(np.exp(energy_unit(run, beta) - beta))
     return run.sample_times, 2 * beta * unit * run.diagnostics["energy"]
 
 

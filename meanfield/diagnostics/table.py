@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from meanfield.clusters.pairs import BINS
+from meanfield.model.functionals import energy_log_unit
 from solvers.io.run_file import Column, Run
 from solvers.mesh.mesh import Floats
 
@@ -24,6 +25,7 @@ class Diagnostic(NamedTuple):
     possible    case → whether it can be recorded
     default     whether it is recorded unless others are named
     sums_pairs  whether it costs all pairs of tokens
+    attributes  of its dataset: what readers may rely on, where the long name is for people
     """
 
     function: Callable[[Any], float | Floats]
@@ -32,11 +34,12 @@ class Diagnostic(NamedTuple):
     possible: Callable[[Case], bool] = lambda case: True
     default: bool = True
     sums_pairs: bool = False
+    attributes: tuple[tuple[str, str | float], ...] = ()
 
 
 Table = dict[str, Diagnostic]
-LARGEST_EXPONENT = 700.0  # of the largest kernel: beyond it e^β is out of range, and energies are kept in units of it
-SCALED_ENERGY = "interaction energy, in units of e^beta"
+REFERENCE, LOG_UNIT = "reference", "log_unit"  # attributes of the entropy and of the energy
+ENTROPY = ((REFERENCE, "area"),)  # older axisymmetric files lack it: relative to the uniform density
 MOST_CLUSTERS = 32  # whose masses and centers are kept
 LENGTHS = {"cluster": MOST_CLUSTERS, "pair_bin": BINS}  # of dimensions that are the same for every run
 
@@ -65,7 +68,7 @@ class Diagnostics:
         for name in self.names:
             entry = self.table[name]
             dims = tuple((dimension, self.lengths[dimension]) for dimension in entry.dimensions.split())
-            result.append(Column(name, dims, "1", entry.long_name))
+            result.append(Column(name, dims, "1", entry.long_name, entry.attributes))
         return result
 
     def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
@@ -81,6 +84,24 @@ def heaviest(values: Floats) -> Floats:
     return kept
 
 
-def energy_is_scaled(run: Run) -> bool:
-    """Whether the energies of a run are in units of e^|β|, as its file says."""
-    return "energy" in run.diagnostics and "in units of" in run.long_name("energy")
+def energy_entry(function: Callable[[Any], float], log_bound: float) -> Diagnostic:
+    """The entry of the energy where the largest kernel is e^{log_bound}."""
+    log_unit = energy_log_unit(log_bound)
+    unit = f", in units of e^{log_unit:.6g}" if log_unit else ""
+    return Diagnostic(function, "", f"interaction energy{unit}", attributes=((LOG_UNIT, log_unit),))
+
+
+def energy_unit(run: Run, beta: float) -> float:
+    """The logarithm of the unit of a run's energies, 0 or about |β|.
+
+    Older files have no such attribute, but their long name ends in the unit where it is e^|β|.
+    """
+    attributes = run.attributes_of("energy")
+    if LOG_UNIT in attributes:
+        return float(attributes[LOG_UNIT])
+    return abs(beta) if "in units of" in attributes.get("long_name", "") else 0.0
+
+
+def entropy_is_relative(run: Run, has_uniform: bool) -> bool:
+    """Whether a run's entropy is relative to the uniform density: that of older files which keep this density."""
+    return has_uniform and REFERENCE not in run.attributes_of("entropy")

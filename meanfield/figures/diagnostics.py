@@ -88,7 +88,7 @@ def draw_diagnostics(figure: SubFigure, story: Story) -> None:
 
 def _draw_energy(ax: Axes, story: Story) -> None:
     """Entropy H = ∫ρ log ρ on the left axis, energy E on the right."""
-    relative = story.kind.uniform is not None
+    relative = story.relative_entropy
     unit = r"/$e^{|\beta|}$" if story.scaled_energy else ""
     curves = {
         "entropy": ("$H$", BLUE, "-"),

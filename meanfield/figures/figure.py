@@ -52,7 +52,7 @@ def plot(path: str | Path, figure: str | Path) -> Path:
 
 def load(path: str | Path) -> Story:
     """The story of the run file ``path``. Raises solvers.io.run_file.FileError where there is none to tell yet."""
-    from meanfield.diagnostics.table import energy_is_scaled
+    from meanfield.diagnostics.table import energy_unit, entropy_is_relative
     from meanfield.runtime.segments import case_of
     from solvers.io.run_file import FileError, read
 
@@ -79,7 +79,8 @@ def load(path: str | Path) -> Story:
         uniform=None if kind.uniform is None else run.variable(kind.uniform),
         particles=_particles(run, case) if kind.has_tokens else None,
         hand_over=float(run.attributes.get("hand_over_time", np.nan)),
-        scaled_energy=energy_is_scaled(run),
+        scaled_energy=energy_unit(run, case.attention.beta_effective) != 0.0,
+        relative_entropy=entropy_is_relative(run, kind.uniform is not None),
         log_spacing=case.output.spacing == "log",
     )
     return trimmed(story) if kind.edges is not None and not kind.has_radius else story

@@ -63,7 +63,8 @@ class Story:
     core          of the line, within which its axis is linear; 0 where it is linear throughout
     particles     the tokens, where they are particles
     hand_over     time from which the clusters of the density or of the tokens are atoms; NaN where they never are
-    scaled_energy  whether "energy" is in units of e^|β|
+    scaled_energy  whether "energy" is in units of the largest kernel, e^|β|
+    relative_entropy  whether "entropy" is relative to the uniform density
     log_spacing   whether the case asked for times of equal ratios
     """
 
@@ -87,6 +88,7 @@ class Story:
     particles: Particles | None = None
     hand_over: float = np.nan
     scaled_energy: bool = False
+    relative_entropy: bool = False
     log_spacing: bool = False
 
     def ratio(self, k: int) -> Floats:

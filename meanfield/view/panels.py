@@ -66,7 +66,7 @@ def _energy(story: Story) -> Panel:
 
 
 def _entropy(story: Story) -> Panel:
-    integrand = "ρ log ρ/ρ̄" if story.kind.uniform is not None else "ρ log ρ"
+    integrand = "ρ log ρ/ρ̄" if story.relative_entropy else "ρ log ρ"
     return _linear(f"entropy H = ∫{integrand}", [_curve(story.diagnostics["entropy"], BLUE)])
 
 

@@ -24,12 +24,14 @@ class Column:
 
     dims   (name, length) of each dimension after the sample, e.g. (("degree", 9),)
     units  in the notation of UDUNITS, "1" where there are none
+    attributes  (name, value) of what else its dataset states
     """
 
     name: str
     dims: tuple[tuple[str, int], ...] = ()
     units: str = "1"
     long_name: str = ""
+    attributes: tuple[tuple[str, str | float], ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -155,6 +157,7 @@ def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column], time_name
             column.units,
             column.long_name or column.name,
         )
+        group[column.name].attrs.update(dict(column.attributes))
     _attach(group, scales)
     group.attrs["columns"] = np.array([column.name for column in columns], dtype=h5py.string_dtype())
 

@@ -106,6 +106,12 @@ class Run:
         with _open(self.path) as file:
             return str(file[f"diagnostics/{diagnostic}"].attrs["long_name"])
 
+    def attributes_of(self, diagnostic: str) -> dict[str, Any]:
+        """The attributes of a diagnostic's dataset, beside its units and long name; none where it is absent."""
+        with _open(self.path) as file:
+            found = file.get(f"diagnostics/{diagnostic}")
+            return {} if found is None else {name: _plain(value) for name, value in found.attrs.items()}
+
     def _expect(self, condition: bool, otherwise: str) -> None:
         if not condition:
             raise FileError(f"{self.path}: {otherwise}")

@@ -6,6 +6,7 @@ summed by their logarithms.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -29,6 +30,11 @@ def log_masses(
     logs = (dimension - 2) * np.log(np.sin(theta)) + log_relative(theta) + np.log(weight * 0.5 * mesh.volumes[:, None])
     masses = _log_sum(logs)
     return masses - _log_sum(masses[None])
+
+
+def log_area(dimension: int) -> float:
+    """log|S^{d−1}| = log(2π^{d/2}/Γ(d/2)), d = ``dimension``: areas themselves are out of range for large d."""
+    return math.log(2.0) + dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2)
 
 
 def uniform_law(mesh: Mesh, dimension: int) -> Floats:

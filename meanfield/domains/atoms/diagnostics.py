@@ -13,6 +13,7 @@ from meanfield.clusters.pairs import close_pairs, pairs_of_points
 from meanfield.diagnostics.table import heaviest
 from meanfield.domains.atoms.velocity import AtomLaw, Atoms
 from meanfield.domains.particles import diagnostics as particles
+from meanfield.model import functionals
 from solvers.mesh.mesh import Floats
 
 
@@ -45,7 +46,7 @@ def energy(sample: AtomSample) -> float:
 def speed(sample: AtomSample) -> float:
     """√(Σ m|X|²), also where it is far below the rounding of a sum over particles."""
     velocities = sample.law.velocities(sample.time, sample.atoms.positions, sample.atoms.masses)
-    return float(np.sqrt(sample.atoms.masses @ (velocities**2).sum(axis=1)))
+    return functionals.speed(sample.atoms.masses, velocities)
 
 
 def power(sample: AtomSample) -> Floats:

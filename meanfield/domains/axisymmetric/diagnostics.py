@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from meanfield.diagnostics.table import Diagnostic, Table
+from meanfield.diagnostics.table import ENTROPY, Diagnostic, Table
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention, AxisymmetricVelocity
+from meanfield.model import functionals
 from solvers.mesh.mesh import Floats
-from solvers.transforms.polar import log_masses
+from solvers.transforms.polar import log_area, log_masses
 
 
 @dataclass(frozen=True)
@@ -36,23 +37,23 @@ def mass(sample: Polar) -> float:
 
 
 def entropy(sample: Polar) -> float:
-    """∫p log(p/p̄) dθ, relative to the uniform density: 0 for it, growing as tokens cluster."""
-    mesh, held = sample.attention.mesh, sample.masses > 0
-    log_uniform = log_masses(mesh, sample.attention.dimension)
-    return float(sample.masses[held] @ (np.log(sample.masses[held]) - log_uniform[held]))
+    """∫ρ log ρ with respect to area: −log|S^{d−1}| for the uniform density, growing as tokens cluster."""
+    attention = sample.attention
+    return functionals.entropy(
+        sample.masses, log_masses(attention.mesh, attention.dimension) + log_area(attention.dimension)
+    )
 
 
 def energy(sample: Polar) -> float:
-    """(1/2β) ∬e^{β(⟨x,y⟩ − 1)}ρρ; at β = 0 its limit less the constant, ½⟨cos θ⟩². In units of e^{|β|} for any β."""
+    """(1/2β) ∬e^{β⟨x,y⟩}ρρ; at β = 0 its limit less the constant, ½⟨cos θ⟩². In units of e^{|β|} for |β| > 700."""
     beta = sample.attention.beta
-    if beta == 0:
-        return 0.5 * float(centroid(sample)[0]) ** 2
-    return float(sample.masses @ sample.attention.normalizer_and_velocity(sample.density)[0]) / (2 * beta)
+    normalizer = sample.attention.normalizer_and_velocity(sample.density)[0]
+    return functionals.energy(sample.masses, normalizer, beta, abs(beta), centroid(sample))
 
 
 def speed(sample: Polar) -> float:
     """Root mean square speed of the tokens."""
-    return float(np.sqrt(sample.masses @ sample.law(sample.time, sample.density)[:, 0] ** 2))
+    return functionals.speed(sample.masses, sample.law(sample.time, sample.density))
 
 
 def centroid(sample: Polar) -> Floats:
@@ -62,8 +63,8 @@ def centroid(sample: Polar) -> Floats:
 
 DIAGNOSTICS: Table = {
     "mass": Diagnostic(mass, "", "total mass"),
-    "entropy": Diagnostic(entropy, "", "entropy relative to the uniform density, integral of p log(p / uniform)"),
-    "energy": Diagnostic(energy, "", "interaction energy, in units of e^|beta|"),
+    "entropy": Diagnostic(entropy, "", "integral of rho log rho with respect to area", attributes=ENTROPY),
+    "energy": Diagnostic(energy, "", "interaction energy"),
     "speed": Diagnostic(speed, "", "root mean square speed of the tokens"),
     "centroid": Diagnostic(centroid, "d", "mean token along the axis"),
 }

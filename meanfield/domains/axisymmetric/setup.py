@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from meanfield.case.case import Case
-from meanfield.diagnostics.table import Diagnostics
+from meanfield.diagnostics.table import Diagnostics, energy_entry
 from meanfield.domains.axisymmetric import initial
-from meanfield.domains.axisymmetric.diagnostics import DIAGNOSTICS, Polar
+from meanfield.domains.axisymmetric.diagnostics import DIAGNOSTICS, Polar, energy
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention, AxisymmetricVelocity, axisymmetric_equation
 from meanfield.domains.axisymmetric.section import Axisymmetric
 from meanfield.domains.common.problem import Problem, advance_by, placed
@@ -46,7 +46,12 @@ def set_up_axisymmetric(case: Case, kernels: ModuleType | None = None) -> Proble
     equation = axisymmetric_equation(law(there), stabilizers.noise, norm)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        return Diagnostics(names, DIAGNOSTICS, {"d": 1}, lambda time, density: Polar(velocity, time, density))
+        return Diagnostics(
+            names,
+            DIAGNOSTICS | {"energy": energy_entry(energy, abs(attention.beta))},
+            {"d": 1},
+            lambda time, density: Polar(velocity, time, density),
+        )
 
     return Problem(
         space=mesh,

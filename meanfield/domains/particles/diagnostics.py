@@ -13,9 +13,10 @@ from meanfield.clusters.on_cells import Clusters
 from meanfield.clusters.pairs import pairs_of_points
 from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
-from meanfield.diagnostics.table import LARGEST_EXPONENT, LENGTHS, SCALED_ENERGY, Diagnostic, Diagnostics, Table
+from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.model import functionals
 from meanfield.model.heads import matrix_of, steepness
 from solvers.mesh.mesh import Floats
 
@@ -72,10 +73,8 @@ def energy(sample: Particles) -> float:
     this is beyond e^700.
     """
     law = sample.law
-    if law.beta == 0:
-        return 0.5 * float(((sample.masses @ sample.seen) ** 2).sum())
-    scaled = float(sample.masses @ sample.normalizer_and_output[0]) / (2 * law.beta)
-    return scaled * float(np.exp(law.log_bound)) if law.log_bound <= LARGEST_EXPONENT else scaled
+    mean = sample.masses @ sample.seen
+    return functionals.energy(sample.masses, sample.normalizer_and_output[0], law.beta, law.log_bound, mean)
 
 
 def speed(sample: Particles) -> float:
@@ -86,7 +85,7 @@ def speed(sample: Particles) -> float:
     moved = law.norm.velocity(sample.time, sample.radii, directions, output, law.gate)
     if sample.along is not None:
         moved = moved + sample.along.where(law.norm.keeps_radius(sample.time)).rate(sample.points)
-    return float(np.sqrt(sample.masses @ (moved**2).sum(axis=1)))
+    return functionals.speed(sample.masses, moved)
 
 
 def leaders(sample: Particles) -> float:
@@ -155,9 +154,7 @@ def diagnostics_particles(
     def look(time: float, positions: Floats) -> Particles:
         return Particles(law_at(time), time, positions, masses, start, along)
 
-    table = dict(DIAGNOSTICS)
-    if first.log_bound > LARGEST_EXPONENT:
-        table["energy"] = Diagnostic(energy, "", SCALED_ENERGY)
+    table = DIAGNOSTICS | {"energy": energy_entry(energy, first.log_bound)}
     return Diagnostics(names, table, {"d": dimension, **LENGTHS}, look)
 
 

@@ -11,9 +11,10 @@ import numpy as np
 from meanfield.clusters.on_cells import Clusters, find_clusters
 from meanfield.clusters.pairs import pairs_of_density
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
-from meanfield.diagnostics.table import LARGEST_EXPONENT, LENGTHS, SCALED_ENERGY, Diagnostic, Diagnostics, Table
+from meanfield.diagnostics.table import ENTROPY, LENGTHS, Diagnostic, Diagnostics, Table, energy_entry
 from meanfield.domains.sphere.causal import CausalVelocity
 from meanfield.equation import Velocity
+from meanfield.model import functionals
 from meanfield.model.heads import multiple
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
@@ -59,28 +60,23 @@ def mass(sample: Sample) -> float:
 
 def entropy(sample: Sample) -> float:
     """H = ∫ρ log ρ, log ρ̄ for the uniform density and growing as tokens cluster."""
-    held = sample.density > 0
-    return float(sample.masses[held] @ np.log(sample.density[held]))
+    return functionals.entropy(sample.masses, np.log(sample.mesh.volumes))
 
 
 def energy(sample: Sample) -> float:
-    """E = (1/2β) ∬e^{β⟨x,y⟩}ρρ; at β = 0 its limit less the constant, ½|∫xρ|². In units of e^β for |β| > 700."""
+    """E = (1/2β) ∬e^{β⟨x,y⟩}ρρ; at β = 0 its limit less the constant, ½|∫xρ|². Kernels beyond e^700 are its unit."""
     attention = sample.law.attention
-    beta = attention.beta
-    if beta == 0:
-        return 0.5 * float((centroid(sample) ** 2).sum())
-    scaled = float(sample.masses @ sample.normalizer_and_velocity[0]) / (2 * beta)
-    return scaled * float(np.exp(attention.log_bound)) if attention.log_bound <= LARGEST_EXPONENT else scaled
+    normalizer = sample.normalizer_and_velocity[0]
+    return functionals.energy(sample.masses, normalizer, attention.beta, attention.log_bound, centroid(sample))
 
 
 def speed(sample: Sample) -> float:
     """Root mean square speed of the tokens, √∫|X|²ρ, each label's by what it sees."""
     labels = len(sample.by_label)
     if labels > 1:
-        square = (CausalVelocity(sample.law, labels)(sample.time, sample.by_label) ** 2).sum(axis=1)
-        return float(np.sqrt((sample.by_label * sample.mesh.volumes).reshape(-1) @ square))
-    square = (sample.normalizer_and_velocity[1] ** 2).sum(axis=1)
-    return float(np.sqrt(sample.masses @ square))
+        masses = (sample.by_label * sample.mesh.volumes).reshape(-1)
+        return functionals.speed(masses, CausalVelocity(sample.law, labels)(sample.time, sample.by_label))
+    return functionals.speed(sample.masses, sample.normalizer_and_velocity[1])
 
 
 def centroid(sample: Sample) -> Floats:
@@ -155,9 +151,7 @@ def diagnostics_round(
         total = by_label[0] if labels == 1 else by_label.sum(axis=0)
         return Sample(mesh, law_at(time), transform, time, total, by_label)
 
-    table = dict(DIAGNOSTICS)
-    if attention.log_bound > LARGEST_EXPONENT:
-        table["energy"] = Diagnostic(energy, "", SCALED_ENERGY)
+    table = DIAGNOSTICS | {"energy": energy_entry(energy, attention.log_bound)}
     return Diagnostics(names, table, {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, **LENGTHS}, look)
 
 
@@ -172,7 +166,7 @@ def _has_entropy_rate(law: Velocity, labels: int) -> bool:
 
 DIAGNOSTICS: Table = {
     "mass": Diagnostic(mass, "", "total mass"),
-    "entropy": Diagnostic(entropy, "", "integral of rho log rho"),
+    "entropy": Diagnostic(entropy, "", "integral of rho log rho", attributes=ENTROPY),
     "energy": Diagnostic(energy, "", "interaction energy"),
     "speed": Diagnostic(speed, "", "root mean square speed of the tokens"),
     "centroid": Diagnostic(centroid, "d", "mean token"),
