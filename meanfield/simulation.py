@@ -16,6 +16,7 @@ from meanfield.domains.atoms.setup import with_hand_over
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.domain import load
 from meanfield.domains.sphere.from_run import density_of_run
+from meanfield.model.errors import ArgumentError
 from meanfield.sections.initial import Snapshot
 from meanfield.sections.section import tag_of
 from solvers.backends import name_of
@@ -70,10 +71,23 @@ def _what_cannot_be() -> Iterator[None]:
             yield
     except CaseError:
         raise
+    except ArgumentError as error:
+        raise refusal(_key_of(error.argument), error.value, error.expected) from None
     except (ValueError, OSError) as error:
         raise CaseError(str(error)) from None
 
 
+def _key_of(argument: str) -> str:
+    """The key of a case that became an argument of the model, which knows no case files; itself where none did."""
+    return next((f"{section}.{argument}" for section, names in _ARGUMENTS.items() if argument in names), argument)
+
+
+_ARGUMENTS = {
+    "attention": ("beta", "normalization", "kernel", "window", "rescaled"),
+    "stabilizers": ("layer_norm", "gate"),
+    "initial": ("amplitude", "radius", "variance"),
+    "sequence": ("diffusion", "length"),
+}
 PAIR_EDGE = Variable("pair_edge", ("pair_bin_edge",), EDGES, "1", "edges of the bins of <x, y> in diagnostics/pairs")
 
 

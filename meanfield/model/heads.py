@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from meanfield.model.errors import ArgumentError
 from meanfield.model.kernel_windowed import windowed_on
 from meanfield.model.layer_norm import projected
 from meanfield.model.matrices import norm_of_product
@@ -170,8 +171,8 @@ class BilinearSums:
         self._highest = 0.0 if self._there is None else float(self._there.max())
         range_ = 0.0 if self._there is None else self._highest - float(self._there.min())
         if range_ > MOST_LOG_RANGE:
-            told = f"a range of β|Ky|²/2 up to {MOST_LOG_RANGE:g} for the gaussian kernel, not {range_:.4g}"
-            raise ValueError(f"attention.beta = {beta}: expected {told}")
+            expected = f"a range of β|Ky|²/2 up to {MOST_LOG_RANGE:g} for the gaussian kernel, not {range_:.4g}"
+            raise ArgumentError("beta", beta, expected)
         self._here: Floats | float = _fall(mesh, beta, query) if gaussian else 0.0
         self.log_bound = 0.0 if gaussian else size
 

@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 from scipy import fft
 
+from meanfield.model.errors import ArgumentError
 from solvers.backends import kernels_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.zonal import kernel_multipliers
@@ -45,12 +46,12 @@ def windowed_on(mesh: Mesh, beta: float, window: float) -> Floats:
     """
     if beta * (1 - np.cos(window)) < -_MOST_LOSS:
         steepest = _MOST_LOSS / (1 - np.cos(window))
-        raise ValueError(f"attention.window = {window}: expected beta times the scales of Q and K >= -{steepest:.4g}")
+        raise ArgumentError("window", window, f"beta times the scales of Q and K >= -{steepest:.4g}")
     if mesh.dimension == 1:
         return _of_values(windowed(np.cos(2 * np.pi / mesh.cells * np.arange(mesh.cells)), beta, window))
     sizes = _sizes(beta, window)
     if sizes[MOST_DEGREES:].max() > _RIPPLE:
-        raise ValueError(f"attention.window = {window}: expected at least 0.05 on the sphere; its edge is too sharp")
+        raise ArgumentError("window", window, "at least 0.05 on the sphere; its edge is too sharp")
     degrees = min(int(np.flatnonzero(sizes > _ROUNDING)[-1]) + 2, MOST_DEGREES)
     return _multipliers(3, beta, window, degrees)
 

@@ -73,7 +73,7 @@ def dense_sums(mesh, dimension, beta, masses):
 
 
 def dense_attention(mesh, dimension, beta, density, normalization):
-    """Z e^{−|β|} (cells,) and the output (2, cells), less 1 − D² times the error of the same sums for uniform."""
+    """Z e^{−|β|} (cells,) and the output (2, cells), less 1 − (2D)² times the error of the same sums for uniform."""
 
     def normalized(sums):
         return sums[1:] / sums[0] if normalization == "softmax" else sums[1:]
@@ -83,7 +83,7 @@ def dense_attention(mesh, dimension, beta, density, normalization):
     exact_sums = np.stack([kernel.sum() * ones, (kernel @ np.cos(ANGLE)) * ones, 0 * ones])
     masses, uniform = density * mesh.volumes, uniform_law(mesh, dimension) * mesh.volumes
     found, error = (dense_sums(mesh, dimension, beta, held) for held in (masses, uniform))
-    share = 1 - (0.5 * np.abs(masses - uniform).sum()) ** 2
+    share = max(0.0, 1 - np.abs(masses - uniform).sum() ** 2)
     output = normalized(found) - share * (normalized(error) - normalized(exact_sums))
     return found[0] - share * (error[0] - exact_sums[0]), output
 

@@ -86,7 +86,7 @@ def test_harmonic_on_the_circle():
 
 
 def test_negative_harmonic_is_refused_with_the_largest_amplitude():
-    with pytest.raises(ValueError, match=r"initial.amplitude = 0.8: expected at most 0.7075"):
+    with pytest.raises(ValueError, match=r"^amplitude = 0.8: expected at most 0.7075"):
         initial.initial_harmonic(circle(100), 1, 0, 0.8)  # √2 cos(π/100) · 0.7075 = 1: the cell nearest to the trough
     assert initial.initial_harmonic(circle(100), 1, 0, 0.7074).min() >= 0
 

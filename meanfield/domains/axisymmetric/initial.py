@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from meanfield.model.errors import ArgumentError
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit_interval import deposit_on_interval
 from solvers.transforms.bessel import log_bessel
@@ -44,10 +45,8 @@ def initial_harmonic(mesh: Mesh, dimension: int, degree: int, amplitude: float) 
     inner = amplitude * gegenbauer(dimension, np.linspace(0.0, np.pi, 4001), degree)[degree]
     lowest = min(poles.min(), inner.min())
     if lowest < -1:
-        raise ValueError(
-            f"initial.amplitude = {amplitude}: expected at most {abs(amplitude) / -lowest:.4g}, where the density "
-            "becomes negative"
-        )
+        largest = abs(amplitude) / -lowest
+        raise ArgumentError("amplitude", amplitude, f"at most {largest:.4g}, where the density becomes negative")
 
     def log_relative(theta: Floats) -> Floats:
         return np.asarray(np.log1p(np.maximum(amplitude * gegenbauer(dimension, theta, degree)[degree], -1 + 1e-15)))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.domains.free_radius.equation import FreeRadius
+from meanfield.model.errors import ArgumentError
 from solvers.mesh.mesh import Floats
 
 
@@ -16,7 +17,7 @@ def initial_at_radius(space: FreeRadius, directions: Floats, radius: float) -> F
     """
     s, radii = space.radial.centers[:, 0], space.radii()
     if not radii[0] <= radius <= radii[-1]:
-        raise ValueError(f"initial.radius = {radius}: expected {radii[0]:.4g} to {radii[-1]:.4g}, where the mesh is")
+        raise ArgumentError("radius", radius, f"{radii[0]:.4g} to {radii[-1]:.4g}, where the mesh is")
     outer = int(np.clip(np.searchsorted(s, np.log(radius)), 1, len(s) - 1))
     share = (np.log(radius) - s[outer - 1]) / (s[outer] - s[outer - 1])
     law = np.zeros(len(s))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from meanfield.model.errors import ArgumentError
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
@@ -118,7 +119,7 @@ def initial_gaussian(mesh: Mesh, mean: float, variance: float) -> Floats:
     from scipy.special import ndtr
 
     if not (np.isfinite(variance) and variance > 0):
-        raise ValueError(f"initial.variance = {variance}: expected a finite number > 0")
+        raise ArgumentError("variance", variance, "a finite number > 0")
     z = (edges_of(mesh) - mean) / np.sqrt(variance)
     right = z[:-1] > 0  # the smaller of both tails has all its digits
     masses = np.where(right, ndtr(-z[:-1]) - ndtr(-z[1:]), ndtr(z[1:]) - ndtr(z[:-1]))

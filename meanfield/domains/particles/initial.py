@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from meanfield.domains.particles.field import Field, draw_from_field, lowest
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
+from meanfield.model.errors import ArgumentError
 from solvers.mesh.mesh import Floats
 
 
@@ -37,9 +38,7 @@ def tokens_harmonic(count: int, dimension: int, degree: int, order: int, amplitu
     field = Field(amplitude * harmonic_coefficients(dimension, degree, order))
     if (least := lowest(field)) < -1:
         largest = abs(amplitude) / -least
-        raise ValueError(
-            f"initial.amplitude = {amplitude}: expected at most {largest:.4g}, where the density becomes negative"
-        )
+        raise ArgumentError("amplitude", amplitude, f"at most {largest:.4g}, where the density becomes negative")
     return draw_from_field(field, np.log1p, count, seed)
 
 

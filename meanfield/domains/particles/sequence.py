@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from meanfield.model.errors import ArgumentError
 from solvers.backends import kernels_for
 from solvers.mesh.mesh import Floats
 
@@ -35,9 +36,9 @@ class SequenceDiffusion:
 
     def __init__(self, coefficient: float, length: float = 1.0, on_sphere: bool = False) -> None:
         if not (np.isfinite(coefficient) and coefficient >= 0):
-            raise ValueError(f"sequence.diffusion = {coefficient}: expected a finite number >= 0")
+            raise ArgumentError("coefficient", coefficient, "a finite number >= 0")
         if not (np.isfinite(length) and length > 0):
-            raise ValueError(f"sequence.length = {length}: expected a finite number > 0")
+            raise ArgumentError("length", length, "a finite number > 0")
         self.coefficient, self.length, self.on_sphere = coefficient, length, on_sphere
 
     def where(self, on_sphere: bool) -> SequenceDiffusion:

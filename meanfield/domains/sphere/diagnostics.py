@@ -15,6 +15,7 @@ from meanfield.diagnostics.table import ENTROPY, LENGTHS, Diagnostic, Diagnostic
 from meanfield.domains.sphere.causal import CausalVelocity
 from meanfield.equation import Velocity
 from meanfield.model import functionals
+from meanfield.model.errors import ArgumentError
 from meanfield.model.heads import multiple
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
@@ -141,7 +142,7 @@ def diagnostics_round(
     law_at = (lambda time: law) if isinstance(law, Velocity) else law
     attention = law_at(0.0).attention
     if "entropy_rate" in names and not _has_entropy_rate(law_at(0.0), labels):
-        raise ValueError("output.diagnostics: entropy_rate is for one head with Q = K = V = I and layer norm post")
+        raise ArgumentError("names", "entropy_rate", "others but for one head of Q = K = V = I and layer norm post")
     most = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells can tell apart
     last = min(max(16, attention.rate_degree + 4), most) if degrees is None else degrees
     transform = harmonic_transform(mesh, last)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
+from meanfield.model.errors import ArgumentError
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit import deposit_points
 from solvers.transforms.harmonics import harmonic_transform
@@ -38,9 +39,7 @@ def initial_harmonic(mesh: Mesh, degree: int, order: int, amplitude: float) -> F
     lowest = 1.0 + (amplitude * harmonic).min()
     if lowest < 0:
         largest = abs(amplitude) / (1 - lowest)
-        raise ValueError(
-            f"initial.amplitude = {amplitude}: expected at most {largest:.4g}, where the density becomes negative"
-        )
+        raise ArgumentError("amplitude", amplitude, f"at most {largest:.4g}, where the density becomes negative")
     return _normalized(mesh, 1.0 + amplitude * harmonic)
 
 

@@ -181,7 +181,7 @@ def test_harmonic(dimension, degree, order, amplitude):
 
 
 def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(ValueError, match=r"initial.amplitude = 0.8: expected at most 0.70"):
+    with pytest.raises(ValueError, match=r"^amplitude = 0.8: expected at most 0.70"):
         tokens_harmonic(10, 2, 1, 0, 0.8)
     with pytest.raises(ValueError, match="dimension = 4: expected 2 or 3"):
         tokens_perturbed(10, 4, 0.1)
