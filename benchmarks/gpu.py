@@ -25,7 +25,7 @@ from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
-from solvers.backends import NoDevice, cpu, kernels_on
+from solvers.backends import NoDevice, backend_on, cpu
 from solvers.mesh.mesh import Mesh, sphere
 from solvers.terms.advection import Advection
 from solvers.timestepping.evolution import STEPPERS, State
@@ -50,24 +50,24 @@ _CHILD = "import os; {pin}; from benchmarks.gpu import child; child({rings}, {to
 def gpu(rings: tuple[int, ...] = RINGS, tokens: int = TOKENS, copied: int = COPIED) -> Iterator[Figure]:
     """Velocity, flux and SSPRK3 step on spheres, attention among tokens; over the CPU and over what limits them."""
     try:
-        kernels = kernels_on("gpu")
+        backend = backend_on("gpu")
         if _simulated() and max(rings) > SIMULATED_RINGS:
             raise NoDevice("Numba's simulator, which NUMBA_ENABLE_CUDASIM asks for, is none to be timed")
     except NoDevice as error:
         print(f"no GPU: {error}")
         yield from _still_to_be_measured(rings, tokens)
         return
-    bandwidth = _copy_bandwidth(kernels, copied)
+    bandwidth = _copy_bandwidth(backend, copied)
     yield Figure("copy on the GPU, read and written together", bandwidth / 1e9, "GB/s")
-    yield from _products(kernels, copied)
+    yield from _products(backend, copied)
     here = _on_cpu(rings, tokens)
     for count in rings:
         mesh = sphere(count)  # which takes as long as all that is measured on it
         for number in NUMBERS:
-            yield from _on_sphere(kernels, mesh, number, bandwidth, here)
+            yield from _on_sphere(backend, mesh, number, bandwidth, here)
     for number in NUMBERS:
         name = _tokens_name(tokens, number)
-        found, note = _tried(lambda name=name, number=number: {name: _attention(kernels, tokens, number)})
+        found, note = _tried(lambda name=name, number=number: {name: _attention(backend, tokens, number)})
         yield _time(name, found.get(name), note=note)
         yield _speed(name, here.get(name), found.get(name))
 
@@ -105,40 +105,40 @@ def _speed(name: str, on_cpu: float | None, on_gpu: float | None, least: float |
     return Figure(name, on_cpu / on_gpu, "×", least=least)
 
 
-def _products(kernels: ModuleType, copied: int) -> Iterator[Figure]:
+def _products(backend: ModuleType, copied: int) -> Iterator[Figure]:
     for number in NUMBERS:
         rows = int(min(MULTIPLIED, np.sqrt(copied / 8)))
-        matrix = kernels.place(np.ones((rows, rows), number))
-        seconds = _seconds(kernels, lambda matrix=matrix: matrix @ matrix)
+        matrix = backend.to_device(np.ones((rows, rows), number))
+        seconds = _seconds(backend, lambda matrix=matrix: matrix @ matrix)
         yield Figure(f"product of matrices on the GPU, {number.__name__}", 2e-12 * rows**3 / seconds, "Tflop/s")
 
 
-def _copy_bandwidth(kernels: ModuleType, copied: int) -> float:
-    source, target = kernels.zeros(copied // 16), kernels.zeros(copied // 16)
+def _copy_bandwidth(backend: ModuleType, copied: int) -> float:
+    source, target = backend.zeros(copied // 16), backend.zeros(copied // 16)
 
     def copy() -> None:
         target[...] = source
 
-    return 2 * source.nbytes / _seconds(kernels, copy)
+    return 2 * source.nbytes / _seconds(backend, copy)
 
 
-def _seconds(kernels: ModuleType, call: Callable[[], object]) -> float:
+def _seconds(backend: ModuleType, call: Callable[[], object]) -> float:
     """Least time of a call until the device has done it."""
-    last = kernels.zeros(1)
+    last = backend.zeros(1)
 
     def done() -> None:
         call()
-        kernels.bring(last)  # kernels run in order, so all before have ended
+        backend.to_host(last)  # kernels run in order, so all before have ended
 
-    return shortest(done, 1 if kernels is cpu else REPEATS)
+    return shortest(done, 1 if backend is cpu else REPEATS)
 
 
-def _on_sphere(kernels: ModuleType, mesh: Mesh, number: Any, bandwidth: float, here: Timed) -> Iterator[Figure]:
+def _on_sphere(backend: ModuleType, mesh: Mesh, number: Any, bandwidth: float, here: Timed) -> Iterator[Figure]:
     rings, cells = len(mesh.ring_cells), f"{mesh.cells} cells, β = {BETA:g}, {number.__name__}"
-    found, note = _tried(lambda: _velocity_and_flux(mesh, kernels, number))
-    _held(kernels)  # what was measured before is not counted: the memory is that of a step
-    stepped, late_note = _tried(lambda: _step(mesh, kernels, number))
-    held = _held(kernels)
+    found, note = _tried(lambda: _velocity_and_flux(mesh, backend, number))
+    _held(backend)  # what was measured before is not counted: the memory is that of a step
+    stepped, late_note = _tried(lambda: _step(mesh, backend, number))
+    held = _held(backend)
     found |= stepped
     for what in MEASURED:
         name, seconds = f"{what} on a GPU, {cells}", found.get(what)
@@ -155,9 +155,9 @@ def _on_sphere(kernels: ModuleType, mesh: Mesh, number: Any, bandwidth: float, h
         yield Figure(f"memory on a GPU, {cells}: a cell", held / mesh.cells, "bytes")
 
 
-def _velocity_and_flux(mesh: Mesh, kernels: ModuleType, number: Any = np.float64) -> Timed:
+def _velocity_and_flux(mesh: Mesh, backend: ModuleType, number: Any = np.float64) -> Timed:
     """Seconds of a velocity, and of a flux by a known velocity, with its preparation."""
-    there, density = _on(mesh, kernels, number)
+    there, density = _on(mesh, backend, number)
     attention = Attention(there, BETA)
     velocity = attention.output(density)
     advection, rate = Advection(there, lambda time, density: velocity, nonnegative=True), np.zeros_like(density)
@@ -167,12 +167,12 @@ def _velocity_and_flux(mesh: Mesh, kernels: ModuleType, number: Any = np.float64
         advection.prepare(0.0, density)
         advection.rate(dt, rate)
 
-    return {"velocity": _seconds(kernels, lambda: attention.output(density)), "flux": _seconds(kernels, flux)}
+    return {"velocity": _seconds(backend, lambda: attention.output(density)), "flux": _seconds(backend, flux)}
 
 
-def _step(mesh: Mesh, kernels: ModuleType, number: Any = np.float64) -> Timed:
+def _step(mesh: Mesh, backend: ModuleType, number: Any = np.float64) -> Timed:
     """Seconds of an SSPRK3 step, with its preparation; a run holds as much, but for the density to begin with."""
-    there, density = _on(mesh, kernels, number)
+    there, density = _on(mesh, backend, number)
     equation = mean_field_equation(there, Velocity(Attention(there, BETA)))
     state, work = State(0.0, density.copy()), (np.empty_like(density), np.empty_like(density))
     dt = 0.25 * float(equation.prepare(0.0, density))
@@ -182,12 +182,12 @@ def _step(mesh: Mesh, kernels: ModuleType, number: Any = np.float64) -> Timed:
         equation.prepare(0.0, state.values)
         STEPPERS["ssprk3"].step(equation, state, dt, work)
 
-    return {"SSPRK3 step": _seconds(kernels, step)}
+    return {"SSPRK3 step": _seconds(backend, step)}
 
 
-def _on(mesh: Mesh, kernels: ModuleType, number: Any) -> tuple[Mesh, Any]:
-    """The mesh and a density on it, where the kernels run."""
-    return mesh.on(kernels, number), kernels.place(initial_perturbed(mesh, amplitude=0.5).astype(number))
+def _on(mesh: Mesh, backend: ModuleType, number: Any) -> tuple[Mesh, Any]:
+    """The mesh and a density on it, on the backend's device."""
+    return mesh.on(backend, number), backend.to_device(initial_perturbed(mesh, amplitude=0.5).astype(number))
 
 
 def _flux_bytes(mesh: Mesh, itemsize: int) -> int:
@@ -203,18 +203,18 @@ def _tokens_name(tokens: int, number: Any) -> str:
     return f"attention among {tokens} tokens in R³, all pairs, on a GPU, {number.__name__}"
 
 
-def _attention(kernels: ModuleType, tokens: int, number: Any) -> float:
+def _attention(backend: ModuleType, tokens: int, number: Any) -> float:
     """Seconds of the sums over all pairs."""
-    points = kernels.place(tokens_uniform(tokens, 3).astype(number))
+    points = backend.to_device(tokens_uniform(tokens, 3).astype(number))
     towards, weights = number(TOKENS_BETA) * points, np.full_like(points[:, 0], 1 / tokens)
-    return _seconds(kernels, lambda: exponential_sums(towards, points, weights))
+    return _seconds(backend, lambda: exponential_sums(towards, points, weights))
 
 
 def _simulated() -> bool:
     return bool(import_module("solvers.backends.gpu.arrays").SIMULATED)
 
 
-def _held(kernels: ModuleType) -> int | None:
+def _held(backend: ModuleType) -> int | None:
     """Bytes that the device's arrays have taken at most since this was last asked; None in the simulator."""
     if _simulated():
         return None
@@ -261,7 +261,7 @@ def _key(what: str, rings: int, number: Any) -> str:
 def machine() -> dict[str, str]:
     """The GPU, its driver and the versions of what runs there; nothing without one, of which no figures are kept."""
     try:
-        kernels_on("gpu")
+        backend_on("gpu")
     except NoDevice:
         return {}
     if _simulated():

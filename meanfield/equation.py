@@ -37,8 +37,8 @@ class Velocity:
     def __init__(self, attention: Attention, norm: LayerNorm | None = None, feed_forward: Local | None = None) -> None:
         self.attention, self.norm = attention, LayerNorm() if norm is None else norm
         self.centers = attention.mesh.centers
-        kernels = attention.mesh.kernels
-        self._local = None if feed_forward is None else kernels.place(feed_forward(kernels.bring(self.centers)))
+        backend = attention.mesh.backend
+        self._local = None if feed_forward is None else backend.to_device(feed_forward(backend.to_host(self.centers)))
         if self._local is not None and attention.tangent:
             self._local = projected(self.centers, self._local)
 

@@ -33,13 +33,13 @@ def run(
     overwrite: bool = False,
     quiet: bool = False,
     command: str = "",
-    kernels: ModuleType | None = None,
+    backend: ModuleType | None = None,
 ) -> int:
-    """Run a case into a new file, where ``kernels`` run or on the host, and return the exit status.
+    """Run a case into a new file, on the device of ``backend``, by default the host, and return the exit status.
 
     Raises CaseError for an initial density that cannot be, FileError for a file that cannot be written.
     """
-    return run_problem(case, set_up(case, kernels), path, overwrite=overwrite, quiet=quiet, command=command)
+    return run_problem(case, set_up(case, backend), path, overwrite=overwrite, quiet=quiet, command=command)
 
 
 def run_problem(
@@ -62,11 +62,12 @@ def resume(
     changes: Sequence[str] = (),
     quiet: bool = False,
     command: str = "",
-    kernels: ModuleType | None = None,
+    backend: ModuleType | None = None,
 ) -> int:
     """Go on with a file from its last checkpoint, to the end of its case or ``until``; returns the exit status.
 
-    Where ``kernels`` run or on the host, wherever it has run before: elsewhere results are equal but for rounding.
+    On the device of ``backend``, by default the host, wherever it has run before; between devices results differ by
+    rounding.
     ``changes`` are settings that hold from there on, like "attention.beta=4"; a later resume keeps them. Without a
     checkpoint the last snapshot serves, or the initial density. Each time adds to the file's attribute ``segments``.
     Raises FileError for a file that holds no run or is being written, CaseError for settings that cannot change.
@@ -78,7 +79,7 @@ def resume(
     if "layers_of" in before.attributes:
         raise FileError(f"{path}: holds the layers of {before.attributes['layers_of']}, with which it cannot go on")
     case = next_case(segments, changes)
-    problem = set_up(case, kernels)
+    problem = set_up(case, backend)
     problem.marks.update({name: before.attributes[name] for name in problem.marks if name in before.attributes})
     start = last_start(before, case, problem)
     segment = next_segment(segments, case, changes, start.state.time, until, command)

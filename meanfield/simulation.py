@@ -27,14 +27,14 @@ from solvers.timestepping.schedules import Every, Listed, Logarithmic, Schedule
 ON_HOST = {"device": "cpu"}  # the attributes that say so
 
 
-def set_up(case: Case, kernels: ModuleType | None = None) -> Problem:
-    """Everything that a case names, where ``kernels`` run or on the host.
+def set_up(case: Case, backend: ModuleType | None = None) -> Problem:
+    """Everything that a case names, on the device of ``backend``, by default the host.
 
     Raises CaseError for what only shows now, such as a file that is not there.
     """
     with _what_cannot_be():
-        problem: Problem = load(case.domain.set_up)(case, kernels)
-        problem = replace(problem, attributes=ON_HOST if kernels is None else {"device": name_of(kernels)})
+        problem: Problem = load(case.domain.set_up)(case, backend)
+        problem = replace(problem, attributes=ON_HOST if backend is None else {"device": name_of(backend)})
         initial = _from_run(case, problem.space) or problem.initial
         problem = replace(problem, initial=_what_cannot_be()(_finite(initial, case)))
         if "pairs" in (case.output.diagnostics or ()):

@@ -28,17 +28,17 @@ def run(options: argparse.Namespace) -> int:
         overwrite=options.overwrite,
         quiet=options.quiet,
         command=options.command,
-        kernels=_kernels(options.device),
+        backend=_backend(options.device),
     )
 
 
-def _kernels(device: str) -> ModuleType:
-    """The kernels of a device by name. Raises CaseError for one that cannot be used."""
+def _backend(device: str) -> ModuleType:
+    """The backend of a device by name. Raises CaseError for one that cannot be used."""
     from meanfield.case.errors import CaseError, install
-    from solvers.backends import NoDevice, NotInstalled, kernels_on
+    from solvers.backends import NoDevice, NotInstalled, backend_on
 
     try:
-        return kernels_on(device)
+        return backend_on(device)
     except NotInstalled as error:
         raise CaseError(f"--device {device}: {error}: {install('gpu')}") from None
     except NoDevice as error:
@@ -57,7 +57,7 @@ def resume(options: argparse.Namespace) -> int:
         changes=options.overrides,
         quiet=options.quiet,
         command=options.command,
-        kernels=_kernels(options.device),
+        backend=_backend(options.device),
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters, find_clusters
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh, circle, sphere
 from solvers.transforms.gegenbauer import exponential_spectrum
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
@@ -121,5 +121,5 @@ def _basins(points: Floats, level: Floats, reach: float) -> Labels:
     start = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=len(points)))]).astype(np.int32)
     peak = np.empty(len(points), dtype=np.int32)
     order = np.argsort(-level, kind="stable")
-    kernels_for(points).persistent_basins(order, level, float(np.log(CONTRAST)), start, sides, ends, peak)
+    backend_for(points).persistent_basins(order, level, float(np.log(CONTRAST)), start, sides, ends, peak)
     return peak.astype(np.intp)

@@ -34,16 +34,16 @@ def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST) -> Cl
     joined. A cluster may lie in a handful of cells, one beside the other: the density is averaged over two layers of
     neighbours first, so that such a pattern is one peak. A uniform density has no cluster.
     """
-    kernels, smooth = mesh.kernels, density
+    backend, smooth = mesh.backend, density
     neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
     for _ in range(2):
         average = np.empty(mesh.cells)
-        kernels.launch(kernels.average_neighbors, mesh.cells, mesh.volumes, *neighborhood, smooth, average)
+        backend.launch(backend.average_neighbors, mesh.cells, mesh.volumes, *neighborhood, smooth, average)
         smooth = average
     level = np.log(smooth + FLOOR / mesh.volume)
     peak_of = np.empty(mesh.cells, dtype=np.int32)
     order = np.argsort(-level, kind="stable")
-    kernels.persistent_basins(order, level, float(np.log(contrast)), *neighborhood, peak_of)
+    backend.persistent_basins(order, level, float(np.log(contrast)), *neighborhood, peak_of)
     peaks, basin = np.unique(peak_of, return_inverse=True)
     if level.max() - level.min() < np.log(contrast):
         return Clusters(np.empty(0), np.empty((0, mesh.centers.shape[1])), np.full(mesh.cells, -1))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 
 
@@ -40,7 +40,7 @@ class FeedForward:
 
     def __call__(self, points: Floats) -> Floats:
         """F at points (n, d)."""
-        inner, bias, outer = map(kernels_for(points).place, (self.inner, self.bias, self.outer))
+        inner, bias, outer = map(backend_for(points).to_device, (self.inner, self.bias, self.outer))
         values: Floats = ACTIVATIONS[self.activation](points @ inner.T + bias) @ outer.T
         return values
 
@@ -64,7 +64,7 @@ def _relu(x: Floats) -> Floats:
 
 
 def _gelu(x: Floats) -> Floats:
-    values: Floats = x * 0.5 * (1.0 + kernels_for(x).erf(x / np.sqrt(2.0)))
+    values: Floats = x * 0.5 * (1.0 + backend_for(x).erf(x / np.sqrt(2.0)))
     return values
 
 

@@ -12,7 +12,7 @@ from meanfield.model.errors import ArgumentError
 from meanfield.model.kernel_windowed import windowed_on
 from meanfield.model.layer_norm import projected
 from meanfield.model.matrices import norm_of_product
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.bilinear import Bilinear
 from solvers.transforms.uniform import uniform_share
@@ -60,9 +60,9 @@ class Head:
         """factor · V output for vectors (n, d), in place; the factor is (n,) or a number."""
         scale = multiple(self.value)
         if scale is None:
-            kernels = kernels_for(output)
-            matrix = kernels.place(np.asarray(self.value, dtype=float))
-            kernels.launch(kernels.apply_matrix, len(output), matrix, output)
+            backend = backend_for(output)
+            matrix = backend.to_device(np.asarray(self.value, dtype=float))
+            backend.launch(backend.apply_matrix, len(output), matrix, output)
         else:
             factor = factor * scale
         if np.ndim(factor) or factor != 1.0:
@@ -106,10 +106,10 @@ class ZonalSums:
         self._kernel, self._radial = float(kernel[0]), None if radial is None else float(radial[0])
         self._mean = 1.0 / mesh.volume
         self.uniform = self._kernel * self._mean
-        self._masses = mesh.kernels.work_array(mesh.cells, mesh.volumes.dtype)
+        self._masses = mesh.backend.work_array(mesh.cells, mesh.volumes.dtype)
 
     def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[float, Floats, Floats]:
-        mean = self.mesh.kernels.dot(density, self.mesh.volumes) * self._mean
+        mean = self.mesh.backend.dot(density, self.mesh.volumes) * self._mean
         mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
         masses = self._masses()
         np.subtract(density, mean, out=masses)
@@ -222,7 +222,7 @@ def steepness(beta: float, head: Head) -> float:
 
 def _fall(mesh: Mesh, beta: float, matrix: Floats) -> Floats:
     """−β|Mx|²/2 at each cell."""
-    fall: Floats = -beta / 2 * ((mesh.centers @ mesh.kernels.place(matrix.T.copy())) ** 2).sum(axis=1)
+    fall: Floats = -beta / 2 * ((mesh.centers @ mesh.backend.to_device(matrix.T.copy())) ** 2).sum(axis=1)
     return fall
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import fft
 
 from meanfield.model.errors import ArgumentError
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.zonal import kernel_multipliers
 
@@ -25,7 +25,7 @@ _MOST_LOSS = 8.0  # logarithm of what Z of a token may be less than the largest,
 def windowed(cosines: Floats, beta: float, window: float) -> Floats:
     """e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z: smooth, half of it at z = cos w."""
     edge = float(np.cos(window))
-    share = kernels_for(cosines).erfc((edge - cosines) * (4 / (1 - edge))) / 2
+    share = backend_for(cosines).erfc((edge - cosines) * (4 / (1 - edge))) / 2
     kernel: Floats = np.exp(beta * cosines - abs(beta)) * share
     return kernel
 

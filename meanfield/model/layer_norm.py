@@ -130,11 +130,11 @@ class LayerNorm:
 
 def projected(points: Floats, vectors: Floats) -> Floats:
     """P_x y = y − ⟨x,y⟩x at unit vectors x (..., d), in place of y (..., d)."""
-    from solvers.backends import kernels_for
+    from solvers.backends import backend_for
 
-    kernels = kernels_for(vectors)
+    backend = backend_for(vectors)
     flat = vectors.reshape(-1, vectors.shape[-1])
-    kernels.launch(kernels.project_to_tangent, len(flat), points.reshape(flat.shape), flat)
+    backend.launch(backend.project_to_tangent, len(flat), points.reshape(flat.shape), flat)
     return flat.reshape(vectors.shape)
 
 

@@ -31,11 +31,11 @@ def weighted_mean(normalizer: Floats, numerator: Floats, reach: float = np.inf) 
     ``reach`` is the length of the longest y: a mean of such vectors is no longer, also where Z is lost to rounding.
     Infinite where Z has all its digits.
     """
-    from solvers.backends import kernels_for
+    from solvers.backends import backend_for
 
-    kernels = kernels_for(numerator)
+    backend = backend_for(numerator)
     vectors = numerator.reshape(-1, numerator.shape[-1])
-    kernels.launch(kernels.scale_softmax, len(vectors), normalizer.reshape(-1), vectors, float(reach))
+    backend.launch(backend.scale_softmax, len(vectors), normalizer.reshape(-1), vectors, float(reach))
     return vectors.reshape(numerator.shape)
 
 

@@ -66,5 +66,5 @@ def reaction_replicator(mesh: Mesh, rate: float, fitness: Floats) -> Reaction:
 
 def fitness_quadratic(mesh: Mesh, vector: Floats, matrix: Floats) -> Floats:
     """f(x) = ⟨a,x⟩ + ½⟨x,Mx⟩ at cell centers, (cells,), for a = ``vector`` (d,) and M = ``matrix`` (d, d)."""
-    x = mesh.kernels.bring(mesh.centers)
-    return mesh.kernels.place(x @ vector + 0.5 * np.einsum("ni,ij,nj->n", x, matrix, x))
+    x = mesh.backend.to_host(mesh.centers)
+    return mesh.backend.to_device(x @ vector + 0.5 * np.einsum("ni,ij,nj->n", x, matrix, x))

@@ -10,7 +10,7 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.domains.common.problem import Problem
 from meanfield.simulation import sample_schedule, snapshot_schedule
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.io.checkpoint import Checkpoints, Contents
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
@@ -44,7 +44,7 @@ def new_start(problem: Problem) -> Start:
 
 def checkpoint_of(state: State, snapshots: int, samples: int, wall_time: float) -> Contents:
     """Arrays and scalars of a checkpoint: the state, the rows that the file holds by then, seconds taken."""
-    return {"values": kernels_for(state.values).bring(state.values)}, {
+    return {"values": backend_for(state.values).to_host(state.values)}, {
         "time": float(state.time),
         "steps": state.steps,
         "dt": float(state.dt) if math.isfinite(state.dt) else 0.0,  # 0 before the first step: NaN cannot be stored

@@ -1,4 +1,4 @@
-"""Devices: one module of kernels each, with the same names and signatures."""
+"""Backends: one module for each device, with the same names and signatures."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,27 +16,27 @@ class NotInstalled(NoDevice):
     """A device whose software is not installed."""
 
 
-def kernels_for(array: Any) -> ModuleType:
-    """The kernels of the device that holds an array."""
+def backend_for(array: Any) -> ModuleType:
+    """The backend of the device that holds an array."""
     return import_module(".gpu" if hasattr(array, "__cuda_array_interface__") else ".cpu", __name__)
 
 
-def kernels_on(device: str) -> ModuleType:
-    """The kernels of a device by name, "cpu" or "gpu". Raises ValueError for others, NoDevice for an absent one."""
+def backend_on(device: str) -> ModuleType:
+    """The backend of a device by name, "cpu" or "gpu". Raises ValueError for others, NoDevice for an absent one."""
     if device not in DEVICES:
         raise ValueError(f"device = {device!r}: expected one of {', '.join(DEVICES)}")
-    kernels = import_module(f".{device}", __name__)
+    backend = import_module(f".{device}", __name__)
     if device == "gpu":
-        _check(kernels)
-    return kernels
+        _check(backend)
+    return backend
 
 
-def name_of(kernels: ModuleType) -> str:
-    """The name of the device of such a module: the inverse of :func:`kernels_on`."""
-    return kernels.__name__.rpartition(".")[2]
+def name_of(backend: ModuleType) -> str:
+    """The name of the device of such a module: the inverse of :func:`backend_on`."""
+    return backend.__name__.rpartition(".")[2]
 
 
-def _check(kernels: ModuleType) -> None:
+def _check(backend: ModuleType) -> None:
     """Try what every run needs, before one starts."""
     from .gpu.arrays import SIMULATED
 
@@ -44,9 +44,9 @@ def _check(kernels: ModuleType) -> None:
         if find_spec(package) is None:
             raise NotInstalled(f"a gpu needs {name}, which is not installed")
     try:
-        square = kernels.zeros((2, 2))
-        kernels.irfft(kernels.rfft(square @ square), 2)
-        kernels.sums_at(kernels.zeros(1, "int32"), kernels.zeros(1), 1)
+        square = backend.zeros((2, 2))
+        backend.irfft(backend.rfft(square @ square), 2)
+        backend.sums_at(backend.zeros(1, "int32"), backend.zeros(1), 1)
     except Exception as error:  # CuPy's own kinds, for want of a driver, a device, a library or memory
         raise NoDevice(f"no gpu can be used: {_in_a_line(error)}") from None
 

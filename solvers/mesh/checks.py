@@ -64,8 +64,8 @@ def check_mesh(mesh: Any) -> None:
     for name in ("face_cells", "cell_start", "cell_sides"):
         if getattr(mesh, name).dtype.kind != "i":
             raise ValueError(f"mesh.{name} of dtype {getattr(mesh, name).dtype}: expected integers")
-    bring = mesh.kernels.bring
-    start, sides, owners = bring(mesh.cell_start), bring(mesh.cell_sides), bring(mesh.face_cells).reshape(-1)
+    to_host = mesh.backend.to_host
+    start, sides, owners = to_host(mesh.cell_start), to_host(mesh.cell_sides), to_host(mesh.face_cells).reshape(-1)
     if len(sides) != start[-1] or start[0] != 0 or not (np.diff(start) > 0).all():
         raise ValueError(f"mesh.cell_start: expected to rise from 0 to the {len(sides)} of cell_sides")
     if len(sides) and not (sides.min() >= 0 and sides.max() < 2 * faces):
@@ -76,7 +76,7 @@ def check_mesh(mesh: Any) -> None:
     inner = np.repeat(owners[0::2] != owners[1::2], 2)
     if not np.array_equal(np.sort(sides[inner[sides]]), np.flatnonzero(inner)):
         raise ValueError("mesh.cell_sides: expected each side of an inner face once")
-    if not (bring(mesh.volumes) > 0).all():
+    if not (to_host(mesh.volumes) > 0).all():
         raise ValueError(f"mesh.volumes: expected numbers > 0, the least is {bring(mesh.volumes).min()}")
 
 

@@ -26,8 +26,8 @@ class Dual:
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
         self.closed = mesh.centers.shape[1] > 1
-        self.simplices: Integers = mesh.kernels.place(_SIMPLICES[mesh.dimension](mesh.on_host))
-        self._rings = tuple(map(mesh.kernels.place, (mesh.ring_cells, mesh.ring_start)))
+        self.simplices: Integers = mesh.backend.to_device(_SIMPLICES[mesh.dimension](mesh.on_host))
+        self._rings = tuple(map(mesh.backend.to_device, (mesh.ring_cells, mesh.ring_start)))
 
     def locate(self, points: Floats) -> tuple[Integers, Floats]:
         """Cells and weights, both (n, dimension + 1), of points (n, d) on the manifold.
@@ -86,7 +86,7 @@ class Dual:
 
     def _sums_at(self, cells: Integers, amounts: Floats) -> Floats:
         """(cells) sums of amounts (n, k) at cells (n, k)."""
-        sums: Floats = self.mesh.kernels.sums_at(cells.reshape(-1), amounts.reshape(-1), self.mesh.cells)
+        sums: Floats = self.mesh.backend.sums_at(cells.reshape(-1), amounts.reshape(-1), self.mesh.cells)
         return sums
 
     def project(self, points: Floats) -> Floats:
@@ -115,11 +115,11 @@ class Dual:
         return cells.astype(np.int32), sines / sines.sum(axis=1, keepdims=True)
 
     def _locate_on_sphere(self, points: Floats) -> tuple[Integers, Floats]:
-        mesh, kernels = self.mesh, self.mesh.kernels
-        cells, weights = kernels.empty((len(points), 3), np.int32), kernels.empty((len(points), 3))
+        mesh, backend = self.mesh, self.mesh.backend
+        cells, weights = backend.empty((len(points), 3), np.int32), backend.empty((len(points), 3))
         contiguous = points.ravel().reshape(points.shape)
-        kernels.launch(
-            kernels.locate_on_sphere, len(points), contiguous, mesh.centers, *self._rings, self.simplices,
+        backend.launch(
+            backend.locate_on_sphere, len(points), contiguous, mesh.centers, *self._rings, self.simplices,
             self._across, self._home, cells, weights,
         )  # fmt: skip
         return cells, weights
@@ -127,32 +127,32 @@ class Dual:
     @cached_property
     def _across(self) -> Integers:
         """(n, 3) the triangle across from each corner."""
-        simplices = self.mesh.kernels.bring(self.simplices)
+        simplices = self.mesh.backend.to_host(self.simplices)
         ends = np.stack([np.roll(simplices, -1, axis=1), np.roll(simplices, 1, axis=1)], axis=-1)
         key = ends.min(axis=-1).astype(np.int64) * self.mesh.cells + ends.max(axis=-1)
         pairs = np.argsort(key.reshape(-1), kind="stable").reshape(-1, 2)  # each edge has two sides
         across = np.empty(key.size, dtype=np.int32)
         across[pairs[:, 0]], across[pairs[:, 1]] = pairs[:, 1] // 3, pairs[:, 0] // 3
-        placed: Integers = self.mesh.kernels.place(across.reshape(-1, 3))
+        placed: Integers = self.mesh.backend.to_device(across.reshape(-1, 3))
         return placed
 
     @cached_property
     def _home(self) -> Integers:
         """(cells) a triangle at each cell."""
         home = np.empty(self.mesh.cells, dtype=np.int32)
-        home[self.mesh.kernels.bring(self.simplices)] = np.arange(len(self.simplices), dtype=np.int32)[:, None]
-        placed: Integers = self.mesh.kernels.place(home)
+        home[self.mesh.backend.to_host(self.simplices)] = np.arange(len(self.simplices), dtype=np.int32)[:, None]
+        placed: Integers = self.mesh.backend.to_device(home)
         return placed
 
     @cached_property
     def _at_cells(self) -> Integers:
         """(cells, most) the simplices at each cell, the last one again and again where there are fewer."""
-        simplices = self.mesh.kernels.bring(self.simplices)
+        simplices = self.mesh.backend.to_host(self.simplices)
         order = np.argsort(simplices.reshape(-1), kind="stable") // simplices.shape[1]
         counts = np.bincount(simplices.reshape(-1), minlength=self.mesh.cells)
         start = np.cumsum(counts) - counts
         nth = np.minimum(np.arange(counts.max()), counts[:, None] - 1)
-        placed: Integers = self.mesh.kernels.place(order[start[:, None] + nth].astype(np.int32))
+        placed: Integers = self.mesh.backend.to_device(order[start[:, None] + nth].astype(np.int32))
         return placed
 
 

@@ -16,7 +16,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from .conductances import ring_conductances
 from .rings import cells_of_rings, ring_cells, ring_faces, ring_sides
 
@@ -62,16 +62,16 @@ class Mesh:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
-    def on(self, kernels: ModuleType, number: type[np.floating] = np.float64) -> Mesh:
-        """The same mesh with its arrays where these kernels run; the rings' numbers of cells stay on the host.
+    def on(self, backend: ModuleType, number: type[np.floating] = np.float64) -> Mesh:
+        """The same mesh with its arrays on the device of a backend; the rings' numbers of cells stay on the host.
 
         number   the format of what is not an integer; what is made for the mesh has the same
         """
-        if kernels is self.kernels and number == self.volumes.dtype:
+        if backend is self.backend and number == self.volumes.dtype:
             return self
-        arrays = {name: self.kernels.bring(value) for name, value in vars(self).items() if name in _PLACED}
+        arrays = {name: self.backend.to_host(value) for name, value in vars(self).items() if name in _PLACED}
         placed = {
-            name: kernels.place(array.astype(number) if array.dtype.kind == "f" else array)
+            name: backend.to_device(array.astype(number) if array.dtype.kind == "f" else array)
             for name, array in arrays.items()
         }
         return replace(self, **placed)
@@ -79,7 +79,7 @@ class Mesh:
     @property
     def on_host(self) -> Mesh:
         """The same mesh with all its arrays on the host."""
-        return self.on(kernels_for(self.ring_cells), self.volumes.dtype.type)
+        return self.on(backend_for(self.ring_cells), self.volumes.dtype.type)
 
     @property
     def cells(self) -> int:
@@ -110,9 +110,9 @@ class Mesh:
         return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
 
     @cached_property
-    def kernels(self) -> ModuleType:
-        """The kernels that run where the mesh is."""
-        return kernels_for(self.volumes)
+    def backend(self) -> ModuleType:
+        """The backend of the device that holds the mesh."""
+        return backend_for(self.volumes)
 
     @cached_property
     def side_cells(self) -> Integers:

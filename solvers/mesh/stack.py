@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from .mesh import Integers, Mesh
 
 
@@ -40,5 +40,5 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
 
 def _shifted(indices: Integers, stride: int, copies: int) -> Integers:
     """``indices`` of the first copy, then those of the second, each ``stride`` further, and so on."""
-    shift = kernels_for(indices).place(stride * np.arange(copies, dtype=np.int32))
+    shift = backend_for(indices).to_device(stride * np.arange(copies, dtype=np.int32))
     return (indices + shift.reshape(-1, *[1] * indices.ndim)).reshape(-1, *indices.shape[1:])

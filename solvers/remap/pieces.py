@@ -40,9 +40,9 @@ class Pieces:
     widths: Floats
     bulges: Floats
 
-    def on(self, kernels: ModuleType) -> Pieces:
-        """The same pieces with their arrays where these kernels run."""
-        return replace(self, **{name: kernels.place(value) for name, value in vars(self).items()})
+    def on(self, backend: ModuleType) -> Pieces:
+        """The same pieces with their arrays on the device of a backend."""
+        return replace(self, **{name: backend.to_device(value) for name, value in vars(self).items()})
 
     def project(self, points: Floats) -> Floats:
         """Points (n, d) onto the circle or the sphere; on an interval they are left as they are."""

@@ -50,11 +50,11 @@ class PushForward:
     def __init__(self, mesh: Mesh, resolved: tuple[float, float] = (0.05, 0.15)) -> None:
         self.mesh, self.low_high = mesh, resolved
         self.dual = Dual(mesh)
-        host, place = mesh.on_host, mesh.kernels.place
-        self.pieces: Pieces = pieces_of(host).on(mesh.kernels)
-        self._coefficients = place(_gradient_coefficients(host))
-        self._rings = tuple(map(place, (mesh.ring_start, mesh.ring_cells)))
-        self._edges, self._period = place(_edges_along(host)), 2 * np.pi if self.dual.closed else 0.0
+        host, to_device = mesh.on_host, mesh.backend.to_device
+        self.pieces: Pieces = pieces_of(host).on(mesh.backend)
+        self._coefficients = to_device(_gradient_coefficients(host))
+        self._rings = tuple(map(to_device, (mesh.ring_start, mesh.ring_cells)))
+        self._edges, self._period = to_device(_edges_along(host)), 2 * np.pi if self.dual.closed else 0.0
         self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
 
     def apply(self, density: Floats, map: Map) -> Floats:
@@ -67,9 +67,9 @@ class PushForward:
         slope, smooth = self._look(density)
         lump, torn = self._lump_shares(images, smooth)
         rest = 1.0 - lump
-        masses = mesh.kernels.empty(pieces.corners.shape)
-        mesh.kernels.launch(
-            mesh.kernels.fill_corners, len(pieces.corners), pieces.points, pieces.centroids, pieces.corners,
+        masses = mesh.backend.empty(pieces.corners.shape)
+        mesh.backend.launch(
+            mesh.backend.fill_corners, len(pieces.corners), pieces.points, pieces.centroids, pieces.corners,
             pieces.start, pieces.volumes, density * rest, slope * rest[:, None], masses,
         )  # fmt: skip
         long = np.flatnonzero(torn[pieces.corners[:, 0]])  # the first corner is the cell's center
@@ -90,10 +90,10 @@ class PushForward:
 
     def _look(self, density: Floats) -> tuple[Floats, Floats]:
         mesh = self.mesh
-        slope = mesh.kernels.empty(mesh.centers.shape, mesh.centers.dtype)
-        smooth = mesh.kernels.empty(mesh.cells, mesh.volumes.dtype)
-        mesh.kernels.launch(
-            mesh.kernels.look_at_density, mesh.cells, mesh.centers, *self._neighborhood, self._coefficients, density,
+        slope = mesh.backend.empty(mesh.centers.shape, mesh.centers.dtype)
+        smooth = mesh.backend.empty(mesh.cells, mesh.volumes.dtype)
+        mesh.backend.launch(
+            mesh.backend.look_at_density, mesh.cells, mesh.centers, *self._neighborhood, self._coefficients, density,
             *self.low_high, slope, smooth,
         )  # fmt: skip
         return slope, smooth
@@ -101,9 +101,9 @@ class PushForward:
     def _lump_shares(self, images: Floats, smooth: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Share of each cell's mass that goes as a lump, and which cells are being torn apart."""
         mesh, pieces = self.mesh, self.pieces
-        largest, smallest = (mesh.kernels.empty(mesh.cells, mesh.volumes.dtype) for _ in range(2))
-        mesh.kernels.launch(
-            mesh.kernels.look_at_images, mesh.cells, pieces.points, images, pieces.corners, pieces.start, largest,
+        largest, smallest = (mesh.backend.empty(mesh.cells, mesh.volumes.dtype) for _ in range(2))
+        mesh.backend.launch(
+            mesh.backend.look_at_images, mesh.cells, pieces.points, images, pieces.corners, pieces.start, largest,
             smallest,
         )  # fmt: skip
         lump = np.maximum(1 - smooth, 1 - _ramp(smallest, self.shrunk)) * (1 - _ramp(largest, self.torn))
@@ -111,18 +111,18 @@ class PushForward:
 
     def _land(self, images: Floats, corners: Integers, masses: Floats, bulges: Floats) -> Floats:
         """Masses (cells) of pieces with these corners among the images, these corner masses and bulges."""
-        mesh, kernels = self.mesh, self.mesh.kernels
-        landed = kernels.zeros((kernels.REMAP_PARTS, mesh.cells))
+        mesh, backend = self.mesh, self.mesh.backend
+        landed = backend.zeros((backend.REMAP_PARTS, mesh.cells))
         if mesh.dimension == 2:
             angles = np.arctan2(np.hypot(images[:, 0], images[:, 1]), images[:, 2])
-            kernels.launch(
-                kernels.remap_on_sphere, len(corners), np.column_stack([images, angles]), corners, masses, bulges,
+            backend.launch(
+                backend.remap_on_sphere, len(corners), np.column_stack([images, angles]), corners, masses, bulges,
                 mesh.face_normals, *self._rings, self._edges, landed,
             )  # fmt: skip
         else:
             places = np.arctan2(images[:, 1], images[:, 0]) if self.dual.closed else images[:, 0].copy()
-            kernels.launch(
-                kernels.remap_on_curve, len(corners), places, corners, masses, self._edges, self._period, landed
+            backend.launch(
+                backend.remap_on_curve, len(corners), places, corners, masses, self._edges, self._period, landed
             )
         total: Floats = landed.sum(axis=0)
         return total

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from ..mesh.mesh import Floats, Integers
 from .pieces import Numbers, Pieces
 
@@ -55,16 +55,16 @@ def _replaced(
     pieces: Pieces, long: Numbers, images: Floats, masses: Floats, done: list[tuple[Floats, Floats]]
 ) -> tuple[Floats, Integers, Floats, Floats]:
     """The pieces that are not ``long``, and those that these have become: (n, ends, d) images, (n, ends) masses."""
-    kernels = kernels_for(images)
+    backend = backend_for(images)
     kept = np.ones_like(masses[:, 0], dtype=bool)
     kept[long] = False
     extra = np.concatenate([landed for landed, _ in done]).reshape(-1, images.shape[1])
-    numbers = kernels.place(len(images) + np.arange(len(extra), dtype=np.int32)).reshape(-1, masses.shape[1])
+    numbers = backend.to_device(len(images) + np.arange(len(extra), dtype=np.int32)).reshape(-1, masses.shape[1])
     return (
         np.concatenate([images, extra]),
         np.concatenate([pieces.corners[kept], numbers]),
         np.concatenate([masses[kept], *(held for _, held in done)]),
-        np.concatenate([pieces.bulges[kept], kernels.zeros((len(numbers), 3))]),
+        np.concatenate([pieces.bulges[kept], backend.zeros((len(numbers), 3))]),
     )
 
 

@@ -97,17 +97,17 @@ class Advection:
         self.mesh, self.velocity, self.low_high, self.nonnegative = mesh, velocity, resolved, nonnegative
         self._seen = False
         self._linear_rate = 5.0 * linear_rate  # at cfl = ½ Runge–Kutta 3 then errs by (0.1)³/24 of the rate
-        kernels, number = mesh.kernels, mesh.volumes.dtype
-        self._sent = kernels.zeros(2 * mesh.faces, number)
+        backend, number = mesh.backend, mesh.volumes.dtype
+        self._sent = backend.zeros(2 * mesh.faces, number)
         self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
         by_cell = mesh.dimension == 1 and self._faces is None
-        self._flow = kernels.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
-        self._outflow = kernels.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
-        self._occupied = kernels.zeros(1, number)
+        self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
+        self._outflow = backend.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
+        self._occupied = backend.zeros(1, number)
         self._send = _SENDERS.get(mesh.dimension)
 
     def prepare(self, time: float, values: Floats) -> Step:
-        mesh, kernels = self.mesh, self.mesh.kernels
+        mesh, backend = self.mesh, self.mesh.backend
         check_array("values", values, (mesh.cells,))
         if not self._seen:
             check_finite("values", values)
@@ -120,15 +120,15 @@ class Advection:
         else:
             fastest = self._send_through_faces(self._faces, values, velocity)
         if self._linear_rate:
-            mean = kernels.dot(mesh.volumes, values) / mesh.volume
+            mean = backend.dot(mesh.volumes, values) / mesh.volume
             fastest = np.maximum(fastest, self._linear_rate * (values.max() < 2.0 * mean))
         with np.errstate(divide="ignore"):
             step: Step = np.divide(1.0, fastest)
             return step
 
     def _send_with_lumps(self, values: Floats, velocity: Floats) -> Step:
-        mesh, kernels = self.mesh, self.mesh.kernels
-        mean = kernels.dot(mesh.volumes, values) / mesh.volume
+        mesh, backend = self.mesh, self.mesh.backend
+        mean = backend.dot(mesh.volumes, values) / mesh.volume
         occupied = self._occupied
         occupied[0] = OCCUPIED * mean
         assert self._send is not None  # of a curve or a surface
@@ -137,9 +137,9 @@ class Advection:
 
     def _find_outflow(self, values: Floats) -> Step:
         """The part of its mass that each cell loses per time; returns the largest of the occupied ones."""
-        mesh, kernels = self.mesh, self.mesh.kernels
-        shares = kernels.launch(
-            kernels.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self._occupied,
+        mesh, backend = self.mesh, self.mesh.backend
+        shares = backend.launch(
+            backend.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self._occupied,
             self._sent, self._outflow,
         )  # fmt: skip
         fastest: Step = np.max(reduce(np.maximum, shares))
@@ -147,12 +147,12 @@ class Advection:
 
     def _send_through_faces(self, faces: Reconstruction, values: Floats, velocity: Floats) -> Step:
         """Returns the largest Σ (A X·n)⁺/V of a cell: the same for any u, so that it may have either sign or be 0."""
-        mesh, kernels = self.mesh, self.mesh.kernels
-        flux, at_side = self._flow(), kernels.empty(2 * mesh.faces, values.dtype)
+        mesh, backend = self.mesh, self.mesh.backend
+        flux, at_side = self._flow(), backend.empty(2 * mesh.faces, values.dtype)
         faces.flux_at_faces(velocity, flux)
         faces.values_at_faces(values, at_side)
-        shares = kernels.launch(
-            kernels.send_through_faces, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells,
+        shares = backend.launch(
+            backend.send_through_faces, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells,
             values, flux, at_side, self.nonnegative, self._sent,
         )  # fmt: skip
         if self.nonnegative:
@@ -161,37 +161,37 @@ class Advection:
         return fastest
 
     def rate(self, dt: float, rate: Floats) -> None:
-        mesh, kernels = self.mesh, self.mesh.kernels
+        mesh, backend = self.mesh, self.mesh.backend
         check_array("rate", rate, (mesh.cells,))
-        kernels.launch(
-            kernels.receive, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells, self._sent,
+        backend.launch(
+            backend.receive, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells, self._sent,
             self._outflow, dt, rate,
         )  # fmt: skip
 
     def _send_on_curve(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
-        mesh, kernels = self.mesh, self.mesh.kernels
+        mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         flow, smooth = self._flow(), self._outflow
-        kernels.launch(
-            kernels.look_on_curve, mesh.cells, mesh.centers, mesh.volumes, *neighborhood, density, velocity,
+        backend.launch(
+            backend.look_on_curve, mesh.cells, mesh.centers, mesh.volumes, *neighborhood, density, velocity,
             *self.low_high, occupied, flow, smooth,
         )  # fmt: skip
-        kernels.launch(
-            kernels.send_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, flow, smooth, self._sent,
+        backend.launch(
+            backend.send_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, flow, smooth, self._sent,
         )  # fmt: skip
 
     def _send_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
-        mesh, kernels = self.mesh, self.mesh.kernels
+        mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         work = len(mesh.cell_sides)
         flow, smooth = self._flow(), self._outflow
-        kernels.launch(
-            kernels.look_on_surface, work, mesh.centers, mesh.face_centers, mesh.face_normals, mesh.face_areas,
+        backend.launch(
+            backend.look_on_surface, work, mesh.centers, mesh.face_centers, mesh.face_normals, mesh.face_areas,
             mesh.face_curvatures, *neighborhood, density, velocity, *self.low_high, occupied, flow, smooth,
             self._sent,
         )  # fmt: skip
-        kernels.launch(
-            kernels.send_on_surface, work, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood, density,
+        backend.launch(
+            backend.send_on_surface, work, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood, density,
             velocity, flow, smooth, occupied, self._sent,
         )  # fmt: skip
 
@@ -200,7 +200,7 @@ def _moves_lumps(mesh: Mesh) -> bool:
     """Whether the kernels of unresolved cells know the mesh: a curve, or the unit sphere in R³."""
     if mesh.dimension == 1 or mesh.centers.shape[1] != 3:
         return mesh.dimension == 1
-    radii = np.linalg.norm(mesh.kernels.bring(mesh.centers), axis=1)
+    radii = np.linalg.norm(mesh.backend.to_host(mesh.centers), axis=1)
     rounding = 8 * np.finfo(radii.dtype).eps
     return mesh.dimension == 2 and bool(np.abs(radii - 1.0).max() < rounding)
 
@@ -237,9 +237,9 @@ class Diffusion:
         check_mesh(mesh)
         check_number("diffusion coefficient", coefficient)
         self.mesh, self.coefficient, self._seen, self.nonnegative = mesh, coefficient, False, nonnegative
-        kernels = mesh.kernels
-        faces, volumes, conductances = *map(kernels.bring, (mesh.face_cells, mesh.volumes)), mesh.face_conductances()
-        self._conductances = kernels.place(conductances.astype(volumes.dtype, copy=False))
+        backend = mesh.backend
+        faces, volumes, conductances = *map(backend.to_host, (mesh.face_cells, mesh.volumes)), mesh.face_conductances()
+        self._conductances = backend.to_device(conductances.astype(volumes.dtype, copy=False))
         diagonal = np.zeros(mesh.cells)
         np.add.at(diagonal, faces, conductances[:, None])
         fastest = coefficient * (diagonal / volumes).max()
@@ -256,20 +256,20 @@ class Diffusion:
         Nothing else limits it where mass is in one cell, at which its own velocity is zero. Fields of any sign have
         their :func:`amplitude` for ∫ρ.
         """
-        kernels = self.mesh.kernels
-        change = kernels.empty(values.shape, values.dtype)
+        backend = self.mesh.backend
+        change = backend.empty(values.shape, values.dtype)
         self.laplacian(values, change)
-        moved = self.coefficient * kernels.dot(self.mesh.volumes, np.abs(change, out=change))
-        held = kernels.dot(self.mesh.volumes, values) if self.nonnegative else amplitude(self.mesh, values)
+        moved = self.coefficient * backend.dot(self.mesh.volumes, np.abs(change, out=change))
+        held = backend.dot(self.mesh.volumes, values) if self.nonnegative else amplitude(self.mesh, values)
         return time_to_move(held, moved)
 
     def laplacian(self, values: Floats, out: Floats) -> None:
         """Δ of values (cells) into ``out``."""
         check_array("values", values, (self.mesh.cells,))
         check_array("out", out, (self.mesh.cells,))
-        mesh, kernels = self.mesh, self.mesh.kernels
-        kernel = getattr(kernels, self._laplacian)
-        kernels.launch(kernel, mesh.cells, mesh.volumes, self._conductances, *self._neighborhood, values, out)
+        mesh, backend = self.mesh, self.mesh.backend
+        kernel = getattr(backend, self._laplacian)
+        backend.launch(kernel, mesh.cells, mesh.volumes, self._conductances, *self._neighborhood, values, out)
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
         check_array("values", values, (self.mesh.cells,))
@@ -300,14 +300,14 @@ class Diffusion:
 
     def _limit(self, start: Floats, potential: Floats, values: Floats) -> None:
         """values = start + limited L ψ ≥ 0: no cell gives more than it had and receives."""
-        mesh, kernels = self.mesh, self.mesh.kernels
-        sent = kernels.zeros(2 * mesh.faces, values.dtype)  # the outer sides of walls are nobody's, and send nothing
-        keep, kept = np.ones_like(values), kernels.empty(values.shape, values.dtype)
-        kernel = getattr(kernels, self._send)
-        kernels.launch(kernel, mesh.cells, self._conductances, *self._neighborhood, potential, sent)
+        mesh, backend = self.mesh, self.mesh.backend
+        sent = backend.zeros(2 * mesh.faces, values.dtype)  # the outer sides of walls are nobody's, and send nothing
+        keep, kept = np.ones_like(values), backend.empty(values.shape, values.dtype)
+        kernel = getattr(backend, self._send)
+        backend.launch(kernel, mesh.cells, self._conductances, *self._neighborhood, potential, sent)
         for _ in range(_LIMITER_ROUNDS):
-            kernels.launch(
-                kernels.limit_sent, mesh.cells, mesh.volumes, *self._neighborhood, start, sent, keep, kept, values
+            backend.launch(
+                backend.limit_sent, mesh.cells, mesh.volumes, *self._neighborhood, start, sent, keep, kept, values
             )
             keep, kept = kept, keep
             if values.min() >= 0:
@@ -337,7 +337,7 @@ def time_to_move(mass: Step, rate: Step) -> Step:
 
 def amplitude(mesh: Mesh, values: Floats) -> Step:
     """∫|u − ū|, and a thousandth of ∫|u|: departures below that limit no step, nor does their rounding."""
-    dot, mean = mesh.kernels.dot, mesh.kernels.dot(mesh.volumes, values) / mesh.volume
+    dot, mean = mesh.backend.dot, mesh.backend.dot(mesh.volumes, values) / mesh.volume
     size: Step = dot(mesh.volumes, np.abs(values - mean)) + 1e-3 * dot(mesh.volumes, np.abs(values))
     return size
 

@@ -41,15 +41,15 @@ class ConservationLaw:
             raise ValueError(f"walls = {walls!r}: expected 'closed' or 'open'")
         self.mesh, self.flux, self.speed, self.walls = mesh, flux, speed, walls
         self._reconstruction, self._seen = Reconstruction(mesh, limiter), False
-        kernels, number = mesh.kernels, mesh.volumes.dtype
-        self._at_side = kernels.zeros(2 * mesh.faces, number)
-        self._through = kernels.zeros(mesh.faces, number)
-        cells = kernels.bring(mesh.face_cells)
+        backend, number = mesh.backend, mesh.volumes.dtype
+        self._at_side = backend.zeros(2 * mesh.faces, number)
+        self._through = backend.zeros(mesh.faces, number)
+        cells = backend.to_host(mesh.face_cells)
         walled = np.flatnonzero(cells[:, 0] == cells[:, 1])
         owned = np.zeros(2 * mesh.faces, bool)
-        owned[kernels.bring(mesh.cell_sides)] = True
-        self._walls = kernels.place(walled)
-        self._wall_sides = kernels.place(np.where(owned[2 * walled], 2 * walled, 2 * walled + 1))
+        owned[backend.to_host(mesh.cell_sides)] = True
+        self._walls = backend.to_device(walled)
+        self._wall_sides = backend.to_device(np.where(owned[2 * walled], 2 * walled, 2 * walled + 1))
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Fluxes of u = values (cells); returns the least V/(½ Σ A a): for two equal faces a width over the speed."""
@@ -69,10 +69,10 @@ class ConservationLaw:
         return self._stable_step(mesh.face_areas * fastest)
 
     def rate(self, dt: float, rate: Floats) -> None:
-        mesh, kernels = self.mesh, self.mesh.kernels
+        mesh, backend = self.mesh, self.mesh.backend
         check_array("rate", rate, (mesh.cells,))
-        kernels.launch(
-            kernels.divergence_of_sides, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, self._through, rate
+        backend.launch(
+            backend.divergence_of_sides, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, self._through, rate
         )
 
     def _normal_flux(self, values: Floats) -> Floats:
@@ -93,8 +93,8 @@ class ConservationLaw:
 
     def _stable_step(self, waves: Floats) -> Step:
         """The least 2V/Σ A a, of waves A a (faces,); ∞ where nothing moves."""
-        mesh, kernels = self.mesh, self.mesh.kernels
-        total = kernels.sums_at(mesh.side_cells, np.repeat(waves, 2), mesh.cells)
+        mesh, backend = self.mesh, self.mesh.backend
+        total = backend.sums_at(mesh.side_cells, np.repeat(waves, 2), mesh.cells)
         with np.errstate(divide="ignore"):
             step: Step = np.divide(2.0, np.max(total / mesh.volumes))
             return step

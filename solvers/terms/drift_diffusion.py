@@ -35,14 +35,14 @@ class DriftDiffusion:
         step, steady = np.diff(log_steady), np.exp(log_steady)
         conductance = coefficient * mesh.face_conductances()[1:-1]
         from_right, from_left = conductance * _bernoulli(step), conductance * _bernoulli(-step)
-        leaving, place = np.append(from_left, 0.0) + np.append(0.0, from_right), mesh.kernels.place
-        self._from_right, self._from_left, self._leaving = map(place, (from_right, from_left, leaving))
-        self._steady = place(np.where(steady > _LEAST, steady, 1.0))
-        self._within = place((steady[:-1] > _LEAST) & (steady[1:] > _LEAST))
+        leaving, to_device = np.append(from_left, 0.0) + np.append(0.0, from_right), mesh.backend.to_device
+        self._from_right, self._from_left, self._leaving = map(to_device, (from_right, from_left, leaving))
+        self._steady = to_device(np.where(steady > _LEAST, steady, 1.0))
+        self._within = to_device((steady[:-1] > _LEAST) & (steady[1:] > _LEAST))
 
     def longest_step(self, values: Floats) -> Step:
         """½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.advection.Diffusion` has it."""
-        held = self.mesh.kernels.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
+        held = self.mesh.backend.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
         return time_to_move(held, np.abs(self._gain(values)).sum())
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
@@ -75,7 +75,7 @@ class DriftDiffusion:
     def _euler(self, dt: float, values: Floats) -> Floats:
         """(1 − dt L)⁻¹ values = values + (1 − dt L)⁻¹ dt L values."""
         diagonal = self.mesh.volumes + dt * self._leaving
-        change: Floats = self.mesh.kernels.solve_tridiagonal(
+        change: Floats = self.mesh.backend.solve_tridiagonal(
             -dt * self._from_left, diagonal, -dt * self._from_right, dt * self._gain(values)
         )
         return values + change

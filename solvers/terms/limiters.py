@@ -26,7 +26,7 @@ class Reconstruction:
         geometry = _geometry(mesh.on_host)
         number = mesh.volumes.dtype
         self._slopes, self._reach, self._distances, self._tangents, self._bends = (
-            mesh.kernels.place(np.ascontiguousarray(array, dtype=number)) for array in geometry
+            mesh.backend.to_device(np.ascontiguousarray(array, dtype=number)) for array in geometry
         )
 
     @property
@@ -35,16 +35,16 @@ class Reconstruction:
 
     def values_at_faces(self, values: Floats, at_side: Floats) -> None:
         """u_f (2 faces,) at each side into ``at_side``."""
-        self.mesh.kernels.launch(
-            self.mesh.kernels.values_at_faces, self.mesh.cells, *self._sides, self._slopes, self._reach,
+        self.mesh.backend.launch(
+            self.mesh.backend.values_at_faces, self.mesh.cells, *self._sides, self._slopes, self._reach,
             self._distances, self._limiter, values, at_side,
         )  # fmt: skip
 
     def flux_at_faces(self, velocity: Floats, flux: Floats) -> None:
         """A X·n (2 faces,) outward through each side, of a velocity (cells, d), unlimited, into ``flux``."""
         mesh = self.mesh
-        mesh.kernels.launch(
-            mesh.kernels.flux_at_faces, mesh.cells, *self._sides, self._slopes, self._reach, mesh.face_normals,
+        mesh.backend.launch(
+            mesh.backend.flux_at_faces, mesh.cells, *self._sides, self._slopes, self._reach, mesh.face_normals,
             mesh.face_areas, self._tangents, self._bends, velocity, flux,
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from ..mesh.checks import check_array, check_call
 from ..mesh.mesh import Floats, Mesh
 from .advection import Advection, Step
@@ -60,7 +60,7 @@ class ProductAdvection:
 
     def rate(self, dt: float, rate: Floats) -> None:
         rows, columns = self.shape
-        turned = kernels_for(rate).zeros((columns, rows))
+        turned = backend_for(rate).zeros((columns, rows))
         self._in_rows.rate(2 * dt, rate.reshape(-1))  # as if the step were twice as long: half of a cell at most
         self._in_columns.rate(2 * dt, turned.reshape(-1))
         rate.reshape(self.shape)[...] += turned.T

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from ..mesh.mesh import Floats
 from .checks import check_positive, check_until, check_values
 from .evolution import Exploding, NonFinite, Observer, State
@@ -101,13 +101,13 @@ class _Method:
     """The stages of a step, and its error."""
 
     def __init__(self, rate: Rate, tolerance: float, values: Floats) -> None:
-        kernels = kernels_for(values)
+        backend = backend_for(values)
         self._rate, self._tolerance, self._size = rate, tolerance, values.size
         stages, weights, errors, self._nodes = _tableau()
         self._stages, self._weights, self._errors = (
-            kernels.place(table.astype(values.dtype)) for table in (stages, weights, errors)
+            backend.to_device(table.astype(values.dtype)) for table in (stages, weights, errors)
         )
-        self._rates = kernels.empty((len(weights), *values.shape), values.dtype)
+        self._rates = backend.empty((len(weights), *values.shape), values.dtype)
 
     def begin(self, state: State) -> None:
         """Evaluate the rate where a step begins."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from ..mesh.mesh import Floats
 
 _PLACES = 6  # that are mixed
@@ -32,7 +32,7 @@ class Mixing:
         """The next x (n,) after xₙ and T(xₙ) − xₙ, (n,) each."""
         end = place + step
         rows = np.stack([step, *(step - old for old in self._steps)])
-        products = kernels_for(rows).bring((rows * self._weights) @ rows.T)
+        products = backend_for(rows).to_host((rows * self._weights) @ rows.T)
         shift = np.zeros_like(step)
         if products[0, 0] <= self._near**2:
             for factor, old in zip(_least_squares(products), self._ends, strict=True):

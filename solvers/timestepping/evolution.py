@@ -10,7 +10,7 @@ from weakref import ref
 
 import numpy as np
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from ..mesh.mesh import Floats
 from ..terms.advection import Step, StiffTerm, Term
 from .checks import check_methods, check_positive, check_until, check_values
@@ -91,7 +91,7 @@ class Stepper:
     def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, Floats]) -> None:
         """Advance the prepared state by dt in place; ``work`` then holds the values before it, and a rate."""
         start, rate = work
-        kernels = kernels_for(start)
+        backend = backend_for(start)
         start[...] = state.values
         stage_time = 0.0
         for k, weight in enumerate(self.weights):
@@ -101,7 +101,7 @@ class Stepper:
             for term in equation.terms:
                 term.rate(dt, rate)
             flat = (start.reshape(-1), state.values.reshape(-1), rate.reshape(-1))
-            kernels.launch(kernels.advance, flat[0].size, *flat, dt, weight, flat[1])
+            backend.launch(backend.advance, flat[0].size, *flat, dt, weight, flat[1])
             if equation.limit is not None:
                 equation.limit(state.values)
             stage_time = (1 - weight) * (stage_time + 1)
@@ -176,7 +176,7 @@ class Observer:
     def look_now(self, state: State) -> None:
         """Look, due or not."""
         self.last_time = state.time
-        self.look(replace(state, values=kernels_for(state.values).bring(state.values)))
+        self.look(replace(state, values=backend_for(state.values).to_host(state.values)))
 
 
 CALM = 8  # steps without undershoots, after which none is expected: a step that has one is taken again

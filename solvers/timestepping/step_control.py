@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from ..mesh.mesh import Floats
 
 SAFETY, SHRINK, GROW = 0.9, 0.1, 3.0  # of the step that the error asks for; limits of a change of the step
@@ -72,4 +72,4 @@ class StepControl:
 def _norm(values: Floats) -> float:
     """Root mean square."""
     flat = values.reshape(-1)
-    return math.sqrt(float(kernels_for(values).dot(flat, flat)) / flat.size)
+    return math.sqrt(float(backend_for(values).dot(flat, flat)) / flat.size)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
 from .harmonics import Complexes, Harmonics, SphereHarmonics, harmonic_transform
@@ -47,14 +47,14 @@ class Bilinear:
         self.matrix = np.asarray(matrix, dtype=float)
         self._centers = mesh.centers if isinstance(mesh, Mesh) else mesh
         self._mesh = mesh if isinstance(mesh, Mesh) else None
-        self._placed = kernels_for(self._centers).place(self.matrix)
+        self._placed = backend_for(self._centers).to_device(self.matrix)
         d = self._centers.shape[1]
         degree = exponential_degree(d, float(np.linalg.norm(self.matrix, 2))) + 1
         self._sources = _SOURCES[d](mesh, degree, len(self._centers))
         self._targets = None
         if d == 3 and _Targets.count(degree) < len(self._centers):
             self._targets = targets = _Targets(mesh, self._lengths(), self.matrix, degree)
-            self._scale = kernels_for(self._centers).kept(lambda: targets.scale(self._lengths()))
+            self._scale = backend_for(self._centers).kept(lambda: targets.scale(self._lengths()))
 
     def apply(self, masses: Floats, wanted: Floats | None = None) -> Sums:
         """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
@@ -62,8 +62,8 @@ class Bilinear:
         Of cells, Z and N are right where there is mass, or where ``wanted`` (cells,) holds some instead.
         """
         wanted = masses if wanted is None else wanted
-        kernels, nodes = kernels_for(masses), self._sources.nodes
-        held, count = kernels.chosen(masses != 0)
+        backend, nodes = backend_for(masses), self._sources.nodes
+        held, count = backend.chosen(masses != 0)
         few, first = count <= nodes, held[:nodes]
 
         def cells() -> tuple[Floats, Floats]:
@@ -78,12 +78,12 @@ class Bilinear:
         if nodes >= len(masses):
             return exact()
         if self._targets is None:
-            sums = kernels.either(few, exact, lambda: self._dense(*stand_in()))
+            sums = backend.either(few, exact, lambda: self._dense(*stand_in()))
             lost = self._is_lost(sums[1], masses.sum(), wanted) & np.logical_not(few)
         else:
-            sums = self._by_grid(self._targets, *kernels.either(few, cells, stand_in))
+            sums = self._by_grid(self._targets, *backend.either(few, cells, stand_in))
             lost = self._is_lost(sums[1], masses.sum(), wanted)
-        kernels.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
+        backend.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
 
     def _towards(self, cells: Any = slice(None)) -> Floats:
@@ -134,9 +134,9 @@ class _Targets:
     def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int) -> None:
         most = int(np.ceil(_OVERSAMPLING * degree))
         self._smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / most
-        kernels = kernels_for(lengths)
-        self.grid = GaussGrid(most).on(kernels)
-        self._towards = self.grid.centers @ kernels.place(matrix)
+        backend = backend_for(lengths)
+        self.grid = GaussGrid(most).on(backend)
+        self._towards = self.grid.centers @ backend.to_device(matrix)
         self._scale = np.sqrt((self._towards**2).sum(axis=1) + self._smoothing**2)
         self.near = np.flatnonzero(self.scale(lengths) - lengths > _MOST_LOSS)
         self._cells = len(lengths)
@@ -166,8 +166,8 @@ def _on_cells(transform: Harmonics | PointHarmonics, sets: Complexes, cells: int
     if not isinstance(transform, SphereHarmonics):
         result = transform.synthesis(sets)
         return result[0], result[1:].T.copy()
-    kernels = kernels_for(sets)
-    first, others = kernels.empty(cells), kernels.empty((cells, len(sets) - 1))
+    backend = backend_for(sets)
+    first, others = backend.empty(cells), backend.empty((cells, len(sets) - 1))
     for here, parts in transform.blocks(sets, [(False, np.ones_like(transform.sine))] * len(sets)):
         first[here] = parts[0]
         for axis, values in enumerate(parts[1:]):
@@ -182,15 +182,15 @@ class _CircleSources:
     def __init__(self, mesh: Mesh | Floats, degree: int, cells: int) -> None:
         self.degree, self.nodes = degree, 2 * (degree + 1)
         angle = 2 * np.pi / self.nodes * np.arange(self.nodes)
-        self._kernels = kernels_for(mesh.centers if isinstance(mesh, Mesh) else mesh)
-        self.points: Floats = self._kernels.place(np.stack([np.cos(angle), np.sin(angle)], axis=1))
+        self._backend = backend_for(mesh.centers if isinstance(mesh, Mesh) else mesh)
+        self.points: Floats = self._backend.to_device(np.stack([np.cos(angle), np.sin(angle)], axis=1))
         self._transform = _transform(mesh, degree) if self.nodes < cells else None
 
     def stand_in(self, masses: Floats) -> tuple[Floats, Floats]:
         """(nodes, 2) points and (nodes,) masses, of any sign, that attract as ``masses`` (cells) do."""
         assert self._transform is not None  # with so few cells they are all summed
         spectrum = self._transform.analysis(masses) * np.sqrt(2 * np.pi)
-        return self.points, self._kernels.irfft(np.append(spectrum, 0.0), self.nodes)
+        return self.points, self._backend.irfft(np.append(spectrum, 0.0), self.nodes)
 
 
 class _SphereSources:
@@ -198,7 +198,7 @@ class _SphereSources:
 
     def __init__(self, mesh: Mesh | Floats, degree: int, cells: int) -> None:
         self.degree = degree
-        self.grid = GaussGrid(degree).on(kernels_for(mesh.centers if isinstance(mesh, Mesh) else mesh))
+        self.grid = GaussGrid(degree).on(backend_for(mesh.centers if isinstance(mesh, Mesh) else mesh))
         self.nodes = self.grid.cells
         self._on_cells, self._on_grid = _transform(mesh, degree), SphereHarmonics(self.grid, degree)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from ..mesh.mesh import Floats, Integers
 
 
@@ -33,10 +33,10 @@ class GaussGrid:
         self.volumes: Floats = np.repeat(weights * (2 * np.pi / count), count)
         self.ring_cells: Integers = np.full(rings, count, dtype=np.int32)
 
-    def on(self, kernels: ModuleType) -> GaussGrid:
-        """The same grid with its arrays where these kernels run, as :meth:`solvers.mesh.mesh.Mesh.on`."""
+    def on(self, backend: ModuleType) -> GaussGrid:
+        """The same grid with its arrays on the device of a backend, as :meth:`solvers.mesh.mesh.Mesh.on`."""
         there = copy(self)
-        there.centers, there.volumes = kernels.place(self.centers), kernels.place(self.volumes)
+        there.centers, there.volumes = backend.to_device(self.centers), backend.to_device(self.volumes)
         return there
 
     @property
@@ -48,5 +48,5 @@ class GaussGrid:
         return np.concatenate([[0], np.cumsum(self.ring_cells, dtype=np.int64)])
 
     @property
-    def kernels(self) -> ModuleType:
-        return kernels_for(self.volumes)
+    def backend(self) -> ModuleType:
+        return backend_for(self.volumes)

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
 
@@ -54,21 +54,21 @@ class CircleHarmonics:
             raise ValueError(f"degree = {degree}: expected at most half of the {mesh.cells} cells")
         self.mesh, self.degree = mesh, degree
         first = 0.5 * float(mesh.volumes[0])  # the angle of the first cell
-        self._shift = mesh.kernels.place(np.exp(1j * first * np.arange(degree + 1)) / np.sqrt(2 * np.pi))
+        self._shift = mesh.backend.to_device(np.exp(1j * first * np.arange(degree + 1)) / np.sqrt(2 * np.pi))
 
     def analysis(self, masses: Floats) -> Complexes:
         """[l] = Σ_j conj(Y_l(x_j)) w_j for masses (cells)."""
-        spectrum: Complexes = self.mesh.kernels.rfft(masses)[: self.degree + 1] * np.conj(self._shift)
+        spectrum: Complexes = self.mesh.backend.rfft(masses)[: self.degree + 1] * np.conj(self._shift)
         return spectrum
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(cells) Σ_l coefficients[l] Y_l(x_i) + the conjugates of l > 0."""
-        kernels = self.mesh.kernels
-        spectrum = kernels.zeros(self.mesh.cells // 2 + 1, complex)
+        backend = self.mesh.backend
+        spectrum = backend.zeros(self.mesh.cells // 2 + 1, complex)
         spectrum[: self.degree + 1] = coefficients * self._shift
         if 2 * self.degree == self.mesh.cells:
             spectrum[-1] = 2.0 * spectrum[-1].real  # l and −l are the same wave on the cells
-        values: Floats = kernels.irfft(spectrum, self.mesh.cells, "forward")
+        values: Floats = backend.irfft(spectrum, self.mesh.cells, "forward")
         return values
 
     def power(self, masses: Floats) -> Floats:
@@ -102,39 +102,39 @@ class SphereHarmonics:
             raise ValueError(f"expected a sphere, got {mesh.manifold}")
         self.mesh, self.degree = mesh, degree
         rings, half = len(mesh.ring_cells), (len(mesh.ring_cells) + 1) // 2
-        place = mesh.kernels.place
-        axis = mesh.kernels.bring(mesh.centers)[mesh.ring_start[:-1]]
+        to_device = mesh.backend.to_device
+        axis = mesh.backend.to_host(mesh.centers)[mesh.ring_start[:-1]]
         sine, cosine = np.hypot(axis[:, 0], axis[:, 1]), axis[:half, 2].copy()
         if rings % 2:
             cosine[-1] = 0.0  # the equator's own ring, to the last bit
-        self.sine = place(sine)
-        self._north_cosine, self._north_sine = place(cosine), place(sine[:half].copy())
-        self._mirror = place(np.arange(rings)[::-1][:half].copy())
+        self.sine = to_device(sine)
+        self._north_cosine, self._north_sine = to_device(cosine), to_device(sine[:half].copy())
+        self._mirror = to_device(np.arange(rings)[::-1][:half].copy())
         self._blocks = list(_blocks(mesh))
-        self._modes = mesh.kernels.empty((2, degree + 1, rings))
+        self._modes = mesh.backend.empty((2, degree + 1, rings))
 
     def analysis(self, masses: Floats) -> Complexes:
         """[l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (cells)."""
-        kernels = self.mesh.kernels
+        backend = self.mesh.backend
         for block in self._blocks:
             rows = masses[block.start : block.stop].reshape(-1, block.cells)
-            spectrum = kernels.rfft(rows)
-            kernels.launch(kernels.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *self._modes)
+            spectrum = backend.rfft(rows)
+            backend.launch(backend.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *self._modes)
         half = len(self._mirror)
         north, south = self._modes[:, :, :half], self._modes[:, :, self._mirror]
         if len(self.sine) % 2:
             south[:, :, -1] = 0.0
         even, odd = north + south, north - south
-        coefficients: Complexes = kernels.zeros((self.degree + 1, self.degree + 1), complex)
-        kernels.launch(
-            kernels.legendre_analysis, even.size * self.degree // 2, self._north_cosine, self._north_sine, *even, *odd,
+        coefficients: Complexes = backend.zeros((self.degree + 1, self.degree + 1), complex)
+        backend.launch(
+            backend.legendre_analysis, even.size * self.degree // 2, self._north_cosine, self._north_sine, *even, *odd,
             coefficients,
         )  # fmt: skip  # l ≥ m: half of the modes
         return coefficients
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
-        values: Floats = self.mesh.kernels.empty(self.mesh.cells, self.mesh.volumes.dtype)
+        values: Floats = self.mesh.backend.empty(self.mesh.cells, self.mesh.volumes.dtype)
         for here, (block_values,) in self.blocks(coefficients[None], [(False, np.ones_like(self.sine))]):
             values[here] = block_values
         return values
@@ -145,22 +145,22 @@ class SphereHarmonics:
         sets (sets, degree + 1, degree + 1); outputs: for each set whether to take ∂/∂φ, and a factor per ring.
         Yields the slice of cells and the values of each set there.
         """
-        kernels = self.mesh.kernels
+        backend = self.mesh.backend
         shape = (len(sets), self.degree + 1, len(self.sine))
-        re, im, number = kernels.empty(shape), kernels.empty(shape), np.result_type(self.mesh.volumes, np.complex64)
-        kernels.launch(
-            kernels.legendre_synthesis, re.size * self.degree // 4, self._north_cosine, self._north_sine, sets,
+        re, im, number = backend.empty(shape), backend.empty(shape), np.result_type(self.mesh.volumes, np.complex64)
+        backend.launch(
+            backend.legendre_synthesis, re.size * self.degree // 4, self._north_cosine, self._north_sine, sets,
             self._mirror, re, im,
         )  # fmt: skip  # and half of the rings
         for block in self._blocks:
             values = []
             for k, (by_order, scale) in enumerate(outputs):
-                spectrum = kernels.empty((block.last_ring - block.first_ring, block.cells // 2 + 1), number)
-                kernels.launch(
-                    kernels.fold_rings, spectrum.size, re[k], im[k], block.cells, block.first_ring, by_order, scale,
+                spectrum = backend.empty((block.last_ring - block.first_ring, block.cells // 2 + 1), number)
+                backend.launch(
+                    backend.fold_rings, spectrum.size, re[k], im[k], block.cells, block.first_ring, by_order, scale,
                     spectrum,
                 )  # fmt: skip
-                values.append(kernels.irfft(spectrum, block.cells, "forward").reshape(-1))
+                values.append(backend.irfft(spectrum, block.cells, "forward").reshape(-1))
             yield slice(block.start, block.stop), values
 
     def power(self, masses: Floats) -> Floats:
@@ -174,7 +174,7 @@ def _blocks(mesh: Mesh | GaussGrid) -> Iterator[_Block]:
     counts, start = mesh.ring_cells, mesh.ring_start
     changes = np.flatnonzero(np.diff(counts)) + 1
     for first, last in zip([0, *changes], [*changes, len(counts)], strict=True):
-        height = max(mesh.kernels.TRANSFORM_CELLS // int(counts[first]), 1)
+        height = max(mesh.backend.TRANSFORM_CELLS // int(counts[first]), 1)
         for ring in range(int(first), int(last), height):
             end = min(ring + height, int(last))
             yield _Block(int(counts[first]), ring, end, int(start[ring]), int(start[end]))
@@ -185,7 +185,7 @@ def sine_derivative(coefficients: Complexes) -> Complexes:
 
     sin θ ∂θ Y_lm = l ε_{l+1,m} Y_{l+1,m} − (l+1) ε_{lm} Y_{l−1,m},  ε_lm = √((l² − m²)/(4l² − 1)).
     """
-    from_below, from_above = _sine_derivative_factors(len(coefficients), kernels_for(coefficients))
+    from_below, from_above = _sine_derivative_factors(len(coefficients), backend_for(coefficients))
     result = np.zeros_like(coefficients)
     result[1:] += from_below * coefficients[:-1]
     result[:-1] -= from_above * coefficients[1:]
@@ -193,11 +193,11 @@ def sine_derivative(coefficients: Complexes) -> Complexes:
 
 
 @lru_cache(maxsize=8)
-def _sine_derivative_factors(size: int, kernels: ModuleType) -> tuple[Floats, Floats]:
+def _sine_derivative_factors(size: int, backend: ModuleType) -> tuple[Floats, Floats]:
     """(l − 1) ε_lm for l ≥ 1 and (l + 2) ε_{l+1,m} for l < size − 1."""
     l, m = np.arange(size)[:, None], np.arange(size)[None, :]
     ratio = np.sqrt(np.maximum(l * l - m * m, 0) / (4.0 * l * l - 1.0))
-    return kernels.place((l[1:] - 1) * ratio[1:]), kernels.place((l[:-1] + 2) * ratio[1:])
+    return backend.to_device((l[1:] - 1) * ratio[1:]), backend.to_device((l[:-1] + 2) * ratio[1:])
 
 
 def harmonic_transform(mesh: Mesh, degree: int) -> Harmonics:

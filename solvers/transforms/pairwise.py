@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import kernels_for
+from ..backends import backend_for
 
 Number = TypeVar("Number", np.float32, np.float64)
 
@@ -41,21 +41,21 @@ def exponential_sums(
     result is the same for any number of cores. Raises ValueError where shapes do not fit.
     """
     _check(targets, sources, weights, log_weights, vectors, log_scale, causal)
-    kernels = kernels_for(targets)
+    backend = backend_for(targets)
     number = targets.dtype
     values = sources if vectors is None else vectors
-    lanes = kernels.PAIR_BYTES // number.itemsize
+    lanes = backend.PAIR_BYTES // number.itemsize
 
     tiles = _in_tiles(targets, lanes, number)
-    padded = _with_exponents(sources, weights, log_weights, kernels.PAIR_SOURCES, number)
-    groups = _in_groups(values, weights, kernels.PAIR_SOURCES, kernels.PAIR_ROWS, number)
-    scale = kernels.empty((len(tiles), lanes), number)
+    padded = _with_exponents(sources, weights, log_weights, backend.PAIR_SOURCES, number)
+    groups = _in_groups(values, weights, backend.PAIR_SOURCES, backend.PAIR_ROWS, number)
+    scale = backend.empty((len(tiles), lanes), number)
     scale[...] = np.finfo(number).min if log_scale is None else 0.0
     if log_scale is not None:
         scale.reshape(-1)[: len(targets)] = log_scale
-    sums = kernels.empty((len(tiles), groups.shape[1], lanes), number)
+    sums = backend.empty((len(tiles), groups.shape[1], lanes), number)
     work = len(targets) * len(sources) // 8  # eight pairs cost about as much as a cell
-    kernels.launch(kernels.exponential_sums, work, tiles, padded, groups, log_scale is None, causal, scale, sums)
+    backend.launch(backend.exponential_sums, work, tiles, padded, groups, log_scale is None, causal, scale, sums)
 
     rows = sums.transpose(0, 2, 1).reshape(-1, groups.shape[1])[: len(targets), : 1 + values.shape[1]]
     scale = scale.reshape(-1)[: len(targets)]
@@ -66,7 +66,7 @@ def exponential_sums(
 def _in_tiles(targets: NDArray[Number], lanes: int, number: np.dtype[Number]) -> NDArray[Number]:
     """(tiles, d + 1, lanes): targets side by side, with a 1 for the sources' own exponents."""
     n, d = targets.shape
-    padded = kernels_for(targets).zeros((-(-n // lanes) * lanes, d + 1), number)
+    padded = backend_for(targets).zeros((-(-n // lanes) * lanes, d + 1), number)
     padded[:n, :d], padded[:, d] = targets, 1.0
     tiles: NDArray[Number] = padded.reshape(-1, lanes, d + 1).transpose(0, 2, 1).copy()
     return tiles
@@ -81,7 +81,7 @@ def _with_exponents(
 ) -> NDArray[Number]:
     """(groups · group, d + 1): sources and their own exponents, −∞ for those that take no part."""
     m, d = sources.shape
-    padded: NDArray[Number] = kernels_for(sources).zeros((-(-m // group) * group, d + 1), number)
+    padded: NDArray[Number] = backend_for(sources).zeros((-(-m // group) * group, d + 1), number)
     padded[:m, :d], padded[:, d] = sources, -np.inf
     padded[:m, d] = np.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf)
     return padded
@@ -92,7 +92,7 @@ def _in_groups(
 ) -> NDArray[Number]:
     """(groups, rows, group): w and w v of the sources of each group, filled up with zeros."""
     m, components = values.shape
-    padded = kernels_for(values).zeros((-(-m // group) * group, -(-(1 + components) // rows) * rows), number)
+    padded = backend_for(values).zeros((-(-m // group) * group, -(-(1 + components) // rows) * rows), number)
     padded[:m, 0] = weights
     np.multiply(values, weights[:, None], out=padded[:m, 1 : 1 + components], casting="same_kind")
     groups: NDArray[Number] = padded.reshape(-1, group, padded.shape[1]).transpose(0, 2, 1).copy()

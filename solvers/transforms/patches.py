@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from ..mesh.mesh import Floats
 from .pairwise import exponential_sums
 
@@ -23,7 +23,7 @@ _PAIRS_OF_A_SOURCE = 2000  # pairs that cost as much as a source to be gathered
 
 def gathered_sums(targets: Floats, sources: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
     """`pairwise.exponential_sums` of unit vectors y, gathered first where targets b are many."""
-    if len(targets) > _PAIRS_OF_A_SOURCE and not kernels_for(targets).PAIRS_ONLY:
+    if len(targets) > _PAIRS_OF_A_SOURCE and not backend_for(targets).PAIRS_ONLY:
         steepness = float(np.sqrt((targets**2).sum(axis=1).max()))
         sources, weights = gathered(sources, weights, steepness)
     return exponential_sums(targets, sources, weights)

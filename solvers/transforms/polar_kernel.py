@@ -40,7 +40,7 @@ class PolarKernel:
     def __init__(self, mesh: Mesh, dimension: int, beta: float) -> None:
         if mesh.cells > MOST_CELLS:
             raise ValueError(f"{mesh.cells} polar angles: expected at most {MOST_CELLS}, all pairs are kept")
-        self.mesh, place = mesh, mesh.kernels.place
+        self.mesh, to_device = mesh, mesh.backend.to_device
         theta = mesh.on_host.centers[:, 0]
         cosine, sine = np.cos(theta), np.sin(theta)
         log_kernel, ratio = log_bessel((dimension - 3) / 2, abs(beta) * np.multiply.outer(sine, sine))
@@ -49,10 +49,10 @@ class PolarKernel:
         log_mean, mean_cosine = log_bessel(dimension / 2 - 1, np.array([abs(beta)]))
         uniform_sums = np.exp(log_mean - log_scale) * np.array([[1.0], np.sign(beta) * mean_cosine])
         self.log_scale, self.uniform_sums, self._cosine, self._sine = map(
-            place, (log_scale, uniform_sums, cosine, sine)
+            to_device, (log_scale, uniform_sums, cosine, sine)
         )
-        self._kernel = place(np.exp(log_kernel - log_scale[:, None]))
-        self._ratio = place(ratio if beta >= 0 else -ratio)
+        self._kernel = to_device(np.exp(log_kernel - log_scale[:, None]))
+        self._ratio = to_device(ratio if beta >= 0 else -ratio)
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         """Z = ∫K dμ, (cells), and ∂_θZ/β, (cells), its limit for β = 0, both times e^{−log_scale}."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legvander
 
-from ..backends import kernels_for
+from ..backends import backend_for
 from ..mesh.mesh import Floats, Mesh
 from .harmonics import Complexes, SphereHarmonics
 from .uniform import uniform_share
@@ -27,8 +27,8 @@ class CircleShells:
         half = mesh.cells // 2
         angle, degree = float(mesh.volumes[0]) * np.arange(half + 1), np.arange(half + 1)
         twice = np.where((degree == 0) | (2 * degree == mesh.cells), 1.0, 2.0)  # the other angles mirror these
-        place = mesh.kernels.place
-        self.multipliers = Multipliers(place(np.cos(angle)), place(twice[:, None] * np.cos(angle[:, None] * degree)))
+        cosines = twice[:, None] * np.cos(angle[:, None] * degree)
+        self.multipliers = Multipliers(*map(mesh.backend.to_device, (np.cos(angle), cosines)))
 
     def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
         """See :meth:`SphereShells.sums`."""
@@ -55,8 +55,8 @@ class SphereShells:
         degree = exponential_degree(3, self.largest_exponent)
         self._harmonics = SphereHarmonics(mesh, degree)
         nodes, weights = leggauss(degree + 1)  # e^{bz} P_l is of degree 2·degree, but for rounding
-        place = mesh.kernels.place
-        self.multipliers = Multipliers(place(nodes), place(2 * np.pi * weights[:, None] * legvander(nodes, degree)))
+        polynomials = 2 * np.pi * weights[:, None] * legvander(nodes, degree)
+        self.multipliers = Multipliers(*map(mesh.backend.to_device, (nodes, polynomials)))
 
     def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
         """Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω'), and N_i likewise with m_j(ω') λ_j ω' for m_j(ω').
@@ -77,7 +77,7 @@ class SphereShells:
 
     def _convolve(self, kernel: Floats, masses: Floats, levers: Floats) -> Floats:
         """(n, 1 + d, directions): Z and the components of N."""
-        harmonics, empty = self._harmonics, self.mesh.kernels.empty
+        harmonics, empty = self._harmonics, self.mesh.backend.empty
         modes = empty((len(kernel), len(masses), 4, len(kernel)), complex)
         for j, (mass, lever) in enumerate(zip(masses, levers, strict=True)):
             for c, factor in enumerate([1.0, *(lever * self.mesh.centers.T)]):
@@ -104,7 +104,7 @@ class Multipliers:
     def of(self, exponents: Floats) -> Floats:
         """(degrees, n, m) for exponents b (n, m), which are on the host."""
         if not np.array_equal(exponents, self._exponents):
-            there = kernels_for(self._nodes).place(exponents)
+            there = backend_for(self._nodes).to_device(exponents)
             samples = np.exp(there[..., None] * self._nodes - np.abs(there)[..., None])
             self._found = np.moveaxis(samples @ self._transform, -1, 0).copy()
             self._exponents = exponents

@@ -127,10 +127,10 @@ class CircleZonal:
 
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
-        place = mesh.kernels.place
-        self._kernel = place(fft.rfft(self._sampled(value, np.cos)))
-        self._slope = place(fft.rfft(self._sampled(-gradient * np.arange(len(gradient)), np.sin)))
-        self._radial = None if radial is None else place(fft.rfft(self._sampled(radial, np.cos)))
+        to_device = mesh.backend.to_device
+        self._kernel = to_device(fft.rfft(self._sampled(value, np.cos)))
+        self._slope = to_device(fft.rfft(self._sampled(-gradient * np.arange(len(gradient)), np.sin)))
+        self._radial = None if radial is None else to_device(fft.rfft(self._sampled(radial, np.cos)))
         self._tangent = np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
 
     def _sampled(self, multipliers: Floats, wave: Callable[[Floats], Floats]) -> Floats:
@@ -141,12 +141,12 @@ class CircleZonal:
         return values
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        kernels, cells = self.mesh.kernels, self.mesh.cells
-        spectrum = kernels.rfft(masses)
-        values: Floats = kernels.irfft(spectrum * self._kernel, cells)
-        vectors = kernels.irfft(spectrum * self._slope, cells)[:, None] * self._tangent
+        backend, cells = self.mesh.backend, self.mesh.cells
+        spectrum = backend.rfft(masses)
+        values: Floats = backend.irfft(spectrum * self._kernel, cells)
+        vectors = backend.irfft(spectrum * self._slope, cells)[:, None] * self._tangent
         if self._radial is not None:
-            vectors += kernels.irfft(spectrum * self._radial, cells)[:, None] * self.mesh.centers
+            vectors += backend.irfft(spectrum * self._radial, cells)[:, None] * self.mesh.centers
         return values, vectors
 
 
@@ -156,12 +156,12 @@ class SphereZonal:
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
         self._harmonics = SphereHarmonics(mesh, len(value))  # one degree more, for the derivative along θ
-        place = mesh.kernels.place
-        self._value, self._gradient = (place(np.append(each, 0.0)[:, None]) for each in (value, gradient))
-        self._radial = None if radial is None else place(np.append(radial, 0.0)[:, None])
+        to_device = mesh.backend.to_device
+        self._value, self._gradient = (to_device(np.append(each, 0.0)[:, None]) for each in (value, gradient))
+        self._radial = None if radial is None else to_device(np.append(radial, 0.0)[:, None])
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        mesh, kernels = self.mesh, self.mesh.kernels
+        mesh, backend = self.mesh, self.mesh.backend
         coefficients = self._harmonics.analysis(masses)
         potential = self._gradient * coefficients
         sets = [self._value * coefficients, sine_derivative(potential), potential]
@@ -170,11 +170,11 @@ class SphereZonal:
         if self._radial is not None:
             sets.append(self._radial * coefficients)
             outputs.append((False, one))
-        values = kernels.empty(mesh.cells, mesh.volumes.dtype)
-        vectors = kernels.empty(mesh.centers.shape, mesh.centers.dtype)
+        values = backend.empty(mesh.cells, mesh.volumes.dtype)
+        vectors = backend.empty(mesh.centers.shape, mesh.centers.dtype)
         for here, (value, south, east, *radial) in self._harmonics.blocks(np.stack(sets), outputs):
             values[here] = value
-            kernels.launch(kernels.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here])
+            backend.launch(backend.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here])
             for along in radial:
                 vectors[here] += along[:, None] * mesh.centers[here]
             del value, south, east, radial  # the next block is made in their place

@@ -19,7 +19,7 @@ from meanfield.case.load import load, parse
 from meanfield.cli.kinds import kind_of
 from meanfield.cli.parser import main
 from meanfield.runtime.cost import estimate
-from solvers.backends import kernels_on
+from solvers.backends import backend_on
 from solvers.io.run_file import FileError
 from solvers.mesh.mesh import circle, sphere
 
@@ -218,7 +218,7 @@ def test_run_passes_case_path_and_options(calls: Calls) -> None:
     case = load("mine.toml", ["time.end=2", "title=a b", "time.cfl=0.1"])
     command = "meanfield run mine.toml --set time.end=2 'title=a b' --quiet --set time.cfl=0.1"
     assert status == 3  # whatever `run` returns
-    options = {"overwrite": False, "quiet": True, "command": command, "kernels": kernels_on("cpu")}
+    options = {"overwrite": False, "quiet": True, "command": command, "backend": backend_on("cpu")}
     assert calls == [("run", case, "mine.h5", options)]
 
 
@@ -256,7 +256,7 @@ def test_resume_passes_file_and_options(calls: Calls) -> None:
     assert main(["resume", "mine.h5", "--until", "1e3", "--set", "time.cfl=0.2", "attention.beta=4"]) == 0
     command = "meanfield resume mine.h5 --until 1e3 --set time.cfl=0.2 attention.beta=4"
     changes = ["time.cfl=0.2", "attention.beta=4"]
-    expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command, "kernels": kernels_on("cpu")}
+    expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command, "backend": backend_on("cpu")}
     assert calls == [("resume", "mine.h5", expected)]
 
 

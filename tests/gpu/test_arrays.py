@@ -25,7 +25,7 @@ A, B = np.random.default_rng(0).random((2, 6, 8))
 FOLLOWED = {
     "ufunc": lambda a, b: np.exp(a) - 2.0 * b,
     "in place": lambda a, b: np.multiply(a, b, out=a),
-    "dot": lambda a, b: backends.kernels_for(a).dot(a[0], b[1]),
+    "dot": lambda a, b: backends.backend_for(a).dot(a[0], b[1]),
     "einsum": lambda a, b: np.einsum("ij,ij->i", a, b),
     "number": lambda a, b: np.maximum(a.max(), 0.1) * b,
     "where": lambda a, b: np.where(a.sum() > 3.0, a, b),
@@ -38,38 +38,38 @@ FOLLOWED = {
 
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_array_code_follows_its_input(name):
-    found = FOLLOWED[name](gpu.place(A.copy()), gpu.place(B.copy()))
+    found = FOLLOWED[name](gpu.to_device(A.copy()), gpu.to_device(B.copy()))
     assert not isinstance(found, np.ndarray)
-    assert gpu.bring(found).ravel() == pytest.approx(FOLLOWED[name](A.copy(), B.copy()).ravel(), rel=1e-13)
+    assert gpu.to_host(found).ravel() == pytest.approx(FOLLOWED[name](A.copy(), B.copy()).ravel(), rel=1e-13)
 
 
 def test_arrays_are_written_in_place():
-    array = gpu.place(A)
+    array = gpu.to_device(A)
     array[1] = 0.0
-    array[:, 0] += gpu.place(B)[:, 0]
+    array[:, 0] += gpu.to_device(B)[:, 0]
     expected = A.copy()
     expected[1] = 0.0
     expected[:, 0] += B[:, 0]
-    assert np.array_equal(gpu.bring(array), expected)
+    assert np.array_equal(gpu.to_host(array), expected)
 
 
 @pytest.mark.parametrize("module", [cpu, gpu], ids=lambda module: module.__name__)
 def test_transform_and_back(module):
-    values = module.place(A)
-    assert module.bring(module.irfft(module.rfft(values), 8)) == pytest.approx(A, rel=1e-14)
-    assert module.bring(module.irfft(module.rfft(values), 8, "forward")) == pytest.approx(8 * A, rel=1e-14)
+    values = module.to_device(A)
+    assert module.to_host(module.irfft(module.rfft(values), 8)) == pytest.approx(A, rel=1e-14)
+    assert module.to_host(module.irfft(module.rfft(values), 8, "forward")) == pytest.approx(8 * A, rel=1e-14)
 
 
 @only_simulated
 def test_spectrum_is_spent():
-    spectrum = gpu.rfft(gpu.place(A))
+    spectrum = gpu.rfft(gpu.to_device(A))
     gpu.irfft(spectrum, 8)
-    assert np.isnan(gpu.bring(spectrum)).all()
+    assert np.isnan(gpu.to_host(spectrum)).all()
 
 
 def test_silent_copy_to_the_host_is_refused():
     with pytest.raises(TypeError):
-        np.asarray(gpu.place(A))
+        np.asarray(gpu.to_device(A))
 
 
 MIXED = [
@@ -85,7 +85,7 @@ MIXED = [
 @pytest.mark.parametrize("mix", MIXED)
 def test_array_of_the_host_is_refused(mix):
     with pytest.raises(TypeError, match="of the host meets one on the device"):
-        mix(gpu.place(A))
+        mix(gpu.to_device(A))
 
 
 UNTAKEN = {  # what CuPy 14.2 raises an error for, and the answer of the stand-in
@@ -102,11 +102,11 @@ UNTAKEN = {  # what CuPy 14.2 raises an error for, and the answer of the stand-i
     "sums where": (lambda a: a.sum(where=a > 0.5), "sum with where"),
     "einsum to an array": (lambda a: np.einsum("ij->i", a, out=a[:, 0]), "einsum with out"),
     "kinds of sorting": (lambda a: np.argsort(a, kind="heapsort"), "argsort with kind = 'heapsort'"),
-    "repeats": (lambda a: np.repeat(a, gpu.place(np.arange(6)), axis=0), "repeat by an array of counts"),
+    "repeats": (lambda a: np.repeat(a, gpu.to_device(np.arange(6)), axis=0), "repeat by an array of counts"),
     "lists to assign": (lambda a: a.__setitem__(slice(2), [a[2], a[3]]), "a list to assign"),
     "numbers of the host": (lambda a: a.tolist(), "tolist of an array"),
     "flags": (lambda a: a.flags, "flags of an array"),
-    "formats": (lambda a: gpu.place(np.ones(2, np.longdouble)), "format"),
+    "formats": (lambda a: gpu.to_device(np.ones(2, np.longdouble)), "format"),
 }
 
 
@@ -115,13 +115,13 @@ UNTAKEN = {  # what CuPy 14.2 raises an error for, and the answer of the stand-i
 def test_what_cupy_does_not_take_is_refused(name):
     attempt, message = UNTAKEN[name]
     with pytest.raises(TypeError, match=re.escape(f"CuPy does not take {message}")):
-        attempt(gpu.place(A))
+        attempt(gpu.to_device(A))
 
 
 @only_simulated
 def test_arrays_take_no_attributes():
     with pytest.raises(AttributeError):
-        gpu.place(A).shape = (48,)
+        gpu.to_device(A).shape = (48,)
 
 
 if CUPY is not None:  # which is no part of the set-up; it takes no device
@@ -133,14 +133,14 @@ if CUPY is not None:  # which is no part of the set-up; it takes no device
 
 @only_simulated
 def test_copies_to_the_host_are_counted():
-    array = gpu.place(A)
+    array = gpu.to_device(A)
     kind = type(array)
     before = kind.transfers
     total = array.sum()
     assert kind.transfers == before
     assert float(total) == A.sum()
     assert bool(total > 1.0)
-    assert np.array_equal(gpu.bring(array), A)
+    assert np.array_equal(gpu.to_host(array), A)
     assert kind.transfers == before + 3
     waited = kind.waits
     chosen = array[array > 0.5]
@@ -152,28 +152,28 @@ def test_copies_to_the_host_are_counted():
 
 @only_simulated
 def test_what_is_not_filled_is_not_a_number():
-    assert np.isnan(gpu.bring(gpu.empty((2, 3)))).all()
-    assert not gpu.bring(gpu.zeros(3, complex)).any()
+    assert np.isnan(gpu.to_host(gpu.empty((2, 3)))).all()
+    assert not gpu.to_host(gpu.zeros(3, complex)).any()
 
 
 def test_kernels_are_those_of_the_array():
-    assert backends.kernels_for(A) is cpu
-    assert backends.kernels_for(gpu.place(A)) is gpu
-    assert [backends.kernels_on(device) for device in backends.DEVICES] == [cpu, gpu]
+    assert backends.backend_for(A) is cpu
+    assert backends.backend_for(gpu.to_device(A)) is gpu
+    assert [backends.backend_on(device) for device in backends.DEVICES] == [cpu, gpu]
 
 
 def test_device_that_cannot_be_is_refused(monkeypatch):
     with pytest.raises(ValueError, match="'tpu': expected one of cpu, gpu"):
-        backends.kernels_on("tpu")
+        backends.backend_on("tpu")
     monkeypatch.setattr(backends, "find_spec", lambda name: None)
     with pytest.raises(backends.NotInstalled, match=r"a gpu needs CuPy, which is not installed$"):
-        backends.kernels_on("gpu")
+        backends.backend_on("gpu")
     with pytest.raises(CaseError, match=r"^--device gpu: .*: pip install 'meanfield-transformers\[gpu\]'$"):
-        commands._kernels("gpu")
+        commands._backend("gpu")
     monkeypatch.setattr(backends, "find_spec", lambda name: True)
     monkeypatch.setattr("solvers.backends.gpu.arrays._cupy", lambda: 1 / 0)
     with pytest.raises(backends.NoDevice, match="no gpu can be used: division by zero"):
-        backends.kernels_on("gpu")
+        backends.backend_on("gpu")
 
 
 FRAMED = ImportError("\n====\nFailed to import CuPy.\n\nMake sure of this and that.\n====\n")
@@ -193,9 +193,9 @@ def test_what_every_run_needs_is_tried_and_told_in_a_line(needed, error, told):
     def fails(*arguments):
         raise error
 
-    kernels = SimpleNamespace(**{**vars(gpu), needed: fails})
+    backend = SimpleNamespace(**{**vars(gpu), needed: fails})
     with pytest.raises(backends.NoDevice) as refused:
-        backends._check(kernels)
+        backends._check(backend)
     assert str(refused.value) == f"no gpu can be used: {told}"
 
 
@@ -219,9 +219,9 @@ def _mirror(items, count):
 @only_simulated
 def test_threads_of_a_block_share_one_array():
     """The simulator's own way may give some of them another: a wrong sum, now and then on a busy machine."""
-    items = gpu.place(np.arange(float(THREADS)))
+    items = gpu.to_device(np.arange(float(THREADS)))
     run(_mirror, (1, THREADS), items, Slow())
-    assert np.array_equal(gpu.bring(items), np.arange(THREADS)[::-1])
+    assert np.array_equal(gpu.to_host(items), np.arange(THREADS)[::-1])
 
 
 @pytest.mark.parametrize(("package", "absent"), [("cpu", ["numba.cuda", "cupy"]), ("gpu", ["cupy"])])

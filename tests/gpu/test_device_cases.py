@@ -85,9 +85,9 @@ ON_SPHERE = ["lumps", "matrices", "gaussian, matrices", "unnormalized", "noise, 
 CASES = [("circle", name) for name in switches(2)] + [("sphere", name) for name in ON_SPHERE]
 
 
-def advanced(case, kernels, steps):
+def advanced(case, backend, steps):
     """The problem, the state after so many steps, and for each but the first what :func:`transfers` counted."""
-    problem, counts = set_up(case, kernels), []
+    problem, counts = set_up(case, backend), []
     state = State(0.0, problem.initial())
 
     def after(state):
@@ -118,7 +118,7 @@ def test_steps_are_the_cpu_s(manifold, name):
     problem, found, counts = advanced(case, gpu, steps)
     assert found.steps == expected.steps == steps
     assert problem.attributes == {"device": "gpu"}
-    worst = difference(expected.values, gpu.bring(found.values))
+    worst = difference(expected.values, gpu.to_host(found.values))
     assert worst < EQUAL, f"{worst:.1e}"
     if SIMULATED and not name.startswith(MORE):
         assert all(counts[-1:] == 1), "more than the time step has come to the host"
@@ -128,8 +128,8 @@ def test_steps_are_the_cpu_s(manifold, name):
 def test_sums_at_places_are_the_cpu_s_to_the_bit(amounts):
     random = np.random.default_rng(0)
     places, values = random.integers(0, 7, amounts).astype(np.int32), random.random(amounts)
-    found = gpu.sums_at(gpu.place(places), gpu.place(values), 9)
-    assert np.array_equal(gpu.bring(found), cpu.sums_at(places, values, 9))
+    found = gpu.sums_at(gpu.to_device(places), gpu.to_device(values), 9)
+    assert np.array_equal(gpu.to_host(found), cpu.sums_at(places, values, 9))
 
 
 def test_sums_with_a_matrix_by_both_grids_are_the_cpu_s(monkeypatch):
@@ -141,12 +141,12 @@ def test_sums_with_a_matrix_by_both_grids_are_the_cpu_s(monkeypatch):
     matrix = np.array([[1.0, 0.3, 0.0], [0.0, 0.5, 0.2], [0.0, 0.0, 0.1]])
     masses = np.exp(mesh.centers[:, 0]) * mesh.volumes
     expected, operator = Bilinear(mesh, matrix).apply(masses), Bilinear(mesh.on(gpu), matrix)
-    found = operator.apply(gpu.place(masses))
+    found = operator.apply(gpu.to_device(masses))
     assert 0 < len(operator._targets.near) < mesh.cells
     lengths = operator._lengths()
-    usual = [gpu.bring(scale) for scale in (operator._targets.scale(lengths), lengths)]
+    usual = [gpu.to_host(scale) for scale in (operator._targets.scale(lengths), lengths)]
     assert ((expected[0] != usual[0]) & (expected[0] != usual[1])).any()  # what was lost has a scale of its own
-    assert max(map(difference, expected, map(gpu.bring, found))) < EQUAL
+    assert max(map(difference, expected, map(gpu.to_host, found))) < EQUAL
 
 
 FREE_RADIUS = """
@@ -184,7 +184,7 @@ def test_steps_with_a_radius_are_the_cpu_s(manifold, norm, beta, settings, monke
     problem, found, _ = advanced(case, gpu, steps)
     assert found.steps == expected.steps == steps
     assert problem.attributes == {"device": "gpu"}
-    assert difference(expected.values, gpu.bring(found.values)) < EQUAL
+    assert difference(expected.values, gpu.to_host(found.values)) < EQUAL
 
 
 def equal_runs(here, there):
@@ -199,7 +199,7 @@ def equal_runs(here, there):
 def on_both(case, folder):
     """Files of a run on the host and of one on the device."""
     files = folder / "here.h5", folder / "there.h5"
-    assert run(case, files[0], quiet=True) == run(case, files[1], quiet=True, kernels=gpu) == 0
+    assert run(case, files[0], quiet=True) == run(case, files[1], quiet=True, backend=gpu) == 0
     return files
 
 
@@ -225,8 +225,8 @@ def test_run_goes_on_elsewhere(tmp_path, first):
     case, other = parse(text_of("circle")), None if first is gpu else gpu
     assert run(case, tmp_path / "whole.h5", quiet=True) == 0
     half = parse(text_of("circle"), ["time.end=0.25", "output.snapshots=1", "output.samples=1"])
-    assert run(half, tmp_path / "parts.h5", quiet=True, kernels=first) == 0
-    assert resume(tmp_path / "parts.h5", until=0.5, quiet=True, kernels=other) == 0
+    assert run(half, tmp_path / "parts.h5", quiet=True, backend=first) == 0
+    assert resume(tmp_path / "parts.h5", until=0.5, quiet=True, backend=other) == 0
     equal_runs(tmp_path / "whole.h5", tmp_path / "parts.h5")
     assert read(tmp_path / "parts.h5").attributes["device"] == ("cpu" if other is None else "gpu")
 
@@ -310,7 +310,7 @@ def test_steps_on_an_interval_are_the_cpu_s(text, settings, numbers, monkeypatch
     assert found.steps == expected.steps == steps
     assert found.time == pytest.approx(expected.time, rel=EQUAL)
     assert problem.attributes == {"device": "gpu"}
-    worst = difference(expected.values, gpu.bring(found.values))
+    worst = difference(expected.values, gpu.to_host(found.values))
     assert worst < EQUAL, f"{worst:.1e}"
     if SIMULATED and settings[:2] != LAYERS[:2] and "points" not in text:  # which undershoot
         assert counts[-1] == numbers
@@ -335,20 +335,20 @@ def test_runs_on_an_interval_are_the_cpu_s(name, tmp_path):
 @pytest.mark.parametrize("dimension", [2, 64])
 def test_uniform_law_is_steady_to_the_bit(dimension):
     law = AxisymmetricAttention(polar(16, dimension).on(gpu), dimension, 4.0)
-    assert not gpu.bring(law.velocity(0.0, law.uniform)).any()
+    assert not gpu.to_host(law.velocity(0.0, law.uniform)).any()
 
 
 @pytest.mark.parametrize("limited", [True, False])
 def test_drift_and_diffusion_are_the_cpu_s(limited):
     """Of a lump next to empty cells, which undershoot; nothing comes to the host where they may."""
     mesh, stepped = polar(16, 8), []
-    for kernels in (cpu, gpu):
-        density = kernels.place(np.eye(16)[5])
+    for backend in (cpu, gpu):
+        density = backend.to_device(np.eye(16)[5])
         log_uniform = log_masses(mesh, 8) - np.log(mesh.volumes)
-        term, before = DriftDiffusion(mesh.on(kernels), 1.0, log_uniform, nonnegative=True), transfers()
+        term, before = DriftDiffusion(mesh.on(backend), 1.0, log_uniform, nonnegative=True), transfers()
         lowest = term.step(0.05, density, limited)
         assert transfers() - before <= (1 if limited else 0)
-        stepped.append((kernels.bring(density), float(lowest)))
+        stepped.append((backend.to_host(density), float(lowest)))
     (expected, lowest), (found, found_lowest) = stepped
     assert difference(expected, found) < EQUAL
     assert found_lowest == pytest.approx(lowest, rel=1e-10)  # what is left of two densities that nearly cancel
@@ -367,4 +367,4 @@ def test_tridiagonal_equations_are_solved_as_on_the_cpu(count):
     matrix = np.diag(diagonal) + np.diag(below, -1) + np.diag(above, 1)
     residual = np.abs(matrix @ expected - arguments[-1]).max()
     assert residual < 1e-13 * np.abs(matrix * expected).max()
-    assert difference(expected, gpu.bring(gpu.solve_tridiagonal(*map(gpu.place, arguments)))) < EQUAL
+    assert difference(expected, gpu.to_host(gpu.solve_tridiagonal(*map(gpu.to_device, arguments)))) < EQUAL

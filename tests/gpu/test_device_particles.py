@@ -45,33 +45,33 @@ LAWS = {
 
 
 def placed(law):
-    return law if law.masses is None else replace(law, masses=gpu.place(law.masses))
+    return law if law.masses is None else replace(law, masses=gpu.to_device(law.masses))
 
 
 def difference(expected, found):
     assert expected.shape == found.shape
-    return np.abs(expected - gpu.bring(found)).max() / np.abs(expected).max()
+    return np.abs(expected - gpu.to_host(found)).max() / np.abs(expected).max()
 
 
 @pytest.mark.parametrize("name", LAWS)
 def test_laws_are_the_cpu_s(name):
     law = LAWS[name]
-    assert difference(law.output_at(START), placed(law).output_at(gpu.place(START))) < EQUAL
+    assert difference(law.output_at(START), placed(law).output_at(gpu.to_device(START))) < EQUAL
     expected = layer_map(law, START, 0.1)
-    assert difference(expected, layer_map(placed(law), gpu.place(START), 0.1)) < EQUAL
+    assert difference(expected, layer_map(placed(law), gpu.to_device(START), 0.1)) < EQUAL
 
 
 def test_many_tokens_on_the_sphere_go_by_pairs_there():
     """The CPU's transform is no array code, and to choose it would bring lengths to the host."""
     points = tokens_uniform(5000, 3)
-    assert isinstance(token_sums(gpu.place(points), 2.0, Head()), PairSums)
+    assert isinstance(token_sums(gpu.to_device(points), 2.0, Head()), PairSums)
     assert not isinstance(token_sums(points, 2.0, Head()), PairSums)
 
 
 @pytest.mark.parametrize("name", ["identities", "causal", "two heads, matrices"])
 def test_laws_in_float32(name):
     law = LAWS[name]
-    found = law.output_at(gpu.place(START.astype(np.float32)))
+    found = law.output_at(gpu.to_device(START.astype(np.float32)))
     assert found.dtype == np.float32
     error = difference(law.output_at(START), found)
     assert 1e-9 < error < SINGLE, f"{error:.1e}"
@@ -102,7 +102,7 @@ def advanced(advance, law, positions, until=0.1):
 def test_steps_are_the_cpu_s(advance, name):
     law = LAWS[name]
     expected, _ = advanced(advance, law, START.copy())
-    found, transfers = advanced(advance, placed(law), gpu.place(START))
+    found, transfers = advanced(advance, placed(law), gpu.to_device(START))
     assert found.steps == expected.steps > 0
     assert found.dt == pytest.approx(expected.dt, rel=1e-8)  # of an error that is itself rounding in part
     assert difference(expected.values, found.values) < EQUAL
@@ -111,24 +111,24 @@ def test_steps_are_the_cpu_s(advance, name):
 
 
 def test_goes_on_bit_for_bit_on_the_device():
-    whole, _ = advanced("adaptive", LAWS["identities"], gpu.place(START[:4]), 1.5)
-    part = State(0.0, gpu.place(START[:4]))
+    whole, _ = advanced("adaptive", LAWS["identities"], gpu.to_device(START[:4]), 1.5)
+    part = State(0.0, gpu.to_device(START[:4]))
     while part.time < 1.5:
-        part = State(part.time, gpu.place(gpu.bring(part.values)), part.steps, part.dt)
+        part = State(part.time, gpu.to_device(gpu.to_host(part.values)), part.steps, part.dt)
         ADVANCES["adaptive"](LAWS["identities"])(part, Stretch(1.5, after_step=lambda state: True))
     assert part.steps == whole.steps > 2
     assert part.dt == whole.dt
-    assert np.array_equal(gpu.bring(part.values), gpu.bring(whole.values))
+    assert np.array_equal(gpu.to_host(part.values), gpu.to_host(whole.values))
 
 
 def test_what_is_not_finite_is_told_from_the_device():
     blown = ParticleLaw(0.0, heads=(), norm=LayerNorm("none"), feed_forward=lambda points: points**3)
     lost = ParticleLaw(0.0, heads=(), norm=LayerNorm("none"), feed_forward=lambda points: points + np.nan)
     with pytest.raises(Exploding, match=r"at time 0\.5"):
-        advanced("adaptive", blown, gpu.place(np.array([[1.0, 0.0]])), 1.0)
+        advanced("adaptive", blown, gpu.to_device(np.array([[1.0, 0.0]])), 1.0)
     for advance in ("adaptive", "ssprk3", "layers"):
         with pytest.raises(NonFinite, match="at time 0"):
-            advanced(advance, lost, gpu.place(START))
+            advanced(advance, lost, gpu.to_device(START))
 
 
 CASE = """
@@ -161,7 +161,7 @@ CASES = {
 def test_runs_are_the_cpu_s(name, tmp_path):
     case = parse(CASE, CASES[name])
     assert run(case, tmp_path / "here.h5", quiet=True) == 0
-    assert run(case, tmp_path / "there.h5", quiet=True, kernels=gpu) == 0
+    assert run(case, tmp_path / "there.h5", quiet=True, backend=gpu) == 0
     here, there = read(tmp_path / "here.h5"), read(tmp_path / "there.h5")
     assert here.attributes["device"] == "cpu"
     assert there.attributes["device"] == "gpu"

@@ -103,14 +103,14 @@ def calls():
 def run_on_both(name, work, arguments):
     """What a kernel leaves in its arguments and what it returns, on the CPU and on the device."""
     here = copied(arguments)
-    there = [gpu.place(argument) for argument in copied(arguments)]
+    there = [gpu.to_device(argument) for argument in copied(arguments)]
     returned = cpu.launch(getattr(cpu, name), work, *here), gpu.launch(getattr(gpu, name), work, *there)
     return paired(name, here, there), returned
 
 
 def paired(name, here, there):
     """The arrays among the arguments of both; of what has landed the parts together, for there are others there."""
-    arrays = [(a, gpu.bring(b)) for a, b in zip(here, there, strict=True) if isinstance(a, np.ndarray)]
+    arrays = [(a, gpu.to_host(b)) for a, b in zip(here, there, strict=True) if isinstance(a, np.ndarray)]
     if name.startswith("remap"):
         arrays[-1] = tuple(landed.sum(axis=0) for landed in arrays[-1])
     return arrays
@@ -138,33 +138,31 @@ def test_kernel_does_what_the_cpu_s_does(calls, name):
         worst = max(difference(here, there) for here, there in arrays)
         assert worst < EQUAL, f"{name}: {worst:.1e}"
         if returned[0][0] is not None:
-            assert difference(np.max(returned[0]), gpu.bring(returned[1][0]).max()) < EQUAL
+            assert difference(np.max(returned[0]), gpu.to_host(returned[1][0]).max()) < EQUAL
         before = [argument for argument in call[2] if isinstance(argument, np.ndarray)]
         changed |= any(not np.array_equal(old, here) for old, (here, _) in zip(before, arrays, strict=True))
     assert changed, f"no call of {name} changed anything"
 
 
-def tiles_for(kernels, targets, sources, weights, number):
+def tiles_for(backend, targets, sources, weights, number):
     """The arguments of exponential_sums as :mod:`solvers.transforms.pairwise` lays them out for these kernels."""
-    tiles = pairwise._in_tiles(targets, kernels.PAIR_BYTES // number.itemsize, number)
-    padded = pairwise._with_exponents(sources, weights, None, kernels.PAIR_SOURCES, number)
-    groups = pairwise._in_groups(sources, weights, kernels.PAIR_SOURCES, kernels.PAIR_ROWS, number)
+    tiles = pairwise._in_tiles(targets, backend.PAIR_BYTES // number.itemsize, number)
+    padded = pairwise._with_exponents(sources, weights, None, backend.PAIR_SOURCES, number)
+    groups = pairwise._in_groups(sources, weights, backend.PAIR_SOURCES, backend.PAIR_ROWS, number)
     scale = np.full(tiles.shape[::2], np.finfo(number).min, number)
     return tiles, padded, groups, scale, np.empty((len(tiles), groups.shape[1], tiles.shape[2]), number)
 
 
-def sums_by(kernels, targets, sources, weights, running, causal, number):
+def sums_by(backend, targets, sources, weights, running, causal, number):
     """Scale (n,) and sums (n, 1 + d) by the exponential_sums of one module of kernels."""
-    tiles, padded, groups, scale, sums = tiles_for(kernels, targets, sources, weights, np.dtype(number))
+    tiles, padded, groups, scale, sums = tiles_for(backend, targets, sources, weights, np.dtype(number))
     if not running:
         scale[:] = 1.0
-    place, bring = (gpu.place, gpu.bring) if kernels is gpu else (np.asarray, np.asarray)
-    scale, sums = place(scale), place(sums)
-    kernels.launch(
-        kernels.exponential_sums, 1, place(tiles), place(padded), place(groups), running, causal, scale, sums
-    )
-    rows = bring(sums).transpose(0, 2, 1).reshape(-1, groups.shape[1])
-    return bring(scale).reshape(-1)[: len(targets)], rows[: len(targets), : 1 + sources.shape[1]]
+    to_device, to_host = (gpu.to_device, gpu.to_host) if backend is gpu else (np.asarray, np.asarray)
+    tiles, padded, groups, scale, sums = map(to_device, (tiles, padded, groups, scale, sums))
+    backend.launch(backend.exponential_sums, 1, tiles, padded, groups, running, causal, scale, sums)
+    rows = to_host(sums).transpose(0, 2, 1).reshape(-1, groups.shape[1])
+    return to_host(scale).reshape(-1)[: len(targets)], rows[: len(targets), : 1 + sources.shape[1]]
 
 
 def tokens(count, dimension):
@@ -191,14 +189,14 @@ def test_basins_are_the_cpu_s():
     arguments = (np.argsort(-level), level, 0.2, mesh.cell_start, mesh.cell_sides, mesh.side_cells)
     expected = np.empty(mesh.cells, dtype=np.int32)
     cpu.persistent_basins(*arguments, expected)
-    found = gpu.place(np.zeros(mesh.cells, dtype=np.int32))
-    gpu.persistent_basins(*map(gpu.place, arguments), found)
+    found = gpu.to_device(np.zeros(mesh.cells, dtype=np.int32))
+    gpu.persistent_basins(*map(gpu.to_device, arguments), found)
     assert len(np.unique(expected)) > 1
-    assert np.array_equal(gpu.bring(found), expected)
+    assert np.array_equal(gpu.to_host(found), expected)
 
 
 def test_array_of_the_host_is_refused():
-    there, here = gpu.place(np.ones(3)), np.ones(3)
+    there, here = gpu.to_device(np.ones(3)), np.ones(3)
     with pytest.raises(TypeError, match=r"advance: an array \(3,\) is on the host"):
         gpu.launch(gpu.advance, 3, there, there, here, 0.1, 0.5, there)
 
@@ -226,9 +224,9 @@ def test_any_number_of_threads_gives_the_same(calls, monkeypatch):
     name, _, arguments = next(call for call in calls if call[0] == "send_on_surface")
     results = []
     for threads in (1, 1000):
-        there = [gpu.place(argument) for argument in copied(arguments)]
+        there = [gpu.to_device(argument) for argument in copied(arguments)]
         gpu.launch(getattr(gpu, name), threads, *there)
-        results.append(gpu.bring(there[-1]))
+        results.append(gpu.to_host(there[-1]))
     assert np.array_equal(*results)
 
 
@@ -250,7 +248,7 @@ def test_kernel_in_float32(calls, name):
     for _, work, arguments in (call for call in calls if call[0] == name):
         exact = copied(arguments)
         cpu.launch(getattr(cpu, name), work, *exact)
-        found = [gpu.place(in_single(argument)) for argument in copied(arguments)]
+        found = [gpu.to_device(in_single(argument)) for argument in copied(arguments)]
         gpu.launch(getattr(gpu, name), work, *found)
         for one, other in paired(name, exact, found):
             assert difference(one, other) < SINGLE
@@ -271,16 +269,16 @@ def test_whole_step_in_float32(mesh):
     start = next(densities(mesh))
     start /= start @ mesh.volumes
 
-    def stepped(kernels, number):
-        there = mesh.on(kernels, number)
+    def stepped(backend, number):
+        there = mesh.on(backend, number)
         equation = mean_field_equation(there, Velocity(Attention(there, 4.0)), 0.1)
-        state = State(0.0, kernels.place(start.astype(number)))
+        state = State(0.0, backend.to_device(start.astype(number)))
         return evolve(state, equation, STEPPERS["ssprk3"], 1.0, after_step=lambda state: True, rtol=None)
 
     exact, single = stepped(cpu, np.float64), stepped(gpu, np.float32)
     assert single.values.dtype == mesh.on(gpu, np.float32).centers.dtype == np.float32
     assert abs(single.dt / exact.dt - 1.0) < 1e-5
-    error = difference(exact.values, gpu.bring(single.values))
+    error = difference(exact.values, gpu.to_host(single.values))
     assert 1e-8 < error < 2e-6, f"{error:.1e}"
 
 
@@ -294,12 +292,12 @@ def test_sums_that_were_lost_are_the_cpu_s(d, lost, held):
     mask[random.permutation(90)[:lost]], weights[random.permutation(90)[:held]] = True, random.random(held)
     before = random.random(90), random.random(90), vectors
     results = []
-    for kernels in (cpu, gpu, gpu):
-        there = [kernels.place(array.copy()) for array in (mask, targets, sources, weights)]
-        sums = tuple(kernels.place(array.copy()) for array in before)
-        held = kernels.chosen(there[3] != 0)
-        kernels.redo_sums(there[0], *held, there[1].__getitem__, *there[2:], sums, pairwise.exponential_sums)
-        results.append([kernels.bring(array) for array in sums])
+    for backend in (cpu, gpu, gpu):
+        there = [backend.to_device(array.copy()) for array in (mask, targets, sources, weights)]
+        sums = tuple(backend.to_device(array.copy()) for array in before)
+        held = backend.chosen(there[3] != 0)
+        backend.redo_sums(there[0], *held, there[1].__getitem__, *there[2:], sums, pairwise.exponential_sums)
+        results.append([backend.to_host(array) for array in sums])
     for old, expected, found, again in zip(before, *results, strict=True):
         assert np.abs(found - expected).max() < EQUAL * np.abs(expected).max()
         assert np.array_equal(found, again)

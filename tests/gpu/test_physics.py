@@ -23,9 +23,9 @@ on_each = pytest.mark.parametrize("mesh", MESHES, ids=lambda mesh: mesh.manifold
 
 def evolved(mesh, beta, density, until, noise=0.0, after_step=lambda state: False):
     equation = mean_field_equation(mesh.on(there), Velocity(Attention(mesh.on(there), beta)), noise)
-    state = State(0.0, there.place(density))
+    state = State(0.0, there.to_device(density))
     evolve(state, equation, STEPPERS["ssprk3"], until, after_step=after_step, rtol=None)
-    return there.bring(state.values)
+    return there.to_host(state.values)
 
 
 @on_each
@@ -64,7 +64,7 @@ def test_two_lumps_meet_when_they_should():
     mesh, found = circle(256), []
 
     def past_half(state):
-        mean = (there.bring(state.values) * mesh.volumes) @ mesh.centers
+        mean = (there.to_host(state.values) * mesh.volumes) @ mesh.centers
         found.append((np.linalg.norm(mean), state.time))
         return found[-1][0] > np.sqrt(0.75)
 
@@ -75,8 +75,8 @@ def test_two_lumps_meet_when_they_should():
 
 
 def test_two_tokens_meet_when_they_should():
-    start = there.place(np.array([[1.0, 0.0], [np.cos(2.0), np.sin(2.0)]]))
+    start = there.to_device(np.array([[1.0, 0.0], [np.cos(2.0), np.sin(2.0)]]))
     state, time = State(0.0, start), exact.pair_time_equal(4.0)
     advance_adaptive(lambda k: ParticleLaw(4.0), tolerance=1e-12)(state, Stretch(time))
-    first, second = there.bring(state.values)
+    first, second = there.to_host(state.values)
     assert first @ second == pytest.approx(0.5, abs=1e-7)

@@ -42,9 +42,9 @@ def test_steps_are_the_cpu_s(law):
     density[3] = 4.0  # a lump
     density /= density @ mesh.volumes
     expected, _ = evolved(mesh, density.copy(), head, noise, rate, until)
-    found, transfers = evolved(mesh.on(gpu), gpu.place(density), head, noise, rate, until)
+    found, transfers = evolved(mesh.on(gpu), gpu.to_device(density), head, noise, rate, until)
     assert found.steps == expected.steps > 0
-    worst = np.abs(gpu.bring(found.values) - expected.values).max() / expected.values.max()
+    worst = np.abs(gpu.to_host(found.values) - expected.values).max() / expected.values.max()
     assert worst < EQUAL, f"{worst:.1e}"
     if SIMULATED and not noise:  # the time step, once more at the start
         assert transfers == expected.steps + 1
@@ -73,7 +73,7 @@ diagnostics = ["mass", "entropy", "energy"]
 def test_case_is_the_cpu_s(tmp_path):
     case = parse(CASE)
     assert run(case, tmp_path / "here.h5", quiet=True) == 0
-    assert run(case, tmp_path / "there.h5", quiet=True, kernels=gpu) == 0
+    assert run(case, tmp_path / "there.h5", quiet=True, backend=gpu) == 0
     here, there = read(tmp_path / "here.h5"), read(tmp_path / "there.h5")
     for k in range(len(here.times)):
         assert there.density(k) == pytest.approx(here.density(k), rel=EQUAL)

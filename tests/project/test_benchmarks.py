@@ -221,7 +221,7 @@ def test_gpu_figures_without_a_gpu(monkeypatch, capsys):
     def absent(device):
         raise gpu.NoDevice("a gpu needs CuPy")
 
-    monkeypatch.setattr(gpu, "kernels_on", absent)
+    monkeypatch.setattr(gpu, "backend_on", absent)
     figures = by_name(list(gpu.gpu()))
     assert capsys.readouterr().out == "no GPU: a gpu needs CuPy\n"
     assert len(figures) == 2 * (3 * 4 + 1)
@@ -268,10 +268,10 @@ def test_gpu_rows_that_fail_say_so(monkeypatch):
     gpu = load("gpu")
     step_of = gpu._step
 
-    def short_of_memory(mesh, kernels, number=np.float64):
+    def short_of_memory(mesh, backend, number=np.float64):
         if number is np.float64:
             raise MemoryError("out of memory\nmore")
-        return step_of(mesh, kernels, number)
+        return step_of(mesh, backend, number)
 
     monkeypatch.setattr(gpu, "_step", short_of_memory)
     monkeypatch.setattr(gpu, "_on_cpu", lambda rings, tokens: {})

@@ -87,7 +87,7 @@ def mesh(monkeypatch):
 @only_simulated
 @pytest.mark.parametrize(("noise", "most"), ON_A_DEVICE)
 def test_ten_million_cells_fit_on_a_device(counted, mesh, noise, most):
-    step(mesh.on(gpu), gpu.place(density_on(mesh)), noise)
+    step(mesh.on(gpu), gpu.to_device(density_on(mesh)), noise)
     bytes_a_cell = counted.most / mesh.cells
     assert bytes_a_cell < most, f"{bytes_a_cell:.1f} bytes a cell"
 
@@ -97,7 +97,7 @@ def test_ten_million_cells_fit_on_a_device(counted, mesh, noise, most):
 def test_so_they_do_with_any_number_of_general_heads(counted, mesh, count, most):
     """Each head has small grids of its own, up to 15 bytes a cell of so few and less than one of 10⁷ cells."""
     heads = [Head(query=np.eye(3) + turn * np.eye(3, k=1), value=SHEAR, weight=turn) for turn in (0.3, 0.2, 0.5, 0.1)]
-    step(mesh.on(gpu), gpu.place(density_on(mesh)), 0.0, heads[:count])
+    step(mesh.on(gpu), gpu.to_device(density_on(mesh)), 0.0, heads[:count])
     bytes_a_cell = counted.most / mesh.cells
     assert bytes_a_cell < most, f"{bytes_a_cell:.1f} bytes a cell"
 
@@ -105,7 +105,7 @@ def test_so_they_do_with_any_number_of_general_heads(counted, mesh, count, most)
 @only_simulated
 def test_heads_with_the_transform_of_one_hold_one_velocity_more(counted, mesh):
     """Three heads with a matrix V only: the sum so far, (cells, 3), and V's product, beside what one holds."""
-    step(mesh.on(gpu), gpu.place(density_on(mesh)), 0.0, [Head(value=SHEAR, weight=0.3)] * 3)
+    step(mesh.on(gpu), gpu.to_device(density_on(mesh)), 0.0, [Head(value=SHEAR, weight=0.3)] * 3)
     bytes_a_cell = counted.most / mesh.cells
     assert bytes_a_cell < 375.0, f"{bytes_a_cell:.1f} bytes a cell"
 

@@ -23,7 +23,7 @@ from meanfield.domains.common.model_of_case import heads_by_layer
 from meanfield.domains.common.problem import Problem, Stretch
 from meanfield.domains.particles.diagnostics import cluster_scale
 from meanfield.domains.particles.setup import particle_law
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.io.layout import Tokens
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.evolution import Observer, State
@@ -162,5 +162,5 @@ class _OfEitherStage(Diagnostics):
 
 
 def _on_host(values: Floats) -> Floats:
-    brought: Floats = kernels_for(values).bring(values)
+    brought: Floats = backend_for(values).to_host(values)
     return brought

@@ -54,7 +54,7 @@ class AxisymmetricAttention:
         self.mesh, self.dimension, self.beta = mesh, dimension, beta
         self.normalization, self.value = normalization_of(normalization, two_sided=False), value
         self._clock = abs(beta) if rescaled else 0.0
-        self.uniform: Floats = mesh.kernels.place(uniform_law(mesh.on_host, dimension))
+        self.uniform: Floats = mesh.backend.to_device(uniform_law(mesh.on_host, dimension))
         self._sums = PolarKernel(mesh, dimension, beta)
         self._size = np.exp(self._sums.log_scale - abs(beta))
         self._error = self._error_of_uniform()
@@ -128,7 +128,7 @@ class AxisymmetricVelocity:
     def __init__(self, attention: AxisymmetricAttention, norm: LayerNorm) -> None:
         self.attention, self.norm = attention, norm
         mesh = attention.mesh
-        self._along_x = mesh.kernels.place(np.tile([1.0, 0.0], (mesh.cells, 1)))
+        self._along_x = mesh.backend.to_device(np.tile([1.0, 0.0], (mesh.cells, 1)))
 
     def __call__(self, time: float, density: Floats) -> Floats:
         """(cells, 1), radians per unit time."""

@@ -23,7 +23,7 @@ from solvers.mesh.interval import edges_of, polar
 from solvers.mesh.mesh import Floats, Mesh
 
 
-def set_up_axisymmetric(case: Case, kernels: ModuleType | None = None) -> Problem:
+def set_up_axisymmetric(case: Case, backend: ModuleType | None = None) -> Problem:
     """The problem of a case with an axis. Raises ValueError for a domain that cannot be."""
     dimension, attention, stabilizers = case.domain.d, case.attention, case.stabilizers
     assert isinstance(case.domain, Axisymmetric)
@@ -41,8 +41,8 @@ def set_up_axisymmetric(case: Case, kernels: ModuleType | None = None) -> Proble
             attention.rescaled,
         )
 
-    there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
-    place, velocity = there.kernels.place, AxisymmetricVelocity(law(mesh), norm)
+    there = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
+    to_device, velocity = there.backend.to_device, AxisymmetricVelocity(law(mesh), norm)
     equation = axisymmetric_equation(law(there), stabilizers.noise, norm)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
@@ -56,8 +56,8 @@ def set_up_axisymmetric(case: Case, kernels: ModuleType | None = None) -> Proble
     return Problem(
         space=mesh,
         initial=lambda: _INITIAL[type(case.initial)](mesh, dimension, case.initial),
-        advance=placed(advance_by(equation, case.time.method), place),
-        prepare=lambda state: equation.prepare(state.time, place(state.values)),
+        advance=placed(advance_by(equation, case.time.method), to_device),
+        prepare=lambda state: equation.prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
         variables=(
             Variable("cell_edge", ("edge",), edges_of(mesh), "rad", "polar angle between cells"),

@@ -74,11 +74,11 @@ class ShellAttention:
         |A| ≤ ‖V‖·(largest radius that holds mass) with softmax, also where there is no mass and Z is lost to rounding.
         NaN for masses that are not finite.
         """
-        kernels, total = self.directions.kernels, masses.sum()
+        backend, total = self.directions.backend, masses.sum()
         with np.errstate(invalid="ignore", divide="ignore"):
             nothing = (total - total) / total  # NaN where the total is not finite, or 0
             seen = np.where(masses > VISIBLE * total, masses / total, nothing)
-        weight = kernels.bring(seen.sum(axis=1)) if len(seen) > 1 else np.ones(1)  # no need to wait for a single one
+        weight = backend.to_host(seen.sum(axis=1)) if len(seen) > 1 else np.ones(1)  # no need to wait for a single one
         if np.isnan(weight).any():
             return np.full_like(seen[..., None] * self.directions.centers, np.nan)
         sums = self._sums(radii, seen, weight)
@@ -86,18 +86,18 @@ class ShellAttention:
         with np.errstate(over="ignore", invalid="ignore"):  # a state that explodes is reported by the loop in time
             mean = self.normalization((sums.scale, sums.normalizer, sums.numerator), reach=largest)
             mean = mean if self.normalization.is_relative else total * mean
-        output: Floats = mean @ kernels.place(self.value.T)
+        output: Floats = mean @ backend.to_device(self.value.T)
         return output
 
     def _sums(self, radii: Floats, masses: Floats, weight: Floats) -> Sums:
         """Z and N of masses of total 1, ``weight`` (shells,) on each: by transforms where exact, else by pairs."""
-        cells, kernels = masses.shape, self.directions.kernels
+        cells, backend = masses.shape, self.directions.backend
         sources = np.flatnonzero(weight)
         reach = self.size * np.outer(radii, radii[sources]) + np.log(weight[sources])  # log of all that r' can add at r
         own = np.where(self.isotropic, self.form[0, 0] * radii**2, -np.inf)  # Z ≥ m e^own at a cell of mass m
         scale = reach.max(axis=1)
-        everywhere = kernels.place(np.repeat(scale[:, None], cells[1], axis=1))
-        sums = Sums(kernels.zeros(cells), kernels.zeros((*cells, len(self.form))), everywhere)
+        everywhere = backend.to_device(np.repeat(scale[:, None], cells[1], axis=1))
+        sums = Sums(backend.zeros(cells), backend.zeros((*cells, len(self.form))), everywhere)
         # A transform errs by ε e^scale in N and Z, so by that over m e^own in A; summed over cells, each with its mass:
         exact = np.finfo(float).eps * cells[1] * np.exp(np.minimum(scale - own, NEGLIGIBLE)) < REACH
         fast = exact & (self.size * radii * radii[sources].max() <= self._shells.largest_exponent)
@@ -111,23 +111,23 @@ class ShellAttention:
     def _add_by_shells(
         self, radii: Floats, masses: Floats, targets: Indices, sources: Indices, scale: Floats, sums: Sums
     ) -> None:
-        place = self.directions.kernels.place
+        to_device = self.directions.backend.to_device
         exponents = self.form[0, 0] * np.outer(radii, radii)
         rows = targets[:, None]
-        weights = place(np.exp(np.abs(exponents[rows, sources]) - scale[rows]))
-        here, there = place(targets), place(sources)
+        weights = to_device(np.exp(np.abs(exponents[rows, sources]) - scale[rows]))
+        here, there = to_device(targets), to_device(sources)
         kernel = self._shells.multipliers.of(exponents)[:, here[:, None], there] * weights
-        found = self._shells.sums(kernel, masses[there], place(radii[sources]))
+        found = self._shells.sums(kernel, masses[there], to_device(radii[sources]))
         sums.normalizer[here], sums.numerator[here] = found
 
     def _add_by_pairs(self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums) -> None:
-        place, centers = self.directions.kernels.place, self.directions.centers
-        held = masses[place(sources)].reshape(-1)
-        places, _ = self.directions.kernels.chosen(held != 0)
+        to_device, centers = self.directions.backend.to_device, self.directions.centers
+        held = masses[to_device(sources)].reshape(-1)
+        places, _ = self.directions.backend.chosen(held != 0)
         shells, cells = np.divmod(places, len(centers))
-        points = place(radii[sources])[shells][:, None] * centers[cells]
+        points = to_device(radii[sources])[shells][:, None] * centers[cells]
         sums.scale[shell], sums.normalizer[shell], sums.numerator[shell] = exponential_sums(
-            float(radii[shell]) * centers @ place(self.form.T), points, held[places]
+            float(radii[shell]) * centers @ to_device(self.form.T), points, held[places]
         )
 
 

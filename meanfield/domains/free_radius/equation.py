@@ -63,9 +63,9 @@ class FreeRadius:
         """(radii, directions) Δs·Δω: mass = density × volume."""
         return np.outer(self.radial.volumes, self.directions.volumes)
 
-    def on(self, kernels: ModuleType) -> FreeRadius:
-        """The same cells with their arrays where these kernels run, but for :meth:`radii`."""
-        return replace(self, directions=self.directions.on(kernels), radial=self.radial.on(kernels))
+    def on(self, backend: ModuleType) -> FreeRadius:
+        """The same cells with their arrays on the device of a backend, but for :meth:`radii`."""
+        return replace(self, directions=self.directions.on(backend), radial=self.radial.on(backend))
 
     def radii(self, time: float = 0.0) -> Floats:
         """(radii,) radius of the cell centers, on the host: few numbers, which loops go by."""
@@ -77,7 +77,7 @@ class FreeRadius:
 
     def centers(self, time: float = 0.0) -> Floats:
         """(radii, directions, d) the points x = rω."""
-        radii = self.directions.kernels.place(self.radii(time))
+        radii = self.directions.backend.to_device(self.radii(time))
         points: Floats = radii[:, None, None] * self.directions.centers
         return points
 
@@ -125,12 +125,13 @@ def free_radius_equation(space: FreeRadius, norm: LayerNorm, output: Output, gat
 
 def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Velocities:
     """θ̇ (radii, directions, d) and ṡ (radii, directions, 1); both are zero in the innermost and outermost cells."""
-    direction, place = np.tile(space.directions.centers, (space.radial.cells, 1)), space.directions.kernels.place
+    direction = np.tile(space.directions.centers, (space.radial.cells, 1))
+    to_device = space.directions.backend.to_device
 
     def velocities(time: float, density: Floats) -> tuple[Floats, Floats]:
         cells = (*space.shape, direction.shape[1])
         result = np.broadcast_to(output(time, density), cells).reshape(direction.shape)
-        radius = place(np.repeat(space.radii(time), space.directions.cells))
+        radius = to_device(np.repeat(space.radii(time), space.directions.cells))
         turn, growth = norm.rates(time, radius, direction, result, gate)
         turn, drift = turn.reshape(cells), (growth / radius - space.expansion).reshape(*space.shape, 1)
         for velocity in (turn, drift):

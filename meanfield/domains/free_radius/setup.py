@@ -31,14 +31,14 @@ from solvers.timestepping.evolution import Equation, State
 from solvers.timestepping.schedules import Listed
 
 
-def set_up_free_radius(case: Case, kernels: ModuleType | None = None) -> Problem:
+def set_up_free_radius(case: Case, backend: ModuleType | None = None) -> Problem:
     """The problem of a case with a free radius. Raises ValueError for a domain that cannot be."""
     domain, stabilizers = case.domain, case.stabilizers
     assert isinstance(domain, FreeRadiusCircle | FreeRadiusSphere)
     radial = radial_mesh(domain.innermost, domain.outermost, domain.radii, domain.core)
     space = FreeRadius(_directions(domain), radial, domain.expansion)
-    there = space if kernels is None else space.on(kernels)  # where it moves; what is looked at is on the host
-    place = there.directions.kernels.place
+    there = space if backend is None else space.on(backend)  # where it moves; what is looked at is on the host
+    to_device = there.directions.backend.to_device
 
     @lru_cache(maxsize=1)
     def equation(k: int) -> Equation:
@@ -69,11 +69,11 @@ def set_up_free_radius(case: Case, kernels: ModuleType | None = None) -> Problem
         space=_cells(space, domain.manifold),
         initial=lambda: _initial(case, space).reshape(-1),
         advance=within_mesh(
-            placed(advance_in_turn(equation, Listed((0.0, switch)), case.time.method), place),
+            placed(advance_in_turn(equation, Listed((0.0, switch)), case.time.method), to_device),
             at_end,
             f"radius {domain.outermost:g}" + (f"·exp({domain.expansion:g} t)" if domain.expansion else ""),
         ),
-        prepare=lambda state: equation(0).prepare(state.time, place(state.values)),
+        prepare=lambda state: equation(0).prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
         variables=(
             Variable(

@@ -78,18 +78,18 @@ def _seen_at(mesh: Mesh, masses: Floats, beta: float) -> Floats:
 
     A lump is a peak with the slopes around it, and the fewer cells it spans the more it counts as one atom.
     """
-    x, kernels = mesh.centers[:, 0], mesh.kernels
+    x, backend = mesh.centers[:, 0], mesh.backend
     index = np.ones_like(x).cumsum()  # of a cell, whose differences are widths in cells
     with np.errstate(divide="ignore"):
         level = np.log(masses / mesh.volumes)
     level = np.maximum(level, level.max() - 700.0)  # empty cells
-    peak = kernels.empty(mesh.cells, np.int32)
+    peak = backend.empty(mesh.cells, np.int32)
     order, neighborhood = np.argsort(-level, kind="stable"), (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-    kernels.persistent_basins(order, level, np.log(_CONTRAST), *neighborhood, peak)
-    mass = kernels.sums_at(peak, masses, mesh.cells)
+    backend.persistent_basins(order, level, np.log(_CONTRAST), *neighborhood, peak)
+    mass = backend.sums_at(peak, masses, mesh.cells)
     mass = np.where(mass == 0, 1.0, mass)
-    center, middle = (kernels.sums_at(peak, masses * place, mesh.cells) / mass for place in (x, index))
-    width = np.sqrt(kernels.sums_at(peak, masses * (index - middle[peak]) ** 2, mesh.cells) / mass)
+    center, middle = (backend.sums_at(peak, masses * place, mesh.cells) / mass for place in (x, index))
+    width = np.sqrt(backend.sums_at(peak, masses * (index - middle[peak]) ** 2, mesh.cells) / mass)
     steepness = abs(beta) * np.sqrt(masses @ x**2 / masses.sum()) * mesh.volumes
     steep = _ramp(steepness, *_STEEP)
     resolved = steep * _ramp(width, *_RESOLVED_STEEP)[peak] + (1 - steep) * _ramp(width, *_RESOLVED)[peak]

@@ -24,13 +24,13 @@ from solvers.remap.deposit_interval import deposit_on_interval
 from solvers.timestepping.evolution import State
 
 
-def set_up_line(case: Case, kernels: ModuleType | None = None) -> Problem:
+def set_up_line(case: Case, backend: ModuleType | None = None) -> Problem:
     """The problem of a case on the line. Raises ValueError for a domain that cannot be."""
     domain, attention = case.domain, case.attention
     assert isinstance(domain, Line)
     mesh = line(domain.resolution, domain.outermost, domain.core)
-    there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
-    place, method = there.kernels.place, case.time.method
+    there = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
+    to_device, method = there.backend.to_device, case.time.method
     velocity = LineAttention(
         there,
         attention.beta_effective,
@@ -55,8 +55,8 @@ def set_up_line(case: Case, kernels: ModuleType | None = None) -> Problem:
     return Problem(
         space=mesh,
         initial=lambda: _INITIAL[type(case.initial)](mesh, case.initial),
-        advance=within_mesh(placed(advance, place), at_ends, f"|x| = {domain.outermost:g}"),
-        prepare=lambda state: equation.prepare(state.time, place(state.values)),
+        advance=within_mesh(placed(advance, to_device), at_ends, f"|x| = {domain.outermost:g}"),
+        prepare=lambda state: equation.prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
         variables=(Variable("cell_edge", ("edge",), edges_of(mesh), "1", "coordinate between cells"),),
     )

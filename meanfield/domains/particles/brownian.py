@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 
 
@@ -31,7 +31,7 @@ class Brownian:
         Philox's counter is 256 bits long: each number has the 2^128 blocks above it for its own.
         """
         bits = np.random.Philox(key=self.seed, counter=number << 128)
-        moves = kernels_for(positions).place(np.random.Generator(bits).standard_normal(positions.shape))
+        moves = backend_for(positions).to_device(np.random.Generator(bits).standard_normal(positions.shape))
         moves *= np.sqrt(2 * self.noise * dt)
         if not self.curved:
             positions += moves

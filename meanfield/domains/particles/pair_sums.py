@@ -6,7 +6,7 @@ import numpy as np
 
 from meanfield.model.heads import Factor, Head, matrix_of, multiple
 from meanfield.model.kernel_windowed import windowed
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Integers
 from solvers.transforms.pairwise import exponential_sums
 from solvers.transforms.patches import gathered_sums
@@ -32,7 +32,7 @@ class PairSums:
         else:
             d = points.shape[1]
             matrix = (beta * matrix_of(head.query, d).T @ matrix_of(head.key, d)).astype(number)
-            self._towards = points @ kernels_for(points).place(matrix)
+            self._towards = points @ backend_for(points).to_device(matrix)
         self._here = fall(points, beta, head.query) if gaussian else np.zeros_like(points[:, 0])
         self._there = fall(points, beta, head.key) if gaussian else None
 
@@ -58,7 +58,7 @@ class WindowedPairSums:
     def __init__(self, points: Floats, beta: float, window: float, causal: bool = False) -> None:
         self.rounding = 500 * float(np.finfo(points.dtype).eps)
         self._points, self._beta, self._window, self._causal = points, beta, window, causal
-        self._order = kernels_for(points).place(np.arange(len(points), dtype=np.int32))
+        self._order = backend_for(points).to_device(np.arange(len(points), dtype=np.int32))
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
         return self.at(self._order, masses, log_weights)
@@ -67,7 +67,7 @@ class WindowedPairSums:
         """The same at some of the tokens."""
         highest, weights = weighted(masses, log_weights)
         moments = np.column_stack([weights, weights[:, None] * self._points])
-        sums = kernels_for(moments).empty((len(targets), moments.shape[1]), self._points.dtype)
+        sums = backend_for(moments).empty((len(targets), moments.shape[1]), self._points.dtype)
         step = max(_CHUNK // len(self._points), 1)
         for start in range(0, len(targets), step):
             some = targets[start : start + step]
@@ -82,7 +82,7 @@ def fall(points: Floats, beta: float, factor: Factor) -> Floats:
     """−β|Mx|²/2 of each token, (n,), for a matrix or a number M."""
     scale = multiple(factor)
     if scale is None:
-        points, scale = points @ kernels_for(points).place(np.asarray(factor).T.astype(points.dtype)), 1.0
+        points, scale = points @ backend_for(points).to_device(np.asarray(factor).T.astype(points.dtype)), 1.0
     falls: Floats = -float(beta) / 2 * scale**2 * (points**2).sum(axis=1)
     return falls
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.model.errors import ArgumentError
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 
 TURN = 0.1  # κ|∂ₓu|²dt of a step on the sphere, of whose square it errs: a longer one is made of several
@@ -86,11 +86,11 @@ class SequenceDiffusion:
 
     def _spread(self, dt: float, values: Floats) -> Floats:
         """e^{dt κ ∂ₓₓ} u: mirrored at its ends u is a periodic field of 2n cells."""
-        n, kernels = len(values), kernels_for(values)
+        n, backend = len(values), backend_for(values)
         mirrored = np.concatenate([values, values[::-1]]).T
         waves = 2 * n / self.length * np.sin(np.pi / (2 * n) * np.arange(n + 1))
-        decay = kernels.place(np.exp(-self.coefficient * dt * waves**2))
-        spread: Floats = kernels.irfft(kernels.rfft(mirrored.copy()) * decay, 2 * n)[:, :n].T
+        decay = backend.to_device(np.exp(-self.coefficient * dt * waves**2))
+        spread: Floats = backend.irfft(backend.rfft(mirrored.copy()) * decay, 2 * n)[:, :n].T
         return spread
 
 

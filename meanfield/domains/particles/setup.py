@@ -25,14 +25,14 @@ from meanfield.domains.table import DOMAINS
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.sections.initial import Snapshot, Waves
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.io.layout import Tokens
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.schedules import Schedule
 
 
-def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
-    """The problem of a case with particles, which move where ``kernels`` run or on the host.
+def set_up_particles(case: Case, backend: ModuleType | None = None) -> Problem:
+    """The problem of a case with particles, which move on the device of ``backend``, by default the host.
 
     Raises ValueError or OSError for a file that cannot be used.
     """
@@ -44,8 +44,8 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
         positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed)
     if isinstance(case.initial, Waves | Snapshot) and not case.tokens_have_radius:
         to_unit_length(positions)
-    place = (kernels or kernels_for(positions)).place
-    there = place(masses)  # where they move; what is looked at is on the host
+    to_device = (backend or backend_for(positions)).to_device
+    there = to_device(masses)  # where they move; what is looked at is on the host
 
     @lru_cache(maxsize=2)
     def law(turn: int, on_host: bool = False) -> ParticleLaw:
@@ -63,8 +63,8 @@ def set_up_particles(case: Case, kernels: ModuleType | None = None) -> Problem:
     return Problem(
         space=Tokens(masses, domain.d),
         initial=lambda: positions.copy(),
-        advance=placed(_advance(case, law, heads.turns, domain.seed), place),
-        prepare=lambda state: law(0).output_at(place(state.values)),
+        advance=placed(_advance(case, law, heads.turns, domain.seed), to_device),
+        prepare=lambda state: law(0).output_at(to_device(state.values)),
         diagnostics=diagnostics,
     )
 

@@ -16,7 +16,7 @@ import numpy as np
 from meanfield.domains.particles.pair_sums import PairSums, Sums, WindowedPairSums, fall, sum_of, weighted
 from meanfield.model.heads import MOST_LOG_RANGE, Head, matrix_of, multiple, steepness
 from meanfield.model.kernel_windowed import windowed_multipliers
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 from solvers.transforms.bilinear import Bilinear
 from solvers.transforms.harmonics_points import MANIFOLDS, PointHarmonics
@@ -107,7 +107,7 @@ def token_sums(
     causal: bool = False,
 ) -> TokenSums:
     """The cheapest sums of a head over tokens (n, d), for a kernel "exponential", "gaussian" or "windowed"."""
-    pairs_only = causal or kernels_for(points).PAIRS_ONLY
+    pairs_only = causal or backend_for(points).PAIRS_ONLY
     transforms = not pairs_only and points.shape[1] in MANIFOLDS and _are_unit(points)
     if kernel == "windowed":
         assert window is not None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.equation import Velocity
-from solvers.backends import kernels_for
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.mesh.stack import stack
 from solvers.terms.advection import Advection, Diffusion
@@ -28,7 +28,7 @@ class CausalVelocity:
     def __call__(self, time: float, density: Floats) -> Floats:
         """X (labels·cells, d), label by label, of a density (labels, cells) or the same flattened."""
         by_label = density.reshape(self.labels, -1)
-        result: Floats = kernels_for(density).empty((*by_label.shape, self.dimension))
+        result: Floats = backend_for(density).empty((*by_label.shape, self.dimension))
         seen = np.zeros_like(by_label[0])
         is_relative = self.velocity.attention.normalization.is_relative
         for k, own in enumerate(by_label):

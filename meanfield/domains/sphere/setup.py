@@ -26,11 +26,11 @@ from solvers.timestepping.evolution import Equation, State
 from solvers.timestepping.schedules import Schedule
 
 
-def set_up_round(case: Case, kernels: ModuleType | None = None) -> Problem:
+def set_up_round(case: Case, backend: ModuleType | None = None) -> Problem:
     """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
     assert case.domain.mesh is not None  # the set-up of domains whose mesh is a number of cells or rings
     mesh = load(case.domain.mesh)(case.domain.resolution)
-    there = mesh if kernels is None else mesh.on(kernels)  # where it moves; what is looked at is on the host
+    there = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
     heads, labels = heads_in_turn(case), case.domain.labels or 1
 
     @lru_cache(maxsize=2)
@@ -47,12 +47,12 @@ def set_up_round(case: Case, kernels: ModuleType | None = None) -> Problem:
         advance, prepare = _in_layers(case, there, lambda time: velocity(heads.turn_at(time), there))
     else:
         advance, prepare = _flowing(case, there, lambda turn: velocity(turn, there), heads.turns, labels)
-    place = there.kernels.place
+    to_device = there.backend.to_device
     return Problem(
         space=mesh,
         initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
-        advance=placed(advance, place),
-        prepare=lambda state: prepare(replace(state, values=place(state.values))),
+        advance=placed(advance, to_device),
+        prepare=lambda state: prepare(replace(state, values=to_device(state.values))),
         diagnostics=diagnostics,
         snapshot=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
         whole=labels == 1,

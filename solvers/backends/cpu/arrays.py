@@ -1,4 +1,4 @@
-"""Arrays where these kernels run, and the transforms of regular arrays: here NumPy's and SciPy's."""
+"""Arrays on the backend's device, and the transforms of regular arrays: here NumPy's and SciPy's."""
 
 import os
 
@@ -40,13 +40,13 @@ def zeros(shape, dtype=np.float64):
     return np.zeros(shape, dtype)
 
 
-def place(array):
-    """An array of the host where these kernels run; one that is there is returned as it is."""
+def to_device(array):
+    """An array of the host on the backend's device; one that is on it already is returned as it is."""
     return array
 
 
-def bring(array):
-    """An array on the host from one where these kernels run; one of the host is returned as it is."""
+def to_host(array):
+    """An array of the backend's device on the host; one of the host is returned as it is."""
     return array
 
 

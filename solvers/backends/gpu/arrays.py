@@ -32,13 +32,13 @@ def zeros(shape, dtype=np.float64):
     return _cupy().zeros(shape, dtype)
 
 
-def place(array):
-    """An array of the host where these kernels run; one that is there is returned as it is."""
+def to_device(array):
+    """An array of the host on the backend's device; one that is on it already is returned as it is."""
     return _cupy().asarray(array) if isinstance(array, np.ndarray) else array
 
 
-def bring(array):
-    """An array on the host from one where these kernels run; one of the host is returned as it is."""
+def to_host(array):
+    """An array of the backend's device on the host; one of the host is returned as it is."""
     return array if isinstance(array, np.ndarray) else array.get()
 
 

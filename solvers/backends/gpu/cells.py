@@ -4,7 +4,7 @@ import numpy as np
 from numba import cuda
 
 from .. import cpu
-from .arrays import empty, place, zeros
+from .arrays import empty, to_device, zeros
 from .launching import run, shape_of, translated
 
 
@@ -46,7 +46,7 @@ def sums_at(places, amounts, count):
     if not len(places):
         return zeros(count, amounts.dtype)
     order = np.argsort(places, kind="stable")
-    start = np.searchsorted(places[order], place(np.arange(count + 1, dtype=places.dtype)))
+    start = np.searchsorted(places[order], to_device(np.arange(count + 1, dtype=places.dtype)))
     sums = empty(count, amounts.dtype)
     run(_add_runs, shape_of(count), order, start, amounts, sums)
     return sums

@@ -47,9 +47,9 @@ def case_of(*settings, count=16, value=((0.0, 0.0), (0.0, 0.0)), norm="post", ga
     return parse(text, settings)
 
 
-def moved(case, start, kernels=None, parts=1):
+def moved(case, start, backend=None, parts=1):
     """The state at the end, which is gone to in so many parts at least."""
-    state, problem = State(0.0, start.copy()), set_up(case, kernels)
+    state, problem = State(0.0, start.copy()), set_up(case, backend)
     for part in range(1, parts + 1):
         problem.advance(state, Stretch(case.time.end * part / parts, cfl=case.time.cfl))
     return state
@@ -203,7 +203,7 @@ def test_steps_on_the_device_are_the_cpu_s(settings):
     here, there = moved(case, start), moved(case, start, gpu)
     assert here.steps == there.steps > 0
     assert SIMULATED or not isinstance(there.values, np.ndarray)
-    assert np.abs(gpu.bring(there.values) - here.values).max() < 1e-12
+    assert np.abs(gpu.to_host(there.values) - here.values).max() < 1e-12
 
 
 REFUSED = {
