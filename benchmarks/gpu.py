@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.metadata import version
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
-from solvers.backends import NoDevice, backend_on, cpu
+from solvers.backends import Backend, NoDevice, backend_on, cpu
 from solvers.mesh.mesh import Mesh, sphere
 from solvers.terms.advection import Advection
 from solvers.timestepping.evolution import STEPPERS, State
@@ -105,7 +104,7 @@ def _speed(name: str, on_cpu: float | None, on_gpu: float | None, least: float |
     return Figure(name, on_cpu / on_gpu, "×", least=least)
 
 
-def _products(backend: ModuleType, copied: int) -> Iterator[Figure]:
+def _products(backend: Backend, copied: int) -> Iterator[Figure]:
     for number in NUMBERS:
         rows = int(min(MULTIPLIED, np.sqrt(copied / 8)))
         matrix = backend.to_device(np.ones((rows, rows), number))
@@ -113,7 +112,7 @@ def _products(backend: ModuleType, copied: int) -> Iterator[Figure]:
         yield Figure(f"product of matrices on the GPU, {number.__name__}", 2e-12 * rows**3 / seconds, "Tflop/s")
 
 
-def _copy_bandwidth(backend: ModuleType, copied: int) -> float:
+def _copy_bandwidth(backend: Backend, copied: int) -> float:
     source, target = backend.zeros(copied // 16), backend.zeros(copied // 16)
 
     def copy() -> None:
@@ -122,7 +121,7 @@ def _copy_bandwidth(backend: ModuleType, copied: int) -> float:
     return 2 * source.nbytes / _seconds(backend, copy)
 
 
-def _seconds(backend: ModuleType, call: Callable[[], object]) -> float:
+def _seconds(backend: Backend, call: Callable[[], object]) -> float:
     """Least time of a call until the device has done it."""
     last = backend.zeros(1)
 
@@ -133,7 +132,7 @@ def _seconds(backend: ModuleType, call: Callable[[], object]) -> float:
     return shortest(done, 1 if backend is cpu else REPEATS)
 
 
-def _on_sphere(backend: ModuleType, mesh: Mesh, number: Any, bandwidth: float, here: Timed) -> Iterator[Figure]:
+def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float, here: Timed) -> Iterator[Figure]:
     rings, cells = len(mesh.ring_cells), f"{mesh.cells} cells, β = {BETA:g}, {number.__name__}"
     found, note = _tried(lambda: _velocity_and_flux(mesh, backend, number))
     _held(backend)  # what was measured before is not counted: the memory is that of a step
@@ -155,7 +154,7 @@ def _on_sphere(backend: ModuleType, mesh: Mesh, number: Any, bandwidth: float, h
         yield Figure(f"memory on a GPU, {cells}: a cell", held / mesh.cells, "bytes")
 
 
-def _velocity_and_flux(mesh: Mesh, backend: ModuleType, number: Any = np.float64) -> Timed:
+def _velocity_and_flux(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
     """Seconds of a velocity, and of a flux by a known velocity, with its preparation."""
     there, density = _on(mesh, backend, number)
     attention = Attention(there, BETA)
@@ -170,7 +169,7 @@ def _velocity_and_flux(mesh: Mesh, backend: ModuleType, number: Any = np.float64
     return {"velocity": _seconds(backend, lambda: attention.output(density)), "flux": _seconds(backend, flux)}
 
 
-def _step(mesh: Mesh, backend: ModuleType, number: Any = np.float64) -> Timed:
+def _step(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
     """Seconds of an SSPRK3 step, with its preparation; a run holds as much, but for the density to begin with."""
     there, density = _on(mesh, backend, number)
     equation = mean_field_equation(there, Velocity(Attention(there, BETA)))
@@ -185,7 +184,7 @@ def _step(mesh: Mesh, backend: ModuleType, number: Any = np.float64) -> Timed:
     return {"SSPRK3 step": _seconds(backend, step)}
 
 
-def _on(mesh: Mesh, backend: ModuleType, number: Any) -> tuple[Mesh, Any]:
+def _on(mesh: Mesh, backend: Backend, number: Any) -> tuple[Mesh, Any]:
     """The mesh and a density on it, on the backend's device."""
     return mesh.on(backend, number), backend.to_device(initial_perturbed(mesh, amplitude=0.5).astype(number))
 
@@ -203,7 +202,7 @@ def _tokens_name(tokens: int, number: Any) -> str:
     return f"attention among {tokens} tokens in R³, all pairs, on a GPU, {number.__name__}"
 
 
-def _attention(backend: ModuleType, tokens: int, number: Any) -> float:
+def _attention(backend: Backend, tokens: int, number: Any) -> float:
     """Seconds of the sums over all pairs."""
     points = backend.to_device(tokens_uniform(tokens, 3).astype(number))
     towards, weights = number(TOKENS_BETA) * points, np.full_like(points[:, 0], 1 / tokens)
@@ -214,7 +213,7 @@ def _simulated() -> bool:
     return bool(import_module("solvers.backends.gpu.arrays").SIMULATED)
 
 
-def _held(backend: ModuleType) -> int | None:
+def _held(backend: Backend) -> int | None:
     """Bytes that the device's arrays have taken at most since this was last asked; None in the simulator."""
     if _simulated():
         return None

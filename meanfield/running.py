@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from meanfield.runtime.restart import Start, last_start, new_start
 from meanfield.runtime.segments import going_on, next_case, next_segment, read_segments, with_segment
 from meanfield.runtime.signals import Stop, stop_on_signal
 from meanfield.simulation import set_up
+from solvers.backends import Backend
 from solvers.io.run_file import FileError, Run, RunFile, read
 from solvers.timestepping.evolution import NonFinite, State
 
@@ -33,7 +33,7 @@ def run(
     overwrite: bool = False,
     quiet: bool = False,
     command: str = "",
-    backend: ModuleType | None = None,
+    backend: Backend | None = None,
 ) -> int:
     """Run a case into a new file, on the device of ``backend``, by default the host, and return the exit status.
 
@@ -62,7 +62,7 @@ def resume(
     changes: Sequence[str] = (),
     quiet: bool = False,
     command: str = "",
-    backend: ModuleType | None = None,
+    backend: Backend | None = None,
 ) -> int:
     """Go on with a file from its last checkpoint, to the end of its case or ``until``; returns the exit status.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from types import ModuleType
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from meanfield.domains.sphere.from_run import density_of_run
 from meanfield.model.errors import ArgumentError
 from meanfield.sections.initial import Snapshot
 from meanfield.sections.section import tag_of
-from solvers.backends import name_of
+from solvers.backends import Backend, name_of
 from solvers.io.layout import Space, Variable
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.schedules import Every, Listed, Logarithmic, Schedule
@@ -27,7 +26,7 @@ from solvers.timestepping.schedules import Every, Listed, Logarithmic, Schedule
 ON_HOST = {"device": "cpu"}  # the attributes that say so
 
 
-def set_up(case: Case, backend: ModuleType | None = None) -> Problem:
+def set_up(case: Case, backend: Backend | None = None) -> Problem:
     """Everything that a case names, on the device of ``backend``, by default the host.
 
     Raises CaseError for what only shows now, such as a file that is not there.

@@ -6,8 +6,10 @@ Imports stand in the functions, so that a command loads what it needs and help l
 from __future__ import annotations
 
 import argparse
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from solvers.backends import Backend
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     )
 
 
-def _backend(device: str) -> ModuleType:
+def _backend(device: str) -> Backend:
     """The backend of a device by name. Raises CaseError for one that cannot be used."""
     from meanfield.case.errors import CaseError, install
     from solvers.backends import NoDevice, NotInstalled, backend_on

@@ -2,8 +2,16 @@
 
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+from .protocol import Array as Array
+from .protocol import Backend as Backend
+from .protocol import Kernel as Kernel
+
+if TYPE_CHECKING:
+    from . import cpu, gpu
+
+    _BOTH: tuple[Backend, Backend] = (cpu, gpu)  # checked where types are
 
 DEVICES = ("cpu", "gpu")
 
@@ -16,27 +24,31 @@ class NotInstalled(NoDevice):
     """A device whose software is not installed."""
 
 
-def backend_for(array: Any) -> ModuleType:
+def backend_for(array: Any) -> Backend:
     """The backend of the device that holds an array."""
-    return import_module(".gpu" if hasattr(array, "__cuda_array_interface__") else ".cpu", __name__)
+    return _module("gpu" if hasattr(array, "__cuda_array_interface__") else "cpu")
 
 
-def backend_on(device: str) -> ModuleType:
+def backend_on(device: str) -> Backend:
     """The backend of a device by name, "cpu" or "gpu". Raises ValueError for others, NoDevice for an absent one."""
     if device not in DEVICES:
         raise ValueError(f"device = {device!r}: expected one of {', '.join(DEVICES)}")
-    backend = import_module(f".{device}", __name__)
+    backend = _module(device)
     if device == "gpu":
         _check(backend)
     return backend
 
 
-def name_of(backend: ModuleType) -> str:
+def name_of(backend: Backend) -> str:
     """The name of the device of such a module: the inverse of :func:`backend_on`."""
     return backend.__name__.rpartition(".")[2]
 
 
-def _check(backend: ModuleType) -> None:
+def _module(device: str) -> Backend:
+    return cast(Backend, import_module(f".{device}", __name__))
+
+
+def _check(backend: Backend) -> None:
     """Try what every run needs, before one starts."""
     from .gpu.arrays import SIMULATED
 

@@ -27,7 +27,7 @@ class Dual:
         self.mesh = mesh
         self.closed = mesh.centers.shape[1] > 1
         self.simplices: Integers = mesh.backend.to_device(_SIMPLICES[mesh.dimension](mesh.on_host))
-        self._rings = tuple(map(mesh.backend.to_device, (mesh.ring_cells, mesh.ring_start)))
+        self._rings = mesh.backend.to_device(mesh.ring_cells), mesh.backend.to_device(mesh.ring_start)
 
     def locate(self, points: Floats) -> tuple[Integers, Floats]:
         """Cells and weights, both (n, dimension + 1), of points (n, d) on the manifold.

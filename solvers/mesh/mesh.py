@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import backend_for
+from ..backends import Backend, backend_for
 from .conductances import ring_conductances
 from .rings import cells_of_rings, ring_cells, ring_faces, ring_sides
 
@@ -62,7 +62,7 @@ class Mesh:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
-    def on(self, backend: ModuleType, number: type[np.floating] = np.float64) -> Mesh:
+    def on(self, backend: Backend, number: type[np.floating] = np.float64) -> Mesh:
         """The same mesh with its arrays on the device of a backend; the rings' numbers of cells stay on the host.
 
         number   the format of what is not an integer; what is made for the mesh has the same
@@ -70,7 +70,7 @@ class Mesh:
         if backend is self.backend and number == self.volumes.dtype:
             return self
         arrays = {name: self.backend.to_host(value) for name, value in vars(self).items() if name in _PLACED}
-        placed = {
+        placed: dict[str, Any] = {
             name: backend.to_device(array.astype(number) if array.dtype.kind == "f" else array)
             for name, array in arrays.items()
         }
@@ -110,7 +110,7 @@ class Mesh:
         return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
 
     @cached_property
-    def backend(self) -> ModuleType:
+    def backend(self) -> Backend:
         """The backend of the device that holds the mesh."""
         return backend_for(self.volumes)
 

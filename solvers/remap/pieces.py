@@ -7,11 +7,11 @@ that the images of the pieces under a continuous map leave no gap.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..backends import Backend
 from ..mesh.mesh import Floats, Integers, Mesh
 
 Numbers = NDArray[np.int64]
@@ -40,7 +40,7 @@ class Pieces:
     widths: Floats
     bulges: Floats
 
-    def on(self, backend: ModuleType) -> Pieces:
+    def on(self, backend: Backend) -> Pieces:
         """The same pieces with their arrays on the device of a backend."""
         return replace(self, **{name: backend.to_device(value) for name, value in vars(self).items()})
 

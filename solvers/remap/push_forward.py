@@ -53,7 +53,7 @@ class PushForward:
         host, to_device = mesh.on_host, mesh.backend.to_device
         self.pieces: Pieces = pieces_of(host).on(mesh.backend)
         self._coefficients = to_device(_gradient_coefficients(host))
-        self._rings = tuple(map(to_device, (mesh.ring_start, mesh.ring_cells)))
+        self._rings = to_device(mesh.ring_start), to_device(mesh.ring_cells)
         self._edges, self._period = to_device(_edges_along(host)), 2 * np.pi if self.dual.closed else 0.0
         self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
 

@@ -238,7 +238,8 @@ class Diffusion:
         check_number("diffusion coefficient", coefficient)
         self.mesh, self.coefficient, self._seen, self.nonnegative = mesh, coefficient, False, nonnegative
         backend = mesh.backend
-        faces, volumes, conductances = *map(backend.to_host, (mesh.face_cells, mesh.volumes)), mesh.face_conductances()
+        faces, volumes = backend.to_host(mesh.face_cells), backend.to_host(mesh.volumes)
+        conductances = mesh.face_conductances()
         self._conductances = backend.to_device(conductances.astype(volumes.dtype, copy=False))
         diagonal = np.zeros(mesh.cells)
         np.add.at(diagonal, faces, conductances[:, None])

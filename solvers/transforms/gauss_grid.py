@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cached_property
-from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
-from ..backends import backend_for
+from ..backends import Backend, backend_for
 from ..mesh.mesh import Floats, Integers
 
 
@@ -33,7 +32,7 @@ class GaussGrid:
         self.volumes: Floats = np.repeat(weights * (2 * np.pi / count), count)
         self.ring_cells: Integers = np.full(rings, count, dtype=np.int32)
 
-    def on(self, backend: ModuleType) -> GaussGrid:
+    def on(self, backend: Backend) -> GaussGrid:
         """The same grid with its arrays on the device of a backend, as :meth:`solvers.mesh.mesh.Mesh.on`."""
         there = copy(self)
         there.centers, there.volumes = backend.to_device(self.centers), backend.to_device(self.volumes)
@@ -48,5 +47,5 @@ class GaussGrid:
         return np.concatenate([[0], np.cumsum(self.ring_cells, dtype=np.int64)])
 
     @property
-    def backend(self) -> ModuleType:
+    def backend(self) -> Backend:
         return backend_for(self.volumes)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from types import ModuleType
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import backend_for
+from ..backends import Backend, backend_for
 from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
 
@@ -193,7 +192,7 @@ def sine_derivative(coefficients: Complexes) -> Complexes:
 
 
 @lru_cache(maxsize=8)
-def _sine_derivative_factors(size: int, backend: ModuleType) -> tuple[Floats, Floats]:
+def _sine_derivative_factors(size: int, backend: Backend) -> tuple[Floats, Floats]:
     """(l − 1) ε_lm for l ≥ 1 and (l + 2) ε_{l+1,m} for l < size − 1."""
     l, m = np.arange(size)[:, None], np.arange(size)[None, :]
     ratio = np.sqrt(np.maximum(l * l - m * m, 0) / (4.0 * l * l - 1.0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,13 @@ from meanfield.domains.axisymmetric.section import Axisymmetric
 from meanfield.domains.common.problem import Problem, advance_by, placed
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.sections import initial as sections
+from solvers.backends import Backend
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, polar
 from solvers.mesh.mesh import Floats, Mesh
 
 
-def set_up_axisymmetric(case: Case, backend: ModuleType | None = None) -> Problem:
+def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
     """The problem of a case with an axis. Raises ValueError for a domain that cannot be."""
     dimension, attention, stabilizers = case.domain.d, case.attention, case.stabilizers
     assert isinstance(case.domain, Axisymmetric)

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import ModuleType
 
 import numpy as np
 
 from meanfield.model.layer_norm import LayerNorm
+from solvers.backends import Backend
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.mesh.stack import stack
@@ -63,7 +63,7 @@ class FreeRadius:
         """(radii, directions) Δs·Δω: mass = density × volume."""
         return np.outer(self.radial.volumes, self.directions.volumes)
 
-    def on(self, backend: ModuleType) -> FreeRadius:
+    def on(self, backend: Backend) -> FreeRadius:
         """The same cells with their arrays on the device of a backend, but for :meth:`radii`."""
         return replace(self, directions=self.directions.on(backend), radial=self.radial.on(backend))
 

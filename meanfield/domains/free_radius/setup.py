@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from types import ModuleType
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from meanfield.domains.table import DOMAINS
 from meanfield.model.heads import matrix_of
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from meanfield.sections import initial as sections
+from solvers.backends import Backend
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
@@ -31,7 +31,7 @@ from solvers.timestepping.evolution import Equation, State
 from solvers.timestepping.schedules import Listed
 
 
-def set_up_free_radius(case: Case, backend: ModuleType | None = None) -> Problem:
+def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
     """The problem of a case with a free radius. Raises ValueError for a domain that cannot be."""
     domain, stabilizers = case.domain, case.stabilizers
     assert isinstance(domain, FreeRadiusCircle | FreeRadiusSphere)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from meanfield.domains.line.section import Line
 from meanfield.model.discrete_layers import LayerMap
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.sections import initial as sections
+from solvers.backends import Backend
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, line
 from solvers.mesh.mesh import Floats, Mesh
@@ -24,7 +24,7 @@ from solvers.remap.deposit_interval import deposit_on_interval
 from solvers.timestepping.evolution import State
 
 
-def set_up_line(case: Case, backend: ModuleType | None = None) -> Problem:
+def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     """The problem of a case on the line. Raises ValueError for a domain that cannot be."""
     domain, attention = case.domain, case.attention
     assert isinstance(domain, Line)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from types import ModuleType
 
 import numpy as np
 
@@ -25,13 +24,13 @@ from meanfield.domains.table import DOMAINS
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.sections.initial import Snapshot, Waves
-from solvers.backends import backend_for
+from solvers.backends import Backend, backend_for
 from solvers.io.layout import Tokens
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.schedules import Schedule
 
 
-def set_up_particles(case: Case, backend: ModuleType | None = None) -> Problem:
+def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
     """The problem of a case with particles, which move on the device of ``backend``, by default the host.
 
     Raises ValueError or OSError for a file that cannot be used.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from types import ModuleType
 
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
@@ -21,12 +20,13 @@ from meanfield.model.attention import Attention
 from meanfield.model.discrete_layers import LayerMap
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
+from solvers.backends import Backend
 from solvers.mesh.mesh import Mesh
 from solvers.timestepping.evolution import Equation, State
 from solvers.timestepping.schedules import Schedule
 
 
-def set_up_round(case: Case, backend: ModuleType | None = None) -> Problem:
+def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
     """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
     assert case.domain.mesh is not None  # the set-up of domains whose mesh is a number of cells or rings
     mesh = load(case.domain.mesh)(case.domain.resolution)

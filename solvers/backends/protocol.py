@@ -1,0 +1,104 @@
+"""Backend: what each device offers, arrays and compiled kernels, and the types of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from numpy.typing import DTypeLike, NDArray
+
+Array = NDArray[Any]
+"""An array of float64 or float32, or of integers: NumPy's on the host, CuPy's on a GPU, which NumPy's functions follow.
+
+One call takes arrays of one device and one format of floating-point numbers.
+"""
+
+Kernel = Callable[..., Any]
+"""Compiled function ``(worker, workers, *arguments)``, for :meth:`Backend.launch`, which does a worker's share."""
+
+
+class Backend(Protocol):
+    """Module of functions for one device: `solvers.backends.cpu`, `solvers.backends.gpu`.
+
+    Kernels are named here; their docstrings, with the shape of each argument, are in `solvers.backends.cpu`, from whose
+    source the GPU's are translated.
+    """
+
+    __name__: str
+
+    def __hash__(self) -> int: ...
+
+    PAIRS_ONLY: bool  # whether sums over points anywhere go by pairs
+    PAIR_BYTES: int  # of a row of a tile of sources, and with PAIR_ROWS and PAIR_SOURCES its shape
+    PAIR_ROWS: int
+    PAIR_SOURCES: int
+    REMAP_PARTS: int  # blocks in which the cells of a remap are added up
+    TRANSFORM_CELLS: int  # of rings that are transformed together
+    WORKERS: int  # threads of the host
+
+    # Arrays.
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = ..., /) -> Array: ...
+    def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike = ..., /) -> Array: ...
+    def work_array(self, count: int, dtype: DTypeLike, /) -> Callable[[], Array]: ...
+    def kept(self, make: Callable[[], Array], /) -> Callable[[], Array]: ...
+    def to_device(self, array: Array, /) -> Array: ...
+    def to_host(self, array: Array, /) -> Array: ...
+
+    # Functions of arrays.
+    def dot(self, one: Array, other: Array, /) -> Array: ...
+    def erf(self, values: Array, /) -> Array: ...
+    def erfc(self, values: Array, /) -> Array: ...
+    def rfft(self, values: Array, /) -> Array: ...
+    def irfft(self, spectrum: Array, count: int, norm: str = ..., /) -> Array: ...
+    def sums_at(self, places: Array, amounts: Array, count: int, /) -> Array: ...
+    def solve_tridiagonal(self, below: Array, diagonal: Array, above: Array, right: Array, /) -> Array: ...
+    def chosen(self, mask: Array, /) -> tuple[Array, int | Array]: ...
+    def either(self, condition: bool | Array, one: Callable[[], Any], other: Callable[[], Any], /) -> Any: ...
+
+    def persistent_basins(
+        self, order: Array, level: Array, persistence: float, cell_start: Array, cell_sides: Array, neighbors: Array,
+        basin: Array, /,
+    ) -> None: ...  # fmt: skip
+
+    def redo_sums(
+        self, lost: Array, held: Array, count: int | Array, targets: Callable[[Any], Array], sources: Array,
+        weights: Array, sums: tuple[Array, ...], by: Callable[..., Any], /,
+    ) -> None: ...  # fmt: skip
+
+    def launch(self, kernel: Kernel, work: int, /, *arguments: Any) -> list[Any]: ...
+
+    # Kernels of cells and time steps.
+    advance: Kernel
+    apply_matrix: Kernel
+    average_neighbors: Kernel
+    project_to_tangent: Kernel
+    scale_softmax: Kernel
+
+    # Kernels of transport and diffusion.
+    diffuse_on_curve: Kernel
+    diffuse_on_surface: Kernel
+    limit_sent: Kernel
+    look_on_curve: Kernel
+    look_on_surface: Kernel
+    outflows: Kernel
+    receive: Kernel
+    send_diffusion_on_curve: Kernel
+    send_diffusion_on_surface: Kernel
+    send_on_curve: Kernel
+    send_on_surface: Kernel
+
+    # Kernels of transforms and of sums over pairs.
+    exponential_sums: Kernel
+    fold_rings: Kernel
+    gradient_to_vectors: Kernel
+    legendre_analysis: Kernel
+    legendre_synthesis: Kernel
+    unfold_rings: Kernel
+
+    # Kernels of the push-forward.
+    fill_corners: Kernel
+    locate_on_sphere: Kernel
+    look_at_density: Kernel
+    look_at_images: Kernel
+    remap_on_curve: Kernel
+    remap_on_sphere: Kernel
