@@ -20,6 +20,7 @@ from meanfield.runtime.segments import going_on, next_case, next_segment, read_s
 from meanfield.runtime.signals import Stop, stop_on_signal
 from meanfield.simulation import set_up
 from solvers.backends import Backend
+from solvers.io.layout import Measure
 from solvers.io.run_file import FileError, Run, RunFile, read
 from solvers.timestepping.evolution import NonFinite, State
 
@@ -50,7 +51,13 @@ def run_problem(
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     attributes = provenance(case, command) | problem.marks | problem.attributes
     with RunFile.create(
-        path, problem.space, diagnostics.columns, attributes, problem.variables, overwrite=overwrite
+        path,
+        problem.space,
+        diagnostics.columns,
+        attributes,
+        problem.variables,
+        measure=Measure(*case.domain.measure),
+        overwrite=overwrite,
     ) as file:
         return _go(case, problem, start, diagnostics, file, case.time.end, quiet)
 

@@ -39,6 +39,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     coordinates: ClassVar[int | None] = None  # numbers that locate a point of [initial], if not d
     unit_vectors: ClassVar[bool] = True  # these numbers are a vector whose direction counts
     # files
+    measure: ClassVar[tuple[str, str]] = ("1", "density of tokens with respect to cell_area")  # units, long_name of ρ
     edges: ClassVar[str | None] = None  # dataset of the edges between cells
     space: ClassVar[str | None] = None  # where tokens are compared: S1, S2, R1, ...
     directions: ClassVar[str | None] = None  # manifold of the directions, where tokens have a radius

@@ -7,7 +7,6 @@ Rigollet (2312.10794), where inner products of the tokens of ALBERT move to 1 fr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -23,7 +22,7 @@ from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.running import run_problem
 from meanfield.simulation import ON_HOST, PAIR_EDGE
 from meanfield.transformer.model import States
-from solvers.io.layout import Tokens, Variable
+from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
 
 MOST_WIDTH = 4096  # of a case's domain.dimension
@@ -75,7 +74,7 @@ def _problem(states: States) -> Problem:
         return Particles(law, time, points, masses)
 
     return Problem(
-        space=replace(Tokens(masses, d), time_name="layers passed"),
+        space=Points(masses, d, time_name="layers passed", name="token"),
         initial=lambda: positions[0].copy(),
         advance=advance_in_layers(GivenLayers(positions)),
         prepare=lambda state: None,

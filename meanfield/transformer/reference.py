@@ -25,7 +25,7 @@ from meanfield.model.layer_norm import NEGLIGIBLE
 from meanfield.running import run_problem
 from meanfield.simulation import set_up
 from meanfield.transformer.model import INSTALL
-from solvers.io.layout import Tokens
+from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
 
 
@@ -42,7 +42,7 @@ def run_reference(
     except ImportError:
         raise CaseError(f"torch is not installed: {INSTALL}") from None
     problem = set_up(case)
-    assert isinstance(problem.space, Tokens)  # checked above
+    assert isinstance(problem.space, Points)  # checked above
     told = problem.attributes | {"layers_of": f"torch {torch.__version__}"}  # such a file cannot be resumed
     layers = TorchLayers(case, problem.space.weights)
     problem = replace(problem, advance=advance_in_layers(layers), prepare=lambda state: None, attributes=told)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .layout import Space, Tokens
+from .layout import Points, Space
 from .reading import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def root_attributes(space: Space, attributes: Mapping[str, Attribute]) -> dict[s
 
 
 def _resolution(space: Space) -> int:
-    """Tokens, rings of a sphere, or cells."""
-    if isinstance(space, Tokens):
+    """Points, rings of a sphere, or cells."""
+    if isinstance(space, Points):
         return len(space.weights)
     return len(space.ring_cells) if space.dimension == 2 else space.cells
 

@@ -50,30 +50,46 @@ class Variable:
 
 
 @dataclass(frozen=True, eq=False)
-class Tokens:
-    """What a file of particles keeps instead of a mesh: the weights (n,) of n tokens, and the d of their positions.
+class Points:
+    """Weighted points, which a file keeps instead of a mesh: the weights (n,) of n points, their positions in R^d.
 
-    ``time_name``: what the file calls time.
+    time_name   long_name of time in the file
+    name        of one point, and of the dimension along them
     """
 
     weights: NDArray[np.float64]
     dimension: int
     manifold: str = "particles"
     time_name: str = "model time"
+    name: str = "point"
 
 
-Space = Mesh | Tokens
+Space = Mesh | Points
 
 
-def lay_out(file: h5py.File, space: Space, columns: Sequence[Column], variables: Sequence[Variable] = ()) -> None:
+@dataclass(frozen=True)
+class Measure:
+    """Measure of a mesh's cells: the units of their size, and the long_name of a density with respect to it."""
+
+    units: str
+    density: str
+
+
+def lay_out(
+    file: h5py.File,
+    space: Space,
+    columns: Sequence[Column],
+    variables: Sequence[Variable] = (),
+    measure: Measure | None = None,
+) -> None:
     """Create every dataset of the file, those over time empty. ValueError for contradictory columns."""
     time_name = _time_name(space)
     _dataset(file, "time", ("time",), np.empty(0), "1", time_name)
     scales = {"time": _scale(file["time"], "time")}
-    if isinstance(space, Tokens):
-        _lay_out_tokens(file, space, scales)
+    if isinstance(space, Points):
+        _lay_out_points(file, space, scales)
     else:
-        _lay_out_cells(file, space, scales)
+        _lay_out_cells(file, space, measure or _MEASURES.get(space.manifold, _PLAIN), scales)
     for variable in variables:
         for dim, length in zip(variable.dims, variable.values.shape, strict=True):
             if dim not in scales:
@@ -83,25 +99,24 @@ def lay_out(file: h5py.File, space: Space, columns: Sequence[Column], variables:
     _lay_out_diagnostics(file.create_group("diagnostics"), columns, time_name)
 
 
-def _lay_out_tokens(file: h5py.File, tokens: Tokens, scales: dict[str, h5py.Dataset]) -> None:
-    count, d = len(tokens.weights), tokens.dimension
-    scales |= {"token": _dimension(file, "token", count), "d": _dimension(file, "d", d)}
-    position = _snapshots(file, SNAPSHOT[tokens.manifold], (count, d))
-    _describe(position, ("time", "token", "d"), "1", "position of each token, radius times direction")
-    _dataset(file, "weight", ("token",), tokens.weights, "1", "mass of each token")
+def _lay_out_points(file: h5py.File, points: Points, scales: dict[str, h5py.Dataset]) -> None:
+    count, d, name = len(points.weights), points.dimension, points.name
+    scales |= {name: _dimension(file, name, count), "d": _dimension(file, "d", d)}
+    position = _snapshots(file, SNAPSHOT[points.manifold], (count, d))
+    _describe(position, ("time", name, "d"), "1", f"position of each {name}, radius times direction")
+    _dataset(file, "weight", (name,), points.weights, "1", f"mass of each {name}")
 
 
-def _lay_out_cells(file: h5py.File, mesh: Mesh, scales: dict[str, h5py.Dataset]) -> None:
-    per_size, meaning = _MEASURES.get(mesh.manifold, ("1", "density of tokens with respect to cell_area"))
+def _lay_out_cells(file: h5py.File, mesh: Mesh, measure: Measure, scales: dict[str, h5py.Dataset]) -> None:
     for name, length in (("cell", mesh.cells), ("d", mesh.centers.shape[1]), ("ring", len(mesh.ring_cells))):
         scales[name] = _dimension(file, name, length)
     if len(mesh.ring_edges):
         _dataset(file, "ring_edge", ("ring_edge",), mesh.ring_edges, "rad", "polar angle between rings of latitude")
         scales["ring_edge"] = _scale(file["ring_edge"], "ring_edge")
     density = _snapshots(file, "density", (mesh.cells,))
-    _describe(density, ("time", "cell"), "1" if per_size == "1" else f"{per_size}-1", meaning)
+    _describe(density, ("time", "cell"), "1" if measure.units == "1" else f"{measure.units}-1", measure.density)
     _dataset(file, "cell_center", ("cell", "d"), mesh.centers, "1", "centroid of each cell, on the manifold")
-    _dataset(file, "cell_area", ("cell",), mesh.volumes, per_size, "length, area or measure of each cell")
+    _dataset(file, "cell_area", ("cell",), mesh.volumes, measure.units, "length, area or measure of each cell")
     _dataset(file, "ring_cells", ("ring",), mesh.ring_cells, "1", "cells in each ring, from north to south")
 
 
@@ -119,18 +134,15 @@ def _snapshots(file: h5py.File, name: str, shape: tuple[int, ...]) -> h5py.Datas
     )
 
 
-_MEASURES = {  # units of a cell's size, and what the density is
-    "circle": ("rad", "density of tokens with respect to surface area"),
-    "sphere": ("sr", "density of tokens with respect to surface area"),
-    "axisymmetric": ("rad", "law of the polar angle of tokens"),
-    "line": ("1", "density of tokens with respect to length"),
-    "free_radius_circle": ("rad", "density of tokens with respect to d(log radius) d(angle)"),
-    "free_radius_sphere": ("sr", "density of tokens with respect to d(log radius) d(area of directions)"),
+_PLAIN = Measure("1", "density with respect to cell_area")
+_MEASURES = {  # of meshes that this package makes, by their manifold
+    "circle": Measure("rad", "density with respect to surface area"),
+    "sphere": Measure("sr", "density with respect to surface area"),
 }
 
 
 def _time_name(space: Space) -> str:
-    return space.time_name if isinstance(space, Tokens) else "model time"
+    return space.time_name if isinstance(space, Points) else "model time"
 
 
 def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column], time_name: str) -> None:

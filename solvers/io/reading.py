@@ -39,7 +39,7 @@ class Run:
     sample_times  (samples,) of the diagnostics
     diagnostics   for each column (samples, ...)
     manifold      name of the manifold
-    resolution    rings on the sphere, tokens of particles, cells elsewhere
+    resolution    rings on the sphere, the number of points, cells elsewhere
     ring_cells    (rings,) cells in each ring; empty for particles
     writer        "process 123 on name" while somebody is writing the file, else None
     """
@@ -73,13 +73,13 @@ class Run:
         return self.snapshot(k)
 
     def positions(self, k: int) -> Floats:
-        """(n, d) of the tokens in snapshot k, x = rθ, as ``snapshot``. Raises FileError where there is a density."""
+        """(n, d) of the points in snapshot k, x = rθ, as ``snapshot``. Raises FileError where there is a density."""
         self._expect(self.manifold == "particles", "holds a density: expected a file with particles")
         return self.snapshot(k)
 
     @cached_property
     def weights(self) -> Floats:
-        """(n,) masses of the tokens of a file with particles."""
+        """(n,) masses of the points of a file without a mesh."""
         return self._read("weight")
 
     @cached_property

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from .attributes import STOP_REASONS, Attribute, check_attributes, overwrite_attributes
 from .checkpoint import Checkpoints
-from .layout import Column, Space, Tokens, Variable
+from .layout import Column, Measure, Space, Variable
 from .reading import SNAPSHOT, Floats, Run, read
 from .repair import FileError, Lock, reason, repair
 from .series import Series
@@ -28,7 +28,7 @@ from .writing import discard, disk_errors, image, open_shared, replace_attribute
 if TYPE_CHECKING:
     import h5py
 
-__all__ = ["STOP_REASONS", "Attribute", "Column", "FileError", "Run", "RunFile", "Tokens", "read"]
+__all__ = ["STOP_REASONS", "Attribute", "Column", "FileError", "Run", "RunFile", "read"]
 
 FLUSH_EVERY = 1.0  # seconds that samples wait in memory at most, so that one a step costs next to nothing
 
@@ -58,18 +58,20 @@ class RunFile:
         attributes: Mapping[str, Attribute] | None = None,
         variables: Sequence[Variable] = (),
         *,
+        measure: Measure | None = None,
         overwrite: bool = False,
     ) -> Self:
         """Start a new file, with ``attributes`` beside stop_reason, message and wall_time, which all have.
 
-        ``space`` is the mesh that densities live on, or the tokens of particles; ``variables`` are kept beside it.
+        ``space`` is the mesh that densities live on, or weighted points; ``variables`` are kept beside it. ``measure``
+        says what a density is with respect to; by default the surface, or the sizes of cells.
         An existing file is replaced, and its checkpoints removed, only once the new one is laid out in full. Raises
         FileError if the file exists and ``overwrite`` is false, if another process is writing it, or if the folder
         cannot be written; ValueError for columns or attributes that cannot be stored.
         """
         path = Path(path)
         check_attributes(attributes or {})
-        start = image(columns, space, attributes or {}, variables)
+        start = image(columns, space, attributes or {}, variables, measure)
         lock = Lock(path)
         with lock.kept_if_well():
             if path.exists() and not (overwrite and path.is_file()):

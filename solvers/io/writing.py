@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .attributes import Attribute, create_attributes, root_attributes
-from .layout import Column, Space, Variable, lay_out
+from .layout import Column, Measure, Space, Variable, lay_out
 from .repair import FileError, reason
 
 if TYPE_CHECKING:
@@ -33,13 +33,17 @@ def open_shared(path: Path) -> h5py.File:
 
 
 def image(
-    columns: Sequence[Column], space: Space, attributes: Mapping[str, Attribute], variables: Sequence[Variable] = ()
+    columns: Sequence[Column],
+    space: Space,
+    attributes: Mapping[str, Attribute],
+    variables: Sequence[Variable] = (),
+    measure: Measure | None = None,
 ) -> bytes:
     """The bytes of a new run file, laid out in memory so that no failing disk meets HDF5 meanwhile."""
     import h5py
 
     with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
-        lay_out(file, space, columns, variables)
+        lay_out(file, space, columns, variables, measure)
         create_attributes(file, root_attributes(space, attributes))
         file.flush()
         return file.id.get_file_image()

@@ -8,7 +8,7 @@ so that a grid of T = 1.5 L tells them at all cells. Between the two grids the s
 
 What that loses is made good by sums over the cells that hold mass, or patches of them: cells where b nearly vanishes,
 about which e^{−s} is not smooth enough, and cells that attend to nothing near them, whose Z is lost to rounding beside
-the largest. Tokens anywhere on the circle or sphere may take the place of cells.
+the largest. Points anywhere on the circle or sphere may take the place of cells.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Sums = tuple[Floats, Floats, Floats]  # log_scale, Z and N
 
 
 class Bilinear:
-    """Z and N of a density on a circle or sphere, or of tokens there, for the kernel e^{⟨x,By⟩}.
+    """Z and N of a density on a circle or sphere, or of points there, for the kernel e^{⟨x,By⟩}.
 
-    mesh     a circle or sphere; or tokens (n, d), unit vectors, d = 2 or 3, that take the place of cells
+    mesh     a circle or sphere; or points (n, d), unit vectors, d = 2 or 3, that take the place of cells
     matrix   B (d, d), for attention β QᵀK
 
-    Tokens matter whatever their mass, cells only where mass is wanted.
+    Points matter whatever their mass, cells only where mass is wanted.
     """
 
     def __init__(self, mesh: Mesh | Floats, matrix: Floats) -> None:

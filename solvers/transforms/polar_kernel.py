@@ -1,6 +1,6 @@
 """Sums over an axisymmetric density on S^{d−1} with the kernel e^{β⟨x,y⟩}, for any d ≥ 2.
 
-A cell stands for tokens spread evenly over its circle of latitude θ′. Their mean seen from latitude θ is
+A cell stands for mass spread evenly over its circle of latitude θ′. Its mean seen from latitude θ is
 
     K = e^{β cosθ cosθ′} g(|β| sinθ sinθ′),   g = g_ν,  ν = (d − 3)/2,   S¹: cosh, S²: I₀
     ∂_θK/β = K·(−sinθ cosθ′ + cosθ sinθ′ r),   mean of K⟨x,y⟩ = K·(cosθ cosθ′ + sinθ sinθ′ r),   r = ± r_ν

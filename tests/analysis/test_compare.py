@@ -11,7 +11,7 @@ from meanfield.analysis.measure import measure_of, spaces_of
 from meanfield.cli.parser import main
 from meanfield.domains.sphere.initial import initial_points, initial_uniform
 from meanfield.figures.comparison.figure import plot_compare
-from solvers.io.layout import Column, Tokens, Variable
+from solvers.io.layout import Column, Points, Variable
 from solvers.io.run_file import FileError, RunFile, read
 from solvers.mesh.interval import edges_of, line, polar
 from solvers.mesh.mesh import circle, sphere
@@ -37,7 +37,7 @@ def at_angle(angle):
 
 def turning(path, speed, times, clusters=None, start=0.0):
     """One particle on the circle that turns at ``speed``."""
-    return write(path, Tokens(np.ones(1), 2), times, lambda t: 2 * at_angle(start + speed * t), clusters, 2)
+    return write(path, Points(np.ones(1), 2), times, lambda t: 2 * at_angle(start + speed * t), clusters, 2)
 
 
 def bump(mesh, angle):
@@ -81,7 +81,7 @@ def test_a_density_beside_particles(tmp_path, manifold, d):
     mesh = manifold(32)
     point = np.eye(d)[:1] * 0.6 + np.eye(d)[1:2] * 0.8
     a = write(tmp_path / "a.h5", mesh, [0.0, 1.0], lambda t: initial_points(mesh, point, [1.0]), dimension=d)
-    b = write(tmp_path / "b.h5", Tokens(np.ones(1), d), [0.0, 1.0], lambda t: point, dimension=d)
+    b = write(tmp_path / "b.h5", Points(np.ones(1), d), [0.0, 1.0], lambda t: point, dimension=d)
     found = compare(a, b)
     assert (found.columns["w1"] < 1.5 * mesh.width).all()
     assert (found.columns["centroid"] < 0.5 * mesh.width**2).all()  # deposited with the first moment kept
@@ -195,7 +195,7 @@ def test_a_run_with_a_free_radius(tmp_path):
 
 
 def test_particles_without_layer_norm_are_compared_by_position(tmp_path):
-    tokens, extra = Tokens(np.full(2, 0.5), 2), '[stabilizers]\nlayer_norm = "none"\n'
+    tokens, extra = Points(np.full(2, 0.5), 2), '[stabilizers]\nlayer_norm = "none"\n'
     paths = [
         write(tmp_path / f"{size}.h5", tokens, [0.0], lambda t, s=size: s * np.eye(2), dimension=2, extra=extra)
         for size in (1.0, 3.0)
@@ -250,7 +250,7 @@ def test_figures(tmp_path, kinds):
     for k, kind in enumerate(kinds):
         path = tmp_path / f"{k}.h5"
         if kind == "p":
-            paths.append(write(path, Tokens(np.full(50, 0.02), d), times, particles, dimension=d))
+            paths.append(write(path, Points(np.full(50, 0.02), d), times, particles, dimension=d))
         elif kind == "l":
             mesh = spaces["l"]
             edges = Variable("cell_edge", ("edge",), edges_of(mesh))

@@ -13,7 +13,7 @@ import pytest
 from meanfield.analysis.info import describe, format_text
 from meanfield.cli.parser import main
 from meanfield.runtime.segments import next_case, next_segment, read_segments, with_segment
-from solvers.io.layout import Tokens
+from solvers.io.layout import Points
 from solvers.io.run_file import Column, FileError, RunFile, read
 from solvers.mesh.mesh import circle
 
@@ -209,7 +209,7 @@ def test_little_to_tell(path):
 
 def test_particles(path):
     case = CASE.replace("resolution = 16", "dimension = 5\ncount = 3").replace('"circle"', '"particles"')
-    with RunFile.create(path, Tokens(np.ones(3) / 3, 5), [Column("mass"), Column("clusters")], {"case": case}) as file:
+    with RunFile.create(path, Points(np.ones(3) / 3, 5), [Column("mass"), Column("clusters")], {"case": case}) as file:
         file.write_sample(0, {"mass": 1, "clusters": 2})
         file.write_snapshot(0, np.eye(5)[:3])
         file.close()
@@ -226,7 +226,7 @@ def test_particles(path):
 def test_why_tokens_are_not_atoms_yet(path, count, line):
     case = CASE.replace("resolution = 16", "dimension = 64\ncount = 5").replace('"circle"', '"particles"')
     case += "[hand_over]\n"
-    with RunFile.create(path, Tokens(np.ones(5) / 5, 64), [Column("clusters")], {"case": case}) as file:
+    with RunFile.create(path, Points(np.ones(5) / 5, 64), [Column("clusters")], {"case": case}) as file:
         file.write_sample(0, {"clusters": count})
         file.write_snapshot(0, np.eye(64)[:5])
         file.close()

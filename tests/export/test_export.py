@@ -20,7 +20,7 @@ from meanfield.cli import parser as cli
 from meanfield.export.formats import FORMATS, export
 from meanfield.export.netcdf import sphere_grid
 from meanfield.export.vtkhdf import sphere_polygons
-from solvers.io.layout import Tokens
+from solvers.io.layout import Points
 from solvers.io.run_file import Column, FileError, RunFile
 from solvers.mesh.mesh import Mesh, circle, sphere
 from solvers.mesh.rings import sphere_cells
@@ -192,7 +192,7 @@ def test_vtk_reads_a_time_series(name: str, resumed: bool, tmp_path: Path) -> No
 def write_tokens(path: Path, d: int) -> np.ndarray:
     """A run file of five particles in R^d; returns the positions (snapshots, 5, d) that it holds."""
     positions = np.random.default_rng(1).standard_normal((len(TIMES), 5, d))
-    with RunFile.create(path, Tokens(np.arange(1.0, 6) / 15, d), [Column("centroid", (("d", d),))]) as file:
+    with RunFile.create(path, Points(np.arange(1.0, 6) / 15, d), [Column("centroid", (("d", d),))]) as file:
         for t, points in zip(TIMES, positions, strict=True):
             file.write_sample(t, {"centroid": points.mean(axis=0)})
             file.write_snapshot(t, points)

@@ -31,7 +31,7 @@ from meanfield.figures.particles.tokens import (
 )
 from meanfield.figures.run_data import Particles, Story
 from meanfield.movie.page import WIDTH
-from solvers.io.layout import Tokens
+from solvers.io.layout import Points
 from solvers.io.run_file import Column, RunFile
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.rings import sphere_cells
@@ -218,7 +218,7 @@ def run_file(path: Path, d: int, n: int, norm: str = "post") -> Path:
     columns = [Column("cluster_mass", (("cluster", 32),)), Column("cluster_center", (("cluster", 32), ("d", d)))]
     told = particles(d, n)
     case = {"case": CASE.format(d=d, n=n, norm=norm)}
-    with RunFile.create(path, Tokens(told.particles.weights, d), columns, case) as file:
+    with RunFile.create(path, Points(told.particles.weights, d), columns, case) as file:
         for k in (0, 20, 40):
             file.write_sample(LINEAR[k], {column.name: told.diagnostics[column.name][k] for column in columns})
             file.write_snapshot(LINEAR[k], told.particles.positions(k))

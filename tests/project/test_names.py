@@ -34,3 +34,11 @@ def test_every_extra_that_a_text_names_is_there():
     named = re.compile(r"(?:meanfield-transformers|'\.)\[([a-z0-9-]+)\]")
     found = {extra for path in texts() for extra in named.findall(path.read_text("utf-8"))}
     assert {"gpu", "gpu-cuda12", "sweep", "test", "transformer"} == found == set(extras)
+
+
+def test_solvers_knows_nothing_of_this_package():
+    """Its labels, messages and docstrings speak of points and densities."""
+    paths = [path for path in texts() if ROOT / "solvers" in path.parents]
+    lines = [(path, line) for path in paths for line in path.read_text("utf-8").splitlines()]
+    assert len(lines) > 4000
+    assert not [f"{path}: {line}" for path, line in lines if re.search(r"[Tt]oken|meanfield|Transformer", line)]

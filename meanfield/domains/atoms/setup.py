@@ -24,7 +24,7 @@ from meanfield.domains.common.problem import Problem, Stretch
 from meanfield.domains.particles.diagnostics import cluster_scale
 from meanfield.domains.particles.setup import particle_law
 from solvers.backends import backend_for
-from solvers.io.layout import Tokens
+from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.evolution import Observer, State
 from solvers.timestepping.schedules import Logarithmic, events_before, next_time
@@ -56,7 +56,7 @@ def with_hand_over(case: Case, problem: Problem) -> Problem:
 def _states(case: Case, problem: Problem, law: AtomLaw) -> States:
     assert case.hand_over is not None
     space, spread = problem.space, case.hand_over.spread
-    if isinstance(space, Tokens):
+    if isinstance(space, Points):
         return TokenStates(space.weights, case.domain.d, spread, cluster_scale(law.particles))
     assert isinstance(space, Mesh)
     return DensityStates(space, spread)

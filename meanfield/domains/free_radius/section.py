@@ -71,6 +71,7 @@ class LogRadius(Domain, frozen=True, kw_only=True, tag="radius"):
 class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_circle"):
     """The plane: directions on the circle in ``resolution`` cells."""
 
+    measure: ClassVar = ("rad", "density of tokens with respect to d(log radius) d(angle)")
     space: ClassVar = "R2"
     directions: ClassVar = "circle"
 
@@ -91,6 +92,7 @@ class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
 class FreeRadiusSphere(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_sphere"):
     """The space R³: directions on the sphere in ``resolution`` rings of latitude."""
 
+    measure: ClassVar = ("sr", "density of tokens with respect to d(log radius) d(area of directions)")
     space: ClassVar = "R3"
     directions: ClassVar = "sphere"
     shows_rings: ClassVar = True

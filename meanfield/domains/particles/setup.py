@@ -25,7 +25,7 @@ from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.sections.initial import Snapshot, Waves
 from solvers.backends import Backend, backend_for
-from solvers.io.layout import Tokens
+from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.schedules import Schedule
 
@@ -60,7 +60,7 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
         return diagnostics_particles(names, law_at, masses, domain.d, positions, _along_sequence(case))
 
     return Problem(
-        space=Tokens(masses, domain.d),
+        space=Points(masses, domain.d, name="token"),
         initial=lambda: positions.copy(),
         advance=placed(_advance(case, law, heads.turns, domain.seed), to_device),
         prepare=lambda state: law(0).output_at(to_device(state.values)),

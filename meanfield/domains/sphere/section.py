@@ -84,6 +84,7 @@ def vector_problems(key: str, vector: tuple[float, ...]) -> Problems:
 class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
     """The circle S¹ in ``resolution`` equal cells."""
 
+    measure: ClassVar = ("rad", "density of tokens with respect to surface area")
     mesh: ClassVar = "solvers.mesh.mesh:circle"
     space: ClassVar = "S1"
     volume: ClassVar = 2 * math.pi
@@ -112,6 +113,7 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
 class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
     """The sphere S² in ``resolution`` rings of latitude from pole to pole, of cells of about equal area."""
 
+    measure: ClassVar = ("sr", "density of tokens with respect to surface area")
     mesh: ClassVar = "solvers.mesh.mesh:sphere"
     space: ClassVar = "S2"
     volume: ClassVar = 4 * math.pi

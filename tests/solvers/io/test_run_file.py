@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import solvers.io.series
+from solvers.io.layout import Measure, Points
 from solvers.io.repair import SUPERBLOCK, is_open_for_writing, lookup3
 from solvers.io.run_file import Column, FileError, RunFile, read
 from solvers.mesh.mesh import circle, sphere
@@ -534,3 +535,21 @@ def test_writing_is_cheap(path):
             file.write_snapshot(k, fields[k % 4])
         assert time.process_time() - start < count / 100 * 0.03 * 30
     assert empty + (path.stat().st_size - empty) * 1000 / count < 250e6
+
+
+def test_what_a_density_and_points_are_called(tmp_path):
+    """By default the surface of a circle; or as the caller says, for a mesh and for points."""
+    with RunFile.create(tmp_path / "plain.h5", circle(8)):
+        pass
+    with RunFile.create(tmp_path / "own.h5", circle(8), measure=Measure("m", "heat of the wire")):
+        pass
+    with RunFile.create(tmp_path / "points.h5", Points(np.ones(2) / 2, 3, name="star")):
+        pass
+    expected = [("plain", "rad", "density with respect to surface area"), ("own", "m", "heat of the wire")]
+    for name, units, density in expected:
+        with h5py.File(tmp_path / f"{name}.h5") as file:
+            assert file["cell_area"].attrs["units"] == units
+            assert (file["density"].attrs["units"], file["density"].attrs["long_name"]) == (f"{units}-1", density)
+    with h5py.File(tmp_path / "points.h5") as file:
+        assert [dimension.label for dimension in file["position"].dims] == ["time", "star", "d"]
+        assert file["weight"].attrs["long_name"] == "mass of each star"
