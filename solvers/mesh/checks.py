@@ -77,7 +77,7 @@ def check_mesh(mesh: Any) -> None:
     if not np.array_equal(np.sort(sides[inner[sides]]), np.flatnonzero(inner)):
         raise ValueError("mesh.cell_sides: expected each side of an inner face once")
     if not (to_host(mesh.volumes) > 0).all():
-        raise ValueError(f"mesh.volumes: expected numbers > 0, the least is {bring(mesh.volumes).min()}")
+        raise ValueError(f"mesh.volumes: expected numbers > 0, the least is {to_host(mesh.volumes).min()}")
 
 
 def warn_of_pointwise(velocity: Any, time: float, values: Any) -> None:
