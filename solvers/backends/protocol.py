@@ -86,6 +86,10 @@ class Backend(Protocol):
     send_diffusion_on_surface: Kernel
     send_on_curve: Kernel
     send_on_surface: Kernel
+    values_at_faces: Kernel
+    flux_at_faces: Kernel
+    send_through_faces: Kernel
+    divergence_of_sides: Kernel
 
     # Kernels of transforms and of sums over pairs.
     exponential_sums: Kernel
