@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from meanfield.case.case import Case
 from meanfield.domains.table import DOMAINS
+from meanfield.model.kernel import KERNELS
 from meanfield.model.layer_norm import LAYER_NORMS, RADIAL_NORMS, SPHERICAL_NORMS
+from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.sections.attention import RandomMatrix, scale_of
 from meanfield.sections.section import Problems, tag_of
 
@@ -87,6 +89,9 @@ def _word(key: str, *words: str) -> Callable[[Case], Used | None]:
     return used
 
 
+_KERNELS = tuple(name for name in KERNELS if name != "exponential")
+_TWO_SIDED = tuple(name for name, rule in NORMALIZATIONS.items() if rule.is_two_sided)
+
 OPTIONS: dict[str, Option] = {
     "matrices": Option(_matrix, "a multiple of the identity {where}"),
     "heads": Option(
@@ -97,8 +102,8 @@ OPTIONS: dict[str, Option] = {
         lambda case: None if case.attention.file is None else ("attention.file", case.attention.file),
         "no such key {where}",
     ),
-    "kernels": Option(_word("attention.kernel", "gaussian", "windowed"), '"exponential" {where}'),
-    "sinkhorn": Option(_word("attention.normalization", "sinkhorn"), '"softmax" or "unnormalized" {where}'),
+    "kernels": Option(_word("attention.kernel", *_KERNELS), '"exponential" {where}'),
+    "sinkhorn": Option(_word("attention.normalization", *_TWO_SIDED), '"softmax" or "unnormalized" {where}'),
     "causal mask": Option(_word("attention.mask", "causal"), '"none" {where}'),
     "feed-forward": Option(
         lambda case: None if case.feed_forward is None else ("feed_forward.activation", case.feed_forward.activation),
@@ -131,7 +136,7 @@ OPTIONS: dict[str, Option] = {
         _word("stabilizers.layer_norm", *(name for name, scheme in LAYER_NORMS.items() if scheme.sees_positions))
     ),
     "spherical norm": Option(_word("stabilizers.layer_norm", *SPHERICAL_NORMS)),
-    "windowed": Option(_word("attention.kernel", "windowed")),
+    "windowed": Option(_word("attention.kernel", *(name for name, kernel in KERNELS.items() if kernel.zonal))),
     "query or key matrices": Option(_windowed_matrices),
     "rescaled": Option(lambda case: ("attention.rescaled", True) if case.attention.rescaled else None),
     "no residual": Option(lambda case: None if case.stabilizers.residual else ("stabilizers.residual", False)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from meanfield.model.kernel import kernel_of
 from meanfield.model.layer_norm import LAYER_NORMS
 
 if TYPE_CHECKING:
@@ -22,10 +23,8 @@ def attention_in_words(case: Case) -> str:
     rescaled = " rescaled" if attention.rescaled else ""
     texts = [f"{attention.normalization}{rescaled} attention", _matrices(case)]
     texts += [f"V = {value:g} I"] if value != 1 else []
-    if attention.kernel == "windowed":
-        texts.append(f"window {attention.window:g} rad")
-    elif attention.kernel != "exponential":
-        texts.append(f"{attention.kernel} kernel")
+    if (kernel := kernel_of(attention.kernel, attention.window).text) is not None:
+        texts.append(kernel)
     if attention.mask == "causal":
         texts.append("causal mask")
     return ", ".join(text for text in texts if text)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from meanfield.case.case import Case
 from meanfield.domains.domain import Domain
 from meanfield.domains.table import DOMAINS
+from meanfield.model.kernel import KERNELS
 from meanfield.model.layer_norm import LAYER_NORMS
+from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.sections.attention import Attention, FeedForward, RandomMatrix, Replicator
 from meanfield.sections.section import Matrix, Problems, any_of
 
@@ -29,7 +31,7 @@ def model_problems(case: Case) -> Problems:
 def _attention(attention: Attention, domain: Domain, scale: float) -> Problems:
     yield from _matrices(attention, domain)
     yield from _kernel(attention)
-    if attention.rescaled and attention.normalization != "unnormalized":
+    if attention.rescaled and NORMALIZATIONS[attention.normalization].is_relative:
         yield "attention.rescaled", True, 'false, unless attention.normalization is "unnormalized"'
     scales = "" if attention.query is attention.key is None else ", times the scales of query and key"
     scales += "" if scale == 1 else f", times the square of stabilizers.scale = {scale:g}"
@@ -55,7 +57,7 @@ def _matrices(attention: Attention, domain: Domain) -> Problems:
 
 
 def _kernel(attention: Attention) -> Problems:
-    if (attention.kernel == "windowed") != (attention.window is not None):
+    if KERNELS[attention.kernel].takes_window != (attention.window is not None):
         yield "attention.window", attention.window, 'an angle with attention.kernel = "windowed", else no such key'
 
 

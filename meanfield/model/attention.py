@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from meanfield.model.heads import Head, HeadSums, head_sums
+from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.normalization import normalization_of
 from meanfield.model.sinkhorn import doubly_stochastic_density, transposed
 from solvers.mesh.mesh import Floats, Mesh
@@ -26,7 +27,8 @@ class Attention:
     beta            inverse temperature β
     normalization   one of the three
     heads           matrices and weights; one head of identities by default
-    kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``
+    kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``; or
+                    a :class:`meanfield.model.kernel.Kernel`
     window          angle (radians) at which the windowed kernel has fallen to half
     rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
     full            whether A is wanted with its part along x; without, A may be P_x A, which is cheaper
@@ -44,20 +46,18 @@ class Attention:
         normalization: str = "softmax",
         *,
         heads: Sequence[Head] = (Head(),),
-        kernel: str = "exponential",
+        kernel: str | Kernel = "exponential",
         window: float | None = None,
         rescaled: bool = False,
         full: bool = False,
     ) -> None:
-        self.normalization = normalization_of(normalization)
+        self.normalization, self.kernel = normalization_of(normalization), kernel_of(kernel, window)
         self.mesh, self.beta, self.rescaled = mesh, beta, rescaled
         self.heads = tuple(heads)
         full = full or not all(head.is_scalar for head in heads)
-        self._sums: list[HeadSums] = [head_sums(mesh, beta, head, kernel, window, full) for head in heads]
-        others = [transposed(head, kernel) if self.normalization.is_two_sided else None for head in heads]
-        self._back = [
-            None if other is None else head_sums(mesh, beta, other, kernel, window, False) for other in others
-        ]
+        self._sums: list[HeadSums] = [head_sums(mesh, beta, head, self.kernel, full) for head in heads]
+        others = [transposed(head, self.kernel) if self.normalization.is_two_sided else None for head in heads]
+        self._back = [None if other is None else head_sums(mesh, beta, other, self.kernel, False) for other in others]
         self.tangent = not full
         self.log_bound = max(sums.log_bound for sums in self._sums)
         self.normalization.check_range(beta, self.log_bound, rescaled)

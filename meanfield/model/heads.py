@@ -9,9 +9,10 @@ from typing import Protocol
 import numpy as np
 
 from meanfield.model.errors import ArgumentError
-from meanfield.model.kernel_windowed import windowed_on
+from meanfield.model.kernel import Kernel
 from meanfield.model.layer_norm import projected
 from meanfield.model.matrices import norm_of_product
+from meanfield.model.zonal_multipliers import zonal_multipliers_on
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.bilinear import Bilinear
@@ -157,9 +158,9 @@ class OppositeSums:
 
 
 class BilinearSums:
-    """k = e^{β⟨Qx,Ky⟩}, or e^{−β|Qx−Ky|²/2}, for any matrices."""
+    """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for any matrices, f by the kernel."""
 
-    def __init__(self, mesh: Mesh, beta: float, query: Floats, key: Floats, gaussian: bool) -> None:
+    def __init__(self, mesh: Mesh, beta: float, query: Floats, key: Floats, kernel: Kernel) -> None:
         d = mesh.centers.shape[1]
         matrix = beta * query.T @ key
         size = float(np.linalg.norm(matrix, 2))
@@ -167,14 +168,15 @@ class BilinearSums:
         self.mesh, self.gradient = mesh, exponential_gradient_multipliers(d, size, degrees)
         self.uniform = float(exponential_multipliers(d, size, 1)[0]) / mesh.volume
         self._operator = Bilinear(mesh, matrix)
-        self._there = _fall(mesh, beta, key) if gaussian else None
+        self._there = log_factors(kernel, mesh.centers, beta, key)
         self._highest = 0.0 if self._there is None else float(self._there.max())
         range_ = 0.0 if self._there is None else self._highest - float(self._there.min())
         if range_ > MOST_LOG_RANGE:
-            expected = f"a range of β|Ky|²/2 up to {MOST_LOG_RANGE:g} for the gaussian kernel, not {range_:.4g}"
+            expected = f"a range of log f(Ky) up to {MOST_LOG_RANGE:g} for the {kernel.name} kernel, not {range_:.4g}"
             raise ArgumentError("beta", beta, expected)
-        self._here: Floats | float = _fall(mesh, beta, query) if gaussian else 0.0
-        self.log_bound = 0.0 if gaussian else size
+        here = log_factors(kernel, mesh.centers, beta, query)
+        self._here: Floats | float = 0.0 if here is None else here
+        self.log_bound = size if here is None else 0.0
 
     def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         masses = density * self.mesh.volumes
@@ -186,44 +188,55 @@ class BilinearSums:
         return log_scale + self._highest + self._here, normalizer, vectors
 
 
-def head_sums(mesh: Mesh, beta: float, head: Head, kernel: str, window: float | None, full: bool) -> HeadSums:
-    """The sums of a head for a kernel "exponential", "gaussian" or "windowed".
+def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, full: bool) -> HeadSums:
+    """The sums of a head for a kernel.
 
-    Raises ValueError for another kernel, for a windowed one with query or key that is no multiple of the identity or a
-    window that is too narrow, and for a gaussian one of more range than numbers have.
+    Raises ArgumentError for a zonal one with query or key that is no multiple of the identity or a window that is too
+    narrow, and for one with factors of more range than numbers have.
     """
-    if kernel not in ("exponential", "gaussian", "windowed"):
-        raise ValueError(f"kernel = {kernel!r}: expected 'exponential', 'gaussian' or 'windowed'")
     d = mesh.centers.shape[1]
     query, key = multiple(head.query), multiple(head.key)
     if query is None or key is None:
-        if kernel == "windowed":
-            raise ValueError("kernel = 'windowed': expected query and key that are multiples of the identity")
-        return BilinearSums(mesh, beta, matrix_of(head.query, d), matrix_of(head.key, d), kernel == "gaussian")
-    exponent = steepness(beta, head)
-    if kernel == "windowed":
-        assert window is not None
-        multipliers = windowed_on(mesh, exponent, window)
-        return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), abs(exponent), full)
-    fall = beta * (query**2 + key**2) / 2 if kernel == "gaussian" else 0.0
+        if kernel.zonal is not None:
+            raise ArgumentError("kernel", kernel.name, "another, or query and key that are multiples of the identity")
+        return BilinearSums(mesh, beta, matrix_of(head.query, d), matrix_of(head.key, d), kernel)
+    exponent, bound = steepness(beta, head), log_bound(beta, head, kernel)
+    if kernel.zonal is not None:
+        multipliers = zonal_multipliers_on(mesh, kernel, exponent)
+        return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), bound, full)
     if exponent < STEEPEST_OPPOSITE:
-        return OppositeSums(mesh, exponent, fall, full)
+        return OppositeSums(mesh, exponent, abs(exponent) - bound, full)
     degrees = exponential_degree(d, exponent) + 1
     multipliers = exponential_multipliers(d, exponent, degrees)
     gradient = exponential_gradient_multipliers(d, exponent, degrees)
-    return ZonalSums(mesh, multipliers, gradient, abs(exponent) - fall, full)
+    return ZonalSums(mesh, multipliers, gradient, bound, full)
+
+
+def log_bound(beta: float, head: Head, kernel: Kernel) -> float:
+    """Logarithm of the largest kernel between unit vectors, as :class:`HeadSums` has it."""
+    query, key = multiple(head.query), multiple(head.key)
+    size = abs(steepness(beta, head))
+    if kernel.log_factor is None:
+        return size
+    if query is None or key is None:
+        return 0.0
+    return size + float(kernel.log_factor(beta, np.float64(query**2)) + kernel.log_factor(beta, np.float64(key**2)))
+
+
+def log_factors(kernel: Kernel, points: Floats, beta: float, matrix: Factor) -> Floats | None:
+    """log f(Mx) of points (n, d), (n,), for a matrix or a number M; None where f = 1."""
+    if kernel.log_factor is None:
+        return None
+    scale = multiple(matrix)
+    if scale is None:
+        points, scale = points @ backend_for(points).to_device(np.asarray(matrix).T.astype(points.dtype)), 1.0
+    return kernel.log_factor(float(beta), scale**2 * (points**2).sum(axis=1))
 
 
 def steepness(beta: float, head: Head) -> float:
     """β‖QᵀK‖ of a head, with its sign where both are multiples of the identity: k = e^{β⟨Qx,Ky⟩} is no steeper."""
     query, key = multiple(head.query), multiple(head.key)
     return abs(beta) * head.product_norm if query is None or key is None else beta * query * key
-
-
-def _fall(mesh: Mesh, beta: float, matrix: Floats) -> Floats:
-    """−β|Mx|²/2 at each cell."""
-    fall: Floats = -beta / 2 * ((mesh.centers @ mesh.backend.to_device(matrix.T.copy())) ** 2).sum(axis=1)
-    return fall
 
 
 def multiple(matrix: Factor) -> float | None:

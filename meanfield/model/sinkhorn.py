@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from meanfield.model.heads import Head, HeadSums, matrix_of, multiple
+from meanfield.model.kernel import Kernel
 from meanfield.model.normalization import Sums, weighted_mean
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.anderson import Mixing
@@ -38,7 +39,7 @@ _MOST_RANGE = 650.0  # of logarithms of scalings; e^−708 is the smallest numbe
 _SYMMETRIC = 1e-14  # of ‖QᵀK‖
 
 
-def transposed(head: Head, kernel: str) -> Head | None:
+def transposed(head: Head, kernel: Kernel) -> Head | None:
     """The head of k(y,x), Q and K exchanged; None where that is k(x,y) and k has no negative eigenvalue."""
     query, key = multiple(head.query), multiple(head.key)
     if query is not None and key is not None:
@@ -46,7 +47,7 @@ def transposed(head: Head, kernel: str) -> Head | None:
     else:
         d = max(len(np.atleast_2d(matrix)) for matrix in (head.query, head.key))
         left, right = matrix_of(head.query, d), matrix_of(head.key, d)
-        positive = np.array_equal(left, right) if kernel == "gaussian" else _is_positive(left.T @ right)
+        positive = np.array_equal(left, right) if kernel.log_factor is not None else _is_positive(left.T @ right)
     return None if positive else Head(head.key, head.query, head.value, head.weight)
 
 

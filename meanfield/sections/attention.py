@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
+from meanfield.model.kernel import KERNELS
+from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.sections.section import Count, Matrix, NotNegative, Positive, Section, Seed, Vector
 
+if TYPE_CHECKING:
+    KernelName = NormalizationName = str
+else:
+    KernelName, NormalizationName = Literal[tuple(KERNELS)], Literal[tuple(NORMALIZATIONS)]
 Ensemble = Literal["ginibre", "goe", "wigner", "orthogonal", "positive", "negative"]
 
 
@@ -39,8 +45,8 @@ class Attention(Section, frozen=True):
     """
 
     beta: NotNegative
-    normalization: Literal["softmax", "unnormalized", "sinkhorn"] = "softmax"
-    kernel: Literal["exponential", "gaussian", "windowed"] = "exponential"
+    normalization: NormalizationName = "softmax"
+    kernel: KernelName = "exponential"
     window: Annotated[float, Meta(ge=1e-6, le=math.pi)] | None = None
     mask: Literal["none", "causal"] = "none"
     rescaled: bool = False
@@ -73,7 +79,7 @@ class Attention(Section, frozen=True):
         """
         head = self.all_heads[0]
         query, key = scale_of(head.query), scale_of(head.key)
-        folds = self.is_scalar and self.kernel != "gaussian"
+        folds = self.is_scalar and KERNELS[self.kernel].folds_scales
         return self.beta if not folds or query is None or key is None else self.beta * query * key
 
     @property
@@ -85,7 +91,8 @@ class Attention(Section, frozen=True):
     @property
     def log_kernel_bound(self) -> float:
         """Logarithm of the largest weight of a token: 0 but for unnormalized attention. Of identities where unknown."""
-        grows = self.normalization == "unnormalized" and not self.rescaled and self.kernel != "gaussian"
+        relative = NORMALIZATIONS[self.normalization].is_relative
+        grows = not relative and not self.rescaled and KERNELS[self.kernel].log_factor is None
         return abs(self.beta_effective) if grows else 0.0
 
     @property

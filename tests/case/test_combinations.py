@@ -15,8 +15,8 @@ from meanfield.case.combinations import BY_DOMAIN, EXCLUSIONS, table_of_domains,
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.domains.common.problem import Stretch
-from meanfield.domains.domain import SPHERICAL_NORMS
 from meanfield.domains.table import DOMAINS
+from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.running import DONE, run
 from meanfield.sections.section import tag_of
 from meanfield.simulation import set_up

@@ -13,7 +13,7 @@ from meanfield.domains.sphere.initial import initial_moebius, initial_perturbed,
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head, steepness
-from meanfield.model.kernel_windowed import windowed
+from meanfield.model.kernel import windowed
 from meanfield.model.matrices import ENSEMBLES, random_matrix
 from meanfield.simulation import set_up
 from solvers.mesh.mesh import circle, sphere
@@ -251,7 +251,7 @@ def test_windows_that_harmonics_do_not_carry_are_refused():
 
 def test_gaussian_weights_beyond_all_numbers_are_refused():
     """e^{−β|Ky|²/2} would be zero for tokens that attend to each other all the same."""
-    with pytest.raises(ValueError, match=r"^beta = 100.0: expected a range of β\|Ky\|²/2 up to 600"):
+    with pytest.raises(ValueError, match=r"^beta = 100.0: expected a range of log f\(Ky\) up to 600"):
         Attention(CIRCLE, 100.0, heads=[Head(key=np.diag([1.0, 4.0]))], kernel="gaussian")
 
 

@@ -10,6 +10,7 @@ from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.domains.sphere.initial import initial_perturbed, initial_points, initial_uniform
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head, matrix_of
+from meanfield.model.kernel import KERNELS
 from meanfield.model.sinkhorn import transposed
 from solvers.mesh.mesh import circle, sphere
 
@@ -205,13 +206,13 @@ def test_which_kernels_have_one_scaling():
     eye, lower = np.eye(2), np.array([[1.0, 0.0], [0.5, 1.0]])
     one = [Head(), Head(2.0, 0.5), Head(-1.0, -1.0), Head(lower, lower), Head(eye, lower @ lower.T)]
     two = [Head(-1.0), Head(lower), Head(eye, lower), Head(np.diag([1.0, -1.0]))]
-    assert all(transposed(head, "exponential") is None for head in one)
-    assert all(transposed(head, "gaussian") is None for head in one[:4])
+    assert all(transposed(head, KERNELS["exponential"]) is None for head in one)
+    assert all(transposed(head, KERNELS["gaussian"]) is None for head in one[:4])
     for head in two:
-        other = transposed(head, "exponential")
+        other = transposed(head, KERNELS["exponential"])
         assert other.query is head.key
         assert other.key is head.query
-    assert transposed(one[4], "gaussian") is not None  # e^{−β|Qx|²/2} and e^{−β|Ky|²/2} differ
+    assert transposed(one[4], KERNELS["gaussian"]) is not None  # e^{−β|Qx|²/2} and e^{−β|Ky|²/2} differ
 
 
 def test_float32_tokens_are_as_right_as_they_can_be():

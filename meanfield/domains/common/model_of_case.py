@@ -13,6 +13,7 @@ from meanfield.case.validate_model import MAX_BETA
 from meanfield.equation import Local
 from meanfield.model.feed_forward import FeedForward, feed_forward_random
 from meanfield.model.heads import Factor, Head, steepness
+from meanfield.model.kernel import KERNELS
 from meanfield.model.matrices import matrices_of_layers, random_matrix
 from meanfield.model.reactions import (
     Reaction,
@@ -44,7 +45,7 @@ def _sets_of_heads(case: Case) -> list[list[Head]]:
     attention, d = case.attention, case.domain.d
     if attention.file is not None:
         return _from_file(attention.file, d)
-    if attention.is_scalar and attention.kernel != "gaussian":
+    if attention.is_scalar and KERNELS[attention.kernel].folds_scales:
         return [[Head(value=attention.value_scale)]]
     return [
         [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from meanfield.model.heads import Factor, Head, matrix_of, multiple
-from meanfield.model.kernel_windowed import windowed
+from meanfield.model.heads import Head, log_factors, matrix_of, multiple
+from meanfield.model.kernel import KERNELS, Kernel
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Integers
 from solvers.transforms.pairwise import exponential_sums
@@ -13,16 +13,19 @@ from solvers.transforms.patches import gathered_sums
 
 Sums = tuple[Floats, Floats, Floats]
 
+EXPONENTIAL = KERNELS["exponential"]
 _CHUNK = 1 << 21  # pairs at once, where no tiles are at hand
 
 
 class PairSums:
-    """k = e^{β⟨Qx,Ky⟩}, or e^{−β|Qx−Ky|²/2}, for tokens (n, d).
+    """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for tokens (n, d), f by the kernel.
 
     All is computed in the format of ``points``, float32 or float64.
     """
 
-    def __init__(self, points: Floats, beta: float, head: Head, gaussian: bool = False, causal: bool = False) -> None:
+    def __init__(
+        self, points: Floats, beta: float, head: Head, kernel: Kernel = EXPONENTIAL, causal: bool = False
+    ) -> None:
         number = points.dtype
         query, key = multiple(head.query), multiple(head.key)
         self.rounding = 500 * float(np.finfo(number).eps)
@@ -33,8 +36,9 @@ class PairSums:
             d = points.shape[1]
             matrix = (beta * matrix_of(head.query, d).T @ matrix_of(head.key, d)).astype(number)
             self._towards = points @ backend_for(points).to_device(matrix)
-        self._here = fall(points, beta, head.query) if gaussian else np.zeros_like(points[:, 0])
-        self._there = fall(points, beta, head.key) if gaussian else None
+        here = log_factors(kernel, points, beta, head.query)
+        self._here = np.zeros_like(points[:, 0]) if here is None else here
+        self._there = log_factors(kernel, points, beta, head.key)
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
         number = self._points.dtype
@@ -52,12 +56,12 @@ class PairSums:
         return log_scale + highest + self._here[targets], normalizer, sums
 
 
-class WindowedPairSums:
-    """k = e^{β⟨x,y⟩} within a window, for unit vectors (n, d); e^{|β|} and the largest weight make the scale."""
+class ZonalPairSums:
+    """A zonal kernel k(⟨x,y⟩) for unit vectors (n, d); e^{|β|} and the largest weight make the scale."""
 
-    def __init__(self, points: Floats, beta: float, window: float, causal: bool = False) -> None:
+    def __init__(self, points: Floats, beta: float, kernel: Kernel, causal: bool = False) -> None:
         self.rounding = 500 * float(np.finfo(points.dtype).eps)
-        self._points, self._beta, self._window, self._causal = points, beta, window, causal
+        self._points, self._beta, self._zonal, self._causal = points, beta, kernel, causal
         self._order = backend_for(points).to_device(np.arange(len(points), dtype=np.int32))
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
@@ -71,20 +75,11 @@ class WindowedPairSums:
         step = max(_CHUNK // len(self._points), 1)
         for start in range(0, len(targets), step):
             some = targets[start : start + step]
-            kernel = windowed(self._points[some] @ self._points.T, self._beta, self._window)
+            kernel = self._zonal.values(self._points[some] @ self._points.T, self._beta)
             if self._causal:
                 kernel = np.where(some[:, None] < self._order, 0.0, kernel)
             sums[start : start + step] = kernel @ moments
         return np.zeros_like(sums[:, 0]) + (abs(self._beta) + highest), sums[:, 0], sums[:, 1:]
-
-
-def fall(points: Floats, beta: float, factor: Factor) -> Floats:
-    """−β|Mx|²/2 of each token, (n,), for a matrix or a number M."""
-    scale = multiple(factor)
-    if scale is None:
-        points, scale = points @ backend_for(points).to_device(np.asarray(factor).T.astype(points.dtype)), 1.0
-    falls: Floats = -float(beta) / 2 * scale**2 * (points**2).sum(axis=1)
-    return falls
 
 
 def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:

@@ -13,9 +13,10 @@ from typing import Protocol
 
 import numpy as np
 
-from meanfield.domains.particles.pair_sums import PairSums, Sums, WindowedPairSums, fall, sum_of, weighted
-from meanfield.model.heads import MOST_LOG_RANGE, Head, matrix_of, multiple, steepness
-from meanfield.model.kernel_windowed import windowed_multipliers
+from meanfield.domains.particles.pair_sums import EXPONENTIAL, PairSums, Sums, ZonalPairSums, sum_of, weighted
+from meanfield.model.heads import MOST_LOG_RANGE, Head, log_bound, log_factors, matrix_of, multiple, steepness
+from meanfield.model.kernel import Kernel
+from meanfield.model.zonal_multipliers import zonal_multipliers
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 from solvers.transforms.bilinear import Bilinear
@@ -35,7 +36,7 @@ _TOKEN = 700  # of a token in a transform
 _DEGREE = 20_000  # of a degree, for whatever is done once
 _MODE = 6  # of one of the degree³ numbers of the sphere's harmonics
 _BETWEEN = 4  # of one of the degree⁴ numbers of the sum between grids, with general matrices
-_WINDOWED = 20  # of a pair of the windowed kernel
+_ZONAL = 20  # of a pair of a zonal kernel
 
 
 class TokenSums(Protocol):
@@ -62,7 +63,7 @@ class ZonalPointSums:
         multipliers: Floats,
         gradient: Floats,
         log_bound: float,
-        exact: PairSums | WindowedPairSums,
+        exact: PairSums | ZonalPairSums,
     ) -> None:
         self._transform = PointHarmonics(points, len(multipliers))
         radial = radial_multipliers(points.shape[1], multipliers)
@@ -82,15 +83,16 @@ class ZonalPointSums:
 
 
 class BilinearPointSums:
-    """k = e^{β⟨Qx,Ky⟩}, or e^{−β|Qx−Ky|²/2}, for any matrices and unit vectors (n, 2) or (n, 3)."""
+    """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for any matrices and unit vectors (n, 2) or (n, 3)."""
 
     rounding = 1e-10
 
-    def __init__(self, points: Floats, beta: float, head: Head, gaussian: bool = False) -> None:
+    def __init__(self, points: Floats, beta: float, head: Head, kernel: Kernel = EXPONENTIAL) -> None:
         query, key = (matrix_of(matrix, points.shape[1]) for matrix in (head.query, head.key))
         self._operator = Bilinear(points, beta * query.T @ key)
-        self._here = fall(points, beta, query) if gaussian else 0.0
-        self._there = fall(points, beta, key) if gaussian else None
+        here = log_factors(kernel, points, beta, query)
+        self._here: Floats | float = 0.0 if here is None else here
+        self._there = log_factors(kernel, points, beta, key)
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
         highest, weights = weighted(masses, sum_of(log_weights, self._there))
@@ -102,21 +104,19 @@ def token_sums(
     points: Floats,
     beta: float,
     head: Head,
-    kernel: str = "exponential",
-    window: float | None = None,
+    kernel: Kernel = EXPONENTIAL,
     causal: bool = False,
 ) -> TokenSums:
-    """The cheapest sums of a head over tokens (n, d), for a kernel "exponential", "gaussian" or "windowed"."""
+    """The cheapest sums of a head over tokens (n, d)."""
     pairs_only = causal or backend_for(points).PAIRS_ONLY
     transforms = not pairs_only and points.shape[1] in MANIFOLDS and _are_unit(points)
-    if kernel == "windowed":
-        assert window is not None
-        return _windowed_sums(points, steepness(beta, head), window, causal, transforms)
-    pairs = PairSums(points, beta, head, kernel == "gaussian", causal)
-    return _exponential_sums(points, beta, head, kernel == "gaussian", pairs) if transforms else pairs
+    if kernel.zonal is not None:
+        return _zonal_sums(points, steepness(beta, head), kernel, causal, transforms)
+    pairs = PairSums(points, beta, head, kernel, causal)
+    return _exponential_sums(points, beta, head, kernel, pairs) if transforms else pairs
 
 
-def _exponential_sums(points: Floats, beta: float, head: Head, gaussian: bool, pairs: PairSums) -> TokenSums:
+def _exponential_sums(points: Floats, beta: float, head: Head, kernel: Kernel, pairs: PairSums) -> TokenSums:
     n, d = points.shape
     size = steepness(beta, head)
     degrees = exponential_degree(d, size) + 1
@@ -125,20 +125,21 @@ def _exponential_sums(points: Floats, beta: float, head: Head, gaussian: bool, p
         return pairs
     wide = points.astype(float, copy=False)
     if query is None or key is None:
-        spread = abs(beta) / 2 * float(np.linalg.norm(matrix_of(head.key, d), 2)) ** 2
-        return pairs if gaussian and spread > MOST_LOG_RANGE else BilinearPointSums(wide, beta, head, gaussian)
+        largest = np.float64(np.linalg.norm(matrix_of(head.key, d), 2) ** 2)
+        spread = 0.0 if kernel.log_factor is None else abs(float(kernel.log_factor(beta, largest)))
+        return pairs if spread > MOST_LOG_RANGE else BilinearPointSums(wide, beta, head, kernel)
     multipliers = exponential_multipliers(d, size, degrees)
     gradient = exponential_gradient_multipliers(d, size, degrees)
-    return ZonalPointSums(wide, multipliers, gradient, log_bound(beta, head, gaussian), pairs)
+    return ZonalPointSums(wide, multipliers, gradient, log_bound(beta, head, kernel), pairs)
 
 
-def _windowed_sums(points: Floats, beta: float, window: float, causal: bool, transforms: bool) -> TokenSums:
+def _zonal_sums(points: Floats, beta: float, kernel: Kernel, causal: bool, transforms: bool) -> TokenSums:
     n, d = points.shape
-    pairs = WindowedPairSums(points, beta, window, causal)
-    if not transforms or not pays(n, d, 1, pair=_WINDOWED):
+    pairs = ZonalPairSums(points, beta, kernel, causal)
+    if not transforms or not pays(n, d, 1, pair=_ZONAL):
         return pairs
-    multipliers = windowed_multipliers(d, beta, window)
-    if multipliers is None or not pays(n, d, len(multipliers), pair=_WINDOWED):
+    multipliers = zonal_multipliers(d, kernel, beta)
+    if multipliers is None or not pays(n, d, len(multipliers), pair=_ZONAL):
         return pairs
     gradient = gradient_multipliers(d, multipliers)
     return ZonalPointSums(points.astype(float, copy=False), multipliers, gradient, abs(beta), pairs)
@@ -156,12 +157,3 @@ def _are_unit(points: Floats) -> bool:
     """Whether all lengths are 1 to rounding; not so where a number is not finite."""
     off = np.abs(np.einsum("nd,nd->n", points, points) - 1).max(initial=0.0)
     return bool(off <= 100 * np.finfo(points.dtype).eps)
-
-
-def log_bound(beta: float, head: Head, gaussian: bool = False) -> float:
-    """Logarithm of the largest kernel between unit vectors, as :class:`meanfield.model.heads.HeadSums` has it."""
-    query, key = multiple(head.query), multiple(head.key)
-    size = abs(steepness(beta, head))
-    if not gaussian:
-        return size
-    return 0.0 if query is None or key is None else size - beta * (query**2 + key**2) / 2

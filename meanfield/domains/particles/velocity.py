@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from meanfield.domains.particles.sums import TokenSums, log_bound, token_sums
-from meanfield.model.heads import Head, multiple
+from meanfield.domains.particles.sums import TokenSums, token_sums
+from meanfield.model.heads import Head, log_bound, multiple
+from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.normalization import Normalization, Sums, normalization_of
 from meanfield.model.sinkhorn import Weighted, doubly_stochastic, transposed
 from solvers.mesh.mesh import Floats
-
-KERNELS = ("exponential", "gaussian", "windowed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,27 +55,23 @@ class ParticleLaw:
     feed_forward: Callable[[Floats], Floats] | None = None
     gate: float = 0.0
     causal: bool = False
-    kernel: str = "exponential"
+    kernel: str | Kernel = "exponential"
     window: float | None = None
     rescaled: bool = False
 
     def __post_init__(self) -> None:
-        rule = self._normalization
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel = {self.kernel!r}: expected one of {', '.join(KERNELS)}")
-        if (self.kernel == "windowed") != (self.window is not None):
-            raise ValueError(f"window = {self.window}: expected an angle with kernel = 'windowed', else None")
-        self._check_both_sides()
+        rule, kernel = self._normalization, self._kernel
+        self._check_both_sides(kernel)
         rule.check_range(self.beta, self.log_bound, self.rescaled)
         if self.gate and not self.norm.carries_radius:
             raise ValueError(f"gate = {self.gate}: expected 0 where layer_norm = {self.norm.name!r} keeps the radius")
 
-    def _check_both_sides(self) -> None:
+    def _check_both_sides(self, kernel: Kernel) -> None:
         """Windowed and sinkhorn attention are made for unit vectors; a window is one of angles between them."""
         zonal = all(multiple(matrix) is not None for head in self.heads for matrix in (head.query, head.key))
-        if self.kernel == "windowed" and not zonal:
-            raise ValueError("windowed attention: expected query and key that are multiples of the identity")
-        unit_only = {self.kernel: self.kernel == "windowed", self.normalization: self._normalization.is_two_sided}
+        if kernel.zonal is not None and not zonal:
+            raise ValueError(f"{kernel.name} attention: expected query and key that are multiples of the identity")
+        unit_only = {kernel.name: kernel.zonal is not None, self.normalization: self._normalization.is_two_sided}
         for name, needs_unit_vectors in unit_only.items():
             if needs_unit_vectors and self.sees_positions:
                 raise ValueError(f"{name} attention: expected a layer norm, got {self.norm.name!r}")
@@ -85,6 +81,10 @@ class ParticleLaw:
     @property
     def _normalization(self) -> Normalization:
         return normalization_of(self.normalization)
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        return kernel_of(self.kernel, self.window)
 
     @property
     def sees_positions(self) -> bool:
@@ -98,7 +98,7 @@ class ParticleLaw:
     @property
     def log_bound(self) -> float:
         """Logarithm of the largest kernel between unit vectors."""
-        return max((log_bound(self.beta, head, self.kernel == "gaussian") for head in self.heads), default=0.0)
+        return max((log_bound(self.beta, head, self._kernel) for head in self.heads), default=0.0)
 
     def output_at(self, points: Floats) -> Floats:
         """A + F of all tokens, (n, d), where they see each other at ``points`` y (n, d)."""
@@ -124,11 +124,11 @@ class ParticleLaw:
     def _sums(self, head: Head, points: Floats) -> Sums:
         """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
         masses = np.full_like(points[:, 0], 1.0 / len(points)) if self.masses is None else self.masses
-        sums = token_sums(points, self.beta, head, self.kernel, self.window, self.causal)
+        sums = token_sums(points, self.beta, head, self._kernel, self.causal)
         if not self._normalization.is_two_sided:
             return sums.apply(masses)
-        other = transposed(head, self.kernel)
-        back = None if other is None else token_sums(points, self.beta, other, self.kernel, self.window)
+        other = transposed(head, self._kernel)
+        back = None if other is None else token_sums(points, self.beta, other, self._kernel)
 
         def by(side: TokenSums) -> Weighted:
             return lambda logs: side.apply(masses, logs)

@@ -7,12 +7,12 @@ from support import exact, exact_particles
 from support.exact_flow import flow
 
 from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
-from meanfield.domains.particles.pair_sums import windowed
 from meanfield.domains.particles.velocity import ParticleLaw, layer_map
 from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.model.attention import Attention
 from meanfield.model.feed_forward import feed_forward_random
 from meanfield.model.heads import Head
+from meanfield.model.kernel import windowed
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from solvers.mesh.mesh import circle, sphere
 

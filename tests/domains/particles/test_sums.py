@@ -4,16 +4,16 @@ import mpmath
 import numpy as np
 import pytest
 
-from meanfield.domains.particles.pair_sums import PairSums, WindowedPairSums
+from meanfield.domains.particles.pair_sums import PairSums, ZonalPairSums
 from meanfield.domains.particles.sums import (
     BilinearPointSums,
     ZonalPointSums,
-    log_bound,
     pays,
     token_sums,
 )
-from meanfield.model.heads import Head, steepness
-from meanfield.model.kernel_windowed import windowed, windowed_multipliers
+from meanfield.model.heads import Head, log_bound, steepness
+from meanfield.model.kernel import KERNELS, kernel_of, windowed
+from meanfield.model.zonal_multipliers import zonal_multipliers
 from solvers.transforms.zonal import exponential_degree
 
 COUNT = 4000
@@ -118,8 +118,8 @@ def test_gaussian_sums(head, d):
     points, masses = cloud("lonely", d)
     head = general(d, 8.0) if head == "general" else head
     exponent = bilinear(4.0, head, d, gaussian=True)
-    assert_same(token_sums(points, 4.0, head, "gaussian").apply(masses), points, masses, exponent)
-    assert_same(PairSums(points, 4.0, head, gaussian=True).apply(masses), points, masses, exponent)
+    assert_same(token_sums(points, 4.0, head, KERNELS["gaussian"]).apply(masses), points, masses, exponent)
+    assert_same(PairSums(points, 4.0, head, KERNELS["gaussian"]).apply(masses), points, masses, exponent)
 
 
 @pytest.mark.parametrize("d", [2, 3, 5])
@@ -127,8 +127,8 @@ def test_gaussian_sums(head, d):
 def test_windowed_sums(kind, d):
     points, masses = cloud(kind, d, 2500)
     masses += 1e-4  # a token that sees no other sees itself
-    sums = token_sums(points, 5.0, Head(), "windowed", 0.8)
-    assert isinstance(sums, ZonalPointSums if d < 4 else WindowedPairSums)
+    sums = token_sums(points, 5.0, Head(), kernel_of("windowed", 0.8))
+    assert isinstance(sums, ZonalPointSums if d < 4 else ZonalPairSums)
     kernel = lambda x, y: np.log(windowed((x @ y.T).astype(float), 5.0, 0.8)) + 5.0  # noqa: E731
     assert_same(sums.apply(masses), points, masses, kernel, 1e-10)  # 1e-14 of the largest Z, and Z down to 4e-4 of it
 
@@ -136,7 +136,7 @@ def test_windowed_sums(kind, d):
 @pytest.mark.parametrize("d", [2, 3])
 def test_multipliers_of_a_window_add_up_to_its_kernel(d):
     """Σ_l c_l (2l + 1)/4π = K(1) on the sphere, (c_0 + 2 Σ c_l)/2π on the circle: many degrees, and no noise."""
-    multipliers = windowed_multipliers(d, 5.0, 0.2)
+    multipliers = zonal_multipliers(d, kernel_of("windowed", 0.2), 5.0)
     degrees = np.arange(len(multipliers))
     weights = (2 * degrees + 1) / (4 * np.pi) if d == 3 else np.where(degrees > 0, 2, 1) / (2 * np.pi)
     assert len(multipliers) > 400
@@ -145,8 +145,8 @@ def test_multipliers_of_a_window_add_up_to_its_kernel(d):
 
 def test_a_window_with_a_sharp_edge_is_summed_over_pairs():
     points, _ = cloud("uniform", 2, 2500)
-    assert windowed_multipliers(2, 5.0, 0.02) is None
-    assert isinstance(token_sums(points, 5.0, Head(), "windowed", 0.02), WindowedPairSums)
+    assert zonal_multipliers(2, kernel_of("windowed", 0.02), 5.0) is None
+    assert isinstance(token_sums(points, 5.0, Head(), kernel_of("windowed", 0.02)), ZonalPairSums)
 
 
 @pytest.mark.parametrize("make", [
@@ -154,8 +154,8 @@ def test_a_window_with_a_sharp_edge_is_summed_over_pairs():
     lambda points: token_sums(points, -12.0, Head()),
     lambda points: BilinearPointSums(points, 1.0, general(3, 9.0)),
     lambda points: PairSums(points, 9.0, Head()),
-    lambda points: PairSums(points, 1.0, general(3, 9.0), gaussian=True),
-    lambda points: token_sums(points, 9.0, Head(), "windowed", 2.0),
+    lambda points: PairSums(points, 1.0, general(3, 9.0), KERNELS["gaussian"]),
+    lambda points: token_sums(points, 9.0, Head(), kernel_of("windowed", 2.0)),
 ])  # fmt: skip
 def test_log_weights_are_weights(make):
     points, masses = cloud("cluster", 3)
@@ -211,9 +211,9 @@ def test_pairs_where_a_transform_cannot_be():
     assert isinstance(token_sums(cloud("uniform", 4, 3000)[0], 5.0, Head()), PairSums)
     steep = Head(np.eye(3), np.diag([1.0, 1.0, 0.5]))
     assert isinstance(token_sums(sphere, 5.0, steep), BilinearPointSums)
-    assert isinstance(token_sums(sphere, 5.0, steep, "gaussian"), BilinearPointSums)
+    assert isinstance(token_sums(sphere, 5.0, steep, KERNELS["gaussian"]), BilinearPointSums)
     out_of_range = Head(1e-3, 1e3 * steep.key)  # weights e^{−β|Ky|²/2} that no number holds
-    assert isinstance(token_sums(sphere, 5.0, out_of_range, "gaussian"), PairSums)
+    assert isinstance(token_sums(sphere, 5.0, out_of_range, KERNELS["gaussian"]), PairSums)
 
 
 def test_transforms_are_for_many_tokens():
@@ -230,7 +230,7 @@ def test_transforms_are_for_many_tokens():
 def test_largest_kernel(head, gaussian):
     points, _ = cloud("uniform", 3, 2000)
     largest = bilinear(3.0, head, 3, gaussian)(points[:300], points).max()
-    bound = log_bound(3.0, head, gaussian)
+    bound = log_bound(3.0, head, KERNELS["gaussian" if gaussian else "exponential"])
     assert largest <= bound + 1e-12
     if not gaussian:
         assert bound == abs(steepness(3.0, head))
@@ -239,13 +239,13 @@ def test_largest_kernel(head, gaussian):
 
 def test_format_is_that_of_the_tokens():
     points, masses = cloud("uniform", 4, 50)
-    found = PairSums(points.astype(np.float32), 2.0, general(4, 1.0), gaussian=True).apply(masses, np.zeros(50))
+    found = PairSums(points.astype(np.float32), 2.0, general(4, 1.0), KERNELS["gaussian"]).apply(masses, np.zeros(50))
     assert {array.dtype for array in found} == {np.dtype(np.float32)}
 
 
 def test_causal_windowed_sums():
     points, masses = cloud("uniform", 4, 50)
-    _, normalizer, sums = WindowedPairSums(points, 2.0, 1.0, causal=True).apply(masses)
+    _, normalizer, sums = ZonalPairSums(points, 2.0, kernel_of("windowed", 1.0), causal=True).apply(masses)
     kernel = np.tril(windowed(points @ points.T, 2.0, 1.0)) * masses
     assert np.abs(normalizer - kernel.sum(axis=1)).max() < 1e-15
     assert np.abs(sums - kernel @ points).max() < 1e-15

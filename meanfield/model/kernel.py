@@ -1,0 +1,97 @@
+"""Kernels of attention k(x, y), as records: what heads, sums, sections and captions ask of them.
+
+    exponential   e^{β⟨Qx,Ky⟩}
+    gaussian      e^{−β|Qx−Ky|²/2} = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) ,   f(x) = e^{−β|x|²/2}
+    windowed      e^{β⟨x,y⟩} for tokens within an angle of each other, smoothly none beyond
+
+A new one is an entry of the table at the foot: either a factor f beside the exponential, or any function of ⟨x,y⟩.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.model.errors import ArgumentError, one_of
+
+if TYPE_CHECKING:
+    from solvers.mesh.mesh import Floats
+
+MAX_LOSS = 8.0  # logarithm of what Z of a token may be less than the largest, of which harmonics keep 1e-16
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An entry of the table KERNELS, with its window where it has one.
+
+    log_factor   (β, |x|²) → log f(x) of k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky), which has to be at most 1; None for f = 1
+    zonal        (z, β, window) → k e^{−|β|} for cosines z = ⟨x,y⟩ of unit vectors; None for the exponential
+    takes_window whether it has a window
+    least_beta   window → the least β times the scales of Q and K that transforms carry
+    """
+
+    name: str
+    log_factor: Callable[[float, Floats], Floats] | None = None
+    zonal: Callable[[Floats, float, float], Floats] | None = None
+    takes_window: bool = False
+    least_beta: Callable[[float], float] = lambda window: -np.inf
+    window: float | None = None
+
+    @property
+    def folds_scales(self) -> bool:
+        """Whether scales of Q and K count by their product alone, so that β may have them in it."""
+        return self.log_factor is None
+
+    @property
+    def text(self) -> str | None:
+        """For captions; None for the exponential, which needs no word."""
+        if self.takes_window:
+            return f"window {self.window:g} rad"
+        return None if self is KERNELS["exponential"] else f"{self.name} kernel"
+
+    def values(self, cosines: Floats, beta: float) -> Floats:
+        """k e^{−|β|} of a zonal kernel at cosines (...)."""
+        assert self.zonal is not None
+        return self.zonal(cosines, beta, 0.0 if self.window is None else self.window)
+
+
+def kernel_of(kernel: str | Kernel, window: float | None = None) -> Kernel:
+    """The entry of the table, with its window. Raises ArgumentError for another name, or a window that does not fit."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    entry = one_of("kernel", kernel, KERNELS)
+    if entry.takes_window != (window is not None):
+        raise ArgumentError("window", window, "an angle with kernel = 'windowed', else None")
+    return replace(entry, window=window) if entry.takes_window else entry
+
+
+def windowed(cosines: Floats, beta: float, window: float) -> Floats:
+    """e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z: smooth, half of it at z = cos w.
+
+    Its edge is w/8 wide, so that about 100/w degrees carry it to rounding, however few the cells are: with fewer,
+    tokens beyond the window would attend by ripples of the edge.
+    """
+    from solvers.backends import backend_for
+
+    edge = float(np.cos(window))
+    share = backend_for(cosines).erfc((edge - cosines) * (4 / (1 - edge))) / 2
+    kernel: Floats = np.exp(beta * cosines - abs(beta)) * share
+    return kernel
+
+
+KERNELS: dict[str, Kernel] = {
+    kernel.name: kernel
+    for kernel in (
+        Kernel("exponential"),
+        Kernel("gaussian", log_factor=lambda beta, squares: -beta / 2 * squares),
+        Kernel(
+            "windowed",
+            zonal=windowed,
+            takes_window=True,
+            least_beta=lambda window: -MAX_LOSS / (1 - float(np.cos(window))),
+        ),
+    )
+}

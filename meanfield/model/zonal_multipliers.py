@@ -1,0 +1,64 @@
+"""Multipliers of zonal kernels: the numbers by which k(⟨x,y⟩) acts on each degree, as many as carry it to rounding."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from scipy import fft
+
+from meanfield.model.errors import ArgumentError
+from meanfield.model.kernel import Kernel
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.transforms.zonal import kernel_multipliers
+
+MAX_DEGREES = 1000
+_ROUNDING = 1e-15  # of the largest multiplier: what the FFT leaves of nothing
+_RIPPLE = 1e-6  # of the largest multiplier, that may be left out on the sphere
+
+
+@cache
+def zonal_multipliers(dimension: int, kernel: Kernel, beta: float) -> Floats | None:
+    """(degrees) multipliers of a zonal kernel to rounding; None where they are more than MAX_DEGREES."""
+    degrees = int(np.flatnonzero(_sizes(kernel, beta) > _ROUNDING)[-1]) + 2
+    return _multipliers(dimension, kernel, beta, degrees) if degrees <= MAX_DEGREES else None
+
+
+def zonal_multipliers_on(mesh: Mesh, kernel: Kernel, beta: float) -> Floats:
+    """(degrees) multipliers with which sums over the cells of a circle or a sphere are those of a zonal kernel.
+
+    On the circle those of its values at the cells, exactly, however sharp. Raises ArgumentError on the sphere for a
+    kernel that MAX_DEGREES do not carry, and where tokens attend to the edge of the window by e^8 more than to their
+    own place, which harmonics would lose.
+    """
+    least = kernel.least_beta(kernel.window or 0.0)
+    if beta < least:
+        raise ArgumentError("window", kernel.window, f"beta times the scales of Q and K >= {least:.4g}")
+    if mesh.dimension == 1:
+        return _of_values(kernel.values(np.cos(2 * np.pi / mesh.cells * np.arange(mesh.cells)), beta))
+    sizes = _sizes(kernel, beta)
+    if sizes[MAX_DEGREES:].max() > _RIPPLE:
+        if kernel.takes_window:
+            raise ArgumentError("window", kernel.window, "at least 0.05 on the sphere; its edge is too sharp")
+        raise ArgumentError("kernel", kernel.name, f"one that {MAX_DEGREES} degrees carry on the sphere")
+    degrees = min(int(np.flatnonzero(sizes > _ROUNDING)[-1]) + 2, MAX_DEGREES)
+    return _multipliers(3, kernel, beta, degrees)
+
+
+def _multipliers(dimension: int, kernel: Kernel, beta: float, degrees: int) -> Floats:
+    return kernel_multipliers(dimension, lambda cosines: kernel.values(cosines, beta), degrees)
+
+
+def _sizes(kernel: Kernel, beta: float) -> Floats:
+    """(2·MAX_DEGREES + 1) |multipliers| on the circle over the largest: how many degrees the kernel has."""
+    nodes = 4 * MAX_DEGREES
+    waves = np.abs(fft.rfft(kernel.values(np.cos(2 * np.pi / nodes * np.arange(nodes)), beta)).real)
+    return np.asarray(waves / waves.max())
+
+
+def _of_values(values: Floats) -> Floats:
+    """(degrees) multipliers on the circle of a kernel that has even ``values`` (cells) at angles 2πj/cells."""
+    multipliers = fft.rfft(values).real * (2 * np.pi / len(values))
+    if len(values) % 2 == 0:
+        multipliers[-1] /= 2  # cos(jπ) is one wave, others count for both signs
+    return np.append(multipliers, 0.0)  # of a degree more, which K sin has
