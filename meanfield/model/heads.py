@@ -220,7 +220,7 @@ def log_bound(beta: float, head: Head, kernel: Kernel) -> float:
         return size
     if query is None or key is None:
         return 0.0
-    return size + float(kernel.log_factor(beta, np.float64(query**2)) + kernel.log_factor(beta, np.float64(key**2)))
+    return size + float(kernel.log_factor(beta, np.asarray(query**2)) + kernel.log_factor(beta, np.asarray(key**2)))
 
 
 def log_factors(kernel: Kernel, points: Floats, beta: float, matrix: Factor) -> Floats | None:

@@ -12,9 +12,11 @@ from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.sections.section import Count, Matrix, NotNegative, Positive, Section, Seed, Vector
 
 if TYPE_CHECKING:
-    KernelName = NormalizationName = str
+    KernelName = str
+    NormalizationName = str
 else:
-    KernelName, NormalizationName = Literal[tuple(KERNELS)], Literal[tuple(NORMALIZATIONS)]
+    KernelName = Literal[tuple(KERNELS)]
+    NormalizationName = Literal[tuple(NORMALIZATIONS)]
 Ensemble = Literal["ginibre", "goe", "wigner", "orthogonal", "positive", "negative"]
 
 
