@@ -122,7 +122,7 @@ def _go(
         except NonFinite as error:
             message = f"stopped on {error.what}: {error}"
             record.close("failed", message)
-            _tell(f"meanfield: {message}; {path} is good up to its last snapshot")
+            _tell(f"meanfield: {message}; {path} is valid up to its last snapshot")
             return NON_FINITE
         except FileError as error:
             raise FileError(f"{error}; when it can be written again, {going_on(problem.attributes, path)}") from error

@@ -1,4 +1,4 @@
-"""What a run file tells of its run: running, killed, interrupted, failed or finished, and what to do next."""
+"""Status of a run file: running, killed, interrupted, failed or finished, and the next command."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _state(run: Run) -> str:
 
 def _next(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
     return {
-        "running": f"wait, or look at it meanwhile: meanfield plot {path}",
+        "running": f"in progress; plot it with: meanfield plot {path}",
         "killed": going_on(attributes, path),
         "interrupted": going_on(attributes, path),
         "finished": f"look at it: meanfield plot {path}",
@@ -120,7 +120,7 @@ def _next(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
 def _state_text(facts: dict[str, Any]) -> str:
     detail = {
         "running": f"by {facts['writer']}",
-        "killed": "nobody writes it any more; it is good up to its last snapshot",
+        "killed": "the writing process died; valid up to its last snapshot",
     }.get(facts["state"], facts["message"])
     return f"{facts['state']}: {detail}" if detail else facts["state"]
 

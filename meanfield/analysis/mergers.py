@@ -166,7 +166,7 @@ MEANING = (
 
 
 def format_report(facts: dict[str, Any]) -> str:
-    """``report``'s facts as two tables for people: the mergers, and how long each number of clusters lasted."""
+    """``report``'s facts as two tables for people: the mergers, and the lifetime of each cluster count."""
     lines = [f"{'time':{_WHEN}}  {'clusters':>8}  {'masses':>15}  {'2 m m':>8}  {'step of 2 beta e^-beta E':>24}"]
     for one in facts["mergers"]:
         step = one["energy_step_measured"]

@@ -43,7 +43,7 @@ def refusal_of_theory(case: Case) -> CaseError | None:
         return refusal("attention.normalization", "sinkhorn", '"softmax" or "unnormalized", for linear theory')
     for key in ("feed_forward", "reaction", "sequence"):
         if getattr(case, key) is not None:
-            return refusal(key, "given", "no such section, for linear theory")
+            return refusal(key, "given", "not allowed for linear theory")
     if case.time.method == "layers":
         return refusal("time.method", "layers", "ssprk3 or ssprk2, for linear theory")
     return None

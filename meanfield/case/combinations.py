@@ -100,7 +100,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "file": Option(
         lambda case: None if case.attention.file is None else ("attention.file", case.attention.file),
-        "no such key {where}",
+        "not available {where}",
     ),
     "kernels": Option(_word("attention.kernel", *_KERNELS), '"exponential" {where}'),
     "sinkhorn": Option(_word("attention.normalization", *_TWO_SIDED), '"softmax" or "unnormalized" {where}'),
@@ -125,11 +125,11 @@ OPTIONS: dict[str, Option] = {
     "adaptive": Option(_word("time.method", "adaptive"), "ssprk3, ssprk2 or layers {where}"),
     "sequence": Option(
         lambda case: None if case.sequence is None else ("sequence.diffusion", case.sequence.diffusion),
-        "no such section {where}: its tokens have no order",
+        "not available {where}: its tokens have no order",
     ),
     "handover": Option(
         lambda case: None if case.hand_over is None else ("hand_over.spread", case.hand_over.spread),
-        "no such section {where}",
+        "not available {where}",
     ),
     "radial norm": Option(_word("stabilizers.layer_norm", *RADIAL_NORMS)),
     "no layer norm": Option(
@@ -170,13 +170,13 @@ EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # the first is refused beside 
     ("reaction", "layers", 'none with time.method = "layers"'),
     ("labels", "layers", 'none with time.method = "layers"'),
     ("adaptive", "noise", "ssprk3 or ssprk2 with stabilizers.noise"),
-    ("sequence", "handover", "no such section beside [hand_over]: diffusion along a sequence keeps tokens apart"),
+    ("sequence", "handover", "not allowed beside [hand_over]: diffusion along a sequence keeps tokens apart"),
     ("radial norm", "handover", f"{' or '.join(SPHERICAL_NORMS)} {_HANDED_OVER}"),
     ("causal mask", "handover", f"none {_HANDED_OVER}"),
     ("sinkhorn", "handover", f"softmax or unnormalized {_HANDED_OVER}"),
     ("kernels", "handover", f"exponential {_HANDED_OVER}"),
-    ("file", "handover", f"no such key {_HANDED_OVER}"),
+    ("file", "handover", f"not allowed {_HANDED_OVER}"),
     ("noise", "handover", f"0.0 {_HANDED_OVER}"),
-    ("reaction", "handover", f"no such key {_HANDED_OVER}"),
+    ("reaction", "handover", f"not allowed {_HANDED_OVER}"),
     ("layers", "handover", f"ssprk3 or ssprk2 or adaptive {_HANDED_OVER}"),
 )

@@ -25,8 +25,9 @@ def install(extra: str) -> str:
 
 
 def refusal(key: str, value: object, expected: str) -> CaseError:
-    """The error ``key = value: expected ...``."""
-    return CaseError(f"{key} = {show(value)}: expected {expected}")
+    """The error ``key = value: expected ...``, or ``key = value: not allowed ...`` where none is."""
+    is_none = expected.startswith(("only allowed", "not allowed", "not available"))
+    return CaseError(f"{key} = {show(value)}: {'' if is_none else 'expected '}{expected}")
 
 
 def show(value: object) -> str:

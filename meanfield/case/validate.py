@@ -39,17 +39,17 @@ def _problems(case: Case) -> Problems:
 
 def _time(time: Time, has_file: bool) -> Problems:
     if time.layers is not None and time.method != "layers":
-        yield "time.layers", time.layers, 'no such key without time.method = "layers"'
+        yield "time.layers", time.layers, 'only allowed with time.method = "layers"'
     if time.tolerance is not None and time.method != "adaptive":
-        yield "time.tolerance", time.tolerance, 'no such key without time.method = "adaptive"'
+        yield "time.tolerance", time.tolerance, 'only allowed with time.method = "adaptive"'
     if time.step is not None and time.method != "layers" and not has_file:
-        yield "time.step", time.step, 'no such key without time.method = "layers" or attention.file'
+        yield "time.step", time.step, 'only allowed with time.method = "layers" or attention.file'
 
 
 def _snapshots(output: Output, end: float) -> Problems:
     given = [name for name in ("snapshots", "every", "times") if getattr(output, name) is not None]
     if len(given) > 1:
-        yield f"output.{given[1]}", getattr(output, given[1]), f"no such key beside output.{given[0]}"
+        yield f"output.{given[1]}", getattr(output, given[1]), f"not allowed beside output.{given[0]}"
     if output.snapshots is not None and output.snapshots > _MAX_SNAPSHOTS:
         yield "output.snapshots", output.snapshots, f"an integer from 1 to {_MAX_SNAPSHOTS}"
     if output.every is not None and end / output.every > _MAX_SNAPSHOTS:
@@ -62,7 +62,7 @@ def _snapshots(output: Output, end: float) -> Problems:
 
 def _output(output: Output, end: float) -> Problems:
     if output.first is not None and output.spacing == "linear":
-        yield "output.first", output.first, 'no such key with output.spacing = "linear"'
+        yield "output.first", output.first, 'not allowed with output.spacing = "linear"'
     if output.first is not None and not 0 < output.first < end:  # 0 from the default of a subnormal end
         yield "output.first", output.first, f"a number > 0 and < time.end = {end}"
     if output.samples > _MAX_SAMPLES:

@@ -33,7 +33,7 @@ def initial_problems(case: Case) -> Problems:
     if not isinstance(initial, domain.initial):
         yield "initial.kind", kind, f"one of {', '.join(map(tag_of, domain.initial))} {domain.where}"
     if initial.radius is not None and (not case.tokens_have_radius or isinstance(initial, Gaussian | Waves | Snapshot)):
-        yield "initial.radius", initial.radius, f"no such key {domain.where} for initial.kind = {kind}"
+        yield "initial.radius", initial.radius, f"not available {domain.where} for initial.kind = {kind}"
     if type(initial) in _PROBLEMS:
         yield from _PROBLEMS[type(initial)](initial, domain)
 

@@ -45,9 +45,9 @@ def _attention(attention: Attention, domain: Domain, scale: float) -> Problems:
 def _matrices(attention: Attention, domain: Domain) -> Problems:
     own = [name for name in ("query", "key", "value") if getattr(attention, name) is not None]
     if attention.heads is not None and own:
-        yield f"attention.{own[0]}", getattr(attention, own[0]), "no such key beside attention.heads"
+        yield f"attention.{own[0]}", getattr(attention, own[0]), "not allowed beside attention.heads"
     if attention.file is not None and (own or attention.heads is not None):
-        yield "attention.file", attention.file, f"no such key beside attention.{own[0] if own else 'heads'}"
+        yield "attention.file", attention.file, f"not allowed beside attention.{own[0] if own else 'heads'}"
     for index, head in enumerate(attention.all_heads):
         place = "attention" if attention.heads is None else f"attention.heads[{index}]"
         for name in ("query", "key", "value"):
@@ -58,7 +58,7 @@ def _matrices(attention: Attention, domain: Domain) -> Problems:
 
 def _kernel(attention: Attention) -> Problems:
     if KERNELS[attention.kernel].takes_window != (attention.window is not None):
-        yield "attention.window", attention.window, 'an angle with attention.kernel = "windowed", else no such key'
+        yield "attention.window", attention.window, 'an angle with attention.kernel = "windowed", else none'
 
 
 def matrix_problem(key: str, matrix: Matrix, d: int) -> Problems:
@@ -72,7 +72,7 @@ def _feed_forward(network: FeedForward, domain: Domain) -> Problems:
     if network.width is None and any(matrix is None for matrix in given):
         yield "feed_forward.width", None, "a width, for random weights, or inner, bias and outer"
     if network.width is not None and any(matrix is not None for matrix in given):
-        yield "feed_forward.width", network.width, "no such key beside inner, bias and outer"
+        yield "feed_forward.width", network.width, "not allowed beside inner, bias and outer"
     if (network.width or 0) * domain.d > _MAX_WEIGHTS:
         yield "feed_forward.width", network.width, f"at most {_MAX_WEIGHTS // domain.d} in {domain.d} dimensions"
     if network.inner is not None and network.bias is not None and network.outer is not None:
@@ -134,6 +134,6 @@ def _stabilizers(case: Case) -> Problems:
         yield "stabilizers.noise", stabilizers.noise, f"a number <= {_MAX_NOISE:g}; by far less makes all uniform"
     own = LAYER_NORMS[stabilizers.layer_norm].parameter
     if stabilizers.switch is not None and own != "switch":
-        yield "stabilizers.switch", stabilizers.switch, 'no such key without stabilizers.layer_norm = "mix"'
+        yield "stabilizers.switch", stabilizers.switch, 'only allowed with stabilizers.layer_norm = "mix"'
     if stabilizers.alpha != 1 and own != "alpha":
         yield "stabilizers.alpha", stabilizers.alpha, '1 without stabilizers.layer_norm = "ngpt", which it is for'

@@ -106,7 +106,7 @@ def sweep_options(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="INDEX.h5", help="default: the sweep's name with .h5, here")
     parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes on this machine (default: one a core)")
     parser.add_argument("--dask", metavar="ADDRESS", help="host:port of a Dask scheduler whose workers do the work")
-    parser.add_argument("--retry", action="store_true", help="solve points that have failed once more (default: keep)")
+    parser.add_argument("--retry", action="store_true", help="re-run failed points (default: keep)")
     parser.add_argument("--overwrite", action="store_true", help="start anew (default: go on with INDEX.h5)")
 
 

@@ -185,7 +185,7 @@ _COMMANDS: dict[str, _Command] = {
     ),
     "mergers": (
         cli_commands.mergers,
-        "tell which clusters merged, when, and how long each number of them lasted",
+        "report which clusters merged, when, and the lifetime of each cluster count",
         "FILE.h5 [-o FIGURE.png] [--json]",
         (cli_options.run_file, cli_options.figure_if_named, cli_options.as_json),
     ),
@@ -203,7 +203,7 @@ _COMMANDS: dict[str, _Command] = {
     ),
     "movie": (
         cli_commands.movie,
-        "film a run, a frame for each snapshot",
+        "animate a run, a frame for each snapshot",
         "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
         (cli_options.run_file, cli_options.movie_options, cli_options.quiet),
     ),

@@ -10,7 +10,9 @@ from meanfield.cli import options as cli_options
 
 def model(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a folder, or a name on the hub of Hugging Face")
-    parser.add_argument("--text", metavar="FILE|-", help="what it reads, - for the standard input (default: ours)")
+    parser.add_argument(
+        "--text", metavar="FILE|-", help="input text, - for the standard input (default: a bundled sample)"
+    )
 
 
 def read_options(parser: ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""The figure that tells a run's story: snapshots of the density above, diagnostics over time below."""
+"""Figure of a run: snapshots of the density above, diagnostics over time below."""
 
 from __future__ import annotations
 

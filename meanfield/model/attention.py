@@ -1,4 +1,4 @@
-"""Self-attention: what each place of the density is told by all others."""
+"""Self-attention velocity of a density."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def _steps_of_tokens(case: Case, count: int) -> str:
         if least > _MANY_STEPS:
             return f'at least about {least:.2g}, for diffusion is stiff; time.method = "ssprk3" takes it in any step'
     later = "" if case.hand_over is None else ", then some for each merger of their atoms"
-    return f"as many as the fastest tokens ask for{later}"
+    return f"limited by the CFL condition, not known in advance{later}"
 
 
 def _steps(case: Case, width: float) -> str:
@@ -81,7 +81,7 @@ def _steps(case: Case, width: float) -> str:
         return "as many as the density asks for until its hand-over, then some for each merger of its atoms"
     bounded = case.domain.bounded_speed and case.attention.is_scalar
     if not bounded or case.feed_forward is not None or LAYER_NORMS[case.stabilizers.layer_norm].sees_size:
-        return "as many as the fastest tokens ask for"
+        return "limited by the CFL condition, not known in advance"
     most = f"at most about {case.time.end * case.attention.speed_bound / (case.time.cfl * width):.2g}"
     return f"{most}, and some tens where noise widens points" if case.stabilizers.noise else most
 

@@ -50,7 +50,7 @@ def require_files(case: Case, output: str | None = None) -> None:
         if named is None:
             continue
         if not Path(named).is_file():
-            raise refusal(key, named, "a file that is there")
+            raise refusal(key, named, "an existing file")
         if output is not None and Path(output).exists() and Path(output).samefile(named):
             raise FileError(f"{output}: is {key} of the case itself; -o writes elsewhere")
 

@@ -1,4 +1,4 @@
-"""Where a run begins: at the initial density, or where its file says that it has come to."""
+"""Start of a run: at the initial density, or at the checkpoint of its file."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Stop:
             return
         if self._signals > 1:
             raise KeyboardInterrupt
-        _tell("stopping after this step; once more to stop at once")
+        _tell("stopping after this step; press Ctrl-C again to abort")
 
 
 @contextmanager

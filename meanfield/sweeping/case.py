@@ -152,7 +152,7 @@ def _check_design(file: _File) -> None:
         raise CaseError('points: missing; expected an integer >= 1 with design = "random"')
     for key, value in (("points", file.points), ("seed", file.seed)):
         if file.design != "random" and value is not None:
-            raise refusal(key, value, f'no such key with design = "{file.design}"')
+            raise refusal(key, value, f'not allowed with design = "{file.design}"')
 
 
 def _fixed(table: Any, spacings: dict[str, str]) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ def _fixed(table: Any, spacings: dict[str, str]) -> tuple[str, ...]:
     values = flattened(table)
     for key in values:
         if key in spacings:
-            raise refusal(f"set.{key}", values[key], "no such key here, for it is among the keys that vary")
+            raise refusal(f"set.{key}", values[key], "not allowed here: it is among the keys that vary")
     return tuple(f"{key}={inline(value)}" for key, value in values.items())
 
 

@@ -43,7 +43,7 @@ def sweep(
     output   NAME.h5, by default with the sweep's name, in the current folder
     jobs     processes on this machine, by default one for each core
     dask     "host:port" of a Dask scheduler, whose workers solve the points instead
-    retry    solve points that have failed once more
+    retry    re-run failed points
     Returns 0, 3 where points have failed or ran over the limit (the index has their reasons), or 130 where it was
     interrupted: the same call goes on then, as it does after a kill. Raises CaseError for a sweep that cannot be run,
     before any point is; FileError for an index that is another sweep's or cannot be written, and for a file that is not
@@ -51,7 +51,7 @@ def sweep(
     """
     plan = load_sweep(path)
     if plan.limit is not None and dask is not None:
-        raise refusal("limit", plan.limit, "no such key with --dask, whose workers cannot stop a point")
+        raise refusal("limit", plan.limit, "not allowed with --dask, whose workers cannot stop a point")
     target = Path(output_for(str(path)) if output is None else output)
     if not target.parent.is_dir():
         raise FileError(f"{target}: the folder {target.parent} does not exist")

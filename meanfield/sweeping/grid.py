@@ -114,7 +114,7 @@ def _key(name: str, value: Any, design: str) -> Key:
         raise refusal(name, value, 'numbers > 0 with spacing = "log"')
     if design == "random":
         if numbers.count is not None:
-            raise refusal(f"{name}.count", numbers.count, 'no such key with design = "random", which has points')
+            raise refusal(f"{name}.count", numbers.count, 'not allowed with design = "random", which has points')
         return Key(numbers.spacing, drawn=numbers)
     if numbers.count is None:
         raise CaseError(f"{name}.count: missing; expected an integer >= 1")

@@ -164,7 +164,7 @@ def _state_and_writer(found: SweepResults) -> tuple[str, str | None]:
 
 def _state(found: SweepResults) -> str:
     state, writer = _state_and_writer(found)
-    return f"running, by {writer}" if writer else {"killed": "killed: nobody writes it any more"}.get(state, state)
+    return f"running, by {writer}" if writer else {"killed": "killed: the writing process died"}.get(state, state)
 
 
 def _points(found: SweepResults) -> str:
@@ -191,4 +191,4 @@ def _next(found: SweepResults) -> str:
     if _state(found) in ("finished", "interrupted") or not _state(found).startswith("running"):
         waits = not {"waiting", OVER_TIME}.isdisjoint(found.status)
         return "go on with the same command" if waits else f"look at it: meanfield plot {found.path}"
-    return f"wait, or look at it meanwhile: meanfield plot {found.path}"
+    return f"in progress; plot it with: meanfield plot {found.path}"

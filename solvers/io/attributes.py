@@ -1,4 +1,4 @@
-"""The attributes of a run file: what it tells of its run beside the data, and what may change while others read it."""
+"""Attributes of a run file: facts of the run beside its data, and those that change while others read it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class RunFile:
     snapshots   number of snapshots written
     samples     number of samples written, those that still wait in memory included
 
-    Methods raise FileError when the disk is full or a write fails; the file is then good up to the last snapshot.
+    Methods raise FileError when the disk is full or a write fails; the file is then valid up to the last snapshot.
     """
 
     def __init__(self, path: Path, lock: Lock, file: h5py.File) -> None:
@@ -228,7 +228,7 @@ class RunFile:
             yield
         except (OSError, RuntimeError) as error:  # h5py has RuntimeError for a failing flush
             self._abandon()
-            good = f"the file is good up to its {self.snapshots} snapshots"
+            good = f"the file is valid up to its {self.snapshots} snapshots"
             raise FileError(f"{self.path}: cannot write: {reason(error)}; {good}") from error
 
     def _abandon(self) -> None:

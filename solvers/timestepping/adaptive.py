@@ -72,7 +72,7 @@ def _step(state: State, method: _Method, target: float) -> None:
     size = size if size > least else least
     while True:
         if size < least:
-            raise Exploding(f"{state.when}: no step is small enough, as at a blow-up")
+            raise Exploding(f"{state.when}: step size underflow (blow-up?)")
         reached = min(state.time + size, target)
         taken = reached - state.time
         values, error = method.attempt(state, taken)

@@ -107,7 +107,7 @@ def test_a_case_is_frozen() -> None:
 
 
 REFUSED = {
-    "time.step=0.1": "time.step = 0.1: expected no such key without time.method",
+    "time.step=0.1": "time.step = 0.1: only allowed with time.method",
     "stabilizers.alpha=2": 'alpha = 2.0: expected 1 without stabilizers.layer_norm = "ngpt"',
     "attention.value=[[0, -1e101], [0, 0]]": "attention.value = -1e+101: expected numbers of at most 1e+100 in size",
     "attention.heads=[{value={ensemble='goe', scale=1e308}}]": "attention.heads[0].value.scale = 1e+308: expected num",
@@ -167,19 +167,19 @@ REFUSED = {
     "attention.key=[[1]]": "attention.key = [[1.0]]: expected a 2×2 matrix",
     "attention.value=[]": "attention.value = []: expected a 2×2 matrix",
     "attention.value=[[1, 0], [0]]": "attention.value = [[1.0, 0.0], [0.0]]: expected a 2×2 matrix",
-    "attention={beta = 1, heads = [{}], key = [[1, 0], [0, 1]]}": "no such key beside attention.heads",
+    "attention={beta = 1, heads = [{}], key = [[1, 0], [0, 1]]}": "not allowed beside attention.heads",
     "attention={beta = 1, heads = []}": "attention.heads = []: expected a non-empty list",
     "attention={beta = 1, heads = [{value = [[1]]}]}": "attention.heads[0].value = [[1.0]]: expected a 2×2 matrix",
     "attention.query={ensemble = 'gin'}": 'attention.query.ensemble = "gin": expected one of "ginibre",',
-    "attention={beta = 1, file = 'w.npz', heads = [{}]}": 'attention.file = "w.npz": expected no such key beside',
+    "attention={beta = 1, file = 'w.npz', heads = [{}]}": 'attention.file = "w.npz": not allowed beside',
     "attention.kernel=windowed": 'attention.window = null: expected an angle with attention.kernel = "windowed"',
     "attention.window=1": "attention.window = 1.0: expected an angle with",
     "attention={beta = 1, kernel = 'windowed', window = 1, key = [[1, 0], [0, 2]]}": "multiples of the identity",
     # labels, feed-forward, reaction
-    "domain.labels=4": 'domain.labels = 4: expected no such key without attention.mask = "causal"',
+    "domain.labels=4": 'domain.labels = 4: only allowed with attention.mask = "causal"',
     "attention={beta = 1, normalization = 'sinkhorn', mask = 'causal'}": '"none" with sinkhorn',
     "feed_forward={}": "feed_forward.width = null: expected a width, for random weights, or inner, bias and outer",
-    "feed_forward={width = 3, bias = [1]}": "feed_forward.width = 3: expected no such key beside inner, bias and outer",
+    "feed_forward={width = 3, bias = [1]}": "feed_forward.width = 3: not allowed beside inner, bias and outer",
     "feed_forward={inner = [[1, 0]], bias = [1, 2], outer = [[1], [1]]}": "feed_forward.bias = [1.0, 2.0]: expected 1",
     "feed_forward={inner = [[1]], bias = [1], outer = [[1], [1]]}": "feed_forward.inner = [[1.0]]: expected rows of 2",
     "feed_forward={inner = [[1, 0]], bias = [1], outer = [[1]]}": "feed_forward.outer = [[1.0]]: expected 2 rows of 1",
@@ -190,9 +190,9 @@ REFUSED = {
     # stabilizers
     "stabilizers.layer_norm=pre": '"post", "ngpt" or "cod" on the circle; pre is for domain.manifold = ',
     "stabilizers.gate=1": "stabilizers.gate = 1.0: expected 0 on the circle: layer norm removes the component along x",
-    "stabilizers.switch=1": 'stabilizers.switch = 1.0: expected no such key without stabilizers.layer_norm = "mix"',
+    "stabilizers.switch=1": 'stabilizers.switch = 1.0: only allowed with stabilizers.layer_norm = "mix"',
     "stabilizers.residual=false": 'stabilizers.residual = false: expected true, unless time.method = "layers"',
-    "time.layers=4": 'time.layers = 4: expected no such key without time.method = "layers"',
+    "time.layers=4": 'time.layers = 4: only allowed with time.method = "layers"',
     "time={method = 'layers'}": "time.layers: missing; expected an integer >= 1",
     "time={}": "time.end: missing; expected a number > 0",
     # manifolds
@@ -201,11 +201,11 @@ REFUSED = {
     "domain.manifold=line": 'stabilizers.layer_norm = "post": expected "none" on the line',
     "domain.manifold=free_radius_circle": 'stabilizers.layer_norm = "post": expected "pre", "peri", "mix" or "none" on',
     "initial={kind = 'gaussian'}": 'initial.kind = "gaussian": expected one of uniform, perturbed,',
-    "initial={kind = 'uniform', radius = 2}": "initial.radius = 2.0: expected no such key on the circle",
+    "initial={kind = 'uniform', radius = 2}": "initial.radius = 2.0: not available on the circle",
     "output.diagnostics=['escaped']": 'output.diagnostics = "escaped": expected some of mass, entropy,',
-    "output={every = 1, snapshots = 5}": "output.every = 1.0: expected no such key beside output.snapshots",
-    "output={every = 1, times = [1]}": "output.times = [1.0]: expected no such key beside output.every",
-    "output={spacing = 'linear', first = 1}": 'expected no such key with output.spacing = "linear"',
+    "output={every = 1, snapshots = 5}": "output.every = 1.0: not allowed beside output.snapshots",
+    "output={every = 1, times = [1]}": "output.times = [1.0]: not allowed beside output.every",
+    "output={spacing = 'linear', first = 1}": 'not allowed with output.spacing = "linear"',
     "output.times=[1, 1]": "output.times = [1.0, 1.0]: expected increasing numbers",
     "output.times=[1, 11]": "output.times = [1.0, 11.0]: expected numbers from 0 to time.end = 10.0",
     "output.times=[-1, 1]": "output.times[0] = -1: expected a number >= 0",
@@ -299,7 +299,7 @@ def test_meshes_that_cannot_be_computed_with(case: str, override: str, expected:
 
 
 def test_a_hand_over_beside_a_sequence_says_which_section_is_too_many() -> None:
-    told = "sequence.diffusion = 0.1: expected no such section beside [hand_over]"
+    told = "sequence.diffusion = 0.1: not allowed beside [hand_over]"
     with pytest.raises(CaseError, match=re.escape(told)):
         load("tokens_ladder", ["sequence.diffusion=0.1"])
 

@@ -379,7 +379,7 @@ def test_a_file_that_a_case_names_is_there(command: str, section: str, folder: P
     assert main([*command.split(), "mine.toml", "--set", FILES[section]]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f'meanfield: {section}.file = "them.np')
-    assert error.endswith('": expected a file that is there\n')
+    assert error.endswith('": expected an existing file\n')
     assert [path.name for path in folder.iterdir()] == ["mine.toml"]
 
 

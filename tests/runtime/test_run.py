@@ -484,7 +484,7 @@ def test_what_outgrows_its_mesh_is_stopped_and_said(tmp_path, capsys, manifold):
     changes = [] if manifold == "line" else ["domain.resolution=16", "domain.radii=24", "domain.core=1.0"]
     assert run(parse(EXPLODING, [f"domain.manifold={manifold}", *changes]), path, quiet=True) == NON_FINITE
     said = capsys.readouterr().err
-    assert re.search(r"stopped on an exploding state: at time [\d.]+, step \d+: 0\.\d+ of the mass has come to ", said)
+    assert re.search(r"stopped on an exploding state: at time [\d.]+, step \d+: 0\.\d+ of the mass has reached ", said)
     assert said.count("\n") == 1
     file = read(path)
     assert file.attributes["stop_reason"] == "failed"

@@ -87,7 +87,7 @@ def test_ctrl_c_twice_leaves_at_once(
     twice_in(owner, name, call, monkeypatch)
     assert run(parse(CASE, ["output.checkpoint=1e-3"]), path, quiet=True) == INTERRUPTED
     assert capfd.readouterr().err.splitlines() == [
-        "stopping after this step; once more to stop at once",
+        "stopping after this step; press Ctrl-C again to abort",
         f"interrupted at once; go on from the last checkpoint: meanfield resume {path}",
     ]
     facts = describe(path)
@@ -125,7 +125,7 @@ def test_an_interrupt_comes_through_a_finalizer(
     assert run(parse(CASE), path, quiet=True) == INTERRUPTED
     assert clock.monotonic() - began < PATIENCE
     assert capfd.readouterr().err.splitlines() == [
-        "stopping after this step; once more to stop at once",
+        "stopping after this step; press Ctrl-C again to abort",
         f"interrupted at once; go on from the last checkpoint: meanfield resume {path}",
     ]
 
@@ -209,7 +209,7 @@ def test_full_disk(tmp_path: Path, whole: Path, part: float) -> None:
     done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 2
     assert re.fullmatch(
-        rf"meanfield: {path}: cannot write: File too large; the file is good up to its \d+ snapshots; "
+        rf"meanfield: {path}: cannot write: File too large; the file is valid up to its \d+ snapshots; "
         rf"when it can be written again, go on from the last checkpoint: meanfield resume {path}\n",
         done.stderr,
     )

@@ -125,10 +125,10 @@ REFUSED_KEYS = {  # of the shipped case "uniform"
 REFUSED_BESIDE = {  # attention.beta = [1]
     'titel = ""': 'titel: unknown key; did you mean "title"?',
     'design = "gird"': 'did you mean "grid"?',
-    "points = 3": "points = 3: expected no such key",
+    "points = 3": "points = 3: not allowed with",
     'design = "random"': "points: missing; expected an integer >= 1",
     "set = 3": "set = 3: expected a table",
-    "set.attention.beta = 2": "set.attention.beta = 2: expected no such key here",
+    "set.attention.beta = 2": "set.attention.beta = 2: not allowed here",
     "keep.files = 1": "keep.files = 1: expected true or false",
     'figure.x = "attention.bet"': 'did you mean "attention.beta"?',
     'design = "zip"\nkeys.time.end = [1, 2]': "keys.time.end: 2 values; expected 1",

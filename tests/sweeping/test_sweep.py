@@ -189,5 +189,5 @@ def test_a_limit_is_a_positive_number(limit: str) -> None:
 
 
 def test_no_limit_on_dask(tmp_path: Path) -> None:
-    with pytest.raises(CaseError, match=r"limit = 5\.0: expected no such key with --dask"):
+    with pytest.raises(CaseError, match=r"limit = 5\.0: not allowed with --dask"):
         sweep(write(tmp_path / "six.toml", "limit = 5\n", SIX, CASE), tmp_path / "six.h5", dask="localhost:1")

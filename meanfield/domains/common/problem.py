@@ -106,7 +106,7 @@ def within_mesh(advance: Advance, escaped: Callable[[State], float], end: str) -
         def look(state: State) -> bool:
             if (mass := escaped(state)) > MOST_ESCAPED:
                 raise Exploding(
-                    f"{state.when}: {mass:.2g} of the mass has come to {end}, where "
+                    f"{state.when}: {mass:.2g} of the mass has reached {end}, where "
                     "the mesh ends; domain.outermost can be larger"
                 )
             return stretch.after_step(state)

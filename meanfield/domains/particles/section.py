@@ -70,15 +70,15 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
         if self.count is None and not of_file:
             yield "domain.count", None, "how many tokens, an integer >= 1"
         if isinstance(initial, Points) and self.count != len(initial.points):
-            yield "domain.count", self.count, f"{len(initial.points)}, the number of initial.points, or no such key"
+            yield "domain.count", self.count, f"{len(initial.points)}, the number of initial.points, or none"
         if of_file and self.count is not None:
-            yield "domain.count", self.count, "no such key: a file has as many tokens as it has"
+            yield "domain.count", self.count, "not allowed with a file, which says how many tokens there are"
         if (self.count or 0) * self.d > MAX_NUMBERS:
             yield "domain.count", self.count, f"at most {MAX_NUMBERS // self.d} with domain.dimension = {self.d}"
         if case.hand_over is not None and self.d > MAX_ATOM_DIMENSION:
             yield "domain.dimension", self.d, f"at most {MAX_ATOM_DIMENSION} with a section [hand_over]"
         if case.sequence is not None and isinstance(initial, Points) and initial.masses is not None:
-            yield "initial.masses", list(initial.masses), "no such key with a section [sequence]: its tokens are alike"
+            yield "initial.masses", list(initial.masses), "not allowed with a section [sequence]: its tokens are alike"
         if isinstance(initial, Gaussian) and not case.tokens_have_radius:
             norm = case.stabilizers.layer_norm
             yield "initial.kind", "gaussian", f"another with stabilizers.layer_norm = {norm}: no radius"

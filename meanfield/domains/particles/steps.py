@@ -59,7 +59,7 @@ def _away_from_origin(look: AfterStep) -> AfterStep:
 
     def after_step(state: State) -> bool:
         if np.einsum("nd,nd->n", state.values, state.values).min() < LEAST_RADIUS**2:
-            raise Exploding(f"{state.when}: a token has come to the origin and has no direction")
+            raise Exploding(f"{state.when}: a token has reached the origin and has no direction")
         return look(state)
 
     return after_step

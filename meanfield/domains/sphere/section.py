@@ -64,12 +64,12 @@ class _Closed(Domain, frozen=True, kw_only=True):
             yield "domain.labels", self.labels, most
         if case.attention.mask == "none":
             if self.labels is not None:
-                yield "domain.labels", self.labels, 'no such key without attention.mask = "causal"'
+                yield "domain.labels", self.labels, 'only allowed with attention.mask = "causal"'
         elif isinstance(case.initial, Points):
             if len(case.initial.points) % (self.labels or 1):
                 yield "domain.labels", self.labels, f"a divisor of the number of points, {len(case.initial.points)}"
             if case.initial.masses is not None:
-                yield "initial.masses", case.initial.masses, "no such key with a causal mask: labels have equal masses"
+                yield "initial.masses", case.initial.masses, "not allowed with a causal mask: labels have equal masses"
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
         yield from vector_problems(key, point)

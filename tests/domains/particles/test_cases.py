@@ -193,7 +193,7 @@ points = [[1.0, 0.0], [1.0, 0.0]]
 end = 3.0
 """
     assert run(parse(text), tmp_path / "run.h5", quiet=True) == NON_FINITE
-    assert "a token has come to the origin" in capsys.readouterr().err
+    assert "a token has reached the origin" in capsys.readouterr().err
     assert read(tmp_path / "run.h5").times[-1] < 1.0
 
 

@@ -388,7 +388,7 @@ except FileError as error:
     assert process.returncode == 0, err
     assert err == ""
     message, count, *unrecorded = out.splitlines()
-    assert message == f"{path}: cannot write: File too large; the file is good up to its {count} snapshots"
+    assert message == f"{path}: cannot write: File too large; the file is valid up to its {count} snapshots"
     run = read(path)
     check(run, int(count))
     assert run.snapshots > 10
