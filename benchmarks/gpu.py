@@ -34,7 +34,7 @@ RINGS = (272, 862, 2724, 4042)  # 10⁵, 10⁶, 10⁷ and 2.2·10⁷ cells
 BETA = 50.0
 TOKENS, TOKENS_BETA = 100_000, 4.0
 COPIED, MULTIPLIED = 1 << 30, 4096  # bytes of a copy; rows of a product
-MOST_STEP, LEAST_SPEED, MOST_FLUX, MOST_MEMORY = 60.0, 50.0, 2.0, 4.0  # ms, ×, ×, GB: what was asked
+MAX_STEP, MIN_SPEED, MAX_FLUX, MAX_MEMORY = 60.0, 50.0, 2.0, 4.0  # ms, ×, ×, GB: what was asked
 AT_STEP, AT_MEMORY = 4042, 2724  # and of how many rings
 CORES = 2  # of the CPU that a device is compared with
 CPU_SECONDS = 330  # that the CPU's share may take: about 250 on two cores of 2024, in both formats
@@ -141,15 +141,15 @@ def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float, here
     found |= stepped
     for what in MEASURED:
         name, seconds = f"{what} on a GPU, {cells}", found.get(what)
-        limit = MOST_STEP if (what, rings, number) == ("SSPRK3 step", AT_STEP, np.float64) else None
+        limit = MAX_STEP if (what, rings, number) == ("SSPRK3 step", AT_STEP, np.float64) else None
         yield _time(name, seconds, limit, late_note if what == "SSPRK3 step" else note)
-        yield _speed(name, here.get(_key(what, rings, number)), seconds, limit and LEAST_SPEED)
+        yield _speed(name, here.get(_key(what, rings, number)), seconds, limit and MIN_SPEED)
         if what == "flux" and seconds is not None:
-            limit = MOST_FLUX if rings == AT_STEP else None
+            limit = MAX_FLUX if rings == AT_STEP else None
             over = seconds * bandwidth / _flux_bytes(mesh, np.dtype(number).itemsize)
             yield Figure(f"{name}: over its bandwidth limit", over, "×", most=limit)
     if held is not None and stepped:
-        limit = MOST_MEMORY if (rings, number) == (AT_MEMORY, np.float64) else None
+        limit = MAX_MEMORY if (rings, number) == (AT_MEMORY, np.float64) else None
         yield Figure(f"memory on a GPU, {cells}", held / 1e9, "GB", most=limit)
         yield Figure(f"memory on a GPU, {cells}: a cell", held / mesh.cells, "bytes")
 

@@ -1,4 +1,4 @@
-"""A run from case to file: the whole story on a page."""
+"""A run from case to file, on one page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
-from meanfield.domains.common.problem import Problem, Stretch
+from meanfield.domains.common.problem import AdvanceOptions, Problem
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.provenance import provenance
 from meanfield.runtime.recorder import Record
@@ -156,7 +156,7 @@ def _evolve(case: Case, problem: Problem, state: State, end: float, record: Reco
     ):
         with progress.said_if_slow("compiling the kernels: once, some seconds; later runs start at once"):
             problem.prepare(state)
-        problem.advance(state, Stretch(end, record.observers, case.time.cfl, after_step))
+        problem.advance(state, AdvanceOptions(end, record.observers, case.time.cfl, after_step))
         if state.time >= end and end != case.time.end:  # an end of its own, which no schedule knows
             record.look_at_end(state)
         progress.finish(state)

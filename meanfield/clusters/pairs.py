@@ -20,8 +20,8 @@ ANGLES = np.concatenate([STEP * np.arange(60, 0, -1), FINE, [0.0]])  # (bins + 1
 EDGES = np.cos(ANGLES)  # (bins + 1,) of z, increasing
 BINS = len(EDGES) - 1
 CLOSE = 4  # of the last bins: those where z ≥ 1 − 1e-3
-MOST_POINTS = 4096  # whose pairs are taken one by one
-MOST_CELLS = 384  # likewise of a sphere's
+MAX_POINTS = 4096  # whose pairs are taken one by one
+MAX_CELLS = 384  # likewise of a sphere's
 BLOCK = 256
 NEGLIGIBLE = 1e-9  # mass, in cells that hold nearly nothing
 CUT = 10.0  # e^{−CUT} of the highest degree is left by the blur: no ripples to speak of
@@ -39,8 +39,8 @@ def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -
     All pairs are counted for n ≤ 4096; beyond, those of 4096 points at equal steps through the list. A single point
     counts as a pair that has met.
     """
-    if len(points) > MOST_POINTS:
-        chosen = np.arange(MOST_POINTS) * len(points) // MOST_POINTS
+    if len(points) > MAX_POINTS:
+        chosen = np.arange(MAX_POINTS) * len(points) // MAX_POINTS
         points, masses = points[chosen], masses[chosen]
     points, found = points.astype(float, copy=False), np.zeros(BINS)
     for start in range(0, len(points), BLOCK):
@@ -82,8 +82,8 @@ def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
     masses = np.maximum(masses, 0.0) / np.maximum(masses, 0.0).sum()
     if mesh.dimension == 1:
         return _pairs_on_circle(masses)
-    heaviest = np.argsort(-masses, kind="stable")[: MOST_CELLS + 1]
-    if masses[heaviest[:MOST_CELLS]].sum() >= 1 - NEGLIGIBLE:
+    heaviest = np.argsort(-masses, kind="stable")[: MAX_CELLS + 1]
+    if masses[heaviest[:MAX_CELLS]].sum() >= 1 - NEGLIGIBLE:
         return pairs_of_points(mesh.centers[heaviest], masses[heaviest], different=False)
     transform, parts = _degrees(mesh)
     found = np.maximum(parts @ transform.power(masses), 0.0)

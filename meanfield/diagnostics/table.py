@@ -40,8 +40,8 @@ class Diagnostic(NamedTuple):
 Table = dict[str, Diagnostic]
 REFERENCE, LOG_UNIT = "reference", "log_unit"  # attributes of the entropy and of the energy
 ENTROPY = ((REFERENCE, "area"),)  # older axisymmetric files lack it: relative to the uniform density
-MOST_CLUSTERS = 32  # whose masses and centers are kept
-LENGTHS = {"cluster": MOST_CLUSTERS, "pair_bin": BINS}  # of dimensions that are the same for every run
+MAX_CLUSTERS = 32  # whose masses and centers are kept
+LENGTHS = {"cluster": MAX_CLUSTERS, "pair_bin": BINS}  # of dimensions that are the same for every run
 
 
 class Diagnostics:
@@ -78,9 +78,9 @@ class Diagnostics:
 
 
 def heaviest(values: Floats) -> Floats:
-    """Values of clusters (k, ...), heaviest first, as (MOST_CLUSTERS, ...): the last ones left out, or NaN for none."""
-    kept = np.full((MOST_CLUSTERS, *values.shape[1:]), np.nan)
-    kept[: len(values)] = values[:MOST_CLUSTERS]
+    """Values of clusters (k, ...), heaviest first, as (MAX_CLUSTERS, ...): the last ones left out, or NaN for none."""
+    kept = np.full((MAX_CLUSTERS, *values.shape[1:]), np.nan)
+    kept[: len(values)] = values[:MAX_CLUSTERS]
     return kept
 
 

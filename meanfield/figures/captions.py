@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.figures.run_data import Story
+from meanfield.figures.run_data import RunData
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
@@ -19,42 +19,42 @@ LINE, FACTS_LINE, TITLE_LINES = 84, 96, 2  # characters in a line of the title a
 STEPS_TOLD = 5  # of the number of clusters, in one line
 
 
-def heading(story: Story) -> list[str]:
+def heading(run_data: RunData) -> list[str]:
     """The case's title, in one or two lines, and lines of what was run and how it stands."""
-    return [*_title_lines(story.title), *_facts_lines(story)]
+    return [*_title_lines(run_data.title), *_facts_lines(run_data)]
 
 
-def facts(story: Story) -> list[str]:
+def facts(run_data: RunData) -> list[str]:
     """What was run, and how it stands where it has not simply finished."""
     return [
-        f"{story.manifold.replace('_', ' ')}, {_size(story)}",
-        story.attention,
-        f"β = {story.beta:g}",
-        *([_noise(story)] if story.noise else []),
-        *([f"atoms from t = {_time(story.hand_over)}"] if np.isfinite(story.hand_over) else []),
-        *([story.state] if story.state else []),
+        f"{run_data.manifold.replace('_', ' ')}, {_size(run_data)}",
+        run_data.attention,
+        f"β = {run_data.beta:g}",
+        *([_noise(run_data)] if run_data.noise else []),
+        *([f"atoms from t = {_time(run_data.hand_over)}"] if np.isfinite(run_data.hand_over) else []),
+        *([run_data.state] if run_data.state else []),
     ]
 
 
-def _noise(story: Story) -> str:
-    critical = "" if story.critical is None else f" (critical {story.critical:.4g})"
-    return f"noise κ = {story.noise:g}{critical}"
+def _noise(run_data: RunData) -> str:
+    critical = "" if run_data.critical is None else f" (critical {run_data.critical:.4g})"
+    return f"noise κ = {run_data.noise:g}{critical}"
 
 
-def _size(story: Story) -> str:
-    if story.particles is not None:
-        count = len(story.particles.weights)
-        return f"d = {story.dimension}, {count} token{'' if count == 1 else 's'}"
-    cells = f"{len(story.ring_cells)} rings" if story.kind.shows_rings else f"{story.ring_cells[0]} cells"
-    dimension = "" if story.dimension is None else f"d = {story.dimension}, "
-    radii = f" × {len(story.edges) - 1} radii" if story.has_radius and story.edges is not None else ""
+def _size(run_data: RunData) -> str:
+    if run_data.particles is not None:
+        count = len(run_data.particles.weights)
+        return f"d = {run_data.dimension}, {count} token{'' if count == 1 else 's'}"
+    cells = f"{len(run_data.ring_cells)} rings" if run_data.kind.shows_rings else f"{run_data.ring_cells[0]} cells"
+    dimension = "" if run_data.dimension is None else f"d = {run_data.dimension}, "
+    radii = f" × {len(run_data.edges) - 1} radii" if run_data.has_radius and run_data.edges is not None else ""
     return dimension + cells + radii
 
 
-def _facts_lines(story: Story) -> list[str]:
+def _facts_lines(run_data: RunData) -> list[str]:
     """The facts, each whole where a line can hold it."""
     lines: list[str] = []
-    for fact in SEPARATOR.join(facts(story)).split(SEPARATOR):
+    for fact in SEPARATOR.join(facts(run_data)).split(SEPARATOR):
         if lines and len(lines[-1] + SEPARATOR + fact) <= FACTS_LINE:
             lines[-1] += SEPARATOR + fact
         else:
@@ -62,9 +62,9 @@ def _facts_lines(story: Story) -> list[str]:
     return lines
 
 
-def page_heading(story: Story) -> list[str]:
-    """The lines above a figure: the heading, and the clusters' story."""
-    return heading(story) + [cluster_history(story)] * bool(cluster_history(story))
+def page_heading(run_data: RunData) -> list[str]:
+    """The lines above a figure: the heading, and what became of the clusters."""
+    return heading(run_data) + [cluster_history(run_data)] * bool(cluster_history(run_data))
 
 
 def fitting_size(lines: list[str], width: float, most: float) -> float:
@@ -96,19 +96,19 @@ def state_in_words(run: Run, case: Case) -> str:
     return f"{reason} at t = {format_time(run.times[-1])} of {format_time(case.time.end)}"
 
 
-def cluster_history(story: Story) -> str:
+def cluster_history(run_data: RunData) -> str:
     """When the recorded number of clusters first was at its highest, and each fall since that was for good.
 
     As in "7 clusters from t = 7.94, 6 from 27.4, 5 from 53.1"; nothing where there never was one. Without noise each
     fall is a merger. A count that only flickers does not fall: what is told is the most that there are from then on.
     """
-    counts = np.nan_to_num(story.diagnostics.get("clusters", np.zeros(0))).astype(int)
+    counts = np.nan_to_num(run_data.diagnostics.get("clusters", np.zeros(0))).astype(int)
     if not counts.any():
         return ""
     most = int(np.argmax(counts == counts.max()))
     later = np.maximum.accumulate(counts[::-1])[::-1]  # the most from each sample on
     falls = [k for k in range(most + 1, len(counts)) if later[k] < later[k - 1]]
-    times = story.diagnostics["time"]
+    times = run_data.diagnostics["time"]
     told = [f"{later[k]} from {_time(times[k])}" for k in falls]
     if len(told) > STEPS_TOLD:
         told = [*told[: STEPS_TOLD - 2], "…", told[-1]]

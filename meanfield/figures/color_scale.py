@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.colors import Normalize
 
-    from meanfield.figures.run_data import Story
+    from meanfield.figures.run_data import RunData
 
 COLOR_MAP = "viridis"
 UNIFORM, UNIFORM_TEXT = 1e-9, "$10^{-9}$"  # smaller deviations are not drawn: rounding would look like a pattern
-LAW_DECADES, MOST_DECADES = 1e-3, 1e-12  # of the lowest peak and of the highest: below, a law is as good as nothing
+LAW_DECADES, MAX_DECADES = 1e-3, 1e-12  # of the lowest peak and of the highest: below, a law is as good as nothing
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,11 @@ class Scale:
 
 def law_floor(peaks: Floats) -> float:
     """The density below which nothing is shown of densities whose highest values are ``peaks``."""
-    return float(max(LAW_DECADES * peaks.min(), MOST_DECADES * peaks.max()))
+    return float(max(LAW_DECADES * peaks.min(), MAX_DECADES * peaks.max()))
 
 
-def scale_of(story: Story, snapshots: Iterable[int]) -> Scale:
+def scale_of(run_data: RunData, snapshots: Iterable[int]) -> Scale:
     """The one scale of these snapshots, which are read but not kept."""
-    ends = np.array([[ratio.min(), ratio.max()] for ratio in map(story.ratio, snapshots)])
-    coordinate = story.coordinate
+    ends = np.array([[ratio.min(), ratio.max()] for ratio in map(run_data.ratio, snapshots)])
+    coordinate = run_data.coordinate
     return Scale.of_law(ends[:, 1], coordinate.law) if coordinate and coordinate.law else Scale.of([ends])

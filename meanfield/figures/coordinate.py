@@ -18,10 +18,10 @@ from meanfield.figures.axes import Floats
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-    from meanfield.figures.run_data import Story
+    from meanfield.figures.run_data import RunData
 
 Ticks = list[tuple[float, str]]
-MOST_TICKS = 7
+MAX_TICKS = 7
 NEAR = 0.08  # of an axis: ticks have no room so near to zero's
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -53,42 +53,42 @@ class Coordinate:
         axis.axes.set(**{f"{axis.axis_name}lim": self.limits})  # type: ignore[attr-defined]
 
 
-def coordinate_of(story: Story) -> Coordinate | None:
-    """The coordinate of the story's manifold; None where that has more than one dimension."""
-    make = story.kind.coordinate
-    coordinate: Coordinate | None = None if make is None else load(make)(story)
+def coordinate_of(run_data: RunData) -> Coordinate | None:
+    """The coordinate of the domain; None where that has more than one dimension."""
+    make = run_data.kind.coordinate
+    coordinate: Coordinate | None = None if make is None else load(make)(run_data)
     return coordinate
 
 
-def angle_on_circle(story: Story) -> Coordinate:
+def angle_on_circle(run_data: RunData) -> Coordinate:
     """The angle φ."""
-    edges = np.linspace(0, 2 * np.pi, int(story.ring_cells[0]) + 1)
+    edges = np.linspace(0, 2 * np.pi, int(run_data.ring_cells[0]) + 1)
     return Coordinate(edges, "angle φ (rad)", _parts_of_pi(edges, 2))
 
 
-def polar_angle(story: Story) -> Coordinate:
+def polar_angle(run_data: RunData) -> Coordinate:
     """The polar angle θ."""
-    assert story.edges is not None
-    ticks = _parts_of_pi(story.edges, 4)
+    assert run_data.edges is not None
+    ticks = _parts_of_pi(run_data.edges, 4)
     if len(ticks) < 3:  # only what is near the equator is shown
-        ticks = _round_numbers(story.edges)
-    return Coordinate(story.edges, "polar angle θ (rad)", ticks, "p(θ), per radian")
+        ticks = _round_numbers(run_data.edges)
+    return Coordinate(run_data.edges, "polar angle θ (rad)", ticks, "p(θ), per radian")
 
 
-def token_on_line(story: Story) -> Coordinate:
+def token_on_line(run_data: RunData) -> Coordinate:
     """The token x, linear within the core and logarithmic beyond."""
-    assert story.edges is not None
-    if story.core == 0:
-        return Coordinate(story.edges, "token x", _round_numbers(story.edges), "ρ(x)")
-    place = np.arcsinh(story.edges / story.core)
-    return Coordinate(place, "token x", _signed_decades(story.edges, story.core), "ρ(x)")
+    assert run_data.edges is not None
+    if run_data.core == 0:
+        return Coordinate(run_data.edges, "token x", _round_numbers(run_data.edges), "ρ(x)")
+    place = np.arcsinh(run_data.edges / run_data.core)
+    return Coordinate(place, "token x", _signed_decades(run_data.edges, run_data.core), "ρ(x)")
 
 
-def log_radius(story: Story) -> Coordinate:
+def log_radius(run_data: RunData) -> Coordinate:
     """The radius r on a log axis."""
-    assert story.edges is not None
-    label = f"radius r, in units of exp({story.expansion:g} t)" if story.expansion else "radius r"
-    return Coordinate(np.log(story.edges), label, _decades(story.edges), "density of log r")
+    assert run_data.edges is not None
+    label = f"radius r, in units of exp({run_data.expansion:g} t)" if run_data.expansion else "radius r"
+    return Coordinate(np.log(run_data.edges), label, _decades(run_data.edges), "density of log r")
 
 
 def _parts_of_pi(edges: Floats, part: int) -> Ticks:
@@ -107,7 +107,7 @@ def _round_numbers(edges: Floats, bend: Callable[[Floats], Floats] = lambda x: x
     from matplotlib.ticker import MaxNLocator
 
     low, high = edges[0], edges[-1]
-    values = MaxNLocator(nbins=MOST_TICKS - 1, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    values = MaxNLocator(nbins=MAX_TICKS - 1, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     return [(float(bend(v)), number(v)) for v in values[(values >= low) & (values <= high)]]
 
 
@@ -117,7 +117,7 @@ def _decades(edges: Floats) -> Ticks:
     if high < 5 * low:
         return _round_numbers(edges, np.log)
     exponents = np.arange(np.ceil(np.log10(low) - 1e-9), np.floor(np.log10(high) + 1e-9) + 1)
-    exponents = exponents[:: -(-len(exponents) // MOST_TICKS)]
+    exponents = exponents[:: -(-len(exponents) // MAX_TICKS)]
     values = 10.0**exponents
     if high < 200 * low:
         values = np.sort(np.outer([1, 2, 5], 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high))).ravel())
@@ -128,7 +128,7 @@ def _signed_decades(edges: Floats, core: float) -> Ticks:
     """Zero, and powers of ten beyond the core on either side."""
     far = np.abs(edges[[0, -1]]).max()
     exponents = np.arange(np.ceil(np.log10(core)), np.floor(np.log10(far)) + 1)
-    exponents = exponents[:: -(-len(exponents) // (MOST_TICKS // 2))]
+    exponents = exponents[:: -(-len(exponents) // (MAX_TICKS // 2))]
     values = np.concatenate([-(10.0 ** exponents[::-1]), [0.0], 10.0**exponents])
     place, low, high = (np.arcsinh(v / core) for v in (values, edges[0], edges[-1]))
     room = (values == 0) | (np.abs(place) > NEAR * (high - low))

@@ -29,7 +29,7 @@ from meanfield.figures.run_data import (
     SKY,
     SNAPSHOTS,
     VERMILION,
-    Story,
+    RunData,
     snapshots_chosen,
 )
 
@@ -46,39 +46,39 @@ ATOMS = "atoms from here"
 LABELS = 6  # of a causal mask, named in a legend
 
 
-def panels(story: Story) -> list[str]:
+def panels(run_data: RunData) -> list[str]:
     """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples."""
-    if len(story.diagnostics.get("time", ())) < 2:
+    if len(run_data.diagnostics.get("time", ())) < 2:
         return []
-    return [name for name, (needs, _) in PANELS.items() if any(is_worth(story, need) for need in needs)][:MOST]
+    return [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)][:MOST]
 
 
-def is_worth(story: Story, name: str) -> bool:
+def is_worth(run_data: RunData, name: str) -> bool:
     """Whether a diagnostic was recorded, and has something to show: at more than one time that is on the axis."""
-    values = story.diagnostics.get(name)
+    values = run_data.diagnostics.get(name)
     if values is None:
         return False
     drawable = (np.abs(values) < LARGEST).reshape(len(values), -1).any(axis=1)
-    if np.count_nonzero(drawable & ((story.diagnostics["time"] > 0) | (not story.log_time))) < 2:
+    if np.count_nonzero(drawable & ((run_data.diagnostics["time"] > 0) | (not run_data.log_time))) < 2:
         return False
-    if name == "mass" and story.particles is not None:
+    if name == "mass" and run_data.particles is not None:
         return False  # tokens keep theirs
-    if name == "radius" and story.particles is not None:
-        return not story.particles.has_radius  # then each token's is drawn already
+    if name == "radius" and run_data.particles is not None:
+        return not run_data.particles.has_radius  # then each token's is drawn already
     return name != "escaped" or bool(values.max() > ESCAPED)
 
 
-def draw_diagnostics(figure: SubFigure, story: Story) -> None:
-    """Fill ``figure`` with the panels of ``panels(story)``, two to a row, an odd last one across."""
-    names = panels(story)
+def draw_diagnostics(figure: SubFigure, run_data: RunData) -> None:
+    """Fill ``figure`` with the panels of ``panels(run_data)``, two to a row, an odd last one across."""
+    names = panels(run_data)
     rows = [names[i : i + 2] for i in range(0, len(names), 2)]
     layout: list[Any] = [row * (2 // len(row)) for row in rows]
     axes = figure.subplot_mosaic(layout)
-    times = [t for t in story.times[snapshots_chosen(story, SNAPSHOTS)] if t > 0 or not story.log_time]
+    times = [t for t in run_data.times[snapshots_chosen(run_data, SNAPSHOTS)] if t > 0 or not run_data.log_time]
     for name, ax in axes.items():
-        PANELS[name][1](ax, story)
-        set_time(ax, "time t  (grey: snapshots above)", story.sample_range, log=story.log_time)
-        mark_time(ax, story.hand_over, ATOMS)
+        PANELS[name][1](ax, run_data)
+        set_time(ax, "time t  (grey: snapshots above)", run_data.sample_range, log=run_data.log_time)
+        mark_time(ax, run_data.hand_over, ATOMS)
         if name not in rows[-1]:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")
@@ -86,22 +86,22 @@ def draw_diagnostics(figure: SubFigure, story: Story) -> None:
             ax.axvline(t, color="0.85", lw=0.8, zorder=0)
 
 
-def _draw_energy(ax: Axes, story: Story) -> None:
+def _draw_energy(ax: Axes, run_data: RunData) -> None:
     """Entropy H = ∫ρ log ρ on the left axis, energy E on the right."""
-    relative = story.relative_entropy
-    unit = r"/$e^{|\beta|}$" if story.scaled_energy else ""
+    relative = run_data.relative_entropy
+    unit = r"/$e^{|\beta|}$" if run_data.scaled_energy else ""
     curves = {
         "entropy": ("$H$", BLUE, "-"),
         "energy": (f"$E${unit}", VERMILION, "--"),
     }
-    recorded = [name for name in curves if is_worth(story, name)]
+    recorded = [name for name in curves if is_worth(run_data, name)]
     for name, side in zip(recorded, (ax, None), strict=False):
         symbol, color, style = curves[name]
         if side is None:
             side = ax.twinx()
             side.spines["right"].set_visible(True)
-        values = np.where(np.abs(story.diagnostics[name]) < LARGEST, story.diagnostics[name], np.nan)
-        draw_change(side, story.diagnostics["time"], values, symbol, color=color, ls=style)
+        values = np.where(np.abs(run_data.diagnostics[name]) < LARGEST, run_data.diagnostics[name], np.nan)
+        draw_change(side, run_data.diagnostics["time"], values, symbol, color=color, ls=style)
         finite = values[np.isfinite(values)]
         if name == "energy" and finite.min() > 0 and finite.max() > GROWTH * finite.min():
             side.set(yscale="log", ylim=(finite.min() / 2, 2 * finite.max()), ylabel=symbol)
@@ -113,111 +113,111 @@ def _draw_energy(ax: Axes, story: Story) -> None:
     ax.set_title(", ".join(titles[name] for name in recorded))
 
 
-def _draw_speed(ax: Axes, story: Story) -> None:
-    speed = story.diagnostics["speed"]
+def _draw_speed(ax: Axes, run_data: RunData) -> None:
+    speed = run_data.diagnostics["speed"]
     ax.set(ylabel="root mean square |X|", title="speed")
-    if np.nanmax(speed) ** 2 < ROUNDING and np.isnan(story.hand_over):  # of atoms it is exact, however small
+    if np.nanmax(speed) ** 2 < ROUNDING and np.isnan(run_data.hand_over):  # of atoms it is exact, however small
         ax.set_yticks([])
         say(ax, "nothing moves: zero to rounding")
         return
-    ax.plot(story.diagnostics["time"], positive(speed), color=GREEN, lw=1.4)
-    set_decades(ax, speed, decades=20 if np.isnan(story.hand_over) else 300)
+    ax.plot(run_data.diagnostics["time"], positive(speed), color=GREEN, lw=1.4)
+    set_decades(ax, speed, decades=20 if np.isnan(run_data.hand_over) else 300)
 
 
-def _draw_clusters(ax: Axes, story: Story) -> None:
+def _draw_clusters(ax: Axes, run_data: RunData) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    clusters = story.diagnostics["clusters"]
+    clusters = run_data.diagnostics["clusters"]
     most = max(float(np.nanmax(clusters)), 1.0)
-    ax.step(story.diagnostics["time"], clusters, where="post", color=BLACK, lw=1.4)
+    ax.step(run_data.diagnostics["time"], clusters, where="post", color=BLACK, lw=1.4)
     ax.set(ylabel="number", title="clusters", ylim=(-0.05 * most, 1.1 * most))  # zero stays off the axis
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
         say(ax, "none at any time")
-    elif story.kind.space == "S1" and story.growth is not None and story.growth.max() > 0:
-        fastest = int(story.growth.argmax())  # as many clusters condense from a small perturbation
+    elif run_data.kind.space == "S1" and run_data.growth is not None and run_data.growth.max() > 0:
+        fastest = int(run_data.growth.argmax())  # as many clusters condense from a small perturbation
         ax.axhline(fastest, color="0.4", lw=1.2, ls=":", zorder=1)
         ax.set_title(f"clusters (dotted: fastest mode, l = {fastest})")
 
 
-def _draw_pairs_close(ax: Axes, story: Story) -> None:
+def _draw_pairs_close(ax: Axes, run_data: RunData) -> None:
     ax.set(title="pairs of tokens that have met", ylabel=r"share with $\langle\theta,\theta'\rangle>0.999$")
-    ax.plot(story.diagnostics["time"], story.diagnostics["pairs_close"], color=ORANGE, lw=1.4)
+    ax.plot(run_data.diagnostics["time"], run_data.diagnostics["pairs_close"], color=ORANGE, lw=1.4)
     ax.set_ylim(-0.05, 1.05)
 
 
-def _draw_cosine(ax: Axes, story: Story) -> None:
+def _draw_cosine(ax: Axes, run_data: RunData) -> None:
     """Drawn up to 1, where all tokens are one."""
-    cosine = story.diagnostics["cosine"]
-    ax.plot(story.diagnostics["time"], cosine, color=ORANGE, lw=1.4, marker="o", markersize=3.5)
+    cosine = run_data.diagnostics["cosine"]
+    ax.plot(run_data.diagnostics["time"], cosine, color=ORANGE, lw=1.4, marker="o", markersize=3.5)
     ax.set(title="mean inner product of two tokens", ylabel=r"$\langle\theta,\theta'\rangle$")
     ax.set_ylim(min(-0.05, 1.05 * float(cosine.min())), 1.05)
 
 
-def _draw_centroid(ax: Axes, story: Story) -> None:
-    length = np.linalg.norm(story.diagnostics["centroid"], axis=1)
+def _draw_centroid(ax: Axes, run_data: RunData) -> None:
+    length = np.linalg.norm(run_data.diagnostics["centroid"], axis=1)
     ax.set_title("centroid")
     if np.nanmax(length) < NO_LENGTH:
         ax.set_yticks([])
         say(ax, "at the origin, to rounding")
         return
-    draw_change(ax, story.diagnostics["time"], length, r"$|\int x\,\rho|$", color=PURPLE)
+    draw_change(ax, run_data.diagnostics["time"], length, r"$|\int x\,\rho|$", color=PURPLE)
 
 
-def _draw_mass(ax: Axes, story: Story) -> None:
+def _draw_mass(ax: Axes, run_data: RunData) -> None:
     ax.set_title("mass")
-    draw_change(ax, story.diagnostics["time"], story.diagnostics["mass"], r"$\int\rho$", color=BLACK)
+    draw_change(ax, run_data.diagnostics["time"], run_data.diagnostics["mass"], r"$\int\rho$", color=BLACK)
 
 
-def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, Story], None]:
+def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, RunData], None]:
     """A panel for a positive number on a log axis, where growth at a constant rate is a straight line."""
 
-    def draw(ax: Axes, story: Story) -> None:
-        values = story.diagnostics[name]
+    def draw(ax: Axes, run_data: RunData) -> None:
+        values = run_data.diagnostics[name]
         ax.set(ylabel=label, title=title)
-        ax.plot(story.diagnostics["time"], positive(values), color=BLUE, lw=1.4)
+        ax.plot(run_data.diagnostics["time"], positive(values), color=BLUE, lw=1.4)
         set_decades(ax, values)
 
     return draw
 
 
-def _draw_drift(ax: Axes, story: Story) -> None:
+def _draw_drift(ax: Axes, run_data: RunData) -> None:
     """Drawn from 0, where tokens are what they were, to at least 1, where that is forgotten."""
-    drift = story.diagnostics["drift"]
-    ax.plot(story.diagnostics["time"], drift, color=VERMILION, lw=1.4)
+    drift = run_data.diagnostics["drift"]
+    ax.plot(run_data.diagnostics["time"], drift, color=VERMILION, lw=1.4)
     ax.set(title="drift of the tokens", ylabel="1 − mean cosine", ylim=(-0.05, 1.05 * max(1.0, float(drift.max()))))
 
 
-def _draw_escaped(ax: Axes, story: Story) -> None:
+def _draw_escaped(ax: Axes, run_data: RunData) -> None:
     """Masses at both ends of the mesh, which no cell beyond could take up."""
-    ends = story.kind.ends
-    escaped = story.diagnostics["escaped"]
+    ends = run_data.kind.ends
+    escaped = run_data.diagnostics["escaped"]
     ax.set(ylabel="mass", title="mass in the cells at the ends of the mesh")
     for values, name, color in zip(escaped.T, ends, (SKY, VERMILION), strict=True):
-        ax.plot(story.diagnostics["time"], positive(values), color=color, lw=1.4, label=name)
+        ax.plot(run_data.diagnostics["time"], positive(values), color=color, lw=1.4, label=name)
     set_decades(ax, escaped, floor=ESCAPED)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
-def label_angles(story: Story) -> Floats:
+def label_angles(run_data: RunData) -> Floats:
     """(samples, labels) angle between each label's mean token and the first label's, 0 where either has none."""
-    centroid = story.diagnostics["label_centroid"]
+    centroid = run_data.diagnostics["label_centroid"]
     length = np.linalg.norm(centroid, axis=2)
     cosine = np.einsum("sld,sd->sl", centroid, centroid[:, 0])
     size = length * length[:, :1]
     return np.arccos(np.clip(np.divide(cosine, size, out=np.ones_like(size), where=size > 0), -1, 1))
 
 
-def _draw_label_centroid(ax: Axes, story: Story) -> None:
+def _draw_label_centroid(ax: Axes, run_data: RunData) -> None:
     """How far each label's mean token is from the first label's."""
     from matplotlib import colormaps
 
-    angles = label_angles(story)
+    angles = label_angles(run_data)
     labels = angles.shape[1]
     named = np.unique(np.linspace(0, labels - 1, LABELS).astype(int))
     for k, color in enumerate(colormaps[COLOR_MAP](np.linspace(0, 0.9, labels))):
         name = f"label {k + 1}" if k in named else None
-        ax.plot(story.diagnostics["time"], angles[:, k], color=color, lw=1.4, label=name)
+        ax.plot(run_data.diagnostics["time"], angles[:, k], color=color, lw=1.4, label=name)
     ax.set_title("mean token of each label")
     label_linear(ax.yaxis, "angle from label 1 (rad)", float(angles.max()))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, labelspacing=0.2)

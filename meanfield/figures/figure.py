@@ -13,7 +13,7 @@ from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
 from meanfield.figures.captions import fitting_size, page_heading, state_in_words
 from meanfield.figures.diagnostics import draw_diagnostics, panels
-from meanfield.figures.run_data import Floats, Integers, Particles, Story
+from meanfield.figures.run_data import Floats, Integers, Particles, RunData
 from meanfield.figures.trim import trimmed
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def plot(path: str | Path, figure: str | Path) -> Path:
     return draw(load(path), target)
 
 
-def load(path: str | Path) -> Story:
-    """The story of the run file ``path``. Raises solvers.io.run_file.FileError where there is none to tell yet."""
+def load(path: str | Path) -> RunData:
+    """The run data of the file ``path``. Raises solvers.io.run_file.FileError where there is none to tell yet."""
     from meanfield.diagnostics.table import energy_unit, entropy_is_relative
     from meanfield.runtime.segments import case_of
     from solvers.io.run_file import FileError, read
@@ -60,7 +60,7 @@ def load(path: str | Path) -> Story:
     if len(run.times) == 0:
         raise FileError(f"{path}: holds no snapshot yet, so there is nothing to draw")
     case, kind = case_of(run), kind_of(run.manifold)
-    story = Story(
+    run_data = RunData(
         title=case.title,
         manifold=run.manifold,
         ring_cells=_ring_cells(run),
@@ -83,7 +83,7 @@ def load(path: str | Path) -> Story:
         relative_entropy=entropy_is_relative(run, kind.uniform is not None),
         log_spacing=case.output.spacing == "log",
     )
-    return trimmed(story) if kind.edges is not None and not kind.has_radius else story
+    return trimmed(run_data) if kind.edges is not None and not kind.has_radius else run_data
 
 
 def _particles(run: Run, case: Case) -> Particles:
@@ -115,29 +115,29 @@ def _critical(case: Case) -> float | None:
     return critical_noise_of(case) or None  # 0 where nothing grows, which needs no noise
 
 
-def draw(story: Story, target: Path) -> Path:
-    """Draw ``story`` to ``target``, snapshots above and diagnostics below, and return ``target``."""
+def draw(run_data: RunData, target: Path) -> Path:
+    """Draw ``run_data`` to ``target``, snapshots above and diagnostics below, and return ``target``."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
-        figure = compose(story, Figure())
+        figure = compose(run_data, Figure())
         figure.savefig(target, dpi=DPI)
     return target
 
 
-def compose(story: Story, figure: Figure) -> Figure:
-    """Lay the story out on an empty ``figure``, which takes the size that its parts need, and return it."""
-    rows = -(-len(panels(story)) // 2)
-    draw_snapshots, height = map(domains.load, story.kind.figure)
-    heights = [height(story)] + ([2.3 * rows + 0.3] if rows else [])
+def compose(run_data: RunData, figure: Figure) -> Figure:
+    """Lay the run data out on an empty ``figure``, which takes the size that its parts need, and return it."""
+    rows = -(-len(panels(run_data)) // 2)
+    draw_snapshots, height = map(domains.load, run_data.kind.figure)
+    heights = [height(run_data)] + ([2.3 * rows + 0.3] if rows else [])
     figure.set_size_inches(WIDTH, min(sum(heights) + 0.9, TALLEST))
-    lines = page_heading(story)
+    lines = page_heading(run_data)
     figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * WIDTH, HEADING_SIZE))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    draw_snapshots(parts[0], story)
+    draw_snapshots(parts[0], run_data)
     if rows:
-        draw_diagnostics(parts[1], story)
+        draw_diagnostics(parts[1], run_data)
     return figure
 
 

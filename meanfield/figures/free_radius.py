@@ -12,7 +12,7 @@ from meanfield.analysis.text import format_time
 from meanfield.figures.axes import label_linear
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.profiles import draw_profiles, profiles_height
-from meanfield.figures.run_data import Floats, Story, snapshots_chosen
+from meanfield.figures.run_data import Floats, RunData, snapshots_chosen
 from meanfield.figures.sphere_map import cell_angles, draw_sphere, sphere_height
 from meanfield.figures.trim import trimmed
 
@@ -26,100 +26,100 @@ HELD = 0.995  # of the mass: how far a picture of the plane reaches
 PLANE_DECADES = 1e-4  # of the highest density, below which the plane is empty
 
 
-def directions_of(story: Story) -> Story:
-    """The marginal on directions, ∫ρ d log r, as a story on the circle or sphere."""
-    widths = _widths(story)
+def directions_of(run_data: RunData) -> RunData:
+    """The marginal on directions, ∫ρ d log r, as run data on the circle or sphere."""
+    widths = _widths(run_data)
     return replace(
-        story,
-        manifold=story.kind.directions or story.manifold,
-        density=lambda k: widths @ _by_radius(story, k),
+        run_data,
+        manifold=run_data.kind.directions or run_data.manifold,
+        density=lambda k: widths @ _by_radius(run_data, k),
         edges=None,
     )
 
 
-def radii_of(story: Story) -> Story:
+def radii_of(run_data: RunData) -> RunData:
     """The law of log r, ∫ρ dω, on those radii where tokens are."""
-    areas = _areas(story)
+    areas = _areas(run_data)
     return trimmed(
         replace(
-            story,
+            run_data,
             manifold="radius",
-            ring_cells=np.array([len(_widths(story))]),
-            density=lambda k: _by_radius(story, k) @ areas,
+            ring_cells=np.array([len(_widths(run_data))]),
+            density=lambda k: _by_radius(run_data, k) @ areas,
         )
     )
 
 
-def quantiles(story: Story, snapshots: Iterable[int], parts: Floats) -> Floats:
+def quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) -> Floats:
     """(snapshots, parts) the radii within which these parts of the mass of each of the snapshots are."""
-    assert story.edges is not None
-    areas, widths, log_edges = _areas(story), _widths(story), np.log(story.edges)
+    assert run_data.edges is not None
+    areas, widths, log_edges = _areas(run_data), _widths(run_data), np.log(run_data.edges)
     found = []
     for k in snapshots:
-        held = np.concatenate([[0.0], np.cumsum(_by_radius(story, k) @ areas * widths)])
-        growth = story.expansion * story.times[k]
+        held = np.concatenate([[0.0], np.cumsum(_by_radius(run_data, k) @ areas * widths)])
+        growth = run_data.expansion * run_data.times[k]
         found.append(np.exp(growth + np.interp(parts * held[-1], held, log_edges)))
     return np.array(found)
 
 
-def _widths(story: Story) -> Floats:
+def _widths(run_data: RunData) -> Floats:
     """(radii,) of the cells in log r."""
-    assert story.edges is not None
-    return np.diff(np.log(story.edges))
+    assert run_data.edges is not None
+    return np.diff(np.log(run_data.edges))
 
 
-def _areas(story: Story) -> Floats:
+def _areas(run_data: RunData) -> Floats:
     """(directions,) angles of the circle's cells, or areas of the sphere's."""
-    cells = int(story.ring_cells.sum())
-    if len(story.ring_cells) == 1:
+    cells = int(run_data.ring_cells.sum())
+    if len(run_data.ring_cells) == 1:
         return np.full(cells, 2 * np.pi / cells)
-    return cell_angles(story.ring_cells)[2]
+    return cell_angles(run_data.ring_cells)[2]
 
 
-def _by_radius(story: Story, k: int) -> Floats:
+def _by_radius(run_data: RunData, k: int) -> Floats:
     """(radii, directions) of snapshot k."""
-    return story.density(k).reshape(len(_widths(story)), -1)
+    return run_data.density(k).reshape(len(_widths(run_data)), -1)
 
 
-def free_radius_height(story: Story) -> float:
+def free_radius_height(run_data: RunData) -> float:
     """Inches that the pictures need."""
-    return sum(_heights(story))
+    return sum(_heights(run_data))
 
 
-def _heights(story: Story) -> list[float]:
-    if story.kind.shows_rings:
-        return [sphere_height(story), profiles_height(story)]
-    return [profiles_height(story), profiles_height(story), PLANE_HEIGHT]
+def _heights(run_data: RunData) -> list[float]:
+    if run_data.kind.shows_rings:
+        return [sphere_height(run_data), profiles_height(run_data)]
+    return [profiles_height(run_data), profiles_height(run_data), PLANE_HEIGHT]
 
 
-def draw_free_radius(figure: SubFigure, story: Story) -> None:
+def draw_free_radius(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with the directions, below them the radii, and on the plane the tokens at a few times."""
-    parts = figure.subfigures(len(_heights(story)), 1, height_ratios=_heights(story), squeeze=False)[:, 0]
-    (draw_sphere if story.kind.shows_rings else draw_profiles)(parts[0], directions_of(story))
-    draw_profiles(parts[1], radii_of(story))
+    parts = figure.subfigures(len(_heights(run_data)), 1, height_ratios=_heights(run_data), squeeze=False)[:, 0]
+    (draw_sphere if run_data.kind.shows_rings else draw_profiles)(parts[0], directions_of(run_data))
+    draw_profiles(parts[1], radii_of(run_data))
     if len(parts) > 2:
-        _draw_planes(parts[2], story)
+        _draw_planes(parts[2], run_data)
 
 
-def _draw_planes(figure: SubFigure, story: Story) -> None:
-    chosen = snapshots_chosen(story, PLANES)
+def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
+    chosen = snapshots_chosen(run_data, PLANES)
     axes = figure.subplots(1, PLANES, squeeze=False)[0]
     for ax in axes[len(chosen) :]:
         ax.set_axis_off()
     drawn = list(axes[: len(chosen)])
     for ax, k in zip(drawn, chosen, strict=True):
-        image = draw_plane(ax, story, k)
-        ax.set_title(f"tokens at t = {format_time(story.times[k])}")
+        image = draw_plane(ax, run_data, k)
+        ax.set_title(f"tokens at t = {format_time(run_data.times[k])}")
     bar = figure.colorbar(image, ax=drawn, extend="min")
     bar.set_label("density on the plane,\nhighest = 1")
 
 
-def draw_plane(ax: Axes, story: Story, k: int) -> QuadMesh:
+def draw_plane(ax: Axes, run_data: RunData, k: int) -> QuadMesh:
     """The density of tokens x = rω with respect to area, ρ/r², in units of its highest value; returns the picture."""
     from matplotlib.colors import LogNorm
 
-    radius, angle, values = _plane(story, k)
-    reach = 1.15 * float(quantiles(story, [k], np.array([HELD]))[0, 0])
+    radius, angle, values = _plane(run_data, k)
+    reach = 1.15 * float(quantiles(run_data, [k], np.array([HELD]))[0, 0])
     x, y = radius[:, None] * np.cos(angle), radius[:, None] * np.sin(angle)
     image = ax.pcolormesh(x, y, values, norm=LogNorm(PLANE_DECADES, 1.0), cmap=COLOR_MAP, rasterized=True)
     # What is emptier than the scale shows is as dark as its lowest colour.
@@ -130,11 +130,11 @@ def draw_plane(ax: Axes, story: Story, k: int) -> QuadMesh:
     return image
 
 
-def _plane(story: Story, k: int) -> tuple[Floats, Floats, Floats]:
+def _plane(run_data: RunData, k: int) -> tuple[Floats, Floats, Floats]:
     """Radii (radii + 1,) and angles (directions + 1,) of the cells' corners, and the values (radii, directions)."""
-    assert story.edges is not None
-    inner, outer = story.edges[:-1], story.edges[1:]
-    per_area = _by_radius(story, k) * (_widths(story) / ((outer**2 - inner**2) / 2))[:, None]
+    assert run_data.edges is not None
+    inner, outer = run_data.edges[:-1], run_data.edges[1:]
+    per_area = _by_radius(run_data, k) * (_widths(run_data) / ((outer**2 - inner**2) / 2))[:, None]
     angle = np.linspace(0, 2 * np.pi, per_area.shape[1] + 1)
-    radius = story.edges * np.exp(story.expansion * story.times[k])
+    radius = run_data.edges * np.exp(run_data.expansion * run_data.times[k])
     return radius, angle, (per_area / per_area.max()).clip(PLANE_DECADES)

@@ -179,7 +179,7 @@ def _heading(run: Run) -> list[str]:
 
 
 def _time_axis(tracks: Tracks, mergers: Sequence[Merger], log_spacing: bool) -> tuple[tuple[float, float], bool]:
-    """From when there are most clusters to the end; on a log axis by the rule of all figures, see Story.log_time."""
+    """From when there are most clusters to the end; on a log axis by the rule of all figures, see RunData.log_time."""
     times = tracks.times[int(tracks.counts.argmax()) :]
     begin, end = float(times[0]), float(times[-1])
     first = begin if begin > 0 else float(times[min(1, len(times) - 1)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.figures.axes import positive, say, set_decades
-from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, Story
+from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, RunData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,15 +18,15 @@ NEARLY_UNIFORM = 0.1  # mean square of ρ/ρ̄ − 1 below which the linear pred
 ROUNDING = 1e-28  # mean square that rounding alone may leave of a uniform density; the square of its speed too
 
 
-def draw_power(ax: Axes, story: Story) -> None:
+def draw_power(ax: Axes, run_data: RunData) -> None:
     """Power of degrees 1 … 8, and the growth e^{2λt} predicted for the fastest of all that were recorded."""
-    time, power = story.diagnostics["time"], story.diagnostics["power"]
+    time, power = run_data.diagnostics["time"], run_data.diagnostics["power"]
     ax.set(ylabel="mean square", title="power by degree $l$")
     if power[:, 1:].max() < ROUNDING:
         ax.set_yticks([])
         say(ax, "every mode is zero to rounding")
         return
-    fastest = _fastest(story)
+    fastest = _fastest(run_data)
     degrees = [*range(1, min(DEGREES + 1, power.shape[1]))]
     if fastest > DEGREES:
         degrees[-1] = fastest
@@ -35,27 +35,27 @@ def draw_power(ax: Axes, story: Story) -> None:
         ax.plot(time, positive(power[:, degree]), color=color, lw=width, label=f"l = {degree}")
     set_decades(ax, power[:, degrees], floor=ROUNDING)
     if fastest:
-        _draw_prediction(ax, story, fastest)
+        _draw_prediction(ax, run_data, fastest)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, labelspacing=0.2)
 
 
-def _fastest(story: Story) -> int:
+def _fastest(run_data: RunData) -> int:
     """The recorded degree that is predicted to grow fastest; 0 where there is no prediction, or it does not apply."""
-    power = story.diagnostics["power"]
-    if story.growth is None or power[0, 1:].sum() > NEARLY_UNIFORM or power.shape[1] < 2:
+    power = run_data.diagnostics["power"]
+    if run_data.growth is None or power[0, 1:].sum() > NEARLY_UNIFORM or power.shape[1] < 2:
         return 0
     there = power[0, 1:] > ROUNDING  # a mode that is not there does not grow, and one that only decays never comes
-    return 1 + int(np.argmax(np.where(there, story.growth[1 : power.shape[1]], -np.inf))) if there.any() else 0
+    return 1 + int(np.argmax(np.where(there, run_data.growth[1 : power.shape[1]], -np.inf))) if there.any() else 0
 
 
-def _draw_prediction(ax: Axes, story: Story, degree: int) -> None:
+def _draw_prediction(ax: Axes, run_data: RunData, degree: int) -> None:
     """The line power(0)·e^{2λt} of ``degree``, as far as the panel is high."""
-    assert story.growth is not None
-    start, rate = story.diagnostics["power"][0, degree], float(story.growth[degree])
-    first, last = story.sample_range
-    time = np.geomspace(first, last, 400) if story.log_time else np.linspace(first, last, 400)
+    assert run_data.growth is not None
+    start, rate = run_data.diagnostics["power"][0, degree], float(run_data.growth[degree])
+    first, last = run_data.sample_range
+    time = np.geomspace(first, last, 400) if run_data.log_time else np.linspace(first, last, 400)
     with np.errstate(under="ignore", over="ignore"):
-        predicted = start * np.exp(2 * rate * (time - story.diagnostics["time"][0]))
+        predicted = start * np.exp(2 * rate * (time - run_data.diagnostics["time"][0]))
     within = predicted <= ax.get_ylim()[1]
     label = f"predicted:\nexp(2λt), l = {degree}\nλ = {rate:.3g}"
     ax.plot(time[within], positive(predicted[within]), color=BLACK, ls="--", lw=1.4, label=label)

@@ -9,7 +9,7 @@ import numpy as np
 from meanfield.analysis.text import format_time
 from meanfield.figures.axes import mark_time, say, set_time
 from meanfield.figures.color_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
-from meanfield.figures.run_data import SNAPSHOTS, Floats, Story, snapshots_chosen
+from meanfield.figures.run_data import SNAPSHOTS, Floats, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 COLUMNS, ROWS = 800, 720  # at most so many snapshots and cells in the picture: what a page shows
 
 
-def profiles_height(story: Story) -> float:
+def profiles_height(run_data: RunData) -> float:
     """Inches that the pictures need."""
     return 3.3
 
 
-def draw_profiles(figure: SubFigure, story: Story) -> None:
+def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with the space-time picture (left out for a single snapshot) and up to six profiles."""
-    chosen = snapshots_chosen(story, SNAPSHOTS)
-    scale = scale_of(story, chosen)
-    shown = columns(story)
+    chosen = snapshots_chosen(run_data, SNAPSHOTS)
+    scale = scale_of(run_data, chosen)
+    shown = columns(run_data)
     if len(shown) < 2:
-        _draw_lines(figure.subplots(), story, chosen, scale)
+        _draw_lines(figure.subplots(), run_data, chosen, scale)
         return
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    times, edges, picture = space_time(story, shown)
+    times, edges, picture = space_time(run_data, shown)
     image = left.pcolormesh(
         times,
         edges,
@@ -44,32 +44,32 @@ def draw_profiles(figure: SubFigure, story: Story) -> None:
         rasterized=True,  # else a PDF would hold each cell as a path
     )
     left.set_title("density over time")
-    set_time(left, "time t", (times[0], times[-1]), log=story.log_time)
-    mark_time(left, story.hand_over, "atoms from here")
-    coordinate(story).draw_on(left.yaxis)
+    set_time(left, "time t", (times[0], times[-1]), log=run_data.log_time)
+    mark_time(left, run_data.hand_over, "atoms from here")
+    coordinate(run_data).draw_on(left.yaxis)
     extend = "min" if not scale.deviation and picture.min() < scale.low else "neither"
     bar = figure.colorbar(image, ax=left, extend=extend)
     scale.draw_on(bar.ax.yaxis, scale.symbol)
-    _draw_lines(right, story, chosen, scale)
+    _draw_lines(right, run_data, chosen, scale)
 
 
-def coordinate(story: Story) -> Coordinate:
-    """The coordinate of a story in one dimension."""
-    assert story.coordinate is not None
-    return story.coordinate
+def coordinate(run_data: RunData) -> Coordinate:
+    """The coordinate of run data in one dimension."""
+    assert run_data.coordinate is not None
+    return run_data.coordinate
 
 
-def columns(story: Story) -> list[int]:
+def columns(run_data: RunData) -> list[int]:
     """The snapshots of a space-time picture: those on the time axis, as many as there is room for."""
-    shown = [k for k in range(len(story.times)) if story.times[k] > 0 or not story.log_time]
+    shown = [k for k in range(len(run_data.times)) if run_data.times[k] > 0 or not run_data.log_time]
     return [shown[i] for i in np.unique(np.linspace(0, len(shown) - 1, COLUMNS).astype(int))] if shown else []
 
 
-def space_time(story: Story, shown: list[int]) -> tuple[Floats, Floats, Floats]:
+def space_time(run_data: RunData, shown: list[int]) -> tuple[Floats, Floats, Floats]:
     """Edges of the columns and of the rows of a space-time picture, and its values (rows, columns)."""
-    edges = coordinate(story).edges
-    picture = np.stack([merged(story.ratio(k), ROWS, np.diff(edges)) for k in shown], axis=1)
-    return time_edges(story.times[shown], story.log_time), edges[:: (len(edges) - 1) // len(picture)], picture
+    edges = coordinate(run_data).edges
+    picture = np.stack([merged(run_data.ratio(k), ROWS, np.diff(edges)) for k in shown], axis=1)
+    return time_edges(run_data.times[shown], run_data.log_time), edges[:: (len(edges) - 1) // len(picture)], picture
 
 
 def merged(values: Floats, rows: int, sizes: Floats | None = None) -> Floats:
@@ -88,34 +88,34 @@ def time_edges(times: Floats, log: bool) -> Floats:
     return np.exp(edges) if log else edges
 
 
-def set_heights(ax: Axes, story: Story, scale: Scale) -> None:
+def set_heights(ax: Axes, run_data: RunData, scale: Scale) -> None:
     """Axes for a profile, with the uniform density where there is one."""
     if not scale.deviation:
         ax.set_yscale("log")
     ax.set_ylim(*scale.limits)
-    coordinate(story).draw_on(ax.xaxis)
-    if story.uniform is not None:
-        edges = coordinate(story).edges
+    coordinate(run_data).draw_on(ax.xaxis)
+    if run_data.uniform is not None:
+        edges = coordinate(run_data).edges
         ax.stairs(
-            story.uniform.clip(scale.low / 10), edges, baseline=None, color="0.4", lw=0.9, ls=":", label="uniform"
+            run_data.uniform.clip(scale.low / 10), edges, baseline=None, color="0.4", lw=0.9, ls=":", label="uniform"
         )
     elif not scale.law:
         ax.axhline(0 if scale.deviation else 1, color="0.6", lw=0.8, ls=":")
 
 
-def _draw_lines(ax: Axes, story: Story, chosen: list[int], scale: Scale) -> None:
+def _draw_lines(ax: Axes, run_data: RunData, chosen: list[int], scale: Scale) -> None:
     from matplotlib import colormaps
 
     shades = colormaps[COLOR_MAP](np.linspace(0, 0.8, len(chosen)))
     for k, shade in zip(chosen, shades, strict=True):
-        heights, edges = scale.heights(story.ratio(k)), coordinate(story).edges
-        ax.stairs(heights, edges, baseline=None, color=shade, lw=1.3, label=format_time(story.times[k]))
-    set_heights(ax, story, scale)
+        heights, edges = scale.heights(run_data.ratio(k)), coordinate(run_data).edges
+        ax.stairs(heights, edges, baseline=None, color=shade, lw=1.3, label=format_time(run_data.times[k]))
+    set_heights(ax, run_data, scale)
     scale.draw_on(ax.yaxis, scale.label)
     if scale.is_uniform:
         say(ax, f"uniform, within {UNIFORM_TEXT}", height=0.75)
     if len(chosen) == 1:
-        ax.set_title(f"profile at t = {format_time(story.times[chosen[0]])}")
+        ax.set_title(f"profile at t = {format_time(run_data.times[chosen[0]])}")
         return
     ax.set_title("profiles")
     ax.legend(title="time t", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

@@ -42,7 +42,7 @@ class Particles:
 
 
 @dataclass(frozen=True, eq=False)
-class Story:
+class RunData:
     """A run, as far as a figure needs it.
 
     manifold      as in a case, or "radius" for the law of log r of a run with a free radius
@@ -163,16 +163,16 @@ class Story:
         return int(np.searchsorted(self.diagnostics["time"], t * (1 + 1e-9), side="right")) - 1
 
 
-def snapshots_chosen(story: Story, count: int) -> list[int]:
+def snapshots_chosen(run_data: RunData, count: int) -> list[int]:
     """At most ``count`` snapshots, first and last among them, spread evenly over what happens.
 
     "What happens" is an arc length: the total variation of entropy, energy, number of clusters and log radius,
     each as a fraction of its whole, and half as much for time itself, so that a long metastable state is shown too.
     """
-    if len(story.times) <= count:
-        return list(range(len(story.times)))
-    clock = np.log(story.times.clip(story.times[1])) if story.log_time else story.times
-    arcs = [_fraction(clock)] + [_fraction(np.interp(story.times, *change)) for change in story.changes()]
+    if len(run_data.times) <= count:
+        return list(range(len(run_data.times)))
+    clock = np.log(run_data.times.clip(run_data.times[1])) if run_data.log_time else run_data.times
+    arcs = [_fraction(clock)] + [_fraction(np.interp(run_data.times, *change)) for change in run_data.changes()]
     changes = sum(arcs[1:], np.zeros(len(clock)))
     arc = arcs[0] / 2 + changes / max(len(arcs) - 1, 1)
     chosen = np.searchsorted(arc, np.linspace(0, arc[-1], count) * (1 - 1e-12))
@@ -190,7 +190,7 @@ def _fraction(values: Floats) -> Floats:
     return variation / variation[-1] if variation[-1] > 0 else variation
 
 
-def moment_in_words(story: Story, t: float) -> str:
+def moment_in_words(run_data: RunData, t: float) -> str:
     """As in "t = 12.5 · 3 clusters"."""
-    counted = story.counted_at(t)
+    counted = run_data.counted_at(t)
     return f"t = {format_time(t)}" + (f" · {counted}" if counted else "")

@@ -9,7 +9,7 @@ import numpy as np
 from meanfield.figures.axes import Floats, label_linear, set_time
 from meanfield.figures.particles.tokens import directions, tokens_of
 from meanfield.figures.profiles import ROWS, columns, merged, time_edges
-from meanfield.figures.run_data import Story
+from meanfield.figures.run_data import RunData
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -19,14 +19,14 @@ COLORS = "RdBu_r"  # two hues that stay apart for every kind of colour vision, w
 MOST = 4096  # vectors from which axes are taken
 
 
-def draw_field(figure: SubFigure, story: Story) -> None:
+def draw_field(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with ⟨u/|u| − ū, e⟩ for the two principal axes e of all that is shown, ū its mean."""
-    shown = columns(story)
-    fields = np.stack([directions(story, k) for k in shown])
+    shown = columns(run_data)
+    fields = np.stack([directions(run_data, k) for k in shown])
     fields -= fields.mean(axis=(0, 1))
-    length = tokens_of(story).length
+    length = tokens_of(run_data).length
     assert length is not None
-    times = time_edges(story.times[shown], story.log_time)
+    times = time_edges(run_data.times[shown], run_data.log_time)
     axes = figure.subplots(1, 2, sharey=True)
     parts = np.einsum("tnd,ad->atn", fields, _principal(fields))
     largest = float(np.abs(parts).max()) or 1.0
@@ -35,7 +35,7 @@ def draw_field(figure: SubFigure, story: Story) -> None:
         places = np.linspace(0.0, length, len(picture) + 1)
         image = ax.pcolormesh(times, places, picture, cmap=COLORS, vmin=-largest, vmax=largest, rasterized=True)
         ax.set_title(f"field u/|u| along principal axis {number}")
-        set_time(ax, "time t", (times[0], times[-1]), log=story.log_time)
+        set_time(ax, "time t", (times[0], times[-1]), log=run_data.log_time)
     label_linear(axes[0].yaxis, "token position x", length)
     bar = figure.colorbar(image, ax=axes)
     label_linear(bar.ax.yaxis, "from the mean", largest)

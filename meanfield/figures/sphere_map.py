@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from meanfield.figures.color_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
 from meanfield.figures.peaks import PEAK, peaks_of
-from meanfield.figures.run_data import SNAPSHOTS, Floats, Integers, Story, moment_in_words, snapshots_chosen
+from meanfield.figures.run_data import SNAPSHOTS, Floats, Integers, RunData, moment_in_words, snapshots_chosen
 from solvers.mesh.rings import sphere_cells
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 HALF_WIDTH, HALF_HEIGHT = 2 * np.sqrt(2), np.sqrt(2)
 LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), (0.5, 0.32)  # a cluster's mass, and its middle from the peak, in map units
-LEAST_MASS = 0.005  # below it 0.00 would be written
+MIN_MASS = 0.005  # below it 0.00 would be written
 
 
-def sphere_height(story: Story) -> float:
+def sphere_height(run_data: RunData) -> float:
     """Inches that the maps need on a page ten inches wide, their titles and the line below included."""
-    rows, columns = map_grid(min(len(story.times), SNAPSHOTS))
+    rows, columns = map_grid(min(len(run_data.times), SNAPSHOTS))
     return rows * (8.6 / columns / 2 + 0.3) + 0.4
 
 
@@ -37,14 +37,14 @@ def map_grid(maps: int) -> tuple[int, int]:
     return -(-maps // columns), columns
 
 
-def draw_sphere(figure: SubFigure, story: Story) -> None:
+def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with maps of up to six snapshots, on one colour scale."""
-    chosen = snapshots_chosen(story, SNAPSHOTS)
+    chosen = snapshots_chosen(run_data, SNAPSHOTS)
     rows, columns = map_grid(len(chosen))
     axes = figure.subplots(rows, columns, squeeze=False)
-    cell = pixel_cells(story.ring_cells, pixel_columns(story.ring_cells))
-    ratios = [story.ratio(k) for k in chosen]
-    scale = scale_of(story, chosen)
+    cell = pixel_cells(run_data.ring_cells, pixel_columns(run_data.ring_cells))
+    ratios = [run_data.ratio(k) for k in chosen]
+    scale = scale_of(run_data, chosen)
     for ax in axes.flat[len(chosen) :]:
         ax.remove()
     drawn = list(axes.flat[: len(chosen)])
@@ -57,8 +57,8 @@ def draw_sphere(figure: SubFigure, story: Story) -> None:
             interpolation="nearest",
         )
         draw_graticule(ax)
-        draw_peaks(ax, story, ratio)
-        ax.set_title(moment_in_words(story, story.times[k]))
+        draw_peaks(ax, run_data, ratio)
+        ax.set_title(moment_in_words(run_data, run_data.times[k]))
     extend = "min" if not scale.deviation and min(r.min() for r in ratios) < scale.low else "neither"
     bar = figure.colorbar(image, ax=drawn, extend=extend, shrink=0.9, aspect=30)
     scale.draw_on(bar.ax.yaxis, scale.label)
@@ -112,18 +112,18 @@ def cell_angles(ring_cells: Integers) -> tuple[Floats, Floats, Floats]:
     return theta, (place + 0.5) * width, width * 2 * np.sin(theta) * np.sin(np.pi / rings / 2)
 
 
-def peaks(story: Story, ratio: Floats) -> tuple[Floats, Floats, Floats]:
+def peaks(run_data: RunData, ratio: Floats) -> tuple[Floats, Floats, Floats]:
     """Peaks of a density, heaviest first, as plot_peaks has them: (peaks,) polar angle, azimuth, mass."""
-    theta, phi, area = cell_angles(story.ring_cells)
+    theta, phi, area = cell_angles(run_data.ring_cells)
     center = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=1)
-    width = 2 * np.pi / len(story.ring_cells)  # two cells
-    cells, masses = peaks_of(center, ratio, ratio * area / (4 * np.pi), story.beta, width)
+    width = 2 * np.pi / len(run_data.ring_cells)  # two cells
+    cells, masses = peaks_of(center, ratio, ratio * area / (4 * np.pi), run_data.beta, width)
     return theta[cells], phi[cells], masses
 
 
-def draw_peaks(ax: Axes, story: Story, ratio: Floats) -> None:
+def draw_peaks(ax: Axes, run_data: RunData, ratio: Floats) -> None:
     """Ring each peak of a density, with its mass."""
-    draw_rings(ax, *peaks(story, ratio))
+    draw_rings(ax, *peaks(run_data, ratio))
 
 
 def draw_rings(ax: Axes, polar: Floats, azimuth: Floats, masses: Floats) -> None:
@@ -138,7 +138,7 @@ def draw_rings(ax: Axes, polar: Floats, azimuth: Floats, masses: Floats) -> None
     labels: list[tuple[float, float]] = []
     for x, y, mass in zip(xs, ys, masses, strict=True):
         inward = -1 if x > 0 else 1  # so that the text stays on the map
-        for dx, dy in [(inward, 0), (-inward, 0), (0, 1), (0, -1)] if mass >= LEAST_MASS else []:
+        for dx, dy in [(inward, 0), (-inward, 0), (0, 1), (0, -1)] if mass >= MIN_MASS else []:
             middle = (x + dx * LABEL_OFFSET[0], y + dy * LABEL_OFFSET[1])
             if _is_free(*middle, labels, xs, ys):
                 labels.append(middle)

@@ -7,33 +7,33 @@ from dataclasses import replace
 import numpy as np
 
 from meanfield.figures.color_scale import law_floor
-from meanfield.figures.run_data import Floats, Story
+from meanfield.figures.run_data import Floats, RunData
 
 FAR = 30.0  # times the narrowest spread: a line that reaches farther is shown by arcsinh
 
 
-def trimmed(story: Story) -> Story:
-    """The story on those cells, and a few around them, that any snapshot shows something of.
+def trimmed(run_data: RunData) -> RunData:
+    """The run data on those cells, and a few around them, that any snapshot shows something of.
 
     On the line the axis is bent where the widest snapshot reaches far beyond the narrowest's spread.
     """
-    assert story.edges is not None
-    peaks, highest = np.empty(len(story.times)), np.zeros(len(story.edges) - 1)
+    assert run_data.edges is not None
+    peaks, highest = np.empty(len(run_data.times)), np.zeros(len(run_data.edges) - 1)
     for k in range(len(peaks)):
-        density = story.density(k)
+        density = run_data.density(k)
         peaks[k], highest = density.max(), np.maximum(highest, density)
     shown = np.flatnonzero(highest >= law_floor(peaks))
     margin = (shown[-1] - shown[0]) // 20
     cells = slice(max(shown[0] - margin, 0), int(shown[-1]) + margin + 1)
-    edges = story.edges[cells.start : cells.stop + 1]
-    narrowest = min(_spread(story.edges, story.density(k)) for k in range(len(peaks)))
-    bent = story.kind.space == "R1" and np.abs(edges).max() > FAR * narrowest
+    edges = run_data.edges[cells.start : cells.stop + 1]
+    narrowest = min(_spread(run_data.edges, run_data.density(k)) for k in range(len(peaks)))
+    bent = run_data.kind.space == "R1" and np.abs(edges).max() > FAR * narrowest
     return replace(
-        story,
+        run_data,
         edges=edges,
         core=narrowest if bent else 0.0,
-        density=lambda k: story.density(k)[cells],
-        uniform=None if story.uniform is None else story.uniform[cells],
+        density=lambda k: run_data.density(k)[cells],
+        uniform=None if run_data.uniform is None else run_data.uniform[cells],
     )
 
 

@@ -28,7 +28,7 @@ from solvers.transforms.zonal import (
 
 Factor = float | Floats
 
-MOST_LOG_RANGE = 600.0  # of weights that are multiplied out: no number is lost
+MAX_LOG_RANGE = 600.0  # of weights that are multiplied out: no number is lost
 STEEPEST_OPPOSITE = -4.0  # of e^{t⟨x,y⟩} by harmonics: where Z is least they keep 1e-16·e^8 of it
 
 
@@ -171,8 +171,8 @@ class BilinearSums:
         self._there = log_factors(kernel, mesh.centers, beta, key)
         self._highest = 0.0 if self._there is None else float(self._there.max())
         range_ = 0.0 if self._there is None else self._highest - float(self._there.min())
-        if range_ > MOST_LOG_RANGE:
-            expected = f"a range of log f(Ky) up to {MOST_LOG_RANGE:g} for the {kernel.name} kernel, not {range_:.4g}"
+        if range_ > MAX_LOG_RANGE:
+            expected = f"a range of log f(Ky) up to {MAX_LOG_RANGE:g} for the {kernel.name} kernel, not {range_:.4g}"
             raise ArgumentError("beta", beta, expected)
         here = log_factors(kernel, mesh.centers, beta, query)
         self._here: Floats | float = 0.0 if here is None else here

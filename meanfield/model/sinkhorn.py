@@ -33,9 +33,9 @@ Weighted: TypeAlias = "Callable[[Floats], tuple[Floats | float, Floats, Floats]]
 
 _TOLERANCE = 1e-12  # of the marginals
 _ROUNDS = 1000
-_LEAST_DENSITY = 1e-12  # of the mean; what holds less has no part in the marginals
+_MIN_DENSITY = 1e-12  # of the mean; what holds less has no part in the marginals
 _NEAR, _REACH = 0.5, 2.0  # of logarithms, in which the turns are nearly linear over distances of about 1
-_MOST_RANGE = 650.0  # of logarithms of scalings; e^−708 is the smallest number, densities reach over e^28
+_MAX_RANGE = 650.0  # of logarithms of scalings; e^−708 is the smallest number, densities reach over e^28
 _SYMMETRIC = 1e-14  # of ‖QᵀK‖
 
 
@@ -69,7 +69,7 @@ def doubly_stochastic_density(sums: HeadSums, back: HeadSums | None, density: Fl
 
         return apply
 
-    held = np.where(density > _LEAST_DENSITY * density.mean(), density, 0.0)
+    held = np.where(density > _MIN_DENSITY * density.mean(), density, 0.0)
     there = None if back is None else sums_of(back)
     return doubly_stochastic(sums.apply(density), sums_of(sums), there, held, _TOLERANCE)
 
@@ -117,7 +117,7 @@ def balanced(forth: Weighted, back: Weighted | None, masses: Floats, tolerance: 
 def _check_range(logs: Floats, held: np.ndarray) -> None:
     """Scalings that are beyond the range of numbers beside the largest would count as zero."""
     range_ = float(np.where(held, logs, -np.inf).max() - np.where(held, logs, np.inf).min())
-    if range_ > _MOST_RANGE:
+    if range_ > _MAX_RANGE:
         raise Unbalanced(f"sinkhorn attention: scalings reach over a factor of e^{range_:.0f}")
 
 

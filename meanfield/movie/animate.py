@@ -14,7 +14,7 @@ from meanfield.runtime.paths import require_target
 if TYPE_CHECKING:
     from matplotlib.animation import AbstractMovieWriter
 
-    from meanfield.figures.run_data import Story
+    from meanfield.figures.run_data import RunData
 
 SUFFIXES = (".gif", ".mp4")
 FPS = 12
@@ -36,17 +36,17 @@ def movie(
     path, target = Path(path), Path(target)
     require_target(target, path, overwrite, "movie", SUFFIXES)
     writer = _writer(target, fps)
-    story = load(path)
+    run_data = load(path)
     unfinished = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
     try:
-        _film(story, writer, unfinished, quiet)
+        _film(run_data, writer, unfinished, quiet)
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
     return target
 
 
-def _film(story: Story, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:
+def _film(run_data: RunData, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:
     from subprocess import CalledProcessError
 
     import matplotlib
@@ -56,15 +56,15 @@ def _film(story: Story, writer: AbstractMovieWriter, target: Path, quiet: bool) 
 
     from solvers.io.run_file import FileError
 
-    bar = tqdm(desc=story.title, total=len(story.times), unit=" frames", disable=True if quiet else None)
+    bar = tqdm(desc=run_data.title, total=len(run_data.times), unit=" frames", disable=True if quiet else None)
     fixed = {"figure.constrained_layout.use": False, "savefig.bbox": None}
     with matplotlib.rc_context(STYLE | fixed), bar:
         figure = Figure()
         FigureCanvasAgg(figure)
-        frames = Frames(story, figure)
+        frames = Frames(run_data, figure)
         try:
             writer.setup(figure, str(target), dpi=DPI)
-            for k in range(len(story.times)):
+            for k in range(len(run_data.times)):
                 frames.show(k)
                 if not _grab(writer):
                     break

@@ -13,7 +13,7 @@ from meanfield.analysis.text import format_time
 from meanfield.domains.domain import load
 from meanfield.figures.axes import draw_change, mark_time, positive, set_decades
 from meanfield.figures.captions import fitting_size, heading
-from meanfield.figures.run_data import Story
+from meanfield.figures.run_data import RunData
 from meanfield.movie.page import DPI, HEIGHT, LINES, WIDTH, Moving, place
 from meanfield.movie.pictures import MAP_LEFT, MAP_TOP
 
@@ -39,16 +39,16 @@ class Frames:
     where one cannot be read.
     """
 
-    def __init__(self, story: Story, figure: Figure) -> None:
+    def __init__(self, run_data: RunData, figure: Figure) -> None:
         figure.set_dpi(DPI)
         figure.set_size_inches(WIDTH / DPI, HEIGHT / DPI)
-        self._story = story
-        clock_place = _write_heading(figure, story)
+        self._story = run_data
+        clock_place = _write_heading(figure, run_data)
         self._clock, self._count = (
             figure.text(x / WIDTH, clock_place, "", fontsize=12, weight="bold", va="center") for x in (MAP_LEFT, 180)
         )
-        density, moving = load(story.kind.movie)(figure, story)
-        time, marker = _draw_time_line(figure, story)
+        density, moving = load(run_data.kind.movie)(figure, run_data)
+        time, marker = _draw_time_line(figure, run_data)
         self._updates = (density, time)
         _freeze(figure, [self._clock, self._count, *moving, *marker])
 
@@ -61,9 +61,9 @@ class Frames:
             update(k)
 
 
-def _write_heading(figure: Figure, story: Story) -> float:
+def _write_heading(figure: Figure, run_data: RunData) -> float:
     """Write the heading, and return the height of the clock: what room is left above the picture is shared out."""
-    lines = heading(story)
+    lines = heading(run_data)
     room = (MAP_TOP - CLOCK_HEIGHT - LINE_HEIGHT * len(lines)) / 3
     size = fitting_size(lines, 0.97 * WIDTH / DPI, HEADING_SIZE)
     y = 1 - max(room, 4) / HEIGHT
@@ -89,37 +89,37 @@ def _freeze(figure: Figure, moving: list[Artist]) -> None:
     figure.figimage(behind, zorder=-1)
 
 
-def _draw_time_line(figure: Figure, story: Story) -> Moving:
+def _draw_time_line(figure: Figure, run_data: RunData) -> Moving:
     """A diagnostic over time, else time alone, with the present marked."""
     ax = place(figure, 78, 510, 612, 62)
-    recorded = [name for name in TIME_LINES if _is_finite(story, name) and len(story.diagnostics["time"]) > 1]
+    recorded = [name for name in TIME_LINES if _is_finite(run_data, name) and len(run_data.diagnostics["time"]) > 1]
     if recorded:
-        _draw_recorded(ax, story, recorded[0])
+        _draw_recorded(ax, run_data, recorded[0])
     else:
         ax.set_yticks([])
     ax.set_xlabel("time t")
-    first, last = story.times[0], story.times[-1]
-    if story.log_time:
-        first = story.times[story.times > 0][0]
+    first, last = run_data.times[0], run_data.times[-1]
+    if run_data.log_time:
+        first = run_data.times[run_data.times > 0][0]
         ax.set_xscale("log")
     if first < last:
         ax.set_xlim(first, last)
-    mark_time(ax, story.hand_over, "atoms")
+    mark_time(ax, run_data.hand_over, "atoms")
     marker = ax.axvline(first, color=LINES[1], lw=2, clip_on=False, zorder=3)
 
     def update(k: int) -> None:
-        marker.set_xdata([max(story.times[k], first)] * 2)
+        marker.set_xdata([max(run_data.times[k], first)] * 2)
 
     return update, [marker]
 
 
-def _is_finite(story: Story, name: str) -> bool:
+def _is_finite(run_data: RunData, name: str) -> bool:
     """Whether a diagnostic was recorded, and never grew beyond numbers."""
-    return name in story.diagnostics and bool(np.isfinite(story.diagnostics[name]).all())
+    return name in run_data.diagnostics and bool(np.isfinite(run_data.diagnostics[name]).all())
 
 
-def _draw_recorded(ax: Axes, story: Story, name: str) -> None:
-    time, values, label = story.diagnostics["time"], story.diagnostics[name], TIME_LINES[name]
+def _draw_recorded(ax: Axes, run_data: RunData, name: str) -> None:
+    time, values, label = run_data.diagnostics["time"], run_data.diagnostics[name], TIME_LINES[name]
     if name == "radius":  # a straight line where it grows at a constant rate
         ax.plot(time, positive(values), color=LINES[0], lw=1.4)
         set_decades(ax, values)

@@ -20,8 +20,8 @@ from meanfield.figures.particles.sphere import (
     map_places,
 )
 from meanfield.figures.particles.tokens import (
-    MOST_DOTS,
-    MOST_LINES,
+    MAX_DOTS,
+    MAX_LINES,
     as_density,
     directions,
     dot_areas,
@@ -30,7 +30,7 @@ from meanfield.figures.particles.tokens import (
     tokens_of,
 )
 from meanfield.figures.profiles import columns
-from meanfield.figures.run_data import Story
+from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import draw_graticule
 from meanfield.movie.page import HEIGHT, LINES, WIDTH, Moving, both, place, uncovered
 
@@ -42,82 +42,84 @@ LEFT, TOP, SIDE = 66, 122, 310  # pixels: a square picture
 LOWER_SIDE = 285  # where a line of text stands below
 RIGHT, RIGHT_WIDTH = 460, 300  # and what is beside it
 MAP_PLACE = (8, 104, 780, 374)
-Show = Callable[["Figure", Story], Moving]
+Show = Callable[["Figure", RunData], Moving]
 
 
-def draw_tokens(figure: Figure, story: Story) -> Moving:
+def draw_tokens(figure: Figure, run_data: RunData) -> Moving:
     """Tokens as dots; too many on a circle or sphere as the density of a run there."""
-    dots = {2: _draw_circle, 3: _draw_map}.get(story.dimension or 0, _draw_projection)
-    if story.dimension in (2, 3) and len(tokens_of(story).weights) > MOST_DOTS:
-        density = as_density(story)
+    dots = {2: _draw_circle, 3: _draw_map}.get(run_data.dimension or 0, _draw_projection)
+    if run_data.dimension in (2, 3) and len(tokens_of(run_data).weights) > MAX_DOTS:
+        density = as_density(run_data)
         moving: Moving = load(density.kind.movie)(figure, density)
         return moving
-    return dots(figure, story)
+    return dots(figure, run_data)
 
 
-def _draw_circle(figure: Figure, story: Story) -> Moving:
+def _draw_circle(figure: Figure, run_data: RunData) -> Moving:
     """The circle on the left, with tokens in one place as one dot; on the right their angles so far, if few."""
-    few = len(tokens_of(story).weights) <= MOST_LINES and len(columns(story)) > 1
+    few = len(tokens_of(run_data).weights) <= MAX_LINES and len(columns(run_data)) > 1
     ax = place(figure, LEFT if few else (WIDTH - SIDE) // 2, TOP, SIDE, SIDE)
     turn = np.linspace(0, 2 * np.pi, 361)
     ax.plot(np.cos(turn), np.sin(turn), color="0.8", lw=1, zorder=0)
     ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), title="tokens; area: mass")
     ax.set_axis_off()
-    shown = _moving_dots(ax, story, lambda k: directions(story, k), 2.3)
+    shown = _moving_dots(ax, run_data, lambda k: directions(run_data, k), 2.3)
     if not few:
         return shown
     ax = place(figure, RIGHT, TOP, RIGHT_WIDTH, SIDE)
-    draw_angles(ax, story)
+    draw_angles(ax, run_data)
     ax.set_title("so far")
-    times = story.times[columns(story)]
-    return both(shown, uncovered(ax, story.times, float(times[0]), float(times[-1])))
+    times = run_data.times[columns(run_data)]
+    return both(shown, uncovered(ax, run_data.times, float(times[0]), float(times[-1])))
 
 
-def _draw_map(figure: Figure, story: Story) -> Moving:
+def _draw_map(figure: Figure, run_data: RunData) -> Moving:
     """Dots on an equal-area map, the clusters that were recorded ringed."""
     ax = place(figure, *MAP_PLACE)
     draw_ground(ax)
-    dots = draw_dots(ax, story)
+    dots = draw_dots(ax, run_data)
     draw_graticule(ax)
     left, top, width, height = MAP_PLACE
-    figure.text((left + width / 2) / WIDTH, 1 - (top + height + 8) / HEIGHT, caption(story, 1), ha="center", fontsize=9)
+    figure.text(
+        (left + width / 2) / WIDTH, 1 - (top + height + 8) / HEIGHT, caption(run_data, 1), ha="center", fontsize=9
+    )
     constant = len(ax.lines)
 
     def update(k: int) -> None:
-        dots.set_offsets(map_places(directions(story, k)))
+        dots.set_offsets(map_places(directions(run_data, k)))
         for artist in [*ax.lines[constant:], *ax.texts]:
             artist.remove()
-        draw_clusters(ax, story, story.times[k])
+        draw_clusters(ax, run_data, run_data.times[k])
 
     return update, [dots, *ax.lines]
 
 
-def _draw_projection(figure: Figure, story: Story) -> Moving:
+def _draw_projection(figure: Figure, run_data: RunData) -> Moving:
     """Directions on two principal axes; beside them the angles between tokens so far, where they were recorded."""
-    spread, axes, share = principal_axes(story)
-    recorded = has_pairs(story)
+    spread, axes, share = principal_axes(run_data)
+    recorded = has_pairs(run_data)
     ax = place(figure, LEFT if recorded else (WIDTH - LOWER_SIDE) // 2, TOP, LOWER_SIDE, LOWER_SIDE)
-    places = [directions(story, k) @ axes for k in {0, spread, len(story.times) - 1}]
+    places = [directions(run_data, k) @ axes for k in {0, spread, len(run_data.times) - 1}]
     set_reach(ax, reach := reach_of(places))
     ax.set(xlabel="first axis", ylabel="second axis")
-    text = axes_in_words(story, spread, share)
+    text = axes_in_words(run_data, spread, share)
     figure.text(0.5, 1 - (TOP + LOWER_SIDE + 58) / HEIGHT, text, ha="center", fontsize=9)
-    shown = _moving_dots(ax, story, lambda k: directions(story, k) @ axes, 2 * reach)
+    shown = _moving_dots(ax, run_data, lambda k: directions(run_data, k) @ axes, 2 * reach)
     if not recorded:
         return shown
     ax = place(figure, RIGHT, TOP, RIGHT_WIDTH, LOWER_SIDE)
-    draw_pairs_picture(ax, story)
+    draw_pairs_picture(ax, run_data)
     ax.set_title("angle between two tokens, so far")
-    times, _ = pair_shares(story)
-    return both(shown, uncovered(ax, story.times, float(times[0]), float(times[-1])))
+    times, _ = pair_shares(run_data)
+    return both(shown, uncovered(ax, run_data.times, float(times[0]), float(times[-1])))
 
 
-def _moving_dots(ax: Axes, story: Story, places: Callable[[int], Floats], size: float) -> Moving:
+def _moving_dots(ax: Axes, run_data: RunData, places: Callable[[int], Floats], size: float) -> Moving:
     """Dots at ``places(k)`` (n, 2), those in one place as one; ``size`` is the picture's, in its units."""
     dots = ax.scatter([], [], color=LINES[0], alpha=0.7, linewidths=0)
 
     def update(k: int) -> None:
-        points, masses = gathered(places(k), tokens_of(story).weights, size)
+        points, masses = gathered(places(k), tokens_of(run_data).weights, size)
         dots.set_offsets(points)
         dots.set_sizes(dot_areas(masses))
 

@@ -10,7 +10,7 @@ from meanfield.figures.color_scale import Scale, scale_of
 from meanfield.figures.free_radius import directions_of, radii_of
 from meanfield.figures.peaks import PEAK
 from meanfield.figures.profiles import columns, coordinate, set_heights, space_time
-from meanfield.figures.run_data import Story
+from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import HALF_HEIGHT, HALF_WIDTH, draw_graticule, draw_peaks, pixel_cells
 from meanfield.movie.page import HEIGHT, LINES, WIDTH, Moving, both, draw_scale, label_density, place, shades, uncovered
 
@@ -24,11 +24,11 @@ MAP_LEFT, MAP_TOP = 8, 102
 PROFILE_TOP, PROFILE_HEIGHT = 122, 310
 
 
-def draw_sphere(figure: Figure, story: Story, width: int = MAP_WIDTH) -> Moving:
+def draw_sphere(figure: Figure, run_data: RunData, width: int = MAP_WIDTH) -> Moving:
     """An equal-area map ``width`` pixels wide, which are those of the page, with the clusters ringed."""
-    scale, top = scale_of(story, range(len(story.times))), MAP_TOP + (MAP_WIDTH - width) // 4
+    scale, top = scale_of(run_data, range(len(run_data.times))), MAP_TOP + (MAP_WIDTH - width) // 4
     ax = place(figure, MAP_LEFT, top, width + 2 * MARGIN, width // 2 + 2 * MARGIN)
-    cell = pixel_cells(story.ring_cells, width)
+    cell = pixel_cells(run_data.ring_cells, width)
     color, norm = shades(), scale.norm
     picture = np.zeros((*cell.shape, 4), dtype=np.uint8)
     extent = (-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT)
@@ -43,12 +43,12 @@ def draw_sphere(figure: Figure, story: Story, width: int = MAP_WIDTH) -> Moving:
     constant = len(ax.lines)
 
     def update(k: int) -> None:
-        ratio = story.ratio(k)
+        ratio = run_data.ratio(k)
         colors = color(norm(scale.values(ratio)), bytes=True)  # of each cell: there are fewer than pixels
         image.set_data(np.where(cell[..., None] < 0, picture, colors[cell]))
         for artist in [*ax.lines[constant:], *ax.texts]:
             artist.remove()
-        draw_peaks(ax, story, ratio)
+        draw_peaks(ax, run_data, ratio)
 
     return update, [image, *ax.lines]
 
@@ -60,50 +60,50 @@ def _caption(figure: Figure, scale: Scale, x: float, y: float, *, whole: bool) -
     figure.text(x / WIDTH, 1 - y / HEIGHT, text, ha="center", va="center" if whole else "top", fontsize=9)
 
 
-def draw_profile_and_history(figure: Figure, story: Story) -> Moving:
+def draw_profile_and_history(figure: Figure, run_data: RunData) -> Moving:
     """The profile on the left; on the right its history, uncovered as time goes on."""
-    scale = scale_of(story, range(len(story.times)))
-    show, profile = _draw_profile(place(figure, 66, PROFILE_TOP, 290, PROFILE_HEIGHT), story, scale, "profile: ")
-    uncover, history = _draw_history(place(figure, 430, PROFILE_TOP, 262, PROFILE_HEIGHT), story, scale)
+    scale = scale_of(run_data, range(len(run_data.times)))
+    show, profile = _draw_profile(place(figure, 66, PROFILE_TOP, 290, PROFILE_HEIGHT), run_data, scale, "profile: ")
+    uncover, history = _draw_history(place(figure, 430, PROFILE_TOP, 262, PROFILE_HEIGHT), run_data, scale)
     draw_scale(figure, scale, 720, PROFILE_TOP, PROFILE_HEIGHT)
     return both((show, profile), (uncover, history))
 
 
-def draw_directions_and_radii(figure: Figure, story: Story) -> Moving:
+def draw_directions_and_radii(figure: Figure, run_data: RunData) -> Moving:
     """Directions on the left, on the right the law of log r."""
-    directions, radii = directions_of(story), radii_of(story)
+    directions, radii = directions_of(run_data), radii_of(run_data)
     if directions.kind.shows_rings:
         left = draw_sphere(figure, directions, SMALL_MAP_WIDTH)
         ax = place(figure, 560, PROFILE_TOP, 220, PROFILE_HEIGHT)
     else:
-        scale = scale_of(directions, range(len(story.times)))
+        scale = scale_of(directions, range(len(run_data.times)))
         left = _draw_profile(place(figure, 66, PROFILE_TOP, 300, PROFILE_HEIGHT), directions, scale, "directions: ")
         ax = place(figure, 460, PROFILE_TOP, 300, PROFILE_HEIGHT)
-    return both(left, _draw_profile(ax, radii, scale_of(radii, range(len(story.times))), ""))
+    return both(left, _draw_profile(ax, radii, scale_of(radii, range(len(run_data.times))), ""))
 
 
-def _draw_profile(ax: Axes, story: Story, scale: Scale, title: str) -> Moving:
-    edges = coordinate(story).edges
+def _draw_profile(ax: Axes, run_data: RunData, scale: Scale, title: str) -> Moving:
+    edges = coordinate(run_data).edges
     profile = ax.stairs(np.ones(len(edges) - 1), edges, baseline=None, color=LINES[0], lw=1.5)
-    set_heights(ax, story, scale)
+    set_heights(ax, run_data, scale)
     label_density(ax, scale, title + scale.label)
 
     def update(k: int) -> None:
-        profile.set_data(scale.heights(story.ratio(k)))
+        profile.set_data(scale.heights(run_data.ratio(k)))
 
     return update, [profile]
 
 
-def _draw_history(ax: Axes, story: Story, scale: Scale) -> Moving:
+def _draw_history(ax: Axes, run_data: RunData, scale: Scale) -> Moving:
     """Coordinate against time up to the present. Nothing where there are fewer than two snapshots on the axis."""
-    shown = columns(story)
+    shown = columns(run_data)
     ax.set(xlabel="time t", title="so far")
-    coordinate(story).draw_on(ax.yaxis)
+    coordinate(run_data).draw_on(ax.yaxis)
     if len(shown) < 2:
         return lambda k: None, []
-    ends, edges, picture = space_time(story, shown)
+    ends, edges, picture = space_time(run_data, shown)
     ax.pcolormesh(ends, edges, scale.values(picture), norm=scale.norm, cmap=shades(), rasterized=True)
-    if story.log_time:
+    if run_data.log_time:
         ax.set_xscale("log")
     ax.set_xlim(ends[0], ends[-1])
-    return uncovered(ax, story.times, float(ends[0]), float(ends[-1]))
+    return uncovered(ax, run_data.times, float(ends[0]), float(ends[-1]))

@@ -15,7 +15,7 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
 from meanfield.case.load import parse, to_toml
 from meanfield.sections.section import Count, Positive, Section, Seed
-from meanfield.sweeping.grid import MOST_POINTS, Value, flattened, inline, plan
+from meanfield.sweeping.grid import MAX_POINTS, Value, flattened, inline, plan
 
 
 class Keep(Section, frozen=True):
@@ -125,7 +125,7 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep") -> Swee
         raise translate(error, data, _File) from None
     base = _base(file.case, folder)
     _check_design(file)
-    spacings, rows = plan(file.keys, file.design, file.points, file.seed or 0, MOST_POINTS)
+    spacings, rows = plan(file.keys, file.design, file.points, file.seed or 0, MAX_POINTS)
     fixed = _fixed(file.fixed, spacings)
     points = tuple(_point(base, fixed, row, number) for number, row in enumerate(rows))
     _check_figure(file.figure, spacings)

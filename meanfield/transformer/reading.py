@@ -25,7 +25,7 @@ from meanfield.transformer.model import States
 from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
 
-MOST_WIDTH = 4096  # of a case's domain.dimension
+MAX_WIDTH = 4096  # of a case's domain.dimension
 _WITHOUT_LAW = ("mass", "centroid", "clusters", "cluster_mass", "cluster_center", "pairs", "pairs_close")
 
 
@@ -38,8 +38,8 @@ def read_transformer(
     diagnostics/length, √(mean |h|²), and token_id; attributes tell the model. Energy and speed belong to a law of
     motion, which is not read here. Raises CaseError for a model that is too wide or has a state 0.
     """
-    if states.hidden.shape[2] > MOST_WIDTH:
-        raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MOST_WIDTH}")
+    if states.hidden.shape[2] > MAX_WIDTH:
+        raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MAX_WIDTH}")
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
     return run_problem(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from meanfield.analysis.text import format_time
 from meanfield.figures.color_scale import COLOR_MAP, Scale, scale_of
 from meanfield.figures.profiles import merged
-from meanfield.figures.run_data import Floats, Integers, Story
+from meanfield.figures.run_data import Floats, Integers, RunData
 from meanfield.figures.sphere_map import cell_angles
 from meanfield.view.panels import panels, rounded
 from meanfield.view.stages import stage_of
@@ -29,20 +29,20 @@ RINGS, ARCS = 256, 2048  # at most so many rings of the sphere, or cells in one 
 Levels = NDArray[np.unsignedinteger]
 
 
-def thinned(story: Story) -> tuple[Story, list[str]]:
-    """The story with no more snapshots, samples and cells than a page takes, and a line about each that was thinned."""
-    keep, samples = _spread(len(story.times), SNAPSHOTS), _spread(len(story.diagnostics.get("time", ())), SAMPLES)
-    coarse, left = (_coarse_rings if story.coordinate is None else _coarse_line)(story)
-    cells, notes = len(story.density(0)), []
-    if len(keep) < len(story.times):
-        notes.append(f"{len(keep)} of {len(story.times)} snapshots are shown, evenly chosen")
+def thinned(run_data: RunData) -> tuple[RunData, list[str]]:
+    """No more snapshots, samples and cells than a page takes, and a line for each that was thinned."""
+    keep, samples = _spread(len(run_data.times), SNAPSHOTS), _spread(len(run_data.diagnostics.get("time", ())), SAMPLES)
+    coarse, left = (_coarse_rings if run_data.coordinate is None else _coarse_line)(run_data)
+    cells, notes = len(run_data.density(0)), []
+    if len(keep) < len(run_data.times):
+        notes.append(f"{len(keep)} of {len(run_data.times)} snapshots are shown, evenly chosen")
     if left < cells:
         notes.append(f"densities are shown averaged over {left} of {cells} cells")
     thin = replace(
         coarse,
-        times=story.times[keep],
+        times=run_data.times[keep],
         density=lambda k: coarse.density(int(keep[k])),
-        diagnostics={name: values[samples] for name, values in story.diagnostics.items()},
+        diagnostics={name: values[samples] for name, values in run_data.diagnostics.items()},
     )
     return thin, notes
 
@@ -52,26 +52,26 @@ def _spread(count: int, most: int) -> Integers:
     return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).round().astype(int))
 
 
-def _coarse_line(story: Story) -> tuple[Story, int]:
-    """In one dimension: the story on no more cells than a screen shows, and how many these are."""
-    assert story.coordinate is not None
-    edges = story.coordinate.edges if story.edges is None else story.edges
+def _coarse_line(run_data: RunData) -> tuple[RunData, int]:
+    """In one dimension: the run data on no more cells than a screen shows, and how many these are."""
+    assert run_data.coordinate is not None
+    edges = run_data.coordinate.edges if run_data.edges is None else run_data.edges
     left = len(merged(np.zeros(len(edges) - 1), ARCS))
     coarse = replace(
-        story,
+        run_data,
         ring_cells=np.array([left]),
-        edges=None if story.edges is None else edges[:: (len(edges) - 1) // left],
-        density=lambda k: merged(story.density(k), ARCS, np.diff(edges)),
-        uniform=None if story.uniform is None else merged(story.uniform, ARCS, np.diff(edges)),
+        edges=None if run_data.edges is None else edges[:: (len(edges) - 1) // left],
+        density=lambda k: merged(run_data.density(k), ARCS, np.diff(edges)),
+        uniform=None if run_data.uniform is None else merged(run_data.uniform, ARCS, np.diff(edges)),
     )
     return coarse, left
 
 
-def _coarse_rings(story: Story) -> tuple[Story, int]:
+def _coarse_rings(run_data: RunData) -> tuple[RunData, int]:
     """The same on the sphere."""
-    ring_cells = story.ring_cells
+    ring_cells = run_data.ring_cells
     if len(ring_cells) <= RINGS:
-        return story, int(ring_cells.sum())
+        return run_data, int(ring_cells.sum())
     rings = len(ring_cells) // -(-len(ring_cells) // RINGS)  # at least two rings to one, so that none is missed
     coarse = np.maximum(2 * rings * np.sin(np.pi * (np.arange(rings) + 0.5) / rings), 3).round().astype(int)
     theta, phi, area = cell_angles(ring_cells)
@@ -79,17 +79,17 @@ def _coarse_rings(story: Story) -> tuple[Story, int]:
     areas = np.bincount(place, area, minlength=int(coarse.sum()))
 
     def density(k: int) -> Floats:
-        return np.bincount(place, area * story.density(k), minlength=len(areas)) / areas
+        return np.bincount(place, area * run_data.density(k), minlength=len(areas)) / areas
 
-    return replace(story, ring_cells=coarse, density=density), len(areas)
+    return replace(run_data, ring_cells=coarse, density=density), len(areas)
 
 
-def encode(story: Story, scale: Scale) -> str:
+def encode(run_data: RunData, scale: Scale) -> str:
     """All densities as levels of ``scale``, in the encoding that the head of this file describes."""
-    dtype = stage_of(story).dtype
-    before, packer, packed = np.zeros(len(story.density(0)), dtype), zlib.compressobj(9), []
-    for k in range(len(story.times)):
-        now = levels(story.ratio(k), scale, dtype)
+    dtype = stage_of(run_data).dtype
+    before, packer, packed = np.zeros(len(run_data.density(0)), dtype), zlib.compressobj(9), []
+    for k in range(len(run_data.times)):
+        now = levels(run_data.ratio(k), scale, dtype)
         packed.append(packer.compress((now - before).astype(now.dtype.newbyteorder("<")).tobytes()))
         before = now
     return base64.b64encode(b"".join([*packed, packer.flush()])).decode("ascii")
@@ -102,29 +102,29 @@ def levels(ratio: Floats, scale: Scale, dtype: type[np.uint8] | type[np.uint16])
     return (part * (most + 1)).clip(0, most).astype(dtype)
 
 
-def describe(story: Story) -> tuple[dict[str, Any], str]:
+def describe(run_data: RunData) -> tuple[dict[str, Any], str]:
     """The run for the page's script, ready for JSON, and its encoded densities."""
-    stage, scale = stage_of(story), scale_of(story, range(len(story.times)))
-    count = range(len(story.times))
+    stage, scale = stage_of(run_data), scale_of(run_data, range(len(run_data.times)))
+    count = range(len(run_data.times))
     description = {
         "stage": stage.kind,
-        "cells": len(story.density(0)),
-        "rings": story.ring_cells.tolist(),
-        "axis": stage.axis(story) if stage.axis else None,
+        "cells": len(run_data.density(0)),
+        "rings": run_data.ring_cells.tolist(),
+        "axis": stage.axis(run_data) if stage.axis else None,
         "bytes": np.dtype(stage.dtype).itemsize,
         "scale": _scale(scale),
-        "uniform": _uniform(story, scale),
+        "uniform": _uniform(run_data, scale),
         "colors": _colors(),
-        "times": rounded(story.times),
-        "timeLabels": [format_time(t) for t in story.times],
-        "logTime": story.log_time,
-        "timeRange": _time_range(story),
-        "clusters": [story.clusters_at(t) for t in story.times],
-        "marks": [stage.marks(story, story.ratio(k)) for k in count],
-        "sampleTimes": rounded(story.diagnostics.get("time", np.empty(0))),
-        "panels": panels(story),
+        "times": rounded(run_data.times),
+        "timeLabels": [format_time(t) for t in run_data.times],
+        "logTime": run_data.log_time,
+        "timeRange": _time_range(run_data),
+        "clusters": [run_data.clusters_at(t) for t in run_data.times],
+        "marks": [stage.marks(run_data, run_data.ratio(k)) for k in count],
+        "sampleTimes": rounded(run_data.diagnostics.get("time", np.empty(0))),
+        "panels": panels(run_data),
     }
-    return description, encode(story, scale)
+    return description, encode(run_data, scale)
 
 
 def _scale(scale: Scale) -> dict[str, Any]:
@@ -139,10 +139,10 @@ def _scale(scale: Scale) -> dict[str, Any]:
     }
 
 
-def _uniform(story: Story, scale: Scale) -> list[float | None] | None:
+def _uniform(run_data: RunData, scale: Scale) -> list[float | None] | None:
     """What a uniform density looks like in a profile: its value in each cell, or the one; None where there is none."""
-    if story.uniform is not None:
-        return rounded(story.uniform.clip(scale.low / 10))
+    if run_data.uniform is not None:
+        return rounded(run_data.uniform.clip(scale.low / 10))
     return None if scale.law else [0.0 if scale.deviation else 1.0]
 
 
@@ -154,8 +154,8 @@ def _colors() -> str:
     return table.tobytes().hex()
 
 
-def _time_range(story: Story) -> list[float]:
+def _time_range(run_data: RunData) -> list[float]:
     """Ends of the time axis: from the first snapshot, or on a log axis the first after time zero, to the last."""
-    times = story.times[story.times > 0] if story.log_time else story.times
+    times = run_data.times[run_data.times > 0] if run_data.log_time else run_data.times
     first, last = float(times[0]), float(times[-1])
     return [first, last if last > first else first + 1]

@@ -15,7 +15,7 @@ from meanfield.figures.figure import load
 from meanfield.runtime.paths import require_target
 
 if TYPE_CHECKING:
-    from meanfield.figures.run_data import Story
+    from meanfield.figures.run_data import RunData
     from solvers.io.run_file import Run
 
 SUFFIXES = (".html", ".htm")
@@ -64,28 +64,28 @@ def compose(path: Path, run: Run) -> str:
     from meanfield.view.stages import CLUSTERS, PEAKS, clusters_marked, stage_of
 
     told = load(path)
-    story, notes = thinned(_on_mesh(path, told))
+    run_data, notes = thinned(_on_mesh(path, told))
     if told.particles is not None:
         notes.insert(
             0, f"{len(told.particles.weights)} tokens are shown as a density, each in the cell that it lies in"
         )
     for note in notes:
         print(f"meanfield: {path}: {note}", file=sys.stderr)
-    description, densities = describe(story)
-    stage_help = stage_of(story).help
+    description, densities = describe(run_data)
+    stage_help = stage_of(run_data).help
     if told.particles is not None and "cluster_center" in told.diagnostics and "cluster_mass" in told.diagnostics:
-        description["marks"] = [clusters_marked(told, t) for t in story.times]
+        description["marks"] = [clusters_marked(told, t) for t in run_data.times]
         stage_help = (*(text for text in stage_help if text != PEAKS), CLUSTERS)
     if told.has_radius or (told.particles is not None and told.particles.has_radius):
         description["panels"].insert(0, radii(told))
     parts = {
-        "TITLE": html.escape(story.title),
+        "TITLE": html.escape(run_data.title),
         # Values stay with their names where a narrow page breaks the line.
         "FACTS": html.escape(SEPARATOR.join(facts(told)).replace(" = ", "\u00a0=\u00a0")),
         "FILE": html.escape(path.name),
         "CASE": html.escape(run.attributes["case"]),
         "HELP": html.escape(" ".join([*stage_help, KEYS, *(f"{note}." for note in notes)])),
-        "LAST": str(len(story.times) - 1),
+        "LAST": str(len(run_data.times) - 1),
         "STYLE": _source("style.css"),
         "SCRIPT": "\n".join(_source(f"{name}.js") for name in SCRIPTS),
         # A title may hold "</script>": "<" is written so that HTML does not see it.
@@ -96,8 +96,8 @@ def compose(path: Path, run: Run) -> str:
     return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], _source("page.html"))
 
 
-def _on_mesh(path: Path, told: Story) -> Story:
-    """The story as a density without radius. Raises FileError for tokens on no circle or sphere."""
+def _on_mesh(path: Path, told: RunData) -> RunData:
+    """The run data as a density without radius. Raises FileError for tokens on no circle or sphere."""
     from meanfield.figures.free_radius import directions_of
     from meanfield.figures.particles.tokens import as_density
     from solvers.io.run_file import FileError

@@ -12,7 +12,7 @@ from meanfield.figures.diagnostics import is_worth, label_angles
 from meanfield.figures.free_radius import quantiles
 from meanfield.figures.particles.tokens import token_quantiles
 from meanfield.figures.power import DEGREE_COLORS, DEGREES, NEARLY_UNIFORM
-from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, Floats, Story
+from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, Floats, RunData
 
 SNAPSHOTS = 300  # of the radii at most
 PARTS = {0.05: SKY, 0.5: BLUE, 0.95: ORANGE}  # of the tokens, and the colours of their radii
@@ -22,13 +22,13 @@ INK = "currentColor"  # follows the page's light or dark scheme, as black cannot
 Panel = dict[str, Any]
 
 
-def panels(story: Story) -> list[Panel]:
+def panels(run_data: RunData) -> list[Panel]:
     """A panel for each diagnostic that was recorded, known ones first; none for fewer than two samples."""
-    if len(story.diagnostics.get("time", ())) < 2:
+    if len(run_data.diagnostics.get("time", ())) < 2:
         return []
-    others = [name for name in story.diagnostics if name not in PANELS and name not in ARRAYS]
-    known = [PANELS[name](story) for name in PANELS if is_worth(story, name)]
-    return known + [_other(story, name) for name in others]
+    others = [name for name in run_data.diagnostics if name not in PANELS and name not in ARRAYS]
+    known = [PANELS[name](run_data) for name in PANELS if is_worth(run_data, name)]
+    return known + [_other(run_data, name) for name in others]
 
 
 def rounded(values: Floats) -> list[float | None]:
@@ -60,54 +60,54 @@ def _logarithmic(title: str, curves: list[Panel], **options: Any) -> Panel:
     return {"title": title, "log": True, "curves": curves, "low": low, "high": high} | options
 
 
-def _energy(story: Story) -> Panel:
-    unit = " in units of e^|β|" if story.scaled_energy else ""
-    return _linear(f"energy E{unit}", [_curve(story.diagnostics["energy"], VERMILION)])
+def _energy(run_data: RunData) -> Panel:
+    unit = " in units of e^|β|" if run_data.scaled_energy else ""
+    return _linear(f"energy E{unit}", [_curve(run_data.diagnostics["energy"], VERMILION)])
 
 
-def _entropy(story: Story) -> Panel:
-    integrand = "ρ log ρ/ρ̄" if story.relative_entropy else "ρ log ρ"
-    return _linear(f"entropy H = ∫{integrand}", [_curve(story.diagnostics["entropy"], BLUE)])
+def _entropy(run_data: RunData) -> Panel:
+    integrand = "ρ log ρ/ρ̄" if run_data.relative_entropy else "ρ log ρ"
+    return _linear(f"entropy H = ∫{integrand}", [_curve(run_data.diagnostics["entropy"], BLUE)])
 
 
-def _clusters(story: Story) -> Panel:
-    clusters = story.diagnostics["clusters"]
+def _clusters(run_data: RunData) -> Panel:
+    clusters = run_data.diagnostics["clusters"]
     most = int(max(np.nanmax(clusters), 1))
     ticks = [[n, str(n)] for n in range(0, most + 1, -(-most // 6))]
     return _linear("clusters", [_curve(clusters, INK)], low=0, step=True, ticks=ticks)
 
 
-def _cluster_mass(story: Story) -> Panel:
+def _cluster_mass(run_data: RunData) -> Panel:
     """Of as many of the heaviest clusters as there are colours."""
     colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
-    masses = [values for values in story.diagnostics["cluster_mass"].T if np.isfinite(values).any()]
+    masses = [values for values in run_data.diagnostics["cluster_mass"].T if np.isfinite(values).any()]
     found = enumerate(zip(masses, colors, strict=False), 1)
     return _linear("mass of clusters, heaviest first", [_curve(*pair, str(i)) for i, pair in found], low=0)
 
 
-def _pairs_close(story: Story) -> Panel:
-    values = story.diagnostics["pairs_close"]
+def _pairs_close(run_data: RunData) -> Panel:
+    values = run_data.diagnostics["pairs_close"]
     return _linear("pairs that have met: share with ⟨θ, θ′⟩ > 0.999", [_curve(values, ORANGE)], low=0)
 
 
-def _centroid(story: Story) -> Panel:
-    length = np.linalg.norm(story.diagnostics["centroid"], axis=1)
+def _centroid(run_data: RunData) -> Panel:
+    length = np.linalg.norm(run_data.diagnostics["centroid"], axis=1)
     return _linear("centroid |∫xρ|", [_curve(length, PURPLE)], low=0)
 
 
-def _speed(story: Story) -> Panel:
-    return _logarithmic("speed √∫|X|²ρ", [_curve(story.diagnostics["speed"], GREEN)])
+def _speed(run_data: RunData) -> Panel:
+    return _logarithmic("speed √∫|X|²ρ", [_curve(run_data.diagnostics["speed"], GREEN)])
 
 
-def _mass(story: Story) -> Panel:
-    mass = story.diagnostics["mass"]
+def _mass(run_data: RunData) -> Panel:
+    mass = run_data.diagnostics["mass"]
     return _linear(f"mass − {mass[0]:.9g}", [_curve(mass - mass[0], INK)])
 
 
-def _power(story: Story) -> Panel:
+def _power(run_data: RunData) -> Panel:
     """Power of degrees 1 … 8, and the growth e^{2λt} predicted for the fastest while the density is nearly uniform."""
-    time, power = story.diagnostics["time"], story.diagnostics["power"]
-    rates = np.zeros(power.shape[1]) if story.growth is None else story.growth[: power.shape[1]]
+    time, power = run_data.diagnostics["time"], run_data.diagnostics["power"]
+    rates = np.zeros(power.shape[1]) if run_data.growth is None else run_data.growth[: power.shape[1]]
     fastest = 1 + int(np.argmax(rates[1:])) if power.shape[1] > 1 else 0
     degrees = [*range(1, min(DEGREES + 1, power.shape[1]))]
     if fastest > DEGREES:
@@ -115,7 +115,7 @@ def _power(story: Story) -> Panel:
     colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
     curves = [_curve(power[:, l], color, f"l = {l}") for l, color in zip(degrees, colors, strict=False)]
     panel = _logarithmic("power by degree l", curves)
-    if story.growth is not None and fastest and power[0, 1:].sum() < NEARLY_UNIFORM:
+    if run_data.growth is not None and fastest and power[0, 1:].sum() < NEARLY_UNIFORM:
         panel["curves"].append(_growth(power[0, fastest], rates[fastest], fastest, time, panel["high"]))
     return panel
 
@@ -128,49 +128,49 @@ def _growth(start: float, rate: float, degree: int, time: Floats, high: float) -
     return _curve(within, INK, f"e^(2λt), l = {degree}, λ = {rate:.3g}") | {"dashed": True}
 
 
-def _size(name: str, title: str) -> Callable[[Story], Panel]:
+def _size(name: str, title: str) -> Callable[[RunData], Panel]:
     """A positive number, on a log axis."""
-    return lambda story: _logarithmic(title, [_curve(story.diagnostics[name], BLUE)])
+    return lambda run_data: _logarithmic(title, [_curve(run_data.diagnostics[name], BLUE)])
 
 
-def _escaped(story: Story) -> Panel:
-    ends = story.kind.ends
-    found = zip(story.diagnostics["escaped"].T, (SKY, VERMILION), ends, strict=True)
+def _escaped(run_data: RunData) -> Panel:
+    ends = run_data.kind.ends
+    found = zip(run_data.diagnostics["escaped"].T, (SKY, VERMILION), ends, strict=True)
     curves = [_curve(values, color, end) for values, color, end in found]
     return _logarithmic("mass at the ends of the mesh", curves)
 
 
-def _label_centroid(story: Story) -> Panel:
+def _label_centroid(run_data: RunData) -> Panel:
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    angles = label_angles(story)
+    angles = label_angles(run_data)
     shown = np.unique(np.linspace(0, angles.shape[1] - 1, DEGREES).astype(int))
     colors = colormaps[COLOR_MAP](np.linspace(0.1, 0.9, len(shown)))
     curves = [_curve(angles[:, k], to_hex(color), f"label {k + 1}") for k, color in zip(shown, colors, strict=True)]
     return _linear("mean token of each label: angle from label 1 (rad)", curves, low=0)
 
 
-def radii(story: Story) -> Panel:
+def radii(run_data: RunData) -> Panel:
     """Of a run with a free radius: within which radius which part of the tokens are, at up to SNAPSHOTS times."""
-    shown = np.unique(np.linspace(0, len(story.times) - 1, SNAPSHOTS).round().astype(int))
-    find = quantiles if story.particles is None else token_quantiles
-    found = find(story, shown, np.array(list(PARTS))).T
+    shown = np.unique(np.linspace(0, len(run_data.times) - 1, SNAPSHOTS).round().astype(int))
+    find = quantiles if run_data.particles is None else token_quantiles
+    found = find(run_data, shown, np.array(list(PARTS))).T
     curves = [_curve(values, color, f"{part:.0%}") for values, (part, color) in zip(found, PARTS.items(), strict=True)]
-    times = rounded(story.times[shown])
+    times = rounded(run_data.times[shown])
     return _logarithmic("radius within which tokens are", [curve | {"times": times} for curve in curves])
 
 
-def _other(story: Story, name: str) -> Panel:
+def _other(run_data: RunData, name: str) -> Panel:
     """A diagnostic that this page knows nothing of: a curve for each component, the first eight."""
-    values = story.diagnostics[name].reshape(len(story.diagnostics["time"]), -1)[:, :DEGREES]
+    values = run_data.diagnostics[name].reshape(len(run_data.diagnostics["time"]), -1)[:, :DEGREES]
     if values.shape[1] == 1:
         return _linear(name, [_curve(values[:, 0], INK)])
     colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
     return _linear(name, [_curve(values[:, i], colors[i], str(i)) for i in range(values.shape[1])])
 
 
-PANELS: dict[str, Callable[[Story], Panel]] = {
+PANELS: dict[str, Callable[[RunData], Panel]] = {
     "energy": _energy,
     "entropy": _entropy,
     "clusters": _clusters,

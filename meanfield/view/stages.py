@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.domains.domain import load
 from meanfield.figures.particles.tokens import angles, clusters_recorded, polar_and_azimuth
 from meanfield.figures.peaks import PEAK, peaks_of
-from meanfield.figures.run_data import Floats, Story
+from meanfield.figures.run_data import Floats, RunData
 from meanfield.figures.sphere_map import peaks
 from meanfield.view.panels import rounded
 
@@ -27,44 +27,44 @@ class Stage:
     kind    of picture, a key of STAGES in web/main.js
     dtype   of the levels
     axis    one dimension: edges of the cells, label and ticks of the coordinate; None on the sphere
-    marks   (story, ρ/ρ̄) to the peaks, heaviest first: [polar angle, azimuth, mass], or [coordinate, mass]
+    marks   (run data, ρ/ρ̄) to the peaks, heaviest first: [polar angle, azimuth, mass], or [coordinate, mass]
     help    sentences about how to use the picture
     """
 
     kind: str
     dtype: type[np.uint8] | type[np.uint16]
-    axis: Callable[[Story], dict[str, Any]] | None
-    marks: Callable[[Story, Floats], Marks]
+    axis: Callable[[RunData], dict[str, Any]] | None
+    marks: Callable[[RunData, Floats], Marks]
     help: tuple[str, ...] = ()
 
 
-def _axis(story: Story) -> dict[str, Any]:
-    assert story.coordinate is not None
-    shown = story.coordinate
+def _axis(run_data: RunData) -> dict[str, Any]:
+    assert run_data.coordinate is not None
+    shown = run_data.coordinate
     return {"edges": rounded(shown.edges), "label": shown.label, "ticks": [list(tick) for tick in shown.ticks]}
 
 
-def _sphere_marks(story: Story, ratio: Floats) -> Marks:
-    return np.stack(peaks(story, ratio), axis=1).round(5).tolist()
+def _sphere_marks(run_data: RunData, ratio: Floats) -> Marks:
+    return np.stack(peaks(run_data, ratio), axis=1).round(5).tolist()
 
 
-def _circle_marks(story: Story, ratio: Floats) -> Marks:
+def _circle_marks(run_data: RunData, ratio: Floats) -> Marks:
     """Peaks as on the sphere, see :func:`meanfield.figures.peaks.peaks_of`."""
     count = len(ratio)
     angle = 2 * np.pi * (np.arange(count) + 0.5) / count
     centers = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    cells, masses = peaks_of(centers, ratio, ratio / count, story.beta, 4 * np.pi / count)
+    cells, masses = peaks_of(centers, ratio, ratio / count, run_data.beta, 4 * np.pi / count)
     return np.stack([angle[cells], masses], axis=1).round(5).tolist()
 
 
-def clusters_marked(story: Story, t: float) -> Marks:
+def clusters_marked(run_data: RunData, t: float) -> Marks:
     """Of particles in R² or R³: the clusters recorded at the last sample up to t, heaviest first."""
-    centers, masses = clusters_recorded(story, t)
-    places = [angles(centers)] if story.dimension == 2 else polar_and_azimuth(centers)
+    centers, masses = clusters_recorded(run_data, t)
+    places = [angles(centers)] if run_data.dimension == 2 else polar_and_azimuth(centers)
     return np.stack([*places, masses], axis=1).round(5).tolist()
 
 
-def _no_marks(story: Story, ratio: Floats) -> Marks:
+def _no_marks(run_data: RunData, ratio: Floats) -> Marks:
     """Where there is no uniform density there is nothing that a peak has to rise above."""
     return []
 
@@ -84,8 +84,8 @@ GLOBE = Stage(
 )
 
 
-def stage_of(story: Story) -> Stage:
-    """The stage of a story's domain. One with a radius is shown by its directions, tokens by their density."""
-    assert story.kind.stage is not None
-    stage: Stage = load(story.kind.stage)
+def stage_of(run_data: RunData) -> Stage:
+    """The stage of the domain. One with a radius is shown by its directions, tokens by their density."""
+    assert run_data.kind.stage is not None
+    stage: Stage = load(run_data.kind.stage)
     return stage

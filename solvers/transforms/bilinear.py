@@ -28,9 +28,9 @@ from .zonal import exponential_degree
 
 _OVERSAMPLING = 1.5  # T/L
 _SMOOTHNESS = 34.0  # c·T/‖B‖: e^{−s} has its branch points at a distance c/‖B‖, so degree T leaves e^{−34} = 2e-15
-_MOST_LOSS = 10.0  # largest s − |b| that is trusted: 2e-15·e^10 = 4e-11
-_LEAST_NORMALIZER = (1e-4, 1e-5)  # of the largest Z, and of the mass: below, rounding exceeds about 1e-11 of Z
-_LEAST_DENSITY = 1e-12  # of the mean; what holds less is not worth an exact sum
+_MAX_LOSS = 10.0  # largest s − |b| that is trusted: 2e-15·e^10 = 4e-11
+_MIN_NORMALIZER = (1e-4, 1e-5)  # of the largest Z, and of the mass: below, rounding exceeds about 1e-11 of Z
+_MIN_DENSITY = 1e-12  # of the mean; what holds less is not worth an exact sum
 Sums = tuple[Floats, Floats, Floats]  # log_scale, Z and N
 
 
@@ -114,11 +114,11 @@ class Bilinear:
 
     def _is_lost(self, normalizer: Floats, total: Floats, wanted: Floats) -> np.ndarray:
         """(cells,) where Z is wanted and too small for the digits that it has."""
-        of_largest, of_mass = _LEAST_NORMALIZER
+        of_largest, of_mass = _MIN_NORMALIZER
         lost: np.ndarray = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
         if self._mesh is None:
             return lost
-        return lost & (wanted > _LEAST_DENSITY * wanted.sum() / self._mesh.volume * self._mesh.volumes)
+        return lost & (wanted > _MIN_DENSITY * wanted.sum() / self._mesh.volume * self._mesh.volumes)
 
 
 def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
@@ -138,7 +138,7 @@ class _Targets:
         self.grid = GaussGrid(most).on(backend)
         self._towards = self.grid.centers @ backend.to_device(matrix)
         self._scale = np.sqrt((self._towards**2).sum(axis=1) + self._smoothing**2)
-        self.near = np.flatnonzero(self.scale(lengths) - lengths > _MOST_LOSS)
+        self.near = np.flatnonzero(self.scale(lengths) - lengths > _MAX_LOSS)
         self._cells = len(lengths)
         self._on_grid, self._on_cells = SphereHarmonics(self.grid, most), _transform(mesh, most)
 

@@ -17,7 +17,7 @@ from .pairwise import exponential_sums
 Indices = NDArray[np.int64]
 
 _NODES = 12  # q: for exponents that change by ±1 within a patch, 2 I_q(1) = 1e-12 is left out
-_LEAST_PATCHES = 5  # along the side of the cube or square: y itself is interpolated as well
+_MIN_PATCHES = 5  # along the side of the cube or square: y itself is interpolated as well
 _PAIRS_OF_A_SOURCE = 2000  # pairs that cost as much as a source to be gathered
 
 
@@ -39,7 +39,7 @@ def gathered(points: Floats, weights: Floats, steepness: float) -> tuple[Floats,
     The points and weights themselves where they are no more than the nodes.
     """
     d = points.shape[1]
-    count = max(int(np.ceil(np.pi / 4 * steepness)), _LEAST_PATCHES)
+    count = max(int(np.ceil(np.pi / 4 * steepness)), _MIN_PATCHES)
     faces, angles = _on_cube(points)
     steps = (angles + np.pi / 4) * (2 * count / np.pi)
     places = np.clip(steps.astype(np.int64), 0, count - 1)

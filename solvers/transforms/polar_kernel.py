@@ -21,7 +21,7 @@ import numpy as np
 from ..mesh.mesh import Floats, Mesh
 from .bessel import log_bessel
 
-MOST_CELLS = 4096
+MAX_CELLS = 4096
 
 
 class PolarKernel:
@@ -38,8 +38,8 @@ class PolarKernel:
     """
 
     def __init__(self, mesh: Mesh, dimension: int, beta: float) -> None:
-        if mesh.cells > MOST_CELLS:
-            raise ValueError(f"{mesh.cells} polar angles: expected at most {MOST_CELLS}, all pairs are kept")
+        if mesh.cells > MAX_CELLS:
+            raise ValueError(f"{mesh.cells} polar angles: expected at most {MAX_CELLS}, all pairs are kept")
         self.mesh, to_device = mesh, mesh.backend.to_device
         theta = mesh.on_host.centers[:, 0]
         cosine, sine = np.cos(theta), np.sin(theta)

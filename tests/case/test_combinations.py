@@ -14,7 +14,7 @@ import pytest
 from meanfield.case.combinations import BY_DOMAIN, EXCLUSIONS, table_of_domains, table_of_exclusions
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
-from meanfield.domains.common.problem import Stretch
+from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.domains.table import DOMAINS
 from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.running import DONE, run
@@ -195,7 +195,7 @@ def attempt(base, overrides):
         problem.prepare(state)
     except CaseError as refusal:
         return str(refusal)
-    state = problem.advance(state, Stretch(case.time.end, (), case.time.cfl, lambda state: state.steps >= 2))
+    state = problem.advance(state, AdvanceOptions(case.time.end, (), case.time.cfl, lambda state: state.steps >= 2))
     found = problem.diagnostics(case.output.diagnostics, None)(state.time, state.values)
     assert 1 <= state.steps <= 2
     assert np.isfinite(state.values).all()

@@ -58,7 +58,7 @@ def test_equiangular_tokens_and_a_single_one():
 def test_many_points_by_some_of_them(monkeypatch):
     """Every tenth of 5000 tells the law of all within the error of so many draws: 3 ‰ a bin and more."""
     points = unit(np.random.default_rng(1), 5000, 3)
-    monkeypatch.setattr(pairs, "MOST_POINTS", 500)
+    monkeypatch.setattr(pairs, "MAX_POINTS", 500)
     found = pairs_of_points(points, np.full(5000, 2e-4))
     np.testing.assert_allclose(found, by_brute_force(points[::10], np.full(500, 2e-3), True), atol=1e-13)
     np.testing.assert_allclose(found, np.diff(EDGES) / 2, atol=5e-3)  # uniform on S²: z is uniform on [−1, 1]

@@ -15,7 +15,7 @@ from meanfield.domains.atoms.flow import TOUCH, Merger
 from meanfield.domains.atoms.handover_states import TokenStates
 from meanfield.domains.atoms.setup import FIRST_LOOK
 from meanfield.domains.atoms.velocity import Atoms
-from meanfield.domains.common.problem import Stretch
+from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.running import DONE, run
 from meanfield.runtime.cost import estimate
 from meanfield.simulation import set_up
@@ -173,14 +173,14 @@ def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain, mon
         kept.append(replace(state, values=state.values.copy()))
         return math.isfinite(problem.marks["hand_over_time"])
 
-    problem.advance(State(0.0, problem.initial()), Stretch(case.time.end, (), case.time.cfl, keep))
+    problem.advance(State(0.0, problem.initial()), AdvanceOptions(case.time.end, (), case.time.cfl, keep))
     first = problem.marks["hand_over_time"]
     before = [state for state in kept if state.time <= first]
     assert before[-1].time == first
     assert len(before) > 1
     for state in before:
         again = set_up(case)
-        once = Stretch(case.time.end, (), case.time.cfl, lambda _, told=again: told.marks["hand_over_time"] > 0)
+        once = AdvanceOptions(case.time.end, (), case.time.cfl, lambda _, told=again: told.marks["hand_over_time"] > 0)
         again.advance(state, once)
         assert again.marks["hand_over_time"] == first
 
@@ -197,7 +197,9 @@ def test_a_hand_over_waits_for_no_sample(domain, spacing):
     def handed_over_or_late(state):
         return not math.isnan(problem.marks["hand_over_time"]) or state.time > 1.0
 
-    problem.advance(State(0.0, problem.initial()), Stretch(case.time.end, (), case.time.cfl, handed_over_or_late))
+    problem.advance(
+        State(0.0, problem.initial()), AdvanceOptions(case.time.end, (), case.time.cfl, handed_over_or_late)
+    )
     assert problem.marks["hand_over_time"] == FIRST_LOOK
 
 

@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from support.stories import BLOBS, LINEAR, MANIFOLDS, MASSES, blobs, law, story, without
+from support.stories import BLOBS, LINEAR, MANIFOLDS, MASSES, blobs, law, run_data, without
 
 from meanfield.case.load import parse
 from meanfield.case.summary import layer_in_words
@@ -21,7 +21,7 @@ from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import TALLEST, _growth, compose, draw, load, plot
 from meanfield.figures.free_radius import directions_of, draw_plane, quantiles, radii_of
 from meanfield.figures.profiles import merged, time_edges
-from meanfield.figures.run_data import Story, moment_in_words, snapshots_chosen
+from meanfield.figures.run_data import RunData, moment_in_words, snapshots_chosen
 from meanfield.figures.sphere_map import cell_angles, draw_peaks, hammer, hammer_inverse, peaks, pixel_cells
 from meanfield.running import run
 from solvers.io.run_file import Column, FileError, RunFile
@@ -91,7 +91,7 @@ def test_pixels_of_a_cell_are_in_proportion_to_its_area() -> None:
 
 def test_peaks_are_the_blobs_with_their_masses() -> None:
     mesh = sphere(48)
-    told = story(mesh, LINEAR)
+    told = run_data(mesh, LINEAR)
     polar, azimuth, masses = peaks(told, told.ratio(40))
     # e^{-11} of a blob lies beyond the distance 1/3, and its cells at that edge count whole or not at all.
     assert masses == pytest.approx(MASSES, rel=1e-4)
@@ -102,14 +102,14 @@ def test_peaks_are_the_blobs_with_their_masses() -> None:
 
 def test_a_broad_peak_has_no_second_peak_on_its_flank() -> None:
     mesh = sphere(48)
-    told = replace(story(mesh, LINEAR), beta=900.0)
+    told = replace(run_data(mesh, LINEAR), beta=900.0)
     broad = np.exp(60 * (mesh.centers[:, 2] - 1))
     assert len(peaks(told, broad / (mesh.volumes @ broad) * 4 * np.pi)[2]) == 1
 
 
 def test_snapshots_are_chosen_where_something_happens() -> None:
     step = np.where(LINEAR < 7, 0.0, 1.0)
-    told = story(circle(16), LINEAR, diagnostics={"time": LINEAR, "entropy": step})
+    told = run_data(circle(16), LINEAR, diagnostics={"time": LINEAR, "entropy": step})
     chosen = snapshots_chosen(told, 6)
     assert chosen[0] == 0
     assert chosen[-1] == 40
@@ -124,7 +124,7 @@ def test_snapshots_are_chosen_where_something_happens() -> None:
 @pytest.mark.parametrize("jump", range(1, 9))
 def test_no_snapshot_is_chosen_twice(jump: int) -> None:
     times = np.arange(9.0)
-    told = story(circle(16), times, diagnostics={"time": times, "entropy": np.where(times < jump, 0.0, 1.0)})
+    told = run_data(circle(16), times, diagnostics={"time": times, "entropy": np.where(times < jump, 0.0, 1.0)})
     chosen = snapshots_chosen(told, 6)
     assert [chosen[0], chosen[-1], len(set(chosen))] == [0, 8, 6]
     assert chosen == sorted(chosen)
@@ -137,10 +137,10 @@ def test_scale_is_logarithmic_for_clusters_and_a_deviation_for_ripples() -> None
     assert Scale.of([np.array([0.0, 500.0])]).values(np.array([0.0, 2.0])) == pytest.approx([1e-2, 2.0], rel=0)
 
 
-def counting(times: np.ndarray, mergers: list[float]) -> Story:
+def counting(times: np.ndarray, mergers: list[float]) -> RunData:
     """A run to t = 10⁶ with one cluster less after each of the times ``mergers``."""
     clusters = 5.0 - np.searchsorted(mergers, times, side="right")
-    return story(circle(16), times, diagnostics={"time": times, "clusters": clusters})
+    return run_data(circle(16), times, diagnostics={"time": times, "clusters": clusters})
 
 
 EVEN = np.linspace(0, 1e6, 2001)
@@ -159,7 +159,7 @@ EVEN = np.linspace(0, 1e6, 2001)
         (replace(counting(np.array([0.0, 1e6]), []), log_spacing=True), False),
     ],
 )
-def test_time_is_on_a_log_axis_where_the_case_says_so_or_what_happens_comes_early(told: Story, log: bool) -> None:
+def test_time_is_on_a_log_axis_where_the_case_says_so_or_what_happens_comes_early(told: RunData, log: bool) -> None:
     assert told.log_time == log
 
 
@@ -175,7 +175,7 @@ def test_a_case_says_that_its_times_have_equal_ratios(tmp_path: Path) -> None:
 def test_what_was_recorded_once_has_no_panel() -> None:
     """Of atoms from the start on there is no entropy but that of the first density, which a log axis does not show."""
     times = np.concatenate([[0], np.geomspace(1, 1e6, 40)])
-    told = story(circle(16), times)
+    told = run_data(circle(16), times)
     entropy = np.where(times == 0, 1.0, np.nan)
     told = replace(told, diagnostics=told.diagnostics | {"entropy": entropy})
     assert panels(without(told, "energy", "speed", "power")) == ["clusters"]
@@ -185,7 +185,7 @@ def test_what_was_recorded_once_has_no_panel() -> None:
 
 
 def test_cluster_count_is_the_last_recorded() -> None:
-    told = story(circle(16), LINEAR)
+    told = run_data(circle(16), LINEAR)
     assert [told.clusters_at(t) for t in (0.0, 4.9, 5.0, 10.0)] == [0, 0, 3, 3]
     assert without(told, "clusters").clusters_at(1.0) is None
 
@@ -203,7 +203,7 @@ def test_cluster_count_is_the_last_recorded() -> None:
 )
 def test_the_heading_tells_when_clusters_were_lost(counts: list[int], history: str) -> None:
     recorded = {"time": np.arange(8.0), "clusters": np.array(counts, dtype=float)}
-    told = story(circle(16), LINEAR, diagnostics=recorded)
+    told = run_data(circle(16), LINEAR, diagnostics=recorded)
     assert cluster_history(told) == history
     assert page_heading(told)[2:] == [history] * bool(history)
     assert cluster_history(without(told, "clusters")) == ""
@@ -212,20 +212,20 @@ def test_the_heading_tells_when_clusters_were_lost(counts: list[int], history: s
 def test_a_long_title_is_cut_after_two_lines() -> None:
     words, word = "a title of words " * 20, "https://example.org/" + "x" * 300
     for title, end in [(words, " title of …"), (word, "xxx …")]:
-        first, second, _ = heading(story(circle(16), LINEAR, title=title))
+        first, second, _ = heading(run_data(circle(16), LINEAR, title=title))
         assert len(first) <= 84
         assert len(second) <= 84
         assert second.endswith(end)
-    assert heading(story(circle(16), LINEAR, title="$5 and $6"))[0] == r"\$5 and \$6", "no formula was meant"
+    assert heading(run_data(circle(16), LINEAR, title="$5 and $6"))[0] == r"\$5 and \$6", "no formula was meant"
 
 
 @pytest.mark.parametrize(("height", "inches"), [(3.0, 3.0 + 4.9 + 0.9), (12.0, TALLEST)])
 def test_no_figure_is_so_high_that_its_labels_are_lost(
     monkeypatch: pytest.MonkeyPatch, height: float, inches: float
 ) -> None:
-    monkeypatch.setattr("meanfield.figures.profiles.draw_profiles", lambda figure, story: None)
-    monkeypatch.setattr("meanfield.figures.profiles.profiles_height", lambda story: height)
-    assert compose(story(circle(16), LINEAR), Figure()).get_size_inches()[1] == pytest.approx(inches)
+    monkeypatch.setattr("meanfield.figures.profiles.draw_profiles", lambda figure, run_data: None)
+    monkeypatch.setattr("meanfield.figures.profiles.profiles_height", lambda run_data: height)
+    assert compose(run_data(circle(16), LINEAR), Figure()).get_size_inches()[1] == pytest.approx(inches)
 
 
 @pytest.mark.filterwarnings("error")
@@ -238,20 +238,20 @@ def test_a_time_axis_of_a_run_that_was_stopped_at_once() -> None:
 
 def test_from_the_hand_over_on_atoms_are_counted() -> None:
     recorded = {"time": np.arange(4.0), "clusters": np.array([2.0, 2.0, 2.0, 1.0])}
-    told = story(circle(16), LINEAR, diagnostics=recorded, hand_over=2.0)
+    told = run_data(circle(16), LINEAR, diagnostics=recorded, hand_over=2.0)
     words = [moment_in_words(told, t) for t in recorded["time"]]
     assert words == ["t = 0 · 2 clusters", "t = 1 · 2 clusters", "t = 2 · 2 atoms", "t = 3 · 1 atom"]
     assert moment_in_words(without(told, "clusters"), 1.0) == "t = 1"
 
 
 def test_noise_is_told_where_there_is_some() -> None:
-    told = story(circle(16), LINEAR)
+    told = run_data(circle(16), LINEAR)
     assert not any("κ" in fact for fact in facts(told))
     assert "noise κ = 0.2 (critical 0.3)" in facts(replace(told, noise=0.2, critical=0.3))
 
 
 def test_only_a_state_that_has_no_room_takes_a_line_of_its_own() -> None:
-    short = story(circle(16), LINEAR, state="killed at t = 2 of 5")
+    short = run_data(circle(16), LINEAR, state="killed at t = 2 of 5")
     long = replace(
         short, attention="unnormalized rescaled attention, V = -1.25 I", state="interrupted at t = 2 of 5e+04"
     )
@@ -260,7 +260,7 @@ def test_only_a_state_that_has_no_room_takes_a_line_of_its_own() -> None:
 
 
 def test_the_first_four_panels_that_were_recorded_are_drawn() -> None:
-    told = story(circle(16), LINEAR)
+    told = run_data(circle(16), LINEAR)
     more = replace(told, diagnostics=told.diagnostics | {"mass": np.ones(41), "centroid": np.ones((41, 2))})
     assert panels(more) == ["energy", "power", "speed", "clusters"]
     assert panels(without(more, "power", "clusters")) == ["energy", "speed", "centroid", "mass"]
@@ -274,14 +274,14 @@ def test_every_heavy_peak_gets_its_mass_written() -> None:
     density = np.zeros(mesh.cells)
     density[[np.argmax(mesh.centers @ direction) for direction in directions]] = np.arange(1.0, 7.0)
     ax = Figure().subplots()
-    told = story(mesh, LINEAR)
+    told = run_data(mesh, LINEAR)
     draw_peaks(ax, told, density / (mesh.volumes @ density) * mesh.volume)
     # At the poles and on the edge of the map, and in a row along the equator, where labels to the side are too many.
     assert len(ax.texts) == 6
 
 
 def test_a_small_change_is_shown_as_a_change() -> None:
-    told = without(story(circle(16), LINEAR), "entropy")
+    told = without(run_data(circle(16), LINEAR), "entropy")
     for energy, first, label in [(1e4 + LINEAR, 0.0, "gain in $E$"), (1 + LINEAR, 1.0, "$E$")]:
         changed = replace(told, diagnostics=told.diagnostics | {"energy": energy})
         figure = compose(changed, Figure())
@@ -338,7 +338,7 @@ def test_columns_stand_around_their_time() -> None:
 
 
 def test_prediction_starts_at_the_fastest_mode_and_grows_at_its_rate() -> None:
-    told = story(circle(64), LINEAR)
+    told = run_data(circle(64), LINEAR)
     line = dashed(told)
     t, predicted = line.get_data()
     assert "l = 3" in line.get_label()
@@ -353,7 +353,7 @@ def test_prediction_starts_at_the_fastest_mode_and_grows_at_its_rate() -> None:
     assert dashed(replace(told, diagnostics=told.diagnostics | {"power": steep})) is None, "it is not near uniform"
 
 
-def dashed(told: Story) -> matplotlib.lines.Line2D | None:
+def dashed(told: RunData) -> matplotlib.lines.Line2D | None:
     figure = compose(without(told, "energy"), Figure())
     lines = [line for ax in figure.findobj(matplotlib.axes.Axes) for line in ax.lines if line.get_linestyle() == "--"]
     return lines[0] if lines else None
@@ -362,7 +362,7 @@ def dashed(told: Story) -> matplotlib.lines.Line2D | None:
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
 @pytest.mark.parametrize("mesh", [sphere(12), circle(64)], ids=["sphere", "circle"])
 def test_figures_are_written(tmp_path: Path, mesh: Mesh, suffix: str) -> None:
-    told = story(mesh, LINEAR[::10])
+    told = run_data(mesh, LINEAR[::10])
     target = draw(told, tmp_path / f"figure{suffix}")
     head = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}[suffix]
     assert target.read_bytes().startswith(head)
@@ -436,7 +436,9 @@ def test_laws_keep_their_mass_on_the_cells_that_are_shown(manifold: str) -> None
 def test_directions_are_the_marginal(manifold: str) -> None:
     told = law(manifold, LINEAR)
     mesh = circle(48) if manifold == "free_radius_circle" else sphere(12)
-    np.testing.assert_allclose(directions_of(told).density(30), story(mesh, LINEAR).density(30), rtol=1e-12)  # rounding
+    np.testing.assert_allclose(
+        directions_of(told).density(30), run_data(mesh, LINEAR).density(30), rtol=1e-12
+    )  # rounding
     median = quantiles(told, [0, 40], np.array([0.5]))[:, 0]
     # The law of log r is symmetric about these; a cell is a fifth of a unit of log r wide.
     assert np.log(median) == pytest.approx(np.log([0.5, 50.0]), abs=0.01)

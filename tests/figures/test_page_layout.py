@@ -15,16 +15,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
-from support.stories import LINEAR, LOG, MANIFOLDS, crowd, law, particles, story, without
+from support.stories import LINEAR, LOG, MANIFOLDS, crowd, law, particles, run_data, without
 
 from meanfield.figures.figure import DPI, STYLE, WIDTH, compose
-from meanfield.figures.run_data import Story
+from meanfield.figures.run_data import RunData
 from solvers.mesh.mesh import Mesh, circle, sphere
 
 LEGIBLE = 7  # points, for the base line's font of a figure 800 pixels wide on a screen of 96 pixels an inch
 
 
-def still(mesh: Mesh, **changes: object) -> Story:
+def still(mesh: Mesh, **changes: object) -> RunData:
     """A uniform density that stays, with the rounding that a run records."""
     recorded = {
         "time": LINEAR,
@@ -35,21 +35,23 @@ def still(mesh: Mesh, **changes: object) -> Story:
         "power": np.full((41, 13), 1e-33),
     }
     uniform = np.full(mesh.cells, 1 / mesh.volume)
-    return story(mesh, LINEAR, density=lambda k: uniform, diagnostics=recorded, **changes)
+    return run_data(mesh, LINEAR, density=lambda k: uniform, diagnostics=recorded, **changes)
 
 
-def barely(mesh: Mesh, end: float) -> Story:
+def barely(mesh: Mesh, end: float) -> RunData:
     """A run to ``end`` in which everything changes by a ten-millionth."""
-    told = story(mesh, LINEAR / 10 * end)
+    told = run_data(mesh, LINEAR / 10 * end)
     recorded = dict(told.diagnostics)
     recorded |= {"entropy": 1e-7 * recorded["entropy"] - 1.8379, "energy": 1e-7 * recorded["energy"] + 2.72399}
     uniform, wave = 1 / mesh.volume, mesh.centers[:, 0]
     return replace(told, diagnostics=recorded, density=lambda k: uniform * (1 + 3e-5 * k * wave))
 
 
-def eventful(mesh: Mesh) -> Story:
+def eventful(mesh: Mesh) -> RunData:
     """A long run that ended badly, with many mergers and a heading that is full of facts."""
-    told = story(mesh, 1e4 * LOG, title="EVERY WORD IS LOUD WHERE ALL OF THE LETTERS ARE CAPITALS " * 4, beta=-123.456)
+    told = run_data(
+        mesh, 1e4 * LOG, title="EVERY WORD IS LOUD WHERE ALL OF THE LETTERS ARE CAPITALS " * 4, beta=-123.456
+    )
     recorded = told.diagnostics | {"clusters": 23.0 - np.arange(41) // 2}
     attention = "unnormalized rescaled attention, V = -1.25 I"
     return replace(told, diagnostics=recorded, attention=attention, state="non-finite at t = 1.234e+04 of 1.235e+08")
@@ -68,20 +70,20 @@ FACTS = (
     "unnormalized rescaled attention, general Q, K, V, causal mask · pre layer norm · gate γ = 0.5 · gelu feed-forward"
 )
 LABELS = {"label_centroid": np.linspace(0, 1, 41 * 9 * 2).reshape(41, 9, 2)}
-STORIES: dict[str, Callable[[], Story]] = {
-    "sphere": lambda: story(sphere(24), LINEAR),
-    "sphere, log time": lambda: story(sphere(24), LOG, state="running at t = 10 of 2000"),
-    "sphere, one snapshot": lambda: story(sphere(24), np.zeros(1), diagnostics={"time": np.zeros(1)}),
-    "sphere, two snapshots": lambda: story(sphere(24), np.array([0.0, 1.0]), growth=None),
-    "sphere, three panels": lambda: without(story(sphere(24), LINEAR), "entropy", "speed"),
-    "sphere, long title": lambda: story(sphere(24), LINEAR, title="A title much longer than a page is wide " * 9),
-    "sphere, many peaks": lambda: story(sphere(64), LINEAR, beta=99, density=lambda k: crowd(sphere(64))),
-    "circle": lambda: story(circle(256), LINEAR),
-    "circle, log time": lambda: story(circle(256), LOG),
-    "circle, one snapshot": lambda: story(circle(256), np.zeros(1), diagnostics={}),
-    "circle, one panel": lambda: without(story(circle(256), LINEAR), "entropy", "energy", "speed", "power"),
-    "circle, uniform": lambda: story(circle(256), LINEAR, density=lambda k: np.full(256, 0.5 / np.pi)),
-    "sphere, masses at the poles": lambda: story(sphere(24), LINEAR, density=lambda k: poles(sphere(24))),
+STORIES: dict[str, Callable[[], RunData]] = {
+    "sphere": lambda: run_data(sphere(24), LINEAR),
+    "sphere, log time": lambda: run_data(sphere(24), LOG, state="running at t = 10 of 2000"),
+    "sphere, one snapshot": lambda: run_data(sphere(24), np.zeros(1), diagnostics={"time": np.zeros(1)}),
+    "sphere, two snapshots": lambda: run_data(sphere(24), np.array([0.0, 1.0]), growth=None),
+    "sphere, three panels": lambda: without(run_data(sphere(24), LINEAR), "entropy", "speed"),
+    "sphere, long title": lambda: run_data(sphere(24), LINEAR, title="A title much longer than a page is wide " * 9),
+    "sphere, many peaks": lambda: run_data(sphere(64), LINEAR, beta=99, density=lambda k: crowd(sphere(64))),
+    "circle": lambda: run_data(circle(256), LINEAR),
+    "circle, log time": lambda: run_data(circle(256), LOG),
+    "circle, one snapshot": lambda: run_data(circle(256), np.zeros(1), diagnostics={}),
+    "circle, one panel": lambda: without(run_data(circle(256), LINEAR), "entropy", "energy", "speed", "power"),
+    "circle, uniform": lambda: run_data(circle(256), LINEAR, density=lambda k: np.full(256, 0.5 / np.pi)),
+    "sphere, masses at the poles": lambda: run_data(sphere(24), LINEAR, density=lambda k: poles(sphere(24))),
     "sphere, uniform": lambda: still(sphere(24)),
     "sphere, barely": lambda: barely(sphere(24), 1e-9),
     "circle, barely": lambda: barely(circle(256), 1e-9),
@@ -89,11 +91,11 @@ STORIES: dict[str, Callable[[], Story]] = {
     "circle, still": lambda: still(circle(16)),
     "sphere, eventful": lambda: eventful(sphere(24)),
     "circle, eventful": lambda: eventful(circle(4096)),
-    "circle, widest letters": lambda: story(circle(16), LINEAR, title="W" * 300),
+    "circle, widest letters": lambda: run_data(circle(16), LINEAR, title="W" * 300),
     "sphere, beta 1000": lambda: replace(barely(sphere(8), 1.0), beta=1000.0),
-    "sphere, entropy alone": lambda: without(story(sphere(24), LINEAR), *ALONE[1:]),
+    "sphere, entropy alone": lambda: without(run_data(sphere(24), LINEAR), *ALONE[1:]),
     "circle, energy alone": lambda: without(barely(circle(64), 1.0), *ALONE[:1], *ALONE[2:]),
-    "circle, mass and centroid": lambda: story(circle(64), LINEAR, diagnostics={"time": LINEAR, **MASS}),
+    "circle, mass and centroid": lambda: run_data(circle(64), LINEAR, diagnostics={"time": LINEAR, **MASS}),
 }
 
 for manifold in MANIFOLDS:
@@ -104,7 +106,7 @@ for manifold in MANIFOLDS:
         f"{manifold}, full heading": lambda manifold=manifold: law(manifold, LINEAR, attention=FACTS, title="W" * 300),
     }
 ONCE, FAR = np.zeros(1), np.concatenate([[0], np.geomspace(1e-3, 1e12, 40)])
-TOKENS: dict[str, Callable[[], Story]] = {
+TOKENS: dict[str, Callable[[], RunData]] = {
     "plane, few": lambda: particles(2, 40),
     "plane, two, to 1e12": lambda: particles(2, 2, FAR),
     "plane, many": lambda: particles(2, 500, LOG),
@@ -125,15 +127,15 @@ TOKENS: dict[str, Callable[[], Story]] = {
 }
 STORIES |= {f"particles, {name}": made for name, made in TOKENS.items()}
 STORIES |= {
-    "circle, atoms": lambda: story(circle(64), FAR, hand_over=1.0),
-    "sphere, atoms": lambda: story(sphere(24), FAR, hand_over=9e11),
-    "circle, atoms, linear time": lambda: story(circle(64), LINEAR, hand_over=9.9),
-    "circle, atoms from the start": lambda: story(circle(64), LINEAR, hand_over=0.0),
-    "circle, labels": lambda: story(circle(64), LINEAR, diagnostics={"time": LINEAR, **LABELS}),
+    "circle, atoms": lambda: run_data(circle(64), FAR, hand_over=1.0),
+    "sphere, atoms": lambda: run_data(sphere(24), FAR, hand_over=9e11),
+    "circle, atoms, linear time": lambda: run_data(circle(64), LINEAR, hand_over=9.9),
+    "circle, atoms from the start": lambda: run_data(circle(64), LINEAR, hand_over=0.0),
+    "circle, labels": lambda: run_data(circle(64), LINEAR, diagnostics={"time": LINEAR, **LABELS}),
 }
 
 
-def unfinished(told: Story, first: int = 20) -> Story:
+def unfinished(told: RunData, first: int = 20) -> RunData:
     """A run whose diagnostics are no numbers from the sample ``first`` on, and one grows beyond all of them."""
     recorded = {name: values.copy() for name, values in told.diagnostics.items()}
     for name, values in recorded.items():
@@ -143,7 +145,7 @@ def unfinished(told: Story, first: int = 20) -> Story:
     return replace(told, diagnostics=recorded)
 
 
-def drawn(told: Story, monkeypatch: pytest.MonkeyPatch) -> tuple[Figure, list[Text]]:
+def drawn(told: RunData, monkeypatch: pytest.MonkeyPatch) -> tuple[Figure, list[Text]]:
     """The figure and every text that was painted on it: axes keep more tick labels than they show."""
     painted: list[Text] = []
     paint = Text.draw
@@ -204,6 +206,6 @@ def test_what_shows_nothing_says_why(mesh: Mesh, monkeypatch: pytest.MonkeyPatch
     written = " | ".join(text.get_text() for text in texts)
     for reason in [*reasons, "none at any time"]:
         assert reason in written
-    _, texts = drawn(story(mesh, LINEAR), monkeypatch)
+    _, texts = drawn(run_data(mesh, LINEAR), monkeypatch)
     written = " | ".join(text.get_text() for text in texts)
     assert not [reason for reason in [*reasons, "none at any time"] if reason in written]

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from movie.test_movie import drawn_pages, stays_on
-from support.stories import LINEAR, LOG, particles, story, without
+from support.stories import LINEAR, LOG, particles, run_data, without
 
 from meanfield.figures.axes import draw_change, mark_time, set_decades
 from meanfield.figures.captions import cluster_history, facts
@@ -29,7 +29,7 @@ from meanfield.figures.particles.tokens import (
     token_quantiles,
     variance,
 )
-from meanfield.figures.run_data import Particles, Story
+from meanfield.figures.run_data import Particles, RunData
 from meanfield.movie.page import WIDTH
 from solvers.io.layout import Points
 from solvers.io.run_file import Column, RunFile
@@ -45,8 +45,8 @@ time.end = 5.0
 """
 
 
-def of_tokens(told: Story, *positions: np.ndarray, weights: np.ndarray | None = None) -> Story:
-    """The story with these positions (n, d) at its first snapshots."""
+def of_tokens(told: RunData, *positions: np.ndarray, weights: np.ndarray | None = None) -> RunData:
+    """Run data with these positions (n, d) at its first snapshots."""
     masses = np.ones(len(positions[0])) if weights is None else weights
     return replace(told, times=np.arange(float(len(positions))), particles=Particles(lambda k: positions[k], masses))
 
@@ -154,7 +154,7 @@ def test_only_clusters_that_there_are_are_ringed() -> None:
         (particles(9, 40), {"angle between two tokens, arccos ⟨θ, θ′⟩", "t = 10 · 3 clusters"}),
     ],
 )  # fmt: skip
-def test_dimension_and_number_say_what_is_drawn(told: Story, titles: set[str]) -> None:
+def test_dimension_and_number_say_what_is_drawn(told: RunData, titles: set[str]) -> None:
     with matplotlib.rc_context({"figure.constrained_layout.use": True}):
         figure = compose(told, Figure())
     assert titles <= {ax.get_title() for ax in figure.findobj(Axes)}
@@ -192,7 +192,7 @@ def test_an_energy_that_grows_over_decades_is_drawn_by_decades() -> None:
 
 
 def test_the_hand_over_is_marked_in_every_panel_over_time() -> None:
-    told = story(circle(64), LINEAR, hand_over=4.0)
+    told = run_data(circle(64), LINEAR, hand_over=4.0)
     assert "atoms from t = 4" in facts(told)
     assert not [fact for fact in facts(replace(told, hand_over=np.nan)) if "atoms" in fact]
     over_time = [ax for ax in compose(told, Figure()).findobj(Axes) if ax.get_xlim() == (0.0, 10.0)]

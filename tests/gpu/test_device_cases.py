@@ -6,7 +6,7 @@ from support.device import SIMULATED, gpu
 
 from meanfield.case.load import parse
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention
-from meanfield.domains.common.problem import Stretch
+from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.running import resume, run
 from meanfield.simulation import set_up
 from solvers.backends import cpu
@@ -94,7 +94,7 @@ def advanced(case, backend, steps):
         counts.append(transfers())
         return state.steps >= steps
 
-    problem.advance(state, Stretch(case.time.end, after_step=after))
+    problem.advance(state, AdvanceOptions(case.time.end, after_step=after))
     return problem, state, np.diff(counts)
 
 
@@ -135,8 +135,8 @@ def test_sums_at_places_are_the_cpu_s_to_the_bit(amounts):
 def test_sums_with_a_matrix_by_both_grids_are_the_cpu_s(monkeypatch):
     """Small grids, on which some cells are near where b vanishes, and the Z of others counts as lost."""
     monkeypatch.setattr("solvers.transforms.bilinear.exponential_degree", lambda dimension, beta: 3)
-    monkeypatch.setattr("solvers.transforms.bilinear._MOST_LOSS", 5.6)
-    monkeypatch.setattr("solvers.transforms.bilinear._LEAST_NORMALIZER", (0.3, 0.0))
+    monkeypatch.setattr("solvers.transforms.bilinear._MAX_LOSS", 5.6)
+    monkeypatch.setattr("solvers.transforms.bilinear._MIN_NORMALIZER", (0.3, 0.0))
     mesh = sphere(10)
     matrix = np.array([[1.0, 0.3, 0.0], [0.0, 0.5, 0.2], [0.0, 0.0, 0.1]])
     masses = np.exp(mesh.centers[:, 0]) * mesh.volumes

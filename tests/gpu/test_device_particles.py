@@ -7,7 +7,7 @@ import pytest
 from support.device import SIMULATED, gpu
 
 from meanfield.case.load import parse
-from meanfield.domains.common.problem import Stretch
+from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.particles.pair_sums import PairSums
 from meanfield.domains.particles.steps import advance_adaptive, advance_explicit, advance_layers
@@ -94,7 +94,7 @@ STEPPED += [("ssprk3", name) for name in ("mix", "ngpt", "peri", "none")]
 def advanced(advance, law, positions, until=0.1):
     state, kind = State(0.0, positions), type(positions)
     before = getattr(kind, "transfers", 0)
-    ADVANCES[advance](law)(state, Stretch(until))
+    ADVANCES[advance](law)(state, AdvanceOptions(until))
     return state, getattr(kind, "transfers", 0) - before
 
 
@@ -115,7 +115,7 @@ def test_goes_on_bit_for_bit_on_the_device():
     part = State(0.0, gpu.to_device(START[:4]))
     while part.time < 1.5:
         part = State(part.time, gpu.to_device(gpu.to_host(part.values)), part.steps, part.dt)
-        ADVANCES["adaptive"](LAWS["identities"])(part, Stretch(1.5, after_step=lambda state: True))
+        ADVANCES["adaptive"](LAWS["identities"])(part, AdvanceOptions(1.5, after_step=lambda state: True))
     assert part.steps == whole.steps > 2
     assert part.dt == whole.dt
     assert np.array_equal(gpu.to_host(part.values), gpu.to_host(whole.values))

@@ -214,7 +214,7 @@ def test_pieces_land_in_any_number_of_turns(calls, monkeypatch):
 def test_rings_are_added_up_in_any_number_of_parts(calls, monkeypatch):
     """With many degrees there are few parts, so that they fit into memory, and each adds up several groups of rings."""
     monkeypatch.setattr("solvers.backends.gpu.rings.RINGS_TOGETHER", 2)
-    monkeypatch.setattr("solvers.backends.gpu.rings.MOST_NUMBERS", 1)
+    monkeypatch.setattr("solvers.backends.gpu.rings.MAX_NUMBERS", 1)
     arrays, _ = run_on_both(*next(call for call in calls if call[0] == "legendre_analysis"))
     assert max(difference(here, there) for here, there in arrays) < EQUAL
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from meanfield.case.load import parse
-from meanfield.domains.common.problem import Stretch
+from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.simulation import sample_schedule, set_up
 from solvers.mesh.mesh import circle, sphere
 from solvers.timestepping.evolution import Observer, State
@@ -71,7 +71,7 @@ end = {end}
     )
     problem = set_up(case)
     watch = Observer(lambda state: None, sample_schedule(case))
-    state = problem.advance(State(0.0, problem.initial()), Stretch(end, [watch]))
+    state = problem.advance(State(0.0, problem.initial()), AdvanceOptions(end, [watch]))
     x = problem.space.centers
     x = np.cos(x) if name == "ring" else x
     return np.linalg.norm((state.values * problem.space.volumes) @ x)

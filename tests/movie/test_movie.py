@@ -21,7 +21,7 @@ from meanfield.cli.parser import main
 from meanfield.domains.table import DOMAINS
 from meanfield.figures.color_scale import Scale
 from meanfield.figures.figure import STYLE, load
-from meanfield.figures.run_data import Story
+from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import pixel_cells
 from meanfield.movie.animate import movie
 from meanfield.movie.frames import Frames
@@ -77,13 +77,13 @@ def frames(path: Path) -> list[np.ndarray]:
         return found
 
 
-def drawn_pages(story: Story, snapshots: list[int]) -> list[np.ndarray]:
+def drawn_pages(run_data: RunData, snapshots: list[int]) -> list[np.ndarray]:
     """(height, width, 3) of each snapshot's page, as it is before any codec."""
     pages = []
     with matplotlib.rc_context(STYLE | {"figure.constrained_layout.use": False}):
         figure = Figure()
         canvas = FigureCanvasAgg(figure)
-        page = Frames(story, figure)
+        page = Frames(run_data, figure)
         for k in snapshots:
             page.show(k)
             canvas.draw()
@@ -118,11 +118,11 @@ def test_gif_has_a_frame_for_each_snapshot(tmp_path: Path, manifold: str) -> Non
 def test_pixels_have_the_colours_of_their_cells(tmp_path: Path) -> None:
     run = run_file(tmp_path / "run.h5")
     movie(run, tmp_path / "run.gif")
-    story, filmed = load(run), frames(tmp_path / "run.gif")
-    ratios = [story.ratio(k) for k in range(SNAPSHOTS)]
+    run_data, filmed = load(run), frames(tmp_path / "run.gif")
+    ratios = [run_data.ratio(k) for k in range(SNAPSHOTS)]
     low, high = max(min(r.min() for r in ratios), 0.01), max(r.max() for r in ratios)
-    first, last = drawn_pages(story, [0, SNAPSHOTS - 1])
-    cell = pixel_cells(story.ring_cells, MAP_WIDTH)
+    first, last = drawn_pages(run_data, [0, SNAPSHOTS - 1])
+    cell = pixel_cells(run_data.ring_cells, MAP_WIDTH)
     for k, drawn in ((0, first), (SNAPSHOTS - 1, last)):
         top, left = MAP_TOP + MARGIN, MAP_LEFT + MARGIN
         place = slice(top, top + len(cell)), slice(left, left + MAP_WIDTH)
@@ -147,16 +147,18 @@ def test_palette_holds_the_map_and_white_and_black() -> None:
 @pytest.mark.parametrize("manifold", MESHES)
 @pytest.mark.parametrize("kind", ["one snapshot", "no diagnostics", "log time", "uniform", "ripple"])
 def test_every_run_has_frames_whose_ink_stays_on_the_page(tmp_path: Path, manifold: str, kind: str) -> None:
-    story = load(run_file(tmp_path / "run.h5", manifold))
-    cells = len(story.density(0))
-    story = {
-        "one snapshot": replace(story, times=np.zeros(1)),
-        "no diagnostics": replace(story, diagnostics={}, title="A title longer than the page is wide " * 9),
-        "log time": replace(story, times=np.array([0, 1e-3, 1e-2, 0.1, 1e2])),
-        "uniform": replace(story, density=lambda k: np.full(cells, 1 / DOMAINS[manifold].volume)),
-        "ripple": replace(story, density=lambda k: (1 + 2.5e-4 * np.cos(np.arange(cells))) / DOMAINS[manifold].volume),
+    run_data = load(run_file(tmp_path / "run.h5", manifold))
+    cells = len(run_data.density(0))
+    run_data = {
+        "one snapshot": replace(run_data, times=np.zeros(1)),
+        "no diagnostics": replace(run_data, diagnostics={}, title="A title longer than the page is wide " * 9),
+        "log time": replace(run_data, times=np.array([0, 1e-3, 1e-2, 0.1, 1e2])),
+        "uniform": replace(run_data, density=lambda k: np.full(cells, 1 / DOMAINS[manifold].volume)),
+        "ripple": replace(
+            run_data, density=lambda k: (1 + 2.5e-4 * np.cos(np.arange(cells))) / DOMAINS[manifold].volume
+        ),
     }[kind]
-    for page in drawn_pages(story, [0, len(story.times) - 1]):
+    for page in drawn_pages(run_data, [0, len(run_data.times) - 1]):
         stays_on(page)
 
 

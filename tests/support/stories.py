@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from meanfield.clusters.pairs import pairs_of_points
-from meanfield.figures.run_data import Particles, Story
+from meanfield.figures.run_data import Particles, RunData
 from meanfield.figures.trim import trimmed
 from solvers.mesh.mesh import Mesh, circle, sphere
 
@@ -27,7 +27,7 @@ def blobs(mesh: Mesh, concentration: float, amount: float) -> np.ndarray:
     return (1 - amount) / mesh.volume + amount * bumps @ MASSES
 
 
-def story(mesh: Mesh, times: np.ndarray, **changes: object) -> Story:
+def run_data(mesh: Mesh, times: np.ndarray, **changes: object) -> RunData:
     """Three blobs that grow and sharpen until half the time, with every diagnostic made up but plausible."""
     progress = np.minimum(2 * np.arange(len(times)) / max(len(times) - 1, 1), 1)
     power = 1e-6 ** (1 - progress)[:, None] * 10.0 ** -np.arange(13)
@@ -40,7 +40,7 @@ def story(mesh: Mesh, times: np.ndarray, **changes: object) -> Story:
         "power": power,
     }
     return replace(
-        Story(
+        RunData(
             title="Three blobs that grow and sharpen",
             manifold=mesh.manifold,
             ring_cells=mesh.ring_cells,
@@ -64,12 +64,12 @@ def crowd(mesh: Mesh) -> np.ndarray:
     return density / (mesh.volumes @ density)
 
 
-def without(told: Story, *names: str) -> Story:
+def without(told: RunData, *names: str) -> RunData:
     return replace(told, diagnostics={k: v for k, v in told.diagnostics.items() if k not in names})
 
 
-def law(manifold: str, times: np.ndarray, **changes: object) -> Story:
-    """A run in one dimension other than the circle, or with a free radius: made up as ``story`` does."""
+def law(manifold: str, times: np.ndarray, **changes: object) -> RunData:
+    """A run in one dimension other than the circle, or with a free radius: made up as ``run_data`` does."""
     told = MANIFOLDS[manifold](times)
     recorded = {name: values for name, values in told.diagnostics.items() if name != "power"}
     progress = np.arange(len(times)) / max(len(times) - 1, 1)
@@ -82,7 +82,7 @@ def law(manifold: str, times: np.ndarray, **changes: object) -> Story:
     return replace(told, growth=None, diagnostics=recorded, **changes)
 
 
-def _axisymmetric(times: np.ndarray) -> Story:
+def _axisymmetric(times: np.ndarray) -> RunData:
     """From the uniform law to the pole, in 64 dimensions."""
     from solvers.mesh.interval import edges_of, polar
     from solvers.transforms.polar import uniform_law
@@ -95,11 +95,11 @@ def _axisymmetric(times: np.ndarray) -> Story:
         blob = np.exp(-50 * (theta - place) ** 2)
         return blob / (mesh.volumes @ blob) if k else uniform
 
-    told = replace(story(mesh, times), density=density, edges=edges_of(mesh), uniform=uniform, dimension=64)
+    told = replace(run_data(mesh, times), density=density, edges=edges_of(mesh), uniform=uniform, dimension=64)
     return trimmed(told)
 
 
-def _line(times: np.ndarray) -> Story:
+def _line(times: np.ndarray) -> RunData:
     """A Gaussian that spreads over four decades."""
     from meanfield.domains.line.equation import initial_gaussian
     from solvers.mesh.interval import edges_of, line
@@ -107,7 +107,7 @@ def _line(times: np.ndarray) -> Story:
     mesh = line(300, 1e5, 0.3)
     widths = 0.3 * 1e4 ** (np.arange(len(times)) / max(len(times) - 1, 1))
     told = replace(
-        story(mesh, times), density=lambda k: initial_gaussian(mesh, 0.0, widths[k] ** 2), edges=edges_of(mesh)
+        run_data(mesh, times), density=lambda k: initial_gaussian(mesh, 0.0, widths[k] ** 2), edges=edges_of(mesh)
     )
     return trimmed(told)
 
@@ -120,7 +120,9 @@ def cloud(dimension: int, count: int, progress: float, growth: float = 0.0) -> n
     return np.exp(growth) * moved / np.linalg.norm(moved, axis=1)[:, None]
 
 
-def particles(dimension: int, count: int, times: np.ndarray = LINEAR, radius: bool = False, **changes: object) -> Story:
+def particles(
+    dimension: int, count: int, times: np.ndarray = LINEAR, radius: bool = False, **changes: object
+) -> RunData:
     """A run of particles: tokens that gather at three places, two in the plane; with what is recorded of particles."""
     parts = np.arange(len(times)) / max(len(times) - 1, 1)
     weights = np.arange(1.0, count + 1) / (count * (count + 1) / 2)
@@ -146,7 +148,7 @@ def particles(dimension: int, count: int, times: np.ndarray = LINEAR, radius: bo
     }  # fmt: skip
     if radius:
         recorded |= {"radius": np.exp(8 * parts), "variance": np.exp(16 * parts)}
-    told = Story(
+    told = RunData(
         title="Tokens that gather at three places",
         manifold="particles",
         ring_cells=np.empty(0, dtype=int),
@@ -162,10 +164,10 @@ def particles(dimension: int, count: int, times: np.ndarray = LINEAR, radius: bo
     return replace(told, **changes)
 
 
-def _free_radius(directions: Mesh) -> Callable[[np.ndarray], Story]:
-    def made(times: np.ndarray) -> Story:
+def _free_radius(directions: Mesh) -> Callable[[np.ndarray], RunData]:
+    def made(times: np.ndarray) -> RunData:
         """The three blobs, at radii that grow by two decades."""
-        edges, told = np.geomspace(0.01, 1000, 61), story(directions, times)
+        edges, told = np.geomspace(0.01, 1000, 61), run_data(directions, times)
         middle = np.log(edges[1:] * edges[:-1]) / 2
 
         def density(k: int) -> np.ndarray:

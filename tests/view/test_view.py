@@ -20,7 +20,7 @@ from meanfield.domains.table import DOMAINS
 from meanfield.figures.color_scale import Scale
 from meanfield.figures.figure import load
 from meanfield.figures.free_radius import directions_of
-from meanfield.figures.run_data import Story
+from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import cell_angles
 from meanfield.view.data import describe, encode, levels, thinned
 from meanfield.view.page import view
@@ -153,11 +153,11 @@ def test_densities_come_back_from_the_page(tmp_path: Path, manifold: str) -> Non
     run = run_file(tmp_path / "run.h5", manifold)
     assert view(run, tmp_path / "run.html") == tmp_path / "run.html"
     description, found = held(tmp_path / "run.html")
-    story = load(run)
+    run_data = load(run)
     low, high = description["scale"]["low"], description["scale"]["high"]
     count = 256 ** description["bytes"]
-    assert found.shape == (SNAPSHOTS, len(story.density(0)))
-    for k, ratio in enumerate(story.ratio(k) for k in range(SNAPSHOTS)):
+    assert found.shape == (SNAPSHOTS, len(run_data.density(0)))
+    for k, ratio in enumerate(run_data.ratio(k) for k in range(SNAPSHOTS)):
         decoded = low * (high / low) ** ((found[k] + 0.5) / count)
         # Half a level of the logarithmic scale, and rounding.
         assert np.abs(np.log(decoded / ratio.clip(low))).max() <= 0.5001 * np.log(high / low) / count
@@ -176,11 +176,11 @@ def test_leading_bits_of_a_level_are_its_colour(dtype: type[np.uint8] | type[np.
 
 @pytest.mark.parametrize("manifold", MESHES)
 def test_marks_are_the_blobs(tmp_path: Path, manifold: str) -> None:
-    story = load(run_file(tmp_path / "run.h5", manifold))
+    run_data = load(run_file(tmp_path / "run.h5", manifold))
     # On the circle a peak is above ten times the uniform density only where it is sharper.
     mesh, k = MESHES[manifold](), SNAPSHOTS - 1 + 16 * (manifold == "circle")
-    story = replace(story, times=story.times[:1], density=lambda _: blobs(mesh, k))
-    description, _ = describe(story)
+    run_data = replace(run_data, times=run_data.times[:1], density=lambda _: blobs(mesh, k))
+    description, _ = describe(run_data)
     [marks] = description["marks"]
     near = 2 * np.pi / 32  # a cell
     assert [np.angle(np.exp(1j * mark[-2])) for mark in marks] == pytest.approx(
@@ -196,8 +196,8 @@ def test_marks_are_the_blobs(tmp_path: Path, manifold: str) -> None:
 def test_circle_cluster_across_angle_zero_is_one_mark() -> None:
     ratio = np.zeros(64)
     ratio[[63, 0, 1]] = 20, 24, 20
-    story = Story("", "circle", np.array([64]), 9.0, 0.0, "", np.zeros(1), lambda k: ratio / (2 * np.pi), {})
-    [[[angle, mass]]] = describe(story)[0]["marks"]
+    run_data = RunData("", "circle", np.array([64]), 9.0, 0.0, "", np.zeros(1), lambda k: ratio / (2 * np.pi), {})
+    [[[angle, mass]]] = describe(run_data)[0]["marks"]
     assert angle == pytest.approx(np.pi / 64, abs=1e-5)
     assert mass == pytest.approx(1.0, abs=1e-5)
 
@@ -220,9 +220,11 @@ def test_long_and_fine_runs_are_thinned(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_averaging_keeps_mass_and_linear_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mesh = sphere(64)
-    story = Story("", "sphere", mesh.ring_cells, 4.0, 0.0, "", np.zeros(1), lambda k: 1 + 0.5 * mesh.centers[:, 2], {})
+    run_data = RunData(
+        "", "sphere", mesh.ring_cells, 4.0, 0.0, "", np.zeros(1), lambda k: 1 + 0.5 * mesh.centers[:, 2], {}
+    )
     monkeypatch.setattr("meanfield.view.data.RINGS", 20)
-    coarse, _ = thinned(story)
+    coarse, _ = thinned(run_data)
     theta, _, area = cell_angles(coarse.ring_cells)
     assert len(coarse.ring_cells) == 16
     values = coarse.density(0)
@@ -234,8 +236,8 @@ def test_averaging_keeps_mass_and_linear_functions(tmp_path: Path, monkeypatch: 
 def test_hundred_rough_snapshots_at_128_rings_stay_small() -> None:
     mesh, random = sphere(128), np.random.default_rng(0)
     rough = random.lognormal(size=(100, mesh.cells)) / mesh.volume  # no two cells alike: the worst to compress
-    story = Story("", "sphere", mesh.ring_cells, 4.0, 0.0, "", np.arange(100.0), lambda k: rough[k], {})
-    assert len(encode(story, Scale(0.01, 100.0, deviation=False))) < 4e6
+    run_data = RunData("", "sphere", mesh.ring_cells, 4.0, 0.0, "", np.arange(100.0), lambda k: rough[k], {})
+    assert len(encode(run_data, Scale(0.01, 100.0, deviation=False))) < 4e6
 
 
 def test_panels_hold_every_diagnostic(tmp_path: Path) -> None:
@@ -258,20 +260,20 @@ def test_panels_hold_every_diagnostic(tmp_path: Path) -> None:
 @pytest.mark.parametrize("manifold", MESHES)
 @pytest.mark.parametrize("kind", ["one snapshot", "no diagnostics", "log time", "uniform", "zero speed", "not finite"])
 def test_every_run_has_a_description_that_json_can_hold(tmp_path: Path, manifold: str, kind: str) -> None:
-    story = load(run_file(tmp_path / "run.h5", manifold))
-    cells = len(story.density(0))
-    spoilt = {**story.diagnostics, "energy": np.array([1, np.inf, np.nan, 2, 3])}
-    story = {
-        "one snapshot": replace(story, times=np.zeros(1)),
-        "no diagnostics": replace(story, diagnostics={}),
-        "log time": replace(story, times=np.array([0, 1e-3, 1e-2, 0.1, 1e2])),
-        "uniform": replace(story, density=lambda k: np.full(cells, 1 / DOMAINS[manifold].volume)),
-        "zero speed": replace(story, diagnostics={**story.diagnostics, "speed": np.zeros(5)}),
-        "not finite": replace(story, diagnostics=spoilt),
+    run_data = load(run_file(tmp_path / "run.h5", manifold))
+    cells = len(run_data.density(0))
+    spoilt = {**run_data.diagnostics, "energy": np.array([1, np.inf, np.nan, 2, 3])}
+    run_data = {
+        "one snapshot": replace(run_data, times=np.zeros(1)),
+        "no diagnostics": replace(run_data, diagnostics={}),
+        "log time": replace(run_data, times=np.array([0, 1e-3, 1e-2, 0.1, 1e2])),
+        "uniform": replace(run_data, density=lambda k: np.full(cells, 1 / DOMAINS[manifold].volume)),
+        "zero speed": replace(run_data, diagnostics={**run_data.diagnostics, "speed": np.zeros(5)}),
+        "not finite": replace(run_data, diagnostics=spoilt),
     }[kind]
-    description, densities = describe(thinned(story)[0])
+    description, densities = describe(thinned(run_data)[0])
     json.dumps(description, allow_nan=False)
-    assert len(zlib.decompress(base64.b64decode(densities))) == len(story.times) * cells * description["bytes"]
+    assert len(zlib.decompress(base64.b64decode(densities))) == len(run_data.times) * cells * description["bytes"]
     assert description["timeRange"][0] < description["timeRange"][1]
     assert all(panel["low"] < panel["high"] for panel in description["panels"])
     values = [v for panel in description["panels"] if panel["log"] for c in panel["curves"] for v in c["values"]]

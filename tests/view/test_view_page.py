@@ -14,7 +14,7 @@ from support.browser import ARROW_LEFT, ARROW_RIGHT, END, HOME, SPACE, Browser, 
 from view.test_view import RUNS, SNAPSHOTS, real_run, run_file
 
 from meanfield.figures.figure import load
-from meanfield.figures.run_data import Story
+from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import HALF_WIDTH, cell_angles, hammer_inverse, pixel_cells
 from meanfield.view.page import view
 
@@ -30,7 +30,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Story]]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, RunData]]:
     """For each manifold its page, and the run that it shows."""
     folder, made = tmp_path_factory.mktemp("pages"), {}
     for manifold in ALL:
@@ -39,16 +39,16 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Sto
     return made
 
 
-def expected_colors(story: Story, k: int) -> np.ndarray:
+def expected_colors(run_data: RunData, k: int) -> np.ndarray:
     """(cells, 3) by the scale that all snapshots share."""
-    ratios = [story.ratio(i) for i in range(len(story.times))]
+    ratios = [run_data.ratio(i) for i in range(len(run_data.times))]
     low, high = max(min(r.min() for r in ratios), 0.01), max(r.max() for r in ratios)
     return colormaps["viridis"](np.log(ratios[k] / low) / np.log(high / low), bytes=True)[:, :3]
 
 
-def globe_agreement(browser: Browser, story: Story, k: int) -> float:
+def globe_agreement(browser: Browser, run_data: RunData, k: int) -> float:
     """Fraction of the cells in front whose middle has the colour of their density."""
-    theta, phi, _ = cell_angles(story.ring_cells)
+    theta, phi, _ = cell_angles(run_data.ring_cells)
     cells = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=1)
     azimuth, latitude = (
         float(browser.find("#globe").get_attribute(f"data-{name}")) for name in ("azimuth", "latitude")
@@ -61,7 +61,7 @@ def globe_agreement(browser: Browser, story: Story, k: int) -> float:
     row = top + size / 2 - radius * cells @ np.cross(eye, east)
     front = cells @ eye > 0.3  # nearer to the edge a cell is but a few pixels wide
     shown = browser.pixels()[row[front].astype(int), column[front].astype(int)]
-    return float(np.all(shown == expected_colors(story, k)[front], axis=1).mean())
+    return float(np.all(shown == expected_colors(run_data, k)[front], axis=1).mean())
 
 
 @pytest.mark.parametrize("manifold", ALL)
@@ -89,16 +89,16 @@ ENOUGH = 0.8
 
 @pytest.mark.parametrize("k", [0, LAST])
 def test_globe_has_the_colours_of_its_cells(browser: Browser, pages, k: int) -> None:
-    page, story = pages["sphere"]
+    page, run_data = pages["sphere"]
     browser.open(page)
     browser.find("#slider").send_keys(END if k else HOME)
     browser.wait_for_snapshot(k)
-    assert globe_agreement(browser, story, k) > ENOUGH
-    assert globe_agreement(browser, story, LAST - k) < 0.3, "another snapshot's colours agree too"
+    assert globe_agreement(browser, run_data, k) > ENOUGH
+    assert globe_agreement(browser, run_data, LAST - k) < 0.3, "another snapshot's colours agree too"
 
 
 def test_globe_turns_with_mouse_and_keys(browser: Browser, pages) -> None:
-    page, story = pages["sphere"]
+    page, run_data = pages["sphere"]
     browser.open(page)
     browser.find("#slider").send_keys(END)
     browser.wait_for_snapshot(LAST)
@@ -109,11 +109,11 @@ def test_globe_turns_with_mouse_and_keys(browser: Browser, pages) -> None:
     # The point that was grabbed follows the pointer, near the middle.
     assert float(globe.get_attribute("data-azimuth")) == pytest.approx(-80 / (size / 2 - 2), abs=1e-5)
     assert float(globe.get_attribute("data-latitude")) == pytest.approx(np.pi / 12 + 30 / (size / 2 - 2), abs=1e-5)
-    assert globe_agreement(browser, story, LAST) > ENOUGH
+    assert globe_agreement(browser, run_data, LAST) > ENOUGH
     globe.send_keys(ARROW_LEFT)
     turned = -80 / (size / 2 - 2) - np.pi / 36
     assert float(globe.get_attribute("data-azimuth")) == pytest.approx(turned, abs=1e-5)
-    assert globe_agreement(browser, story, LAST) > ENOUGH
+    assert globe_agreement(browser, run_data, LAST) > ENOUGH
     assert browser.run("return document.body.dataset.shown") == str(LAST), "the globe's arrow moved the time"
     browser.find("h1").click()
     browser.find("body").send_keys(ARROW_LEFT)
@@ -123,15 +123,15 @@ def test_globe_turns_with_mouse_and_keys(browser: Browser, pages) -> None:
 
 
 def test_map_has_the_colours_and_turns_the_globe(browser: Browser, pages) -> None:
-    page, story = pages["sphere"]
+    page, run_data = pages["sphere"]
     browser.open(page)
     browser.find("#slider").send_keys(END)
     browser.wait_for_snapshot(LAST)
     browser.run("document.querySelector('#map').scrollIntoView({block: 'center'})")
     left, top, width, height = (round(value) for value in browser.box("#map"))
-    cells = pixel_cells(story.ring_cells, width)
+    cells = pixel_cells(run_data.ring_cells, width)
     shown = browser.pixels()[top : top + height, left : left + width]
-    same = np.all(shown == expected_colors(story, LAST)[cells], axis=-1)[cells >= 0]
+    same = np.all(shown == expected_colors(run_data, LAST)[cells], axis=-1)[cells >= 0]
     assert same.mean() > ENOUGH
     browser.drag("#map", (width / 4, height / 2))
     browser.wait("document.querySelector('#globe').dataset.azimuth < -1")
@@ -142,11 +142,11 @@ def test_map_has_the_colours_and_turns_the_globe(browser: Browser, pages) -> Non
 
 @pytest.mark.parametrize("k", [0, LAST])
 def test_ring_and_history_have_the_colours_of_the_cells(browser: Browser, pages, k: int) -> None:
-    page, story = pages["circle"]
+    page, run_data = pages["circle"]
     browser.open(page, height=2400)
     browser.find("#slider").send_keys(END if k else HOME)
     browser.wait_for_snapshot(k)
-    colors, picture = expected_colors(story, k), browser.pixels()
+    colors, picture = expected_colors(run_data, k), browser.pixels()
     angle = 2 * np.pi * (np.arange(len(colors)) + 0.5) / len(colors)
     left, top, size, _ = browser.box("#ring")
     column, row = left + size / 2 + 0.23 * size * np.cos(angle), top + size / 2 - 0.23 * size * np.sin(angle)
@@ -159,13 +159,13 @@ def test_ring_and_history_have_the_colours_of_the_cells(browser: Browser, pages,
 
 
 def test_profile_is_as_high_as_the_density(browser: Browser, pages) -> None:
-    page, story = pages["circle"]
+    page, run_data = pages["circle"]
     browser.open(page)
     browser.find("#slider").send_keys(END)
     browser.wait_for_snapshot(LAST)
     path = browser.find("#profile .profile").get_attribute("d")
     heights = np.array([float(path.split(" ")[1].split("H")[0])] + [float(y) for y in re.findall(r"V([\d.]+)", path)])
-    ratio = story.ratio(LAST)
+    ratio = run_data.ratio(LAST)
     assert len(heights) == len(ratio)
     on_scale = ratio > ratio.max() / 1e3
     # Straight in the logarithm, to the tenth of a pixel that the path is written in.
@@ -177,16 +177,16 @@ def test_profile_is_as_high_as_the_density(browser: Browser, pages) -> None:
 @pytest.mark.parametrize("manifold", ["axisymmetric", "line"])
 def test_profile_and_history_stand_where_their_cells_are(browser: Browser, pages, manifold: str) -> None:
     """Cells of these manifolds are not equal: places on the axis count, not numbers of cells."""
-    page, story = pages[manifold]
+    page, run_data = pages[manifold]
     browser.open(page, height=1600)
     browser.find("#slider").send_keys(END)
     browser.wait_for_snapshot(LAST)
-    edges, density = story.coordinate.edges, story.density(LAST)
+    edges, density = run_data.coordinate.edges, run_data.density(LAST)
     place = (edges - edges[0]) / (edges[-1] - edges[0])
     path = browser.find("#profile .profile").get_attribute("d")
     across = np.array([float(x) for x in re.findall(r"H([\d.]+)", path)])
     assert np.ptp(across - place[1:] * (across[-1] - 48)) < 0.2  # from 48 on; to the tenth of a pixel
-    peaks = np.array([story.density(k).max() for k in range(SNAPSHOTS)])
+    peaks = np.array([run_data.density(k).max() for k in range(SNAPSHOTS)])
     low, high = peaks.min() / 1e3, peaks.max()
     colors = colormaps["viridis"](np.log(density.clip(low) / low) / np.log(high / low), bytes=True)[:, :3]
     left, top, width, height = browser.box("#history")

@@ -6,7 +6,7 @@
 by Radau's stiff method of order 5. The clock s counts both the e-folds of the time since t₀ and the way of the atoms:
 a rest is short, to whatever time, and so is the run into a merger, whose speed grows by e^β per radian. No step is
 long for what grows from far below the tolerance, which the method would damp. u is the time in which the fastest atom
-moves by a radian. Two atoms that touch become one, and t₀ moves on. The last stretch to a given time has g = 0, so
+moves by a radian. Two atoms that touch become one, and t₀ moves on. The rest of the way to a given time has g = 0, so
 that it ends there. What is faster than the rounding of t leaves t where it is.
 """
 
@@ -26,9 +26,9 @@ TOLERANCE = 1e-9  # error of a step: far below TOUCH, and merging times, about �
 LONGEST = 0.25  # e-folds of growth in a step: each is right to 1e-7, whatever the tolerance
 FINEST = 1e-9  # of s: smaller steps would feel the rounding of s
 SAME = 1e-6  # of TOUCH: pairs that touch at once but for rounding merge at once
-MOST_LOG = 1e250  # largest (t − t₀)/u, far from overflow
-MOST_NUMBERS = 1_000_000  # in one evaluation of many states
-MOST_STEP = 1e3  # in s
+MAX_LOG = 1e250  # largest (t − t₀)/u, far from overflow
+MAX_NUMBERS = 1_000_000  # in one evaluation of many states
+MAX_STEP = 1e3  # in s
 NEAR = 1e-2  # of the angle 1/(1 + β): the difference by which growth is found
 
 
@@ -134,7 +134,7 @@ class _Clock:
         passed = self.unit * math.exp(min(max(state[-1], 0.0), self.end))
         speed = np.linalg.norm(self.law.velocities(time, atoms.positions, atoms.masses))
         growth = _growth(self.law, time, atoms)
-        return LONGEST * (1 + passed * self.per_way * float(speed)) / max(passed * growth, LONGEST / MOST_STEP)
+        return LONGEST * (1 + passed * self.per_way * float(speed)) / max(passed * growth, LONGEST / MAX_STEP)
 
     @property
     def end(self) -> float:
@@ -154,11 +154,11 @@ class _Clock:
 
         start, end = np.append(atoms.positions, 0.0), self.end if self.straight else np.inf
         first = self.end if self.quiet and self.straight else None
-        return Radau(self.rate, 0.0, start, end, MOST_STEP, tolerance, tolerance, None, None, True, first)
+        return Radau(self.rate, 0.0, start, end, MAX_STEP, tolerance, tolerance, None, None, True, first)
 
     def rate(self, s: float, states: Floats) -> Floats:
         """dx/ds and dℓ/ds of ``states`` (k·d + 1, states)."""
-        at_once = max(1, MOST_NUMBERS // (len(self.masses) * len(states)))
+        at_once = max(1, MAX_NUMBERS // (len(self.masses) * len(states)))
         parts = [self._rate(states[:, c : c + at_once]) for c in range(0, states.shape[1], at_once)]
         return np.concatenate(parts, axis=1)
 
@@ -168,19 +168,19 @@ class _Clock:
         passed = self.unit * np.exp(np.clip(states[-1], 0.0, self.end + 1))  # trial states may be anywhere
         times = self.start - self.unit + passed
         velocities = self.law.velocities(times[:, None], vectors / lengths, self.masses)
-        stretch = 1 + passed * self.per_way * np.sqrt((velocities**2).sum(axis=(1, 2)))
+        options = 1 + passed * self.per_way * np.sqrt((velocities**2).sum(axis=(1, 2)))
         ways = (lengths * velocities).reshape(states.shape[1], -1).T * passed
-        return np.vstack([ways, np.ones(states.shape[1])]) / stretch
+        return np.vstack([ways, np.ones(states.shape[1])]) / options
 
 
 def _clock(law: AtomLaw, atoms: Atoms, time: float, until: float, straight: bool) -> _Clock | None:
-    """The clock of a stretch, None where all rest."""
+    """The clock of a part of the way, None where all rest."""
     velocities = law.velocities(time, atoms.positions, atoms.masses)
     speed = float(np.linalg.norm(velocities, axis=1).max())
     if speed == 0.0:
         return None
     span = until - time
-    unit = max(1 / speed, span / MOST_LOG) if speed * span > 1 else span
+    unit = max(1 / speed, span / MAX_LOG) if speed * span > 1 else span
     lively = span * (speed * (1 + abs(law.particles.beta)) + _growth(law, time, atoms))
     quiet = bool(speed * span < np.finfo(float).eps)
     return _Clock(law, atoms.masses, time, until, min(unit, law.period(time)), straight or lively < LONGEST, quiet)

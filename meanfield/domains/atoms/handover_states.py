@@ -20,13 +20,13 @@ from meanfield.domains.atoms.velocity import Atoms
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit import deposit_points
 
-MOST_ATOMS, MOST_COORDINATES = 32, 128  # followed together: their law is differentiated by each coordinate; but
+MAX_ATOMS, MAX_COORDINATES = 32, 128  # followed together: their law is differentiated by each coordinate; but
 FEW_ATOMS = 4  # in any dimension
 
 
 def most_atoms(dimension: int) -> int:
     """How many clusters of tokens in R^d are followed as atoms."""
-    return min(MOST_ATOMS, max(FEW_ATOMS, MOST_COORDINATES // dimension))
+    return min(MAX_ATOMS, max(FEW_ATOMS, MAX_COORDINATES // dimension))
 
 
 class States(Protocol):

@@ -20,7 +20,7 @@ from meanfield.domains.atoms.handover import HandOverError, hand_over_error
 from meanfield.domains.atoms.handover_states import DensityStates, States, TokenStates
 from meanfield.domains.atoms.velocity import AtomLaw
 from meanfield.domains.common.model_of_case import heads_by_layer
-from meanfield.domains.common.problem import Problem, Stretch
+from meanfield.domains.common.problem import AdvanceOptions, Problem
 from meanfield.domains.particles.diagnostics import cluster_scale
 from meanfield.domains.particles.setup import particle_law
 from solvers.backends import backend_for
@@ -73,20 +73,20 @@ class _Stages:
         self._looks = Logarithmic(first, 10 * first, 1 + LOOKS)
         self._problem, self._states, self._law = problem, states, law
 
-    def advance(self, state: State, stretch: Stretch) -> State:
+    def advance(self, state: State, options: AdvanceOptions) -> State:
         """Advance a state of either stage, in place."""
         stopped = False
         if not self._states.are_atoms(state.values):
-            stopped, found = self._advance_at_first(state, stretch)
+            stopped, found = self._advance_at_first(state, options)
             state.values = _on_host(state.values)
-            if not found or state.time >= stretch.until:
+            if not found or state.time >= options.until:
                 return state
-            self._hand_over(state, stretch)
+            self._hand_over(state, options)
         if not stopped:
-            self._advance_atoms(state, stretch)
+            self._advance_atoms(state, options)
         return state
 
-    def _advance_at_first(self, state: State, stretch: Stretch) -> tuple[bool, bool]:
+    def _advance_at_first(self, state: State, options: AdvanceOptions) -> tuple[bool, bool]:
         """Advance until all has collapsed; whether the run is to stop, and whether all has.
 
         Looked at when a time is due, from the first after 0 on, whatever the samples: in a run to 1e14 they may be
@@ -100,45 +100,45 @@ class _Stages:
 
         def after(state: State) -> bool:
             nonlocal stopped
-            stopped = stretch.after_step(state)
+            stopped = options.after_step(state)
             return stopped or found
 
         watch = Observer(look, self._looks, max(1, events_before(self._looks, state.time)))
-        observers = (*stretch.observers, watch)
+        observers = (*options.observers, watch)
         for observer in observers:
             observer.look_if_due(state)
         if not found:
-            self._problem.advance(state, replace(stretch, observers=observers, after_step=after))
+            self._problem.advance(state, replace(options, observers=observers, after_step=after))
         return stopped, found
 
-    def _hand_over(self, state: State, stretch: Stretch) -> None:
+    def _hand_over(self, state: State, options: AdvanceOptions) -> None:
         """On to atoms, with the error that another moment tells."""
-        error = self._error(state, stretch)
+        error = self._error(state, options)
         self.marks.update(zip(MARKS, (state.time, error.merger, error.angle), strict=True))
         state.values = self._states.handed_over(state.values)
 
-    def _error(self, state: State, stretch: Stretch) -> HandOverError:
+    def _error(self, state: State, options: AdvanceOptions) -> HandOverError:
         def carry_on(values: Floats, start: float, end: float) -> Floats:
             copy = State(start, values.copy())
-            return _on_host(self._problem.advance(copy, Stretch(end, cfl=stretch.cfl)).values)
+            return _on_host(self._problem.advance(copy, AdvanceOptions(end, cfl=options.cfl)).values)
 
-        later = min(state.time + self._again, stretch.until)
-        return hand_over_error(self._law, self._states.atoms, state.values, state.time, later, stretch.until, carry_on)
+        later = min(state.time + self._again, options.until)
+        return hand_over_error(self._law, self._states.atoms, state.values, state.time, later, options.until, carry_on)
 
-    def _advance_atoms(self, state: State, stretch: Stretch) -> None:
+    def _advance_atoms(self, state: State, options: AdvanceOptions) -> None:
         """Advance atoms; observers look at their times, and at each merger besides."""
-        for observer in stretch.observers:
+        for observer in options.observers:
             observer.look_if_due(state)
-        while state.time < stretch.until:
-            target = next_time((observer.due() for observer in stretch.observers), stretch.until)
+        while state.time < options.until:
+            target = next_time((observer.due() for observer in options.observers), options.until)
             before = state.values
             atoms, state.time, mergers = until_merger(self._law, self._states.atoms(before), state.time, target)
             state.values, state.steps = self._states.moved(before, atoms, mergers), state.steps + 1
-            for observer in stretch.observers:
+            for observer in options.observers:
                 if mergers and not observer.is_due(state):
                     observer.look_now(state)
                 observer.look_if_due(state)
-            if stretch.after_step(state):
+            if options.after_step(state):
                 return
 
 

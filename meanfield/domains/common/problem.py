@@ -13,13 +13,13 @@ from solvers.mesh.mesh import Floats
 from solvers.timestepping.evolution import STEPPERS, Equation, Exploding, Observer, State, evolve
 from solvers.timestepping.schedules import Schedule
 
-MOST_ESCAPED = 1e-3  # of the mass: moments of what is left would be off by as much
+MAX_ESCAPED = 1e-3  # of the mass: moments of what is left would be off by as much
 AfterStep = Callable[[State], bool]
 Prepare = Callable[[State], Any]
 
 
 @dataclass(frozen=True)
-class Stretch:
+class AdvanceOptions:
     """How far to go, and who is told on the way: what `evolve` takes beside the equation.
 
     until        time
@@ -34,8 +34,8 @@ class Stretch:
     after_step: AfterStep = lambda state: False
 
 
-Advance = Callable[[State, Stretch], State]  # moves a state in place, and returns it
-Turn = Callable[[int, State, Stretch], State]  # the same for turn number k
+Advance = Callable[[State, AdvanceOptions], State]  # moves a state in place, and returns it
+Turn = Callable[[int, State, AdvanceOptions], State]  # the same for turn number k
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Problem:
 
     space        the cells or the tokens of a snapshot, as the file describes them
     initial      () → values of the state at time 0; CaseError for a density that cannot be
-    advance      moves a state over a stretch of the run
+    advance      moves a state over a part of the run
     prepare      evaluates the equation once, which compiles its kernels
     diagnostics  names, last degree of the power or None → what is measured along the run
     snapshot     values → density (cells), or positions (n, d), of a snapshot
@@ -69,15 +69,15 @@ class Problem:
 def advance_by(equation: Equation, method: str) -> Advance:
     """Advance by one equation with a stepper of that name."""
 
-    def advance(state: State, stretch: Stretch) -> State:
+    def advance(state: State, options: AdvanceOptions) -> State:
         return evolve(
             state,
             equation,
             STEPPERS[method],
-            stretch.until,
-            stretch.observers,
-            stretch.cfl,
-            stretch.after_step,
+            options.until,
+            options.observers,
+            options.cfl,
+            options.after_step,
             rtol=None,
         )
 
@@ -87,61 +87,61 @@ def advance_by(equation: Equation, method: str) -> Advance:
 def placed(advance: Advance, place: Callable[[Floats], Floats]) -> Advance:
     """The same for a state that may begin on the host: ``place`` puts its values where they move."""
 
-    def go(state: State, stretch: Stretch) -> State:
+    def go(state: State, options: AdvanceOptions) -> State:
         state.values = place(state.values)
-        return advance(state, stretch)
+        return advance(state, options)
 
     return go
 
 
 def within_mesh(advance: Advance, escaped: Callable[[State], float], end: str) -> Advance:
-    """Advance, but stop where more than MOST_ESCAPED of the mass is in the last cells of the mesh.
+    """Advance, but stop where more than MAX_ESCAPED of the mass is in the last cells of the mesh.
 
     escaped   state → that mass
     end       where these cells are, for the message
     Raises Exploding then, since what comes there can go no farther, and the rest would follow it.
     """
 
-    def go(state: State, stretch: Stretch) -> State:
+    def go(state: State, options: AdvanceOptions) -> State:
         def look(state: State) -> bool:
-            if (mass := escaped(state)) > MOST_ESCAPED:
+            if (mass := escaped(state)) > MAX_ESCAPED:
                 raise Exploding(
                     f"{state.when}: {mass:.2g} of the mass has reached {end}, where "
                     "the mesh ends; domain.outermost can be larger"
                 )
-            return stretch.after_step(state)
+            return options.after_step(state)
 
-        return advance(state, replace(stretch, after_step=look))
+        return advance(state, replace(options, after_step=look))
 
     return go
 
 
 def advance_in_layers(layer: Layer) -> Advance:
     """Advance by one layer after another."""
-    return lambda state, stretch: run_layers(state, layer, stretch.until, stretch.observers, stretch.after_step)
+    return lambda state, options: run_layers(state, layer, options.until, options.observers, options.after_step)
 
 
 def advance_in_turn(equation: Callable[[int], Equation], turns: Schedule, method: str) -> Advance:
     """Advance by equation number k from time turns.due(k) to turns.due(k + 1); no step crosses from one to the next."""
-    return in_turn(lambda k, state, stretch: advance_by(equation(k), method)(state, stretch), turns)
+    return in_turn(lambda k, state, options: advance_by(equation(k), method)(state, options), turns)
 
 
 def in_turn(turn: Turn, turns: Schedule) -> Advance:
     """Advance by turn number k from time turns.due(k) to turns.due(k + 1); one that ends early is called again."""
 
-    def advance(state: State, stretch: Stretch) -> State:
+    def advance(state: State, options: AdvanceOptions) -> State:
         stopped = False
 
         def look(state: State) -> bool:
             nonlocal stopped
-            stopped = stretch.after_step(state)
+            stopped = options.after_step(state)
             return stopped
 
         k = 0
-        while state.time < stretch.until and not stopped:
+        while state.time < options.until and not stopped:
             while turns.due(k + 1) <= state.time:
                 k += 1
-            turn(k, state, replace(stretch, until=min(stretch.until, turns.due(k + 1)), after_step=look))
+            turn(k, state, replace(options, until=min(options.until, turns.due(k + 1)), after_step=look))
         return state
 
     return advance

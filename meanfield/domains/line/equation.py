@@ -20,7 +20,7 @@ from solvers.terms.drift_diffusion import DriftDiffusion
 from solvers.timestepping.evolution import Equation, limit_positivity
 from solvers.transforms.pairwise import exponential_sums
 
-LEAST_MASS = 1e-12
+MIN_MASS = 1e-12
 
 
 class LineAttention:
@@ -48,7 +48,7 @@ class LineAttention:
         normalization: str = "softmax",
         value: float = 1.0,
         gate: float = 0.0,
-        least_mass: float = LEAST_MASS,
+        least_mass: float = MIN_MASS,
     ) -> None:
         self.mesh, self.beta = mesh, beta
         self.normalization = normalization_of(normalization, two_sided=False)

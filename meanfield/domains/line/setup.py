@@ -11,7 +11,7 @@ from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.diagnostics.unbounded import DIAGNOSTICS_LINE, Unbounded
 from meanfield.domains.common.problem import Advance, Problem, advance_by, advance_in_layers, placed, within_mesh
-from meanfield.domains.line.equation import LEAST_MASS, LineAttention, initial_gaussian, initial_interval, line_equation
+from meanfield.domains.line.equation import MIN_MASS, LineAttention, initial_gaussian, initial_interval, line_equation
 from meanfield.domains.line.section import Line
 from meanfield.model.discrete_layers import LayerMap
 from meanfield.model.layer_norm import LayerNorm
@@ -37,7 +37,7 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
         attention.normalization,
         attention.value_scale,
         case.stabilizers.gate,
-        least_mass=0.0 if method == "layers" else LEAST_MASS,  # a push-forward has no foot ahead of the density
+        least_mass=0.0 if method == "layers" else MIN_MASS,  # a push-forward has no foot ahead of the density
     )
     equation = line_equation(there, velocity, case.stabilizers.noise)
     advance: Advance = _in_layers(case, velocity) if method == "layers" else advance_by(equation, method)

@@ -20,7 +20,7 @@ from meanfield.model import functionals
 from meanfield.model.heads import matrix_of, steepness
 from solvers.mesh.mesh import Floats
 
-MOST_LEADERS = 2048  # tokens among which leaders are looked for: all pairs are held at once
+MAX_LEADERS = 2048  # tokens among which leaders are looked for: all pairs are held at once
 SAME = 1e-9
 
 
@@ -95,11 +95,11 @@ def leaders(sample: Particles) -> float:
     the end in one dimension, and its columns that are not zero are the leaders (Geshkovski, Letrouit, Polyanskiy,
     Rigollet 2305.05465). Of tokens attended to alike, to SAME of the largest |⟨Q y_i, K y_j⟩|, the first one counts:
     tokens that have become one have one leader. With Q = K = I on the sphere each attends most to its own place. Of
-    more than MOST_LEADERS tokens, so many spread evenly.
+    more than MAX_LEADERS tokens, so many spread evenly.
     """
     chosen = np.arange(len(sample.seen))
-    if len(chosen) > MOST_LEADERS:
-        chosen = np.arange(MOST_LEADERS) * len(chosen) // MOST_LEADERS
+    if len(chosen) > MAX_LEADERS:
+        chosen = np.arange(MAX_LEADERS) * len(chosen) // MAX_LEADERS
     head, points = sample.law.heads[0], sample.seen[chosen]
     d = points.shape[1]
     seen = points @ (matrix_of(head.query, d).T @ matrix_of(head.key, d)) @ points.T * np.sign(sample.law.beta or 1.0)

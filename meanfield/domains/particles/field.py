@@ -15,9 +15,9 @@ from solvers.mesh.mesh import Floats, Integers, Mesh, circle, sphere
 from solvers.transforms.harmonics import Complexes, harmonic_transform
 
 BLOCK = 1 << 14  # points at a time
-MOST_TRIES = 1 << 18
+MAX_TRIES = 1 << 18
 WAVE = (64, 40)  # cells of the circle, and rings of the sphere, for each degree
-MOST_RINGS = 512  # beyond, four for each degree
+MAX_RINGS = 512  # beyond, four for each degree
 AROUND = 2.1  # no point of a cell of the sphere is farther from its center than that, in half heights of a ring
 
 
@@ -74,7 +74,7 @@ def draw_from_field(field: Field, log_law: Callable[[Floats], Floats], count: in
     random = np.random.default_rng(seed)
     drawn, found, tried = [np.empty((0, field.dimension))], 0, 0
     while found < count:
-        tries = min(int((count - found) * 1.2 * (tried + 1) / (found + 1)) + 64, MOST_TRIES)
+        tries = min(int((count - found) * 1.2 * (tried + 1) / (found + 1)) + 64, MAX_TRIES)
         cells = np.searchsorted(shares, random.random(tries) * shares[-1], side="right").clip(max=mesh.cells - 1)
         points = _within(mesh, cells, random)
         with np.errstate(invalid="ignore", divide="ignore"):  # the logarithm of a density that is 0 but for rounding
@@ -101,7 +101,7 @@ def _on_mesh(field: Field) -> tuple[Mesh, Floats, float]:
     if field.dimension == 2:
         mesh, reach = circle(max(cells, 64)), np.pi / max(cells, 64)
     else:
-        rings = max(min(cells, MOST_RINGS), 4 * field.degree)
+        rings = max(min(cells, MAX_RINGS), 4 * field.degree)
         mesh, reach = sphere(rings), AROUND * np.pi / (2 * rings)
     return mesh, harmonic_transform(mesh, field.degree).synthesis(field.coefficients), reach
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from meanfield.domains.common.problem import Advance, AfterStep, Stretch, advance_in_layers, in_turn
+from meanfield.domains.common.problem import Advance, AdvanceOptions, AfterStep, advance_in_layers, in_turn
 from meanfield.domains.particles.brownian import Brownian
 from meanfield.domains.particles.motion import Motion, to_unit_length
 from meanfield.domains.particles.sequence import SequenceDiffusion
@@ -24,9 +24,9 @@ from solvers.timestepping.evolution import STEPPERS, Equation, Exploding, State,
 from solvers.timestepping.schedules import Listed, Schedule
 
 LawOfTurn = Callable[[int], ParticleLaw]
-Piece = Callable[[ParticleLaw, State, Stretch], State]
+Piece = Callable[[ParticleLaw, State, AdvanceOptions], State]
 ONE_TURN = Listed((0.0,))
-LEAST_RADIUS = 1e-6  # of a token with a layer norm, within which it counts as at the origin
+MIN_RADIUS = 1e-6  # of a token with a layer norm, within which it counts as at the origin
 
 
 def advance_adaptive(
@@ -39,7 +39,7 @@ def advance_adaptive(
     Raises NonFinite, or Exploding at a blow-up, when it advances.
     """
 
-    def piece(law: ParticleLaw, state: State, stretch: Stretch) -> State:
+    def piece(law: ParticleLaw, state: State, options: AdvanceOptions) -> State:
         motion, limit = Motion(law), None if law.norm.carries_radius else to_unit_length
         diffusion = along and along.where(law.norm.keeps_radius(state.time))
 
@@ -47,9 +47,9 @@ def advance_adaptive(
             own = motion.rate_at(time, positions)
             return own if diffusion is None else own + diffusion.rate(positions)
 
-        look = stretch.after_step
+        look = options.after_step
         after = _away_from_origin(look) if law.norm.carries_radius and not law.sees_positions else look
-        return evolve_adaptively(state, rate, stretch.until, stretch.observers, tolerance, after, limit)
+        return evolve_adaptively(state, rate, options.until, options.observers, tolerance, after, limit)
 
     return _in_turn(piece, law, turns)
 
@@ -58,7 +58,7 @@ def _away_from_origin(look: AfterStep) -> AfterStep:
     """``look``, but with an end where a token comes to the origin: its direction turns ever faster, at 1/r."""
 
     def after_step(state: State) -> bool:
-        if np.einsum("nd,nd->n", state.values, state.values).min() < LEAST_RADIUS**2:
+        if np.einsum("nd,nd->n", state.values, state.values).min() < MIN_RADIUS**2:
             raise Exploding(f"{state.when}: a token has reached the origin and has no direction")
         return look(state)
 
@@ -82,14 +82,14 @@ def advance_explicit(
     rate; a good cfl where growth matters is 0.1. Raises NonFinite when it advances.
     """
 
-    def piece(law: ParticleLaw, state: State, stretch: Stretch) -> State:
+    def piece(law: ParticleLaw, state: State, options: AdvanceOptions) -> State:
         brownian = Brownian(noise, seed, curved=not law.sees_positions) if noise else None
         stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, law, brownian)
         with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for what is not finite
             diffusion = along and along.where(law.norm.keeps_radius(state.time))
             equation = Equation((Motion(law, noise),), diffusion)
             return evolve(
-                state, equation, stepper, stretch.until, stretch.observers, stretch.cfl, stretch.after_step, rtol=None
+                state, equation, stepper, options.until, options.observers, options.cfl, options.after_step, rtol=None
             )
 
     return _in_turn(piece, law, turns)
@@ -140,9 +140,9 @@ class TokenLayers:
 def _in_turn(piece: Piece, law: LawOfTurn, turns: Schedule) -> Advance:
     """Advance piece by piece, from turn to turn; the switch of the layer norm ``mix`` is a turn too."""
 
-    def turn(k: int, state: State, stretch: Stretch) -> State:
+    def turn(k: int, state: State, options: AdvanceOptions) -> State:
         now, switch = _in_force(law(k), state.time)
-        return piece(now, state, replace(stretch, until=min(stretch.until, switch)))
+        return piece(now, state, replace(options, until=min(options.until, switch)))
 
     return in_turn(turn, turns)
 

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from meanfield.domains.particles.pair_sums import EXPONENTIAL, PairSums, Sums, ZonalPairSums, sum_of, weighted
-from meanfield.model.heads import MOST_LOG_RANGE, Head, log_bound, log_factors, matrix_of, multiple, steepness
+from meanfield.model.heads import MAX_LOG_RANGE, Head, log_bound, log_factors, matrix_of, multiple, steepness
 from meanfield.model.kernel import Kernel
 from meanfield.model.zonal_multipliers import zonal_multipliers
 from solvers.backends import backend_for
@@ -30,7 +30,7 @@ from solvers.transforms.zonal import (
     zonal_operator,
 )
 
-_LEAST_NORMALIZER = 1e-5  # of the mass: above, errors are measured below 1e-10 of Z, mostly 1e-12
+_MIN_NORMALIZER = 1e-5  # of the mass: above, errors are measured below 1e-10 of Z, mostly 1e-12
 # Costs, by that of a pair of the exponential kernel
 _TOKEN = 700  # of a token in a transform
 _DEGREE = 20_000  # of a degree, for whatever is done once
@@ -75,7 +75,7 @@ class ZonalPointSums:
         values, vectors = self._operator.apply(self._transform.stand_in(weights))
         rows = self._transform.interpolate(np.vstack([values, vectors.T]))
         sums = np.full(len(masses), self._log_bound + highest), rows[0], np.ascontiguousarray(rows[1:].T)
-        lost = np.flatnonzero(rows[0] < _LEAST_NORMALIZER * weights.sum()).astype(np.int32)
+        lost = np.flatnonzero(rows[0] < _MIN_NORMALIZER * weights.sum()).astype(np.int32)
         if len(lost):
             for whole, part in zip(sums, self._exact.at(lost, masses, log_weights), strict=True):
                 whole[lost] = part
@@ -127,7 +127,7 @@ def _exponential_sums(points: Floats, beta: float, head: Head, kernel: Kernel, p
     if query is None or key is None:
         largest = np.asarray(np.linalg.norm(matrix_of(head.key, d), 2) ** 2)
         spread = 0.0 if kernel.log_factor is None else abs(float(kernel.log_factor(beta, largest)))
-        return pairs if spread > MOST_LOG_RANGE else BilinearPointSums(wide, beta, head, kernel)
+        return pairs if spread > MAX_LOG_RANGE else BilinearPointSums(wide, beta, head, kernel)
     multipliers = exponential_multipliers(d, size, degrees)
     gradient = exponential_gradient_multipliers(d, size, degrees)
     return ZonalPointSums(wide, multipliers, gradient, log_bound(beta, head, kernel), pairs)

@@ -11,7 +11,7 @@ from meanfield.figures.axes import Floats, set_time
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.particles.tokens import angles, as_density, directions, dot_areas, gathered, tokens_of
 from meanfield.figures.profiles import columns, coordinate
-from meanfield.figures.run_data import BLUE, SNAPSHOTS, Story, snapshots_chosen
+from meanfield.figures.run_data import BLUE, SNAPSHOTS, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,29 +23,29 @@ ROOM = 0.35  # radians beyond the ends of an axis, for a dot at angle 0
 EQUAL = 1e-9  # of a mass: differences that are none
 
 
-def draw_angles(ax: Axes, story: Story) -> None:
+def draw_angles(ax: Axes, run_data: RunData) -> None:
     """Angle over time, a line for each token."""
-    draw_angle_lines(ax, story)
-    shown = columns(story)
-    weights = tokens_of(story).weights
+    draw_angle_lines(ax, run_data)
+    shown = columns(run_data)
+    weights = tokens_of(run_data).weights
     equal = np.ptp(weights) < EQUAL * weights.max()
     ax.set_title("tokens over time" if equal else "tokens over time; width: mass")
-    set_time(ax, "time t", (story.times[shown[0]], story.times[shown[-1]]), log=story.log_time)
-    coordinate(as_density(story)).draw_on(ax.yaxis)
+    set_time(ax, "time t", (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
+    coordinate(as_density(run_data)).draw_on(ax.yaxis)
     ax.set_ylim(-ROOM / 3, TURN + ROOM / 3)
 
 
-def draw_angle_lines(ax: Axes, story: Story) -> LineCollection:
+def draw_angle_lines(ax: Axes, run_data: RunData) -> LineCollection:
     """The lines alone; those that pass angle 0 leave the picture and come back on the other side."""
     from matplotlib.collections import LineCollection
 
-    shown, weights = columns(story), tokens_of(story).weights
-    turned = np.unwrap(np.stack([angles(directions(story, k)) for k in shown]), axis=0)
+    shown, weights = columns(run_data), tokens_of(run_data).weights
+    turned = np.unwrap(np.stack([angles(directions(run_data, k)) for k in shown]), axis=0)
     widths = np.clip(np.sqrt(weights / weights.mean()), *WIDTHS)
     lines, of_token = [], []
     for token, values in enumerate(turned.T):
         for line in copies(values):
-            lines.append(np.column_stack([story.times[shown], line]))
+            lines.append(np.column_stack([run_data.times[shown], line]))
             of_token.append(token)
     drawn = LineCollection(lines, colors=BLUE, alpha=0.6, linewidths=list(widths[of_token]))
     ax.add_collection(drawn, autolim=False)
@@ -58,18 +58,18 @@ def copies(turned: Floats) -> list[Floats]:
     return [turned - turn * TURN for turn in np.arange(first, last + 1)]
 
 
-def draw_strips(ax: Axes, story: Story) -> None:
+def draw_strips(ax: Axes, run_data: RunData) -> None:
     """A row for each chosen snapshot, from the top: tokens as dots, those in one place as one dot of their mass."""
     from matplotlib import colormaps
 
-    chosen = snapshots_chosen(story, SNAPSHOTS)
+    chosen = snapshots_chosen(run_data, SNAPSHOTS)
     for row, (k, shade) in enumerate(zip(chosen, colormaps[COLOR_MAP](np.linspace(0, 0.8, len(chosen))), strict=True)):
-        place = angles(directions(story, k))
-        points, masses = gathered(np.column_stack([place, np.zeros(len(place))]), tokens_of(story).weights, TURN)
+        place = angles(directions(run_data, k))
+        points, masses = gathered(np.column_stack([place, np.zeros(len(place))]), tokens_of(run_data).weights, TURN)
         ax.axhline(row, color="0.85", lw=0.8, zorder=0)
         style = {"color": shade, "alpha": 0.75, "linewidths": 0}
         ax.scatter(points[:, 0], np.full(len(points), row), s=dot_areas(masses), **style)
-    ax.set_yticks(range(len(chosen)), [format_time(story.times[k]) for k in chosen])
+    ax.set_yticks(range(len(chosen)), [format_time(run_data.times[k]) for k in chosen])
     ax.set(ylim=(len(chosen) - 0.5, -0.5), ylabel="time t", title="tokens at these times; area: mass")
-    coordinate(as_density(story)).draw_on(ax.xaxis)
+    coordinate(as_density(run_data)).draw_on(ax.xaxis)
     ax.set_xlim(-ROOM, TURN + ROOM)

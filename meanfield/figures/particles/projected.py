@@ -11,7 +11,7 @@ from meanfield.figures.axes import Floats, label_decades, label_linear, set_time
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.particles.tokens import directions, dot_areas, gathered, principal_axes, tokens_of
 from meanfield.figures.profiles import COLUMNS, time_edges
-from meanfield.figures.run_data import BLUE, SNAPSHOTS, Integers, Story, moment_in_words, snapshots_chosen
+from meanfield.figures.run_data import BLUE, SNAPSHOTS, Integers, RunData, moment_in_words, snapshots_chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,78 +23,78 @@ DECADES = 1e-4  # of the largest share: below it there is as good as nothing
 TICKS = (np.linspace(0, np.pi, 5), ["0", "π/4", "π/2", "3π/4", "π"])
 
 
-def draw_pairs(ax: Axes, story: Story) -> None:
+def draw_pairs(ax: Axes, run_data: RunData) -> None:
     """The share of the pairs of tokens at each angle over time, with a bar of its colours."""
-    image = draw_pairs_picture(ax, story)
+    image = draw_pairs_picture(ax, run_data)
     ax.set_title("angle between two tokens, arccos ⟨θ, θ′⟩")
     bar = ax.figure.colorbar(image, ax=ax, extend="min")
     label_decades(bar.ax.yaxis, *image.get_clim())
     bar.set_label("share of the pairs, per 3°")
 
 
-def draw_pairs_picture(ax: Axes, story: Story) -> QuadMesh:
+def draw_pairs_picture(ax: Axes, run_data: RunData) -> QuadMesh:
     """The picture alone, with its axes."""
     from matplotlib.colors import LogNorm
 
-    times, shares = pair_shares(story)
+    times, shares = pair_shares(run_data)
     high = float(shares.max())
     low = min(max(DECADES * high, float(shares[shares > 0].min())), 0.1 * high)
-    edges, places = time_edges(times, story.log_time), np.linspace(0, np.pi, BINS + 1)
+    edges, places = time_edges(times, run_data.log_time), np.linspace(0, np.pi, BINS + 1)
     image = ax.pcolormesh(edges, places, shares.T.clip(low), norm=LogNorm(low, high), cmap=COLOR_MAP, rasterized=True)
-    set_time(ax, "time t", (times[0], times[-1]), log=story.log_time)
+    set_time(ax, "time t", (times[0], times[-1]), log=run_data.log_time)
     ax.set_yticks(*TICKS)
     ax.set(ylabel="angle (rad)", ylim=(0, np.pi))
     return image
 
 
-def has_pairs(story: Story) -> bool:
+def has_pairs(run_data: RunData) -> bool:
     """Whether angles between tokens were recorded at more than one time on the axis."""
-    return "pairs" in story.diagnostics and len(_samples_with_pairs(story)) > 1
+    return "pairs" in run_data.diagnostics and len(_samples_with_pairs(run_data)) > 1
 
 
-def _samples_with_pairs(story: Story) -> Integers:
-    on_axis = (story.diagnostics["time"] > 0) | (not story.log_time)
-    return np.flatnonzero(on_axis & np.isfinite(story.diagnostics["pairs"]).all(axis=1))
+def _samples_with_pairs(run_data: RunData) -> Integers:
+    on_axis = (run_data.diagnostics["time"] > 0) | (not run_data.log_time)
+    return np.flatnonzero(on_axis & np.isfinite(run_data.diagnostics["pairs"]).all(axis=1))
 
 
-def pair_shares(story: Story) -> tuple[Floats, Floats]:
+def pair_shares(run_data: RunData) -> tuple[Floats, Floats]:
     """Times (samples,) on the axis, and P (samples, 60) of the angle of two tokens in bins of 3°, from 0 on."""
-    time, shown = story.diagnostics["time"], _samples_with_pairs(story)
+    time, shown = run_data.diagnostics["time"], _samples_with_pairs(run_data)
     shown = shown[np.unique(np.linspace(0, len(shown) - 1, COLUMNS).astype(int))]
-    pairs = story.diagnostics["pairs"][shown]
+    pairs = run_data.diagnostics["pairs"][shown]
     # The bins of meanfield.clusters.pairs go from π down to 3°, and then on in smaller ones.
     shares = np.concatenate([pairs[:, : BINS - 1], pairs[:, BINS - 1 :].sum(axis=1, keepdims=True)], axis=1)
     return time[shown], shares[:, ::-1]
 
 
-def projections_height(story: Story) -> float:
+def projections_height(run_data: RunData) -> float:
     """Inches that the projections need, with the line below."""
-    return 3.0 * _rows(story) + 0.4
+    return 3.0 * _rows(run_data) + 0.4
 
 
-def _rows(story: Story) -> int:
-    return -(-min(len(story.times), SNAPSHOTS) // 3)
+def _rows(run_data: RunData) -> int:
+    return -(-min(len(run_data.times), SNAPSHOTS) // 3)
 
 
-def draw_projections(figure: SubFigure, story: Story) -> None:
+def draw_projections(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with the directions at up to six times, projected on two principal axes."""
-    chosen = snapshots_chosen(story, SNAPSHOTS)
-    spread, axes, share = principal_axes(story)
-    places = [directions(story, k) @ axes for k in chosen]
+    chosen = snapshots_chosen(run_data, SNAPSHOTS)
+    spread, axes, share = principal_axes(run_data)
+    places = [directions(run_data, k) @ axes for k in chosen]
     reach = reach_of(places)
-    panels = figure.subplots(_rows(story), 3, squeeze=False, sharex=True, sharey=True)
+    panels = figure.subplots(_rows(run_data), 3, squeeze=False, sharex=True, sharey=True)
     for ax in panels.flat[len(chosen) :]:
         ax.set_axis_off()
     for ax, k, place in zip(panels.flat, chosen, places, strict=False):
-        points, masses = gathered(place, tokens_of(story).weights, 2 * reach)
+        points, masses = gathered(place, tokens_of(run_data).weights, 2 * reach)
         ax.scatter(*points.T, s=dot_areas(masses), color=BLUE, alpha=0.6, linewidths=0, rasterized=True)
-        ax.set_title(moment_in_words(story, story.times[k]))
+        ax.set_title(moment_in_words(run_data, run_data.times[k]))
         set_reach(ax, reach)
     for ax in panels[-1]:
         ax.set_xlabel("first axis")
     for ax in panels[:, 0]:
         ax.set_ylabel("second axis")
-    figure.supxlabel(caption(story, spread, share), fontsize="medium")
+    figure.supxlabel(caption(run_data, spread, share), fontsize="medium")
 
 
 def reach_of(places: list[Floats]) -> float:
@@ -110,9 +110,9 @@ def set_reach(ax: Axes, reach: float) -> None:
     ax.locator_params(nbins=5)
 
 
-def caption(story: Story, spread: int, share: float) -> str:
+def caption(run_data: RunData, spread: int, share: float) -> str:
     """Which axes these are."""
-    when = format_time(story.times[spread])
+    when = format_time(run_data.times[spread])
     return (
         f"directions on the two principal axes of the tokens at t = {when}: {share:.0%} of their variance; area: mass"
     )

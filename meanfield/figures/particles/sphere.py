@@ -8,14 +8,14 @@ import numpy as np
 
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.particles.tokens import (
-    MOST_DOTS,
+    MAX_DOTS,
     as_density,
     clusters_recorded,
     directions,
     polar_and_azimuth,
     tokens_of,
 )
-from meanfield.figures.run_data import SNAPSHOTS, Floats, Story, moment_in_words, snapshots_chosen
+from meanfield.figures.run_data import SNAPSHOTS, Floats, RunData, moment_in_words, snapshots_chosen
 from meanfield.figures.sphere_map import (
     HALF_HEIGHT,
     HALF_WIDTH,
@@ -35,32 +35,32 @@ if TYPE_CHECKING:
 DOT, DOT_AREAS = 2500.0, (1.5, 40.0)  # points² of all dots together, and of one: at least and at most
 
 
-def maps_height(story: Story) -> float:
+def maps_height(run_data: RunData) -> float:
     """Inches that the maps need on a page ten inches wide."""
-    return sphere_height(story)
+    return sphere_height(run_data)
 
 
-def draw_maps(figure: SubFigure, story: Story) -> None:
+def draw_maps(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with maps of up to six snapshots."""
-    if len(tokens_of(story).weights) > MOST_DOTS:
-        draw_sphere(figure, as_density(story))
+    if len(tokens_of(run_data).weights) > MAX_DOTS:
+        draw_sphere(figure, as_density(run_data))
         return
-    chosen = snapshots_chosen(story, SNAPSHOTS)
+    chosen = snapshots_chosen(run_data, SNAPSHOTS)
     axes = figure.subplots(*map_grid(len(chosen)), squeeze=False)
     for ax in axes.flat[len(chosen) :]:
         ax.remove()
     for ax, k in zip(axes.flat, chosen, strict=False):
         draw_ground(ax)
-        draw_dots(ax, story).set_offsets(map_places(directions(story, k)))
+        draw_dots(ax, run_data).set_offsets(map_places(directions(run_data, k)))
         draw_graticule(ax)
-        draw_clusters(ax, story, story.times[k])
-        ax.set_title(moment_in_words(story, story.times[k]))
-    figure.supxlabel(caption(story, len(chosen)), fontsize="medium")
+        draw_clusters(ax, run_data, run_data.times[k])
+        ax.set_title(moment_in_words(run_data, run_data.times[k]))
+    figure.supxlabel(caption(run_data, len(chosen)), fontsize="medium")
 
 
-def caption(story: Story, maps: int) -> str:
+def caption(run_data: RunData, maps: int) -> str:
     """What the maps are."""
-    rings = "; rings: clusters, with their mass" if "cluster_center" in story.diagnostics else ""
+    rings = "; rings: clusters, with their mass" if "cluster_center" in run_data.diagnostics else ""
     shown = "an equal-area map" if maps == 1 else "equal-area maps"
     return f"tokens on {shown}; azimuth 0 at the centre, lines every 30°{rings}"
 
@@ -75,11 +75,11 @@ def draw_ground(ax: Axes) -> None:
     ax.set_aspect("equal")
 
 
-def draw_dots(ax: Axes, story: Story) -> PathCollection:
+def draw_dots(ax: Axes, run_data: RunData) -> PathCollection:
     """A dot for each token, nowhere yet; its area goes with its mass."""
     from matplotlib import colormaps
 
-    weights = tokens_of(story).weights
+    weights = tokens_of(run_data).weights
     areas = np.clip(DOT * weights / weights.sum(), *DOT_AREAS)
     style: dict[str, Any] = {"color": colormaps[COLOR_MAP](0.95), "alpha": 0.8, "linewidths": 0}
     return ax.scatter(np.full(len(weights), np.nan), np.full(len(weights), np.nan), s=areas, rasterized=True, **style)
@@ -90,7 +90,7 @@ def map_places(points: Floats) -> Floats:
     return np.column_stack(hammer(*polar_and_azimuth(points)))
 
 
-def draw_clusters(ax: Axes, story: Story, t: float) -> None:
+def draw_clusters(ax: Axes, run_data: RunData, t: float) -> None:
     """Ring the clusters that were recorded at the last sample up to t."""
-    centers, masses = clusters_recorded(story, t)
+    centers, masses = clusters_recorded(run_data, t)
     draw_rings(ax, *polar_and_azimuth(centers), masses)

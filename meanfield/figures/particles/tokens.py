@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.figures.run_data import Floats, Integers, Particles, Story
+from meanfield.figures.run_data import Floats, Integers, Particles, RunData
 from meanfield.figures.sphere_map import cell_angles
 from solvers.mesh.mesh import sphere
 from solvers.mesh.rings import sphere_cells
 
-MOST_LINES, MOST_DOTS = 300, 3000  # tokens drawn one by one, over time and at a time
+MAX_LINES, MAX_DOTS = 300, 3000  # tokens drawn one by one, over time and at a time
 FEW_CELLS, FEW_RINGS = 360, 64  # of the circle and sphere, where tokens are to be seen one by one
 PER_CELL = 12  # more tokens: so many in a cell of uniform ones
 CELLS, RINGS = (180, 720), (32, 96)  # of the circle and of the sphere for these, at least and at most
@@ -23,15 +23,15 @@ LARGEST, LEAST = 350.0, 4.0  # points²: of a dot that holds all mass, and of an
 NEAR = 0.01  # of a picture: dots nearer than that become one
 
 
-def tokens_of(story: Story) -> Particles:
-    """The tokens of a story that has them."""
-    assert story.particles is not None
-    return story.particles
+def tokens_of(run_data: RunData) -> Particles:
+    """The tokens of run data that have them."""
+    assert run_data.particles is not None
+    return run_data.particles
 
 
-def directions(story: Story, k: int) -> Floats:
+def directions(run_data: RunData, k: int) -> Floats:
     """(n, d) unit vectors of the tokens of snapshot k; a token at the origin has none, and is 0."""
-    positions = tokens_of(story).positions(k)
+    positions = tokens_of(run_data).positions(k)
     radii = np.linalg.norm(positions, axis=1, keepdims=True)
     return np.asarray(positions / np.where(radii > 0, radii, 1.0))
 
@@ -46,29 +46,29 @@ def polar_and_azimuth(points: Floats) -> tuple[Floats, Floats]:
     return np.arccos(np.clip(points[:, 2], -1, 1)), np.arctan2(points[:, 1], points[:, 0])
 
 
-def as_density(story: Story) -> Story:
+def as_density(run_data: RunData) -> RunData:
     """The directions of tokens in R² or R³ as a density on the circle or sphere: each token in the cell it lies in.
 
     The mass is no longer among the diagnostics: tokens keep theirs.
     """
-    count = len(tokens_of(story).weights)
-    if story.dimension == 2:
-        cells = FEW_CELLS if count <= MOST_LINES else int(np.clip(count // PER_CELL, *CELLS))
-        return _binned(story, "circle", np.array([cells]), np.full(cells, 2 * np.pi / cells))
+    count = len(tokens_of(run_data).weights)
+    if run_data.dimension == 2:
+        cells = FEW_CELLS if count <= MAX_LINES else int(np.clip(count // PER_CELL, *CELLS))
+        return _binned(run_data, "circle", np.array([cells]), np.full(cells, 2 * np.pi / cells))
     many = int(np.clip(np.sqrt(np.pi * count / (4 * PER_CELL)), *RINGS))
-    ring_cells = sphere(FEW_RINGS if count <= MOST_DOTS else many).ring_cells
-    return _binned(story, "sphere", ring_cells, cell_angles(ring_cells)[2])
+    ring_cells = sphere(FEW_RINGS if count <= MAX_DOTS else many).ring_cells
+    return _binned(run_data, "sphere", ring_cells, cell_angles(ring_cells)[2])
 
 
-def _binned(story: Story, manifold: str, ring_cells: Integers, areas: Floats) -> Story:
-    weights = tokens_of(story).weights
+def _binned(run_data: RunData, manifold: str, ring_cells: Integers, areas: Floats) -> RunData:
+    weights = tokens_of(run_data).weights
 
     def density(k: int) -> Floats:
-        cells = _cells(directions(story, k), ring_cells)
+        cells = _cells(directions(run_data, k), ring_cells)
         return np.bincount(cells, weights, len(areas)) / (areas * weights.sum())
 
-    recorded = {name: values for name, values in story.diagnostics.items() if name != "mass"}
-    plain = replace(story, diagnostics=recorded, particles=None, dimension=None)
+    recorded = {name: values for name, values in run_data.diagnostics.items() if name != "mass"}
+    plain = replace(run_data, diagnostics=recorded, particles=None, dimension=None)
     return replace(plain, manifold=manifold, ring_cells=ring_cells, density=density)
 
 
@@ -80,47 +80,47 @@ def _cells(points: Floats, ring_cells: Integers) -> NDArray[np.int64]:
     return sphere_cells(ring_cells, *polar_and_azimuth(points))
 
 
-def clusters_recorded(story: Story, t: float) -> tuple[Floats, Floats]:
+def clusters_recorded(run_data: RunData, t: float) -> tuple[Floats, Floats]:
     """Centers (clusters, d) and masses (clusters,) at the last sample up to t, heaviest first; none if not recorded."""
-    sample = story.sample_at(t) if {"cluster_center", "cluster_mass"} <= story.diagnostics.keys() else -1
+    sample = run_data.sample_at(t) if {"cluster_center", "cluster_mass"} <= run_data.diagnostics.keys() else -1
     if sample < 0:
-        return np.empty((0, story.dimension or 0)), np.empty(0)
-    centers, masses = (story.diagnostics[name][sample] for name in ("cluster_center", "cluster_mass"))
+        return np.empty((0, run_data.dimension or 0)), np.empty(0)
+    centers, masses = (run_data.diagnostics[name][sample] for name in ("cluster_center", "cluster_mass"))
     there = np.isfinite(masses) & np.isfinite(centers).all(axis=1)
     return centers[there], masses[there]
 
 
-def token_radii(story: Story, k: int) -> Floats:
+def token_radii(run_data: RunData, k: int) -> Floats:
     """(n,) of snapshot k."""
-    return np.asarray(np.linalg.norm(tokens_of(story).positions(k), axis=1))
+    return np.asarray(np.linalg.norm(tokens_of(run_data).positions(k), axis=1))
 
 
-def token_quantiles(story: Story, snapshots: Iterable[int], parts: Floats) -> Floats:
+def token_quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) -> Floats:
     """(snapshots, parts) the radii within which these parts of the mass of each of the snapshots are."""
-    weights = tokens_of(story).weights / tokens_of(story).weights.sum()
+    weights = tokens_of(run_data).weights / tokens_of(run_data).weights.sum()
     found = []
     for k in snapshots:
-        radii = token_radii(story, k)
+        radii = token_radii(run_data, k)
         order = np.argsort(radii)
         held = np.cumsum(weights[order])
         found.append(radii[order[np.minimum(np.searchsorted(held, parts - 1e-12), len(radii) - 1)]])
     return np.array(found)
 
 
-def variance(story: Story, k: int) -> float:
+def variance(run_data: RunData, k: int) -> float:
     """∫|θ − θ̄|² of the directions θ of snapshot k, 0 to 1."""
-    points, weights = directions(story, k), tokens_of(story).weights / tokens_of(story).weights.sum()
+    points, weights = directions(run_data, k), tokens_of(run_data).weights / tokens_of(run_data).weights.sum()
     return float(weights @ ((points - weights @ points) ** 2).sum(axis=1))
 
 
-def principal_axes(story: Story) -> tuple[int, Floats, float]:
+def principal_axes(run_data: RunData) -> tuple[int, Floats, float]:
     """The last snapshot whose directions are spread, its two principal axes (d, 2), and their share of its variance.
 
     Spread: a quarter of the largest variance of any snapshot, or more. The sign of an axis: its largest entry is > 0.
     """
-    variances = np.array([variance(story, k) for k in range(len(story.times))])
+    variances = np.array([variance(run_data, k) for k in range(len(run_data.times))])
     last = int(np.flatnonzero(variances >= SPREAD * variances.max())[-1])
-    points, weights = directions(story, last), tokens_of(story).weights
+    points, weights = directions(run_data, last), tokens_of(run_data).weights
     chosen = np.unique(np.linspace(0, len(points) - 1, MOST).astype(int))
     points, weights = points[chosen], weights[chosen] / weights[chosen].sum()
     scaled = np.sqrt(weights)[:, None] * (points - weights @ points)

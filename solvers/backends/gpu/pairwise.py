@@ -20,7 +20,7 @@ PAIR_ROWS = 4  # rows of the sums that are added up at a time; the first ones st
 PAIR_BYTES = 8 * THREADS  # of a row of a tile: in float64 a thread of a block for each target
 _DEPTH = 16  # components of the sources that are at hand at a time
 _SHARES = 32 if SIMULATED else 1 << 17  # threads for targets that are chosen, each with all sources or a part of them
-_MOST_PARTS = 5 if SIMULATED else 256  # of the sources of a target: one thread adds up what they come to
+_MAX_PARTS = 5 if SIMULATED else 256  # of the sources of a target: one thread adds up what they come to
 
 
 @cuda.jit
@@ -115,7 +115,7 @@ def either(condition, one, other):
 @device_function
 def _parts(count):
     """Into how many parts the sources of each target are divided, so that no thread is idle if targets are few."""
-    return min(max(_SHARES // count, 1), _MOST_PARTS)
+    return min(max(_SHARES // count, 1), _MAX_PARTS)
 
 
 @device_function

@@ -8,7 +8,7 @@ from ..cpu import rings
 from .arrays import empty
 from .launching import run, shape_of, translated
 
-MOST_NUMBERS = 1 << 24  # of the parts of a sum: where degrees are many, a thread adds up several of them
+MAX_NUMBERS = 1 << 24  # of the parts of a sum: where degrees are many, a thread adds up several of them
 RINGS_TOGETHER = 8  # rings that a thread adds up: their Legendre functions are in its registers
 
 _legendre_norm = translated(rings.legendre_norm)
@@ -116,7 +116,7 @@ def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, o
     even, odd: (L + 1, half) sums and differences of the modes of mirrored rings.
     """
     degrees, half = even_re.shape
-    count = min(-(-half // RINGS_TOGETHER), max(MOST_NUMBERS // degrees**2, 1))
+    count = min(-(-half // RINGS_TOGETHER), max(MAX_NUMBERS // degrees**2, 1))
     parts = empty((2, count, degrees, degrees))
     run(_analyze, shape_of(parts.shape[1] * degrees), cosine, sine, even_re, even_im, odd_re, odd_im, parts)
     run(_add_parts, shape_of(degrees * degrees), parts, coefficients)

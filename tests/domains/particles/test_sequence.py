@@ -7,7 +7,7 @@ from support.device import SIMULATED, gpu
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
-from meanfield.domains.common.problem import Stretch
+from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.running import DONE, run
 from meanfield.runtime.cost import estimate
@@ -51,7 +51,7 @@ def moved(case, start, backend=None, parts=1):
     """The state at the end, which is gone to in so many parts at least."""
     state, problem = State(0.0, start.copy()), set_up(case, backend)
     for part in range(1, parts + 1):
-        problem.advance(state, Stretch(case.time.end * part / parts, cfl=case.time.cfl))
+        problem.advance(state, AdvanceOptions(case.time.end * part / parts, cfl=case.time.cfl))
     return state
 
 

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from support import exact, exact_particles
 from support.exact_flow import flow
 
-from meanfield.domains.common.problem import Stretch
+from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.domains.particles.brownian import Brownian
 from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
 from meanfield.domains.particles.steps import advance_adaptive, advance_explicit, advance_layers
@@ -30,7 +30,7 @@ def always(law):
 
 
 def go(advance, state, until, observers=(), after_step=lambda state: False):
-    return advance(state, Stretch(until, observers, after_step=after_step))
+    return advance(state, AdvanceOptions(until, observers, after_step=after_step))
 
 
 def tracked(advance, start, until):
@@ -113,7 +113,7 @@ def test_explicit_methods_have_their_order(name, method, order):
     errors, counts = [], np.array([32, 64, 128])
     for count in counts:  # more steps than stability wants
         state = State(0.0, START.copy())
-        explicit(law, method)(state, Stretch(1.0, (Observer(lambda state: None, Every(1.0, count)),), cfl=1.0))
+        explicit(law, method)(state, AdvanceOptions(1.0, (Observer(lambda state: None, Every(1.0, count)),), cfl=1.0))
         assert state.steps == count
         errors.append(np.abs(state.values - expected(law, START, 1.0)).max())
     orders = exact.orders(errors, counts)
@@ -257,7 +257,7 @@ def test_noise_on_the_sphere_decays_by_degree(dimension):
     start = tokens_uniform(count, dimension, seed=1)
     state = State(0.0, start.copy())
     steady = Observer(lambda state: None, Every(time, steps))
-    explicit(law, "ssprk2", noise=noise, seed=2)(state, Stretch(time, (steady,), cfl=1.0))
+    explicit(law, "ssprk2", noise=noise, seed=2)(state, AdvanceOptions(time, (steady,), cfl=1.0))
     assert np.abs(np.linalg.norm(state.values, axis=1) - 1).max() < 1e-15
     z = np.einsum("nd,nd->n", state.values, start)
     second = (1 - 1 / dimension) * np.exp(-2 * dimension * noise * time) + 1 / dimension
