@@ -120,8 +120,9 @@ def _common_space(a: Run, b: Run) -> str:
 def _kind(run: Run) -> str:
     if kind_of(run.manifold).has_tokens:
         return f"particles with d = {run.positions(0).shape[1]}"
-    dimension = case_table(run.attributes).get("domain", {}).get("dimension")
-    return run.manifold.replace("_", " ") + ("" if dimension is None else f" with d = {dimension}")
+    domain = case_table(run.attributes).get("domain", {})
+    dimension = f" with d = {domain.get('dimension')}" if "dimension" in kind_of(run.manifold).__struct_fields__ else ""
+    return run.manifold.replace("_", " ") + dimension
 
 
 def _common_times(a: Run, b: Run) -> tuple[Pairs, list[str]]:

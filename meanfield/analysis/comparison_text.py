@@ -38,7 +38,7 @@ def run_in_words(run: Run) -> str:
         size = f"{tokens} particle{'' if tokens == 1 else 's'}, d = {run.positions(0).shape[1]}"
     else:
         rings = f" ({len(run.ring_cells)} rings)" if kind.shows_rings and not kind.has_radius else ""
-        dimension = f", d = {domain['dimension']}" if "dimension" in domain else ""
+        dimension = f", d = {domain['dimension']}" if "dimension" in kind.__struct_fields__ else ""
         size = f"{run.manifold.replace('_', ' ')}{dimension}, density in {run.cells} cells{rings}"
     beta = f", β = {attention['beta']:g}" if "beta" in attention else ""
     span = f"{run.snapshots} snapshot{'' if run.snapshots == 1 else 's'} to t = {format_time(run.times[-1])}"

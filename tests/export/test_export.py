@@ -296,7 +296,7 @@ PATHS = [str(Path(__file__).parent), str(Path(__file__).parents[1])]  # of this 
 
 def child(code: str, *arguments: object, **options: int) -> subprocess.Popen[bytes]:
     """A Python process that has this module's names."""
-    program = f"import sys; sys.path[:0] = {PATHS}\nfrom test_export import *\n{code}"
+    program = f"import os, signal, sys; sys.path[:0] = {PATHS}\nfrom test_export import *\n{code}"
     return subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], **options)
 
 

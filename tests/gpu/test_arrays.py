@@ -105,7 +105,6 @@ UNTAKEN = {  # what CuPy 14.2 raises an error for, and the answer of the stand-i
     "repeats": (lambda a: np.repeat(a, gpu.to_device(np.arange(6)), axis=0), "repeat by an array of counts"),
     "lists to assign": (lambda a: a.__setitem__(slice(2), [a[2], a[3]]), "a list to assign"),
     "numbers of the host": (lambda a: a.tolist(), "tolist of an array"),
-    "flags": (lambda a: a.flags, "flags of an array"),
     "formats": (lambda a: gpu.to_device(np.ones(2, np.longdouble)), "format"),
 }
 

@@ -8,6 +8,7 @@ CuPy has to wait for the size of what is chosen.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,11 @@ class StandIn(NDArrayOperatorsMixin):
             raise AttributeError(name)
         if name in SHAPES:
             return getattr(self.held, name)
+        if name == "flags":  # of CuPy: no word of what may be written
+            flags = self.held.flags
+            return SimpleNamespace(
+                **{part: flags[part.upper()] for part in ("c_contiguous", "f_contiguous", "owndata")}
+            )
         if name in PARTS:
             return _outside(getattr(self.held, name))
         method = getattr(self.held, name)

@@ -62,7 +62,7 @@ PATHS = [str(Path(__file__).parent), str(Path(__file__).parents[2])]  # of this 
 
 def child(code, *arguments, **options):
     """Start a Python process that has this module's names."""
-    program = f"import sys; sys.path[:0] = {PATHS}\nfrom test_run_file import *\n{code}"
+    program = f"import os, signal, sys; sys.path[:0] = {PATHS}\nfrom test_run_file import *\n{code}"
     return subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], text=True, **options)
 
 
