@@ -220,7 +220,7 @@ def log_bound(beta: float, head: Head, kernel: Kernel) -> float:
         return size
     if query is None or key is None:
         return 0.0
-    return size + float(kernel.log_factor(beta, np.asarray(query**2)) + kernel.log_factor(beta, np.asarray(key**2)))
+    return size + float(kernel.log_factor(beta, query**2) + kernel.log_factor(beta, key**2))
 
 
 def log_factors(kernel: Kernel, points: Floats, beta: float, matrix: Factor) -> Floats | None:
@@ -230,7 +230,8 @@ def log_factors(kernel: Kernel, points: Floats, beta: float, matrix: Factor) -> 
     scale = multiple(matrix)
     if scale is None:
         points, scale = points @ backend_for(points).to_device(np.asarray(matrix).T.astype(points.dtype)), 1.0
-    return kernel.log_factor(float(beta), scale**2 * (points**2).sum(axis=1))
+    factors: Floats = kernel.log_factor(float(beta), scale**2 * (points**2).sum(axis=1))
+    return factors
 
 
 def steepness(beta: float, head: Head) -> float:

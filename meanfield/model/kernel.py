@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Kernel:
     """
 
     name: str
-    log_factor: Callable[[float, Floats], Floats] | None = None
+    log_factor: Callable[[float, Any], Any] | None = None
     zonal: Callable[[Floats, float, float], Floats] | None = None
     takes_window: bool = False
     least_beta: Callable[[float], float] = lambda window: -np.inf

@@ -125,7 +125,7 @@ def _exponential_sums(points: Floats, beta: float, head: Head, kernel: Kernel, p
         return pairs
     wide = points.astype(float, copy=False)
     if query is None or key is None:
-        largest = np.asarray(np.linalg.norm(matrix_of(head.key, d), 2) ** 2)
+        largest = float(np.linalg.norm(matrix_of(head.key, d), 2)) ** 2
         spread = 0.0 if kernel.log_factor is None else abs(float(kernel.log_factor(beta, largest)))
         return pairs if spread > MAX_LOG_RANGE else BilinearPointSums(wide, beta, head, kernel)
     multipliers = exponential_multipliers(d, size, degrees)
