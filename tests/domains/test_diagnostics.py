@@ -93,13 +93,13 @@ def test_one_atom(build, beta):
 
 @BUILDERS
 def test_energy_beyond_the_range_of_floats_is_in_units_of_its_exponential(build):
-    """At β = 1000 e^β overflows; the column is E e^{−β} = 1/2β for an atom, and says so in its long name."""
+    """At β = 1000 e^β overflows; the column is E e^{−β} = 1/2β for an atom, and an attribute states the unit."""
     mesh = build()
     law = Velocity(Attention(mesh, 1000.0))
     diagnostics = diagnostics_round(("energy",), mesh, law)
     energy = diagnostics(0.0, initial_points(mesh, mesh.centers[[5]]))["energy"]
     assert 2000 * energy == pytest.approx(1.0, rel=1e-3)  # a kernel narrower than a cell: see KERNEL_SUM
-    assert "e^beta" in diagnostics.columns[0].long_name
+    assert dict(diagnostics.columns[0].attributes) == {"log_unit": 1000.0}
 
 
 @BUILDERS
