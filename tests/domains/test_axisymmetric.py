@@ -371,7 +371,7 @@ def test_points_keep_mass_and_place():
     [
         (
             lambda: initial.initial_harmonic(mesh_polar(64, 3), 3, 1, 2.0),
-            "initial.amplitude = 2.0: expected at most 0.57",
+            "^amplitude = 2.0: expected at most 0.57",
         ),
         (lambda: initial.initial_points(mesh_polar(64, 3), [4.0]), r"point 4: expected within \[0, 3.14159\]"),
     ],
