@@ -17,7 +17,7 @@ def flow(
     Without layer norm x = rθ; else θ may have any length, and only its direction counts.
 
     Dormand and Prince's eighth-order Runge–Kutta method; ``tolerance`` is the error of a step, absolute and relative.
-    Raises ArithmeticError where step size underflow (blow-up?).
+    Raises ArithmeticError where the step size underflows (blow-up?).
     """
     from scipy.integrate import solve_ivp
 
