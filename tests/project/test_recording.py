@@ -15,7 +15,7 @@ from PIL import Image
 
 @pytest.fixture
 def recording(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(Path(__file__).parent / "support")
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "support")
     return importlib.import_module("recording")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import h5py
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 LIMITS = {"radii": 16, "count": 48, "labels": 4}  # of keys of [domain]
 RESOLUTION, RESOLUTIONS = 48, {"sphere": 12, "free_radius_sphere": 8}  # the latter have its square as cells
 DEGREES, TOLERANCE = 5, 1e-8
