@@ -123,5 +123,5 @@ def _texts(one: dict[str, Any], other: dict[str, Any]) -> str:
 def _lines(one: str, other: str, most: int = 6, width: int = 160) -> str:
     lines: Callable[[str], list[str]] = str.splitlines
     found = [x for x in difflib.unified_diff(lines(one), lines(other), lineterm="", n=0) if x[:3] not in ("---", "+++")]
-    shown = [f"\n    {line[:width]}" for line in found if not line.startswith("")]
+    shown = [f"\n    {line[:width]}" for line in found if not line.startswith("@@")]
     return "".join(shown[:most]) + (f"\n    ... {len(shown) - most} lines more" if len(shown) > most else "")
