@@ -6,8 +6,8 @@ registers.
 """
 
 import numpy as np
-from numba import njit
 
+from .caching import compiled
 from .exponential import CONTRACT
 from .launching import inline, kernel, share
 from .product import TILE_BYTES, row_products, wide_vectors
@@ -19,7 +19,7 @@ ROWS = 8 if TILE_BYTES == 256 else 2  # rows of LANES float64 that stay in the r
 _evaluate = row_products(ROWS, 8 * LANES, accumulate=False)
 _evaluate_one = row_products(1, 8 * LANES, accumulate=False)
 _accumulate = row_products(ROWS, 8 * LANES, accumulate=True)
-_kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath={*CONTRACT, "reassoc"})
+_kernel = compiled(fastmath={*CONTRACT, "reassoc"})
 
 
 @kernel
