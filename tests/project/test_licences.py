@@ -28,7 +28,7 @@ TRACES = {
 }
 
 
-def core(name: str = "meanfield", found: dict[str, Distribution] | None = None) -> dict[str, Distribution]:
+def core(name: str = "meanfield-transformers", found: dict[str, Distribution] | None = None) -> dict[str, Distribution]:
     """The distribution and all that it requires here without extras, by name."""
     found = {} if found is None else found
     key = re.sub(r"[-_.]+", "-", name).lower()
