@@ -30,6 +30,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     layer_norms: ClassVar[tuple[str, ...]]
     initial: ClassVar[tuple[type, ...]]  # kinds of [initial]
     features: ClassVar[frozenset[str]] = frozenset()  # of meanfield.case.combinations.FEATURES
+    ambient: ClassVar[int]  # d of the R^d in which tokens are, where no key says it
     mesh: ClassVar[str | None] = None  # resolution → Mesh, where one number says it all
     is_closed: ClassVar[bool] = False  # a mesh of unit vectors on which runs with other cells can begin and be followed
     has_tokens: ClassVar[bool] = False  # a state is positions of tokens instead of a density on cells
@@ -51,7 +52,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     stage: ClassVar[str | None] = None  # of the page of `view`
     coordinate: ClassVar[str | None] = None  # of one-dimensional cells, in figures
     ends: ClassVar[tuple[str, str]] = ("left end", "right end")  # of an unbounded mesh
-    shows_rings: ClassVar[bool] = False  # the size of a mesh is told by its rings of latitude
+    shows_rings: ClassVar[bool] = False  # the size of a mesh is reported as its rings of latitude
     netcdf: ClassVar[str | None] = None  # cells of each ring → regular grid
     vtkhdf: ClassVar[str | None] = None  # cells of each ring → geometry
 
@@ -63,7 +64,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     @property
     def d(self) -> int:
         """The d of the ambient R^d."""
-        raise NotImplementedError
+        return self.ambient
 
     @property
     def where(self) -> str:

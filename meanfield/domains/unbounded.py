@@ -5,7 +5,7 @@ from __future__ import annotations
 from meanfield.sections.section import Problems
 
 LENGTHS = (1e-100, 1e100)  # squares of cells are doubles too
-MIN_CORE = 1e-12  # of domain.outermost: beyond so many decades neighbouring cells cannot be told apart
+MIN_CORE = 1e-12  # of domain.outermost: beyond so many decades neighboring cells round to the same place
 
 
 def length_problems(outermost: float, inner: dict[str, float]) -> Problems:

@@ -20,7 +20,7 @@ Prepare = Callable[[State], Any]
 
 @dataclass(frozen=True)
 class AdvanceOptions:
-    """How far to go, and who is told on the way: what `evolve` takes beside the equation.
+    """End time, observers and step limits of an advance: the arguments of `evolve` beside the equation.
 
     until        time
     observers    look when they are due

@@ -72,14 +72,11 @@ class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
     """The plane: directions on the circle in ``resolution`` cells."""
 
     measure: ClassVar = ("rad", "density of tokens with respect to d(log radius) d(angle)")
+    ambient: ClassVar = 2
     space: ClassVar = "R2"
     directions: ClassVar = "circle"
 
     resolution: Annotated[int, Meta(ge=8, le=10**6)]
-
-    @property
-    def d(self) -> int:
-        return 2
 
     @property
     def max_degree(self) -> int:
@@ -93,15 +90,12 @@ class FreeRadiusSphere(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
     """The space R³: directions on the sphere in ``resolution`` rings of latitude."""
 
     measure: ClassVar = ("sr", "density of tokens with respect to d(log radius) d(area of directions)")
+    ambient: ClassVar = 3
     space: ClassVar = "R3"
     directions: ClassVar = "sphere"
     shows_rings: ClassVar = True
 
     resolution: Annotated[int, Meta(ge=4, le=1000)]
-
-    @property
-    def d(self) -> int:
-        return 3
 
     @property
     def max_degree(self) -> int:

@@ -25,13 +25,12 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
     set_up: ClassVar = "meanfield.domains.line.setup:set_up_line"
     diagnostics: ClassVar = "meanfield.diagnostics.unbounded:DIAGNOSTICS_LINE"
     layer_norms: ClassVar = ("none",)
-    radial_norms: ClassVar = ()
     initial: ClassVar = (Points, Snapshot, Gaussian, Interval)
     features: ClassVar = frozenset({"noise", "gate", "layers"})
     unit_vectors: ClassVar = False
     edges: ClassVar = "cell_edge"
+    ambient: ClassVar = 1
     space: ClassVar = "R1"
-    ends: ClassVar = ("left end", "right end")
     figure: ClassVar = ("meanfield.figures.profiles:draw_profiles", "meanfield.figures.profiles:profiles_height")
     movie: ClassVar = "meanfield.movie.pictures:draw_profile_and_history"
     stage: ClassVar = "meanfield.view.stages:PROFILE"
@@ -40,10 +39,6 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
     resolution: Annotated[int, Meta(ge=8, le=10**4)]  # attention sums over cells²
     outermost: Positive = 20.0
     core: Positive = 5.0
-
-    @property
-    def d(self) -> int:
-        return 1
 
     def problems(self, case: Case) -> Problems:
         yield from length_problems(self.outermost, {"core": self.core})

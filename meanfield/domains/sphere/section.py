@@ -86,6 +86,7 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
 
     measure: ClassVar = ("rad", "density of tokens with respect to surface area")
     mesh: ClassVar = "solvers.mesh.mesh:circle"
+    ambient: ClassVar = 2
     space: ClassVar = "S1"
     volume: ClassVar = 2 * math.pi
     figure: ClassVar = ("meanfield.figures.profiles:draw_profiles", "meanfield.figures.profiles:profiles_height")
@@ -97,10 +98,6 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
 
     resolution: Annotated[int, Meta(ge=8, le=10**8)]
     labels: Count | None = None
-
-    @property
-    def d(self) -> int:
-        return 2
 
     @property
     def max_degree(self) -> int:
@@ -115,6 +112,7 @@ class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
 
     measure: ClassVar = ("sr", "density of tokens with respect to surface area")
     mesh: ClassVar = "solvers.mesh.mesh:sphere"
+    ambient: ClassVar = 3
     space: ClassVar = "S2"
     volume: ClassVar = 4 * math.pi
     figure: ClassVar = ("meanfield.figures.sphere_map:draw_sphere", "meanfield.figures.sphere_map:sphere_height")
@@ -126,10 +124,6 @@ class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
 
     resolution: Annotated[int, Meta(ge=4, le=8600)]
     labels: Count | None = None
-
-    @property
-    def d(self) -> int:
-        return 3
 
     @property
     def max_degree(self) -> int:
