@@ -43,7 +43,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     measure: ClassVar[tuple[str, str]] = ("1", "density of tokens with respect to cell_area")  # units, long_name of ρ
     edges: ClassVar[str | None] = None  # dataset of the edges between cells
     space: ClassVar[str | None] = None  # where tokens are compared: S1, S2, R1, ...
-    directions: ClassVar[str | None] = None  # manifold of the directions, where tokens have a radius
+    directions: ClassVar[type[Domain] | None] = None  # the domain of their directions, where tokens have a radius
     uniform: ClassVar[str | None] = None  # dataset of the uniform distribution, to which entropies are relative
     volume: ClassVar[float] = 1.0  # of the space, where figures show ρ in units of the uniform density
     # pictures and exports

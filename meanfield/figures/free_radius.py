@@ -15,6 +15,7 @@ from meanfield.figures.profiles import draw_profiles, profiles_height
 from meanfield.figures.run_data import Floats, RunData, snapshots_chosen
 from meanfield.figures.sphere_map import cell_angles, draw_sphere, sphere_height
 from meanfield.figures.trim import trimmed
+from meanfield.sections.section import tag_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +32,7 @@ def directions_of(run_data: RunData) -> RunData:
     widths = _widths(run_data)
     return replace(
         run_data,
-        manifold=run_data.kind.directions or run_data.manifold,
+        manifold=tag_of(run_data.kind.directions),
         density=lambda k: widths @ _by_radius(run_data, k),
         edges=None,
     )

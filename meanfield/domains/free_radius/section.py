@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
 from meanfield.domains.domain import MAX_CELLS, Domain
-from meanfield.domains.sphere.section import ON_SPHERES, cells_of_sphere, vector_problems
+from meanfield.domains.sphere.section import ON_SPHERES, Circle, Sphere, vector_problems
 from meanfield.domains.unbounded import length_problems
 from meanfield.model.layer_norm import RADIAL_NORMS
 from meanfield.sections.initial import Gaussian
@@ -48,6 +47,20 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
     core: Positive = 2.0
     expansion: float = 0.0
 
+    @property
+    def max_degree(self) -> int | None:
+        return self._around.max_degree
+
+    @property
+    def _around(self) -> Domain:
+        """The directions alone."""
+        assert self.directions is not None
+        return self.directions(resolution=self.resolution)
+
+    def cells_and_width(self) -> tuple[int, float]:
+        cells, width = self._around.cells_and_width()
+        return cells * self.radii, width
+
     def problems(self, case: Case) -> Problems:
         if self.innermost >= self.outermost:
             yield "domain.innermost", self.innermost, f"less than domain.outermost = {self.outermost}"
@@ -71,36 +84,19 @@ class LogRadius(Domain, frozen=True, kw_only=True, tag="radius"):
 class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_circle"):
     """The plane: directions on the circle in ``resolution`` cells."""
 
-    measure: ClassVar = ("rad", "density of tokens with respect to d(log radius) d(angle)")
     ambient: ClassVar = 2
     space: ClassVar = "R2"
-    directions: ClassVar = "circle"
+    directions: ClassVar = Circle
 
     resolution: Annotated[int, Meta(ge=8, le=10**6)]
-
-    @property
-    def max_degree(self) -> int:
-        return (self.resolution - 1) // 2
-
-    def cells_and_width(self) -> tuple[int, float]:
-        return self.resolution * self.radii, 2 * math.pi / self.resolution
 
 
 class FreeRadiusSphere(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_sphere"):
     """The space R³: directions on the sphere in ``resolution`` rings of latitude."""
 
-    measure: ClassVar = ("sr", "density of tokens with respect to d(log radius) d(area of directions)")
     ambient: ClassVar = 3
     space: ClassVar = "R3"
-    directions: ClassVar = "sphere"
+    directions: ClassVar = Sphere
     shows_rings: ClassVar = True
 
     resolution: Annotated[int, Meta(ge=4, le=1000)]
-
-    @property
-    def max_degree(self) -> int:
-        return self.resolution - 1
-
-    def cells_and_width(self) -> tuple[int, float]:
-        cells = cells_of_sphere(self.resolution)
-        return cells * self.radii, math.sqrt(4 * math.pi / cells)

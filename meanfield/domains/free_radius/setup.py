@@ -19,7 +19,6 @@ from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radi
 from meanfield.domains.free_radius.initial import initial_at_radius, initial_gaussian
 from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSphere
 from meanfield.domains.sphere.initial_density import initial_density
-from meanfield.domains.table import DOMAINS
 from meanfield.model.heads import matrix_of
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from meanfield.sections import initial as sections
@@ -128,7 +127,6 @@ def _cells(space: FreeRadius, manifold: str) -> Mesh:
 
 
 def _directions(domain: FreeRadiusCircle | FreeRadiusSphere) -> Mesh:
-    mesh = DOMAINS[domain.directions].mesh
-    assert mesh is not None
-    directions: Mesh = load(mesh)(domain.resolution)
+    assert domain.directions.mesh is not None
+    directions: Mesh = load(domain.directions.mesh)(domain.resolution)
     return directions
