@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from types import FunctionType
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -49,9 +50,11 @@ def check_call(name: str, function: Any) -> None:
 
 
 def check_mesh(mesh: Any) -> None:
-    """Raise TypeError for what is no mesh, ValueError for one whose arrays contradict each other; a pass over it."""
+    """Raise TypeError for what is no mesh, ValueError for one whose arrays contradict each other: one pass a mesh."""
     if not isinstance(mesh, Mesh):
         raise TypeError(f"mesh = {type(mesh).__name__}: expected a Mesh")
+    if mesh in _CHECKED:
+        return
     cells, faces, d = mesh.cells, mesh.faces, mesh.centers.shape[-1]
     shapes = {
         "centers": (cells, d), "face_cells": (faces, 2), "face_centers": (faces, d), "face_normals": (faces, d),
@@ -78,6 +81,10 @@ def check_mesh(mesh: Any) -> None:
         raise ValueError("mesh.cell_sides: expected each side of an inner face once")
     if not (to_host(mesh.volumes) > 0).all():
         raise ValueError(f"mesh.volumes: expected numbers > 0, the least is {to_host(mesh.volumes).min()}")
+    _CHECKED.add(mesh)
+
+
+_CHECKED: WeakSet[Mesh] = WeakSet()  # that terms are made of again and again, as for each set of matrices
 
 
 def warn_of_pointwise(velocity: Any, time: float, values: Any) -> None:
