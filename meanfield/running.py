@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from meanfield.case.case import Case
-from meanfield.diagnostics.table import Diagnostics
+from meanfield.diagnostics.table import Diagnostics, require_same_units
 from meanfield.domains.common.problem import AdvanceOptions, Problem
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.provenance import provenance
@@ -94,6 +94,7 @@ def resume(
         return _nothing_left(before, start)
     degrees = before.diagnostics["power"].shape[1] - 1 if "power" in before.diagnostics else None
     diagnostics = problem.diagnostics(case.output.diagnostics or (), degrees)
+    require_same_units(before, diagnostics.columns, case.attention.beta_effective, case.domain.uniform is not None)
     attributes = with_segment(before.attributes, segment) | problem.attributes
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:

@@ -9,7 +9,7 @@ import numpy as np
 
 from meanfield.clusters.pairs import BINS
 from meanfield.model.functionals import energy_log_unit
-from solvers.io.run_file import Column, Run
+from solvers.io.run_file import Column, FileError, Run
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -105,3 +105,13 @@ def energy_unit(run: Run, beta: float) -> float:
 def entropy_is_relative(run: Run, has_uniform: bool) -> bool:
     """Whether a run's entropy is relative to the uniform density: that of older files which keep this density."""
     return has_uniform and REFERENCE not in run.attributes_of("entropy")
+
+
+def require_same_units(run: Run, columns: Sequence[Column], beta: float, has_uniform: bool) -> None:
+    """Raise FileError where rows of these columns would not mean in a file what those before them do."""
+    attributes = {column.name: dict(column.attributes) for column in columns}
+    if "entropy" in attributes and entropy_is_relative(run, has_uniform):
+        raise FileError(f"{run.path}: its entropy is relative to the uniform density, of an older version; run anew")
+    before, now = energy_unit(run, beta), float(attributes.get("energy", {}).get(LOG_UNIT, 0.0))
+    if "energy" in attributes and before != now:
+        raise FileError(f"{run.path}: its energy is in units of e^{before:g}, not e^{now:g} as from here on; run anew")

@@ -5,7 +5,7 @@ result as they come. A worker that dies takes nothing with it but its point, whi
 
 Why not a library's pool: after ``kill -9`` of one of two workers loky gives up every point that waits; Dask's
 LocalCluster goes on, but with 146 MiB a worker and 60 MiB in the sweep, where this pool takes 113 and 15; pebble is
-under the LGPL. None of them is ready sooner: that time is the workers' imports.
+under the LGPL.
 """
 
 from __future__ import annotations

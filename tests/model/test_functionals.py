@@ -7,8 +7,8 @@ import pytest
 from meanfield.case.load import parse
 from meanfield.diagnostics.table import energy_unit, entropy_is_relative
 from meanfield.model.functionals import energy
-from meanfield.running import run
-from solvers.io.run_file import read
+from meanfield.running import DONE, resume, run
+from solvers.io.run_file import FileError, read
 from solvers.transforms.polar import log_area
 
 CASE = """
@@ -68,3 +68,14 @@ def test_energies_beyond_the_range_of_numbers_are_in_the_unit_of_the_largest_ker
 @pytest.mark.parametrize(("dimension", "area"), [(2, 2 * np.pi), (3, 4 * np.pi), (4, 2 * np.pi**2)])
 def test_area_of_spheres(dimension, area):
     assert log_area(dimension) == pytest.approx(np.log(area), rel=1e-15)
+
+
+def test_rows_of_another_unit_are_not_added(tmp_path):
+    found = recorded(tmp_path, "axisymmetric", 64, 750.0)
+    assert resume(found.path, until=2e-6, quiet=True) == DONE
+    with pytest.raises(FileError, match=r"its energy is in units of e\^750, not e\^760 as from here on; run anew"):
+        resume(found.path, until=3e-6, changes=["attention.beta=760"], quiet=True)
+    with h5py.File(found.path, "a") as file:
+        del file["diagnostics/entropy"].attrs["reference"]
+    with pytest.raises(FileError, match="its entropy is relative to the uniform density, of an older version"):
+        resume(found.path, until=3e-6, quiet=True)
