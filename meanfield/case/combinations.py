@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from meanfield.case.case import Case
-from meanfield.domains.table import DOMAINS
 from meanfield.model.kernel import KERNELS
 from meanfield.model.layer_norm import LAYER_NORMS, RADIAL_NORMS, SPHERICAL_NORMS
 from meanfield.model.normalization import NORMALIZATIONS
@@ -35,26 +34,6 @@ def combination_problems(case: Case) -> Problems:
     for first, second, expected in EXCLUSIONS:
         if first in used and second in used:
             yield *used[first], expected
-
-
-def table_of_domains() -> str:
-    """Markdown: the options, layer norms and initial densities of each kind of domain."""
-    rows = {name: ["yes" if name in kind.features else "–" for kind in DOMAINS.values()] for name in BY_DOMAIN}
-    norms = dict.fromkeys(norm for kind in DOMAINS.values() for norm in kind.layer_norms)
-    for norm in norms:
-        rows[f"layer norm `{norm}`"] = ["yes" if norm in kind.layer_norms else "–" for kind in DOMAINS.values()]
-    starts = dict.fromkeys(start for kind in DOMAINS.values() for start in kind.initial)
-    for start in starts:
-        rows[f"initial `{tag_of(start)}`"] = ["yes" if start in kind.initial else "–" for kind in DOMAINS.values()]
-    head = ["", *(f"`{name}`" for name in DOMAINS)]
-    lines = [head, ["---"] * len(head), *([name, *cells] for name, cells in rows.items())]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def table_of_exclusions() -> str:
-    """Markdown: the options that exclude each other where a domain has both."""
-    rows = [("option", "not beside", "expected"), ("---",) * 3, *EXCLUSIONS]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def _matrix(case: Case) -> Used | None:
