@@ -18,6 +18,7 @@ TESTS = [
     "test_pairwise.py", "test_push_forward.py", "test_harmonics.py", "test_shells.py",
 ]  # fmt: skip
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]  # not tests, whose folder solvers would be imported in place of the package
 BUILDS = [
     lambda mesh: Diffusion(mesh, 1.0, nonnegative=True),
     lambda mesh: DriftDiffusion(mesh, 1.0, np.zeros(mesh.cells), nonnegative=True),
@@ -29,7 +30,7 @@ def test_solvers_do_not_read_memory_that_was_never_written():
     """The solvers' own tests, with NaN in every new array. Walls' outer sides, which no cell owns, were read once."""
     fresh = {**os.environ, "SOLVERS_NAN_MEMORY": "1"}
     arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(HERE / test) for test in TESTS)]
-    ended = subprocess.run([sys.executable, *arguments], env=fresh, cwd=HERE.parent, capture_output=True, text=True)
+    ended = subprocess.run([sys.executable, *arguments], env=fresh, cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout[-4000:]
 
 
@@ -37,7 +38,7 @@ def test_new_memory_holds_nan_in_the_test_mode():
     """Else the test above would prove nothing."""
     look = "from solvers.backends import cpu; print(*cpu.empty(2), cpu.empty(1, 'i4')[0], *cpu.work_array(1, 'f8')())"
     fresh = {**os.environ, "SOLVERS_NAN_MEMORY": "1"}
-    shown = subprocess.run([sys.executable, "-c", look], env=fresh, cwd=HERE.parent, capture_output=True, text=True)
+    shown = subprocess.run([sys.executable, "-c", look], env=fresh, cwd=ROOT, capture_output=True, text=True)
     assert shown.stdout.split() == ["nan", "nan", "-1", "nan"], shown.stderr
 
 
