@@ -6,6 +6,7 @@ Imports stand in the functions, so that a command loads what it needs and help l
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -259,7 +260,8 @@ def _print_json(facts: dict[str, Any]) -> None:
     """As JSON; a NaN, which JSON does not know, as null."""
     import json
 
-    print(json.dumps(_without_nan(facts), indent=2, ensure_ascii=False, allow_nan=False))
+    ascii_only = not str(sys.stdout.encoding).lower().startswith("utf")
+    print(json.dumps(_without_nan(facts), indent=2, ensure_ascii=ascii_only, allow_nan=False))
 
 
 def _without_nan(value: Any) -> Any:
