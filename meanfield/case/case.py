@@ -40,6 +40,11 @@ class Case(Section, frozen=True):
         return self.attention.beta_effective * self.stabilizers.scale**2
 
     @property
+    def noise_on_unit_sphere(self) -> float:
+        """κ/g² of directions θ: κΔ on the sphere of radius g = ``stabilizers.scale`` is κ/g² Δ on the unit one."""
+        return self.stabilizers.noise / self.stabilizers.scale / self.stabilizers.scale
+
+    @property
     def is_gradient_flow(self) -> bool:
         """Whether tokens move by Q = K = V = I alone, from which the entropy's rate follows."""
         attention = self.attention

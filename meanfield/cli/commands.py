@@ -202,10 +202,12 @@ def check(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_kind
     from meanfield.runtime.cost import estimate
     from meanfield.runtime.paths import require_files
+    from meanfield.simulation import refuse
 
     require_kind(options.case, "case")
     case = load(options.case, options.overrides)
     require_files(case)
+    refuse(case)
     print(estimate(case))
     return 0
 

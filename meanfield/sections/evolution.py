@@ -19,9 +19,10 @@ class Stabilizers(Section, frozen=True):
     """What holds collapse, drift and blow-up back.
 
     ``layer_norm`` post, pre, peri, mix (post until ``switch``, then pre), ngpt (with ``alpha``), cod or none; ``scale``
-    is the radius of the sphere that it keeps tokens on (RMS norm: √d).
+    is the radius g of the sphere that it keeps tokens on (RMS norm: √d). Files hold directions θ = x/g: tokens attend
+    by e^{βg²⟨Qθ,Kθ'⟩}, a network adds F(gθ)/g, and noise κ acts on that sphere, which is κ/g² Δ of directions.
     ``residual`` false: a layer replaces a token instead of moving it (depth in layers only). ``gate``: the γ of −γx,
-    where tokens have a radius. ``noise``: the κ of κ Δρ.
+    where tokens have a radius. ``noise``: the κ of κ Δρ, Δ on the sphere of radius ``scale``.
     """
 
     layer_norm: NormName = "post"
