@@ -76,9 +76,7 @@ class TrainedLayer:
     Raises ValueError for a part that is unknown, or arrays that are absent or do not fit.
     """
 
-    def __init__(
-        self, form: LayerForm, arrays: Arrays, without: Collection[str] = (), is_last: bool = False
-    ) -> None:
+    def __init__(self, form: LayerForm, arrays: Arrays, without: Collection[str] = (), is_last: bool = False) -> None:
         for part in without:
             if part not in PARTS:
                 raise ValueError(f"without = {part!r}: expected one of {', '.join(PARTS)}")
