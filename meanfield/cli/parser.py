@@ -136,6 +136,16 @@ def _commands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argum
     return groups[0].choices if groups else {}
 
 
+def help_texts() -> dict[str, str]:
+    """The help of every command by what is typed, ``meanfield transformer read`` and the like included."""
+    found: dict[str, str] = {}
+    waiting: list[argparse.ArgumentParser] = [_parsers()]
+    for parser in waiting:  # which grows by the commands of each
+        found[parser.prog] = parser.format_help()
+        waiting.extend(_commands_of(parser).values())
+    return found
+
+
 def _parsers() -> _Parser:
     """The parser, with those of its commands."""
     parser = _Parser(
