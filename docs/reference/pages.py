@@ -11,7 +11,7 @@ from pathlib import Path
 import meanfield
 import solvers
 from meanfield.case.load import shipped
-from meanfield.case.schema import entries
+from meanfield.case.schema import Entry, entries
 from meanfield.cli.parser import help_texts
 
 PACKAGES = {"meanfield": meanfield, "solvers": solvers}
@@ -27,19 +27,20 @@ def write_pages(folder: Path) -> None:
 
 def keys() -> str:
     """Each key of a case file: what it is, unit, range, default, example."""
-    parts = [
-        "# Keys of a case file\n\nMade from the schema that also checks case files (`meanfield schema`, `meanfield keys`)."
-    ]
+    parts = ["# Keys of a case file\n\nFrom the schema that checks case files (`meanfield schema`, `meanfield keys`)."]
+    head = "| key | of | what | unit | value | default | example |\n|---|---|---|---|---|---|---|"
     for section, found in groupby(entries(), lambda entry: entry.name.partition(".")[0]):
-        parts.append(f"## `{section}`\n")
-        for entry in found:
-            only = f" ({entry.variant})" if entry.variant else ""
-            unit = f" Unit: {entry.unit}." if entry.unit else ""
-            parts.append(
-                f"`{entry.name}`{only}\n: {plain(entry.description)}.{unit} {entry.expected.capitalize()}; "
-                f"default `{entry.default}`; for example `{entry.example}`.\n"
-            )
-    return "\n".join(parts) + "\n"
+        rows = (row(entry) for entry in found)
+        parts.append(f"## `{section}`\n\n{head}\n" + "\n".join(rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def row(entry: Entry) -> str:
+    """A key as a row of a Markdown table."""
+    default = entry.default if entry.default in ("required", "none") else f"`{entry.default}`"
+    name = f"`{entry.name.partition('.')[2] or entry.name}`"
+    cells = [name, entry.variant, plain(entry.description), entry.unit, entry.expected, default, f"`{entry.example}`"]
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
 def commands() -> str:
@@ -54,11 +55,11 @@ def python() -> str:
     parts = ["# Names in Python\n"]
     for package, module in PACKAGES.items():
         parts.append(f"## `{package}`\n")
-        parts += [entry(name, getattr(module, name)) for name in sorted(getattr(module, "__all__", ()))]
+        parts += [documented(name, getattr(module, name)) for name in sorted(getattr(module, "__all__", ()))]
     return "\n".join(parts)
 
 
-def entry(name: str, member: object) -> str:
+def documented(name: str, member: object) -> str:
     """A public name: docstrings are plain text, whose formulas would not survive as markup."""
     text = [described(name, member)]
     if inspect.isclass(member) and not issubclass(member, Exception):
