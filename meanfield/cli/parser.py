@@ -187,8 +187,8 @@ _COMMANDS: dict[str, _Command] = {
     "info": (
         cli_commands.info,
         "describe a running, killed or finished run",
-        "FILE.h5 [--json]",
-        (cli_options.run_file, cli_options.as_json),
+        "FILE.h5 [--json | --verify]",
+        (cli_options.run_file, cli_options.as_json, cli_options.verify),
     ),
     "plot": (
         cli_commands.plot,
