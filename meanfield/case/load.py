@@ -19,6 +19,7 @@ from meanfield.case.overrides import apply
 from meanfield.case.validate import check
 
 _SNAPSHOTS = 100
+MAX_BYTES = 16 * 2**20  # of a case file: what is longer is something else
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _TOLERANCE = 1e-9  # of a step: a merger at the end of a metastable state is then good to about 1e-6
 _STIFF = 300.0  # an explicit method of order 8 then takes some hundred steps in a unit of time
@@ -137,7 +138,7 @@ def read_text(name_or_path: str) -> str:
     path = Path(name_or_path)
     try:
         if path.exists() and not path.is_dir():
-            return path.read_bytes().decode("utf-8-sig")  # some editors put a byte order mark
+            return _text_of(path)
     except UnicodeDecodeError:
         raise CaseError(f"{name_or_path}: not a case file: not UTF-8 text") from None
     except OSError as error:
@@ -149,6 +150,15 @@ def read_text(name_or_path: str) -> str:
         hint = did_you_mean(path.name.removesuffix(".toml"), texts) or "; `meanfield cases` lists them"
         raise CaseError(f"{name_or_path}: no such file, nor a shipped case{hint}")
     return texts[name_or_path]
+
+
+def _text_of(path: Path) -> str:
+    """The text of a file, which may be a pipe. Raises CaseError where it has no end in sight."""
+    with open(path, "rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise CaseError(f"{path}: not a case file: longer than {MAX_BYTES} bytes")
+    return data.decode("utf-8-sig")  # some editors put a byte order mark
 
 
 def _shipped_texts() -> dict[str, str]:
