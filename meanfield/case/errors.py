@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect as types
 
+_SMALLEST, _LARGEST, _LARGEST_TIME = 1e-150, 1e150, 1e300
 _DEEPEST = 40  # tables and lists within one another
 _SHOWN = 60  # characters of a value; more would bury what was expected
 
@@ -63,6 +64,23 @@ def refuse_unrepresentable(data: object, key: str = "", depth: int = 0) -> None:
     if isinstance(data, list):
         for index, value in enumerate(data):
             refuse_unrepresentable(value, f"{key}[{index}]", depth + 1)
+
+
+def refuse_extremes(data: object, key: str = "") -> None:
+    """Refuse sizes of numbers whose squares, quotients or sums no longer are numbers, anywhere in a case.
+
+    Times go further than other numbers: a metastable state of atoms lives for times like e^{2β}.
+    """
+    if isinstance(data, float) and data:
+        most = _LARGEST_TIME if key.startswith(("time.", "output.")) else _LARGEST
+        if not _SMALLEST <= abs(data) <= most:
+            raise refusal(key, data, f"0 or a size from {_SMALLEST:g} to {most:g}")
+    if isinstance(data, dict):
+        for name, value in data.items():
+            refuse_extremes(value, f"{key}.{name}" if key else name)
+    if isinstance(data, list | tuple):
+        for index, value in enumerate(data):
+            refuse_extremes(value, f"{key}[{index}]")
 
 
 def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseError:

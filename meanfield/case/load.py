@@ -14,7 +14,7 @@ import msgspec
 
 from meanfield.case.case import Case
 from meanfield.case.diagnostics import default_diagnostics
-from meanfield.case.errors import CaseError, did_you_mean, refuse_unrepresentable, translate
+from meanfield.case.errors import CaseError, did_you_mean, refuse_extremes, refuse_unrepresentable, translate
 from meanfield.case.overrides import apply
 from meanfield.case.validate import check
 
@@ -63,6 +63,7 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
     except msgspec.ValidationError as error:
         raise translate(error, data, Case) from None
     check(case)
+    refuse_extremes(msgspec.to_builtins(case))
     return case
 
 
@@ -125,12 +126,11 @@ def _step_to(end: float, layers: int) -> float:
 
 def _is_stiff(case: Case) -> bool:
     """Whether diffusion along a sequence is much faster than attention, by κn²/L², and no tolerance is asked for."""
-    sequence, count = case.sequence, case.domain.count or 0
-    return (
-        sequence is not None
-        and case.time.tolerance is None
-        and sequence.diffusion * (count / sequence.length) ** 2 > _STIFF
-    )
+    sequence = case.sequence
+    if sequence is None or case.time.tolerance is not None:
+        return False
+    per_length = (case.domain.count or 0) / sequence.length
+    return sequence.diffusion * per_length * per_length > _STIFF
 
 
 def read_text(name_or_path: str) -> str:
