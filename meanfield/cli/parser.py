@@ -244,6 +244,12 @@ _COMMANDS: dict[str, _Command] = {
         (cli_options.case_file,),
     ),
     "cases": (cli_commands.cases, "list the shipped cases", "", ()),
+    "keys": (
+        cli_commands.keys,
+        "list the keys of a case file: what each is, its range, default and an example",
+        "[PREFIX]",
+        (cli_options.prefix,),
+    ),
     "schema": (cli_commands.schema, "print the JSON Schema of a case file, for editors", "", ()),
     "stability": (
         cli_commands.stability,
