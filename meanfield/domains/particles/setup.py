@@ -48,7 +48,9 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
     if isinstance(case.initial, Snapshot):
         positions, masses = tokens_of_run(case)
     else:
-        positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed)
+        positions, masses = draw_tokens(
+            case.initial, domain.count or 1, domain.d, domain.seed, normalized=not case.tokens_have_radius
+        )
     if isinstance(case.initial, Waves | Snapshot) and not case.tokens_have_radius:
         to_unit_length(positions)
     to_device = (backend or backend_for(positions)).to_device
