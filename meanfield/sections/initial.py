@@ -17,7 +17,9 @@ class Start(Section, frozen=True):
 
     radius: Positive | None = None
 
-    about: ClassVar = {"radius": Key("of all tokens at time 0, where they have one; 1 if left out", 1.0)}
+    about: ClassVar = {
+        "radius": Key("of all tokens at time 0, where they have one; if left out each point's own, else 1", 1.0)
+    }
 
 
 class Uniform(Start, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
