@@ -57,8 +57,8 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     own = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
     sides = mesh.cell_sides
     normals = mesh.face_normals[sides >> 1] * np.where(sides & 1, -1.0, 1.0)[:, None]
-    offsets = mesh.centers[mesh.side_cells[sides ^ 1]] - mesh.centers[own]
-    reach = mesh.face_centers[sides >> 1] - mesh.centers[own]
+    offsets = mesh.shortest(mesh.centers[mesh.side_cells[sides ^ 1]] - mesh.centers[own])
+    reach = mesh.shortest(mesh.face_centers[sides >> 1] - mesh.centers[own])
     _check_enclosed(mesh, own, (normals * reach).sum(axis=1) * mesh.face_areas[sides >> 1])
 
     plane = _tangent_planes(_sums(own, normals, normals, mesh.cells), dimension)

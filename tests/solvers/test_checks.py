@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.mesh.interval import interval
+from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.stack import stack
 from solvers.terms.advection import Advection, Diffusion
@@ -15,7 +15,7 @@ from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
 
 MESH, UNIFORM = circle(64), np.full(64, 0.5)
 TURN = np.stack([-MESH.centers[:, 1], MESH.centers[:, 0]], axis=1)
-LINE = interval(np.linspace(0.0, 1.0, 65), "interval")
+LINE = from_edges(np.linspace(0.0, 1.0, 65), "interval")
 
 
 def advance(velocity, values):
@@ -79,7 +79,7 @@ def test_what_a_term_cannot_be_built_from_is_refused(build, kind, message):
 
 
 def test_velocities_on_a_product_that_do_not_fit_are_refused():
-    rows, columns = interval(np.linspace(0.0, 1.0, 6), "radial"), circle(8)
+    rows, columns = from_edges(np.linspace(0.0, 1.0, 6), "radial"), circle(8)
     around, outward = stack(columns, 5), stack(rows, 8)
     term = ProductAdvection(around, outward, (5, 8), lambda t, u: (np.ones((5, 8, 2)), np.ones((5, 7, 1))))
     with pytest.raises(ValueError, match=r"velocity in columns of shape \(5, 7, 1\): expected \(5, 8, 1\)"):
