@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .io.run_file import Column, FileError, RunFile, read
     from .mesh.axisymmetric import axisymmetric
+    from .mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
     from .mesh.icosphere import icosphere
     from .mesh.interval import interval
     from .mesh.mesh import Mesh, circle, sphere
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from .mesh.triangles import read_triangles, triangles
     from .remap.deposit import deposit_points
     from .remap.push_forward import PushForward, push_forward
-    from .terms.advection import Advection, Diffusion
+    from .terms.advection import Advection
     from .terms.conservation_law import ConservationLaw
+    from .terms.diffusion import Diffusion, NonlinearDiffusion
     from .timestepping.evolution import (
         STEPPERS,
         Equation,
@@ -54,7 +56,9 @@ _HOME = {
     ".transforms.zonal": ("zonal_operator",),
     ".terms.conservation_law": ("ConservationLaw",),
     ".remap.deposit": ("deposit_points",),
-    ".terms.advection": ("Advection", "Diffusion"),
+    ".mesh.boundaries": ("Flux", "Outflow", "Periodic", "Robin", "Value", "Wall"),
+    ".terms.advection": ("Advection",),
+    ".terms.diffusion": ("Diffusion", "NonlinearDiffusion"),
     ".timestepping.evolution": (
         "STEPPERS", "Equation", "NonFinite", "Observer", "State", "Stepper", "evolve", "limit_positivity",
     ),
@@ -72,16 +76,23 @@ __all__ = [
     "Equation",
     "Every",
     "FileError",
+    "Flux",
     "Listed",
     "Logarithmic",
     "Mesh",
     "NonFinite",
+    "NonlinearDiffusion",
     "Observer",
+    "Outflow",
+    "Periodic",
     "PointHarmonics",
     "PushForward",
+    "Robin",
     "RunFile",
     "State",
     "Stepper",
+    "Value",
+    "Wall",
     "axisymmetric",
     "box",
     "circle",

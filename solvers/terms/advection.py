@@ -4,44 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Protocol
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_call, check_finite, check_mesh, check_number, warn_of_pointwise
+from ..mesh.checks import check_array, check_call, check_finite, check_mesh, warn_of_pointwise
 from ..mesh.mesh import Floats, Mesh
+from .diffusion import Diffusion as Diffusion
+from .diffusion import amplitude as amplitude
+from .diffusion import lift_to_zero as lift_to_zero
+from .diffusion import time_to_move as time_to_move
 from .limiters import Reconstruction
+from .term import Step as Step
+from .term import StiffTerm as StiffTerm
+from .term import Term as Term
 
 Velocity = Callable[[float, Floats], Floats]
-Step = float | Floats  # a number where the state is: looking at it may mean waiting
 OCCUPIED = 1e-8  # of the mean density: what is thinner is less than that of the mass, and does not rule the time step
-
-
-class Term(Protocol):
-    """An explicit term. :meth:`prepare` looks at the state, :meth:`rate` uses what it saw."""
-
-    def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate at (time, values); returns the largest stable time step (NaN for a non-finite state)."""
-        ...
-
-    def rate(self, dt: float, rate: Floats) -> None:
-        """Add the rate of change at the prepared state, such that a step of dt keeps it admissible."""
-        ...
-
-
-class StiffTerm(Protocol):
-    """A term that advances the state by itself, stable for any time step."""
-
-    def longest_step(self, values: Floats) -> Step:
-        """The largest step that is accurate, beside terms that do not see this one meanwhile; ∞ for no limit."""
-        ...
-
-    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
-        """Advance ``values`` in place by dt; returns the least of them before what is below zero was limited.
-
-        It stays below zero where they are not to be ``limited``: then nothing has to wait for that number.
-        """
-        ...
 
 
 class Advection:
@@ -218,140 +196,3 @@ def _check_lumps(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tuple[fl
 
 
 _SENDERS = {1: Advection._send_on_curve, 2: Advection._send_on_surface}
-
-
-class Diffusion:
-    """κ Δρ by two-point fluxes, advanced by RKL2 super-time-stepping (Meyer, Balsara and Aslam 2014, section 2.3).
-
-    Second order in time and space (fourth in space on a curve of equal cells); s stages cover (s² + s − 2)/4 explicit
-    steps, so the cost grows as √dt and there is no parabolic limit. The stages are polynomials of the Laplacian L,
-    so the step is ρ + L ψ: where it undershoots zero next to an unresolved cell, the fluxes of ψ are limited to what
-    each cell has and receives.
-
-    coefficient  κ ≥ 0, a number
-    nonnegative  whether ρ is a density ≥ 0, which steps keep; else a field of any sign, which is not limited
-    Raises ValueError for a negative coefficient, TypeError for an array.
-    """
-
-    def __init__(self, mesh: Mesh, coefficient: float, *, nonnegative: bool = False) -> None:
-        check_mesh(mesh)
-        check_number("diffusion coefficient", coefficient)
-        self.mesh, self.coefficient, self._seen, self.nonnegative = mesh, coefficient, False, nonnegative
-        backend = mesh.backend
-        faces, volumes = backend.to_host(mesh.face_cells), backend.to_host(mesh.volumes)
-        conductances = mesh.face_conductances()
-        self._conductances = backend.to_device(conductances.astype(volumes.dtype, copy=False))
-        diagonal = np.zeros(mesh.cells)
-        np.add.at(diagonal, faces, conductances[:, None])
-        fastest = coefficient * (diagonal / volumes).max()
-        equal = mesh.dimension == 1 and np.ptp(volumes) < 1e-9 * volumes.max()  # but for the rounding of their edges
-        self._laplacian, self._send = _DIFFUSIONS[equal]
-        if equal:
-            fastest *= 4 / 3  # the highest mode of the fourth-order flux
-        self._explicit_dt = 1.0 / fastest if coefficient > 0 else np.inf
-        self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-
-    def longest_step(self, values: Floats) -> Step:
-        """½ ∫ρ / ∫|κ Δρ|, about the age of a spot that was a point: high modes lose but half of themselves in a step.
-
-        Nothing else limits it where mass is in one cell, at which its own velocity is zero. Fields of any sign have
-        their :func:`amplitude` for ∫ρ.
-        """
-        backend = self.mesh.backend
-        change = backend.empty(values.shape, values.dtype)
-        self.laplacian(values, change)
-        moved = self.coefficient * backend.dot(self.mesh.volumes, np.abs(change, out=change))
-        held = backend.dot(self.mesh.volumes, values) if self.nonnegative else amplitude(self.mesh, values)
-        return time_to_move(held, moved)
-
-    def laplacian(self, values: Floats, out: Floats) -> None:
-        """Δ of values (cells) into ``out``."""
-        check_array("values", values, (self.mesh.cells,))
-        check_array("out", out, (self.mesh.cells,))
-        mesh, backend = self.mesh, self.mesh.backend
-        kernel = getattr(backend, self._laplacian)
-        backend.launch(kernel, mesh.cells, mesh.volumes, self._conductances, *self._neighborhood, values, out)
-
-    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
-        check_array("values", values, (self.mesh.cells,))
-        if not self._seen:
-            check_finite("values", values)
-            self._seen = True
-        stages = self._stages(dt)
-        step = 4.0 / (stages * stages + stages - 2) * dt * self.coefficient
-        start, before = values.copy(), np.zeros_like(values)
-        potential = start * (_weight(1) * step)
-        for j in range(2, stages + 2):
-            self.laplacian(potential, values)
-            values += start
-            if j <= stages:
-                mu, nu = (2 * j - 1) / j * _weight(j) / _weight(j - 1), -(j - 1) / j * _weight(j) / _weight(j - 2)
-                values -= (1 - _weight(j - 1)) * start
-                values *= mu * step
-                values += mu * potential
-                before *= nu
-                before += values
-                potential, before = before, potential
-        if not self.nonnegative:
-            return np.inf  # nothing is limited
-        lowest: Step = values.min()
-        if limited and lowest < 0:
-            self._limit(start, potential, values)
-        return lowest
-
-    def _limit(self, start: Floats, potential: Floats, values: Floats) -> None:
-        """values = start + limited L ψ ≥ 0: no cell gives more than it had and receives."""
-        mesh, backend = self.mesh, self.mesh.backend
-        sent = backend.zeros(2 * mesh.faces, values.dtype)  # the outer sides of walls are nobody's, and send nothing
-        keep, kept = np.ones_like(values), backend.empty(values.shape, values.dtype)
-        kernel = getattr(backend, self._send)
-        backend.launch(kernel, mesh.cells, self._conductances, *self._neighborhood, potential, sent)
-        for _ in range(_LIMITER_ROUNDS):
-            backend.launch(
-                backend.limit_sent, mesh.cells, mesh.volumes, *self._neighborhood, start, sent, keep, kept, values
-            )
-            keep, kept = kept, keep
-            if values.min() >= 0:
-                return
-        lift_to_zero(values, mesh.volumes)
-
-    def _stages(self, dt: float) -> int:
-        """Smallest odd s ≥ 3 with dt ≤ explicit dt · (s² + s − 2)/4."""
-        stages = int(np.ceil((np.sqrt(9 + 16 * dt / self._explicit_dt) - 1) / 2))
-        return max(3, stages + 1 - stages % 2)
-
-
-_DIFFUSIONS = {
-    True: ("diffuse_on_curve", "send_diffusion_on_curve"),
-    False: ("diffuse_on_surface", "send_diffusion_on_surface"),
-}
-_PART = 0.5  # of the mass that diffusion may move in a step: with cfl ½ a spot's age grows by a third to a half in one
-_LIMITER_ROUNDS = 50  # each mends what the last one took from its neighbours; what may be left is lifted to zero
-
-
-def time_to_move(mass: Step, rate: Step) -> Step:
-    """Time in which diffusion moves the part of the ``mass`` that it may in a step, at a ``rate`` of mass; or ∞."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        step: Step = np.where(rate > 0, _PART * mass / rate, np.inf)
-        return step
-
-
-def amplitude(mesh: Mesh, values: Floats) -> Step:
-    """∫|u − ū|, and a thousandth of ∫|u|: departures below that limit no step, nor does their rounding."""
-    dot, mean = mesh.backend.dot, mesh.backend.dot(mesh.volumes, values) / mesh.volume
-    size: Step = dot(mesh.volumes, np.abs(values - mean)) + 1e-3 * dot(mesh.volumes, np.abs(values))
-    return size
-
-
-def _weight(j: int) -> float:
-    """The b_j of RKL2."""
-    return 1 / 3 if j < 2 else (j * j + j - 2) / (2 * j * (j + 1))
-
-
-def lift_to_zero(values: Floats, volumes: Floats) -> None:
-    """Draw values with a negative minimum towards their mean, in place, until the minimum is zero; keeps the mass."""
-    lowest = values.min()
-    if lowest < 0:
-        mean = volumes @ values / volumes.sum()
-        values += (mean - values) * (-lowest / (mean - lowest))
-        np.maximum(values, 0.0, out=values)
