@@ -20,7 +20,7 @@ Data = float | Floats | Callable[[float, Floats], Any]
 
 @dataclass(frozen=True)
 class Wall:
-    """Nothing passes: the flux is 0."""
+    """Nothing passes through the part: the flux is 0."""
 
 
 @dataclass(frozen=True)

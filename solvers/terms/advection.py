@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import reduce
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_call, check_finite, check_mesh, warn_of_pointwise
+from ..mesh.boundaries import Boundaries, Outflow, Part, Value, boundary_parts
+from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, warn_of_pointwise
 from ..mesh.mesh import Floats, Mesh
 from .diffusion import Diffusion as Diffusion
 from .diffusion import amplitude as amplitude
@@ -43,12 +45,14 @@ class Advection:
     A plain function is tried for that once, with a warning; an object with ``__call__`` is not.
 
     mesh       any mesh of a curve, a surface or a body, closed or with walls
-    velocity   X(time, u) → (cells, d), tangent
+    velocity   X(time, u) → (cells, d), tangent; of fields (fields, cells) also (fields, cells, d), one for each
     resolved   of "lump": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: below low a cell counts as
                resolved, above high as not. (0, 0) moves everything by donor cells
     linear_rate  the fastest rate of a small departure from the uniform density, where known. Nothing flows there to
                limit the time step, so this does, while no cell has twice the mean density
     limiter    default: "lump" for a density on a curve or the unit sphere, else "mc"
+    boundaries   part → Wall, Outflow (mass passes outward; inward comes u of the cell), or Value(g) of what comes in;
+               not with "lump"
     nonnegative  whether u is a density: then no step takes more from a cell than it has
 
     Raises TypeError and ValueError for input that does not fit: formats, shapes, NaN in the first state, a mesh whose
@@ -66,37 +70,69 @@ class Advection:
         *,
         limiter: str | None = None,
         nonnegative: bool = False,
+        boundaries: Boundaries | None = None,
     ) -> None:
         check_mesh(mesh)
         check_call("velocity", velocity)
+        self._parts = boundary_parts(mesh, boundaries, (Outflow, Value))
         if limiter is None:
-            limiter = "lump" if nonnegative and _moves_lumps(mesh) else "mc"
+            limiter = "lump" if nonnegative and _moves_lumps(mesh) and not self._parts else "mc"
+        if limiter == "lump" and self._parts:
+            raise ValueError('limiter = "lump" with boundaries other than walls: expected "mc", "vanleer" or "none"')
         _check_lumps(mesh, limiter, nonnegative, resolved)
         self.mesh, self.velocity, self.low_high, self.nonnegative = mesh, velocity, resolved, nonnegative
         self._seen = False
         self._linear_rate = 5.0 * linear_rate  # at cfl = ½ Runge–Kutta 3 then errs by (0.1)³/24 of the rate
-        backend, number = mesh.backend, mesh.volumes.dtype
-        self._sent = backend.zeros(2 * mesh.faces, number)
         self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
+        self._fields: list[Advection] = []
+        self._make_work_arrays()
+        self._send = _SENDERS.get(mesh.dimension)
+
+    def _make_work_arrays(self) -> None:
+        mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
+        self._sent = backend.zeros(2 * mesh.faces, number)
         by_cell = mesh.dimension == 1 and self._faces is None
         self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
         self._outflow = backend.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
         self._occupied = backend.zeros(1, number)
-        self._send = _SENDERS.get(mesh.dimension)
 
     def prepare(self, time: float, values: Floats) -> Step:
-        mesh, backend = self.mesh, self.mesh.backend
-        check_array("values", values, (mesh.cells,))
+        mesh = self.mesh
+        check_field("values", values, mesh)
         if not self._seen:
             check_finite("values", values)
-            warn_of_pointwise(self.velocity, time, values)
+            if values.ndim == 1:
+                warn_of_pointwise(self.velocity, time, values)
             self._seen = True
         velocity = self.velocity(time, values)
-        check_array("velocity", velocity, mesh.centers.shape)
+        if values.ndim == 1:
+            check_array("velocity", velocity, mesh.centers.shape)
+            return self._prepare_field(time, values, velocity)
+        if velocity.ndim == 3:
+            check_array("velocity", velocity, (len(values), *mesh.centers.shape), "fields")
+        else:
+            check_array("velocity", velocity, mesh.centers.shape)
+        steps = [
+            field._prepare_field(time, row, velocity[k] if velocity.ndim == 3 else velocity, (k, len(values)))
+            for k, (field, row) in enumerate(zip(self._by_field(len(values)), values, strict=True))
+        ]
+        return reduce(np.minimum, steps)
+
+    def _by_field(self, count: int) -> list[Advection]:
+        """The same term for each field, with memory of its own."""
+        while len(self._fields) < count:
+            field = copy(self)
+            field._make_work_arrays()
+            self._fields.append(field)
+        return self._fields[:count]
+
+    def _prepare_field(self, time: float, values: Floats, velocity: Floats, field: tuple[int, int] = (0, 0)) -> Step:
+        """As ``prepare``, of one field, which is number k of n where ``field`` is (k, n)."""
+        mesh, backend = self.mesh, self.mesh.backend
         if self._faces is None:
             fastest = self._send_with_lumps(values, velocity)
         else:
-            fastest = self._send_through_faces(self._faces, values, velocity)
+            fastest = self._send_through_faces(self._faces, values, velocity, time, field)
         if self._linear_rate:
             mean = backend.dot(mesh.volumes, values) / mesh.volume
             fastest = np.maximum(fastest, self._linear_rate * (values.max() < 2.0 * mean))
@@ -123,7 +159,9 @@ class Advection:
         fastest: Step = np.max(reduce(np.maximum, shares))
         return fastest
 
-    def _send_through_faces(self, faces: Reconstruction, values: Floats, velocity: Floats) -> Step:
+    def _send_through_faces(
+        self, faces: Reconstruction, values: Floats, velocity: Floats, time: float, field: tuple[int, int]
+    ) -> Step:
         """Returns the largest Σ (A X·n)⁺/V of a cell: the same for any u, so that it may have either sign or be 0."""
         mesh, backend = self.mesh, self.mesh.backend
         flux, at_side = self._flow(), backend.empty(2 * mesh.faces, values.dtype)
@@ -133,14 +171,34 @@ class Advection:
             backend.send_through_faces, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells,
             values, flux, at_side, self.nonnegative, self._sent,
         )  # fmt: skip
+        fastest: Step = np.max(reduce(np.maximum, shares))
+        for part in self._parts:
+            fastest = fastest + self._pass_boundary(part, values, flux, at_side, time, field)
         if self.nonnegative:
             self._find_outflow(values)
-        fastest: Step = np.max(reduce(np.maximum, shares))
+        return fastest
+
+    def _pass_boundary(
+        self, part: Part, values: Floats, flux: Floats, at_side: Floats, time: float, field: tuple[int, int]
+    ) -> Step:
+        """What passes the faces of a part: out with u_f of the cell, in with g or u; returns the largest outflow/V."""
+        outward, inward = np.maximum(flux[part.sides], 0.0), np.maximum(-flux[part.sides], 0.0)
+        outside = values[part.cells]
+        if isinstance(part.condition, Value):
+            data = part.data(time, field[1])
+            outside = data[field[0]] if data.ndim == 2 else data
+        self._sent[part.sides] = outward * at_side[part.sides]
+        self._sent[part.sides ^ 1] = inward * outside
+        fastest: Step = (outward / self.mesh.volumes[part.cells]).max()
         return fastest
 
     def rate(self, dt: float, rate: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
-        check_array("rate", rate, (mesh.cells,))
+        check_field("rate", rate, mesh)
+        if rate.ndim == 2:
+            for field, row in zip(self._by_field(len(rate)), rate, strict=True):
+                field.rate(dt, row)
+            return
         backend.launch(
             backend.receive, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells, self._sent,
             self._outflow, dt, rate,
@@ -177,10 +235,15 @@ class Advection:
 def _moves_lumps(mesh: Mesh) -> bool:
     """Whether the kernels of unresolved cells know the mesh: a curve, or the unit sphere in R³."""
     if mesh.dimension == 1 or mesh.centers.shape[1] != 3:
-        return mesh.dimension == 1
+        return mesh.dimension == 1 and not mesh.periods and _has_lengths(mesh)
     radii = np.linalg.norm(mesh.backend.to_host(mesh.centers), axis=1)
     rounding = 8 * np.finfo(radii.dtype).eps
     return mesh.dimension == 2 and bool(np.abs(radii - 1.0).max() < rounding)
+
+
+def _has_lengths(mesh: Mesh) -> bool:
+    """Whether faces of a curve have the area 1, and volumes are lengths."""
+    return bool((mesh.backend.to_host(mesh.face_areas) == 1.0).all())
 
 
 def _check_lumps(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tuple[float, float]) -> None:
