@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics, require_same_units
 from meanfield.domains.common.problem import AdvanceOptions, Problem
+from meanfield.runtime.messages import tell
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.provenance import provenance
 from meanfield.runtime.recorder import Record
@@ -98,7 +98,7 @@ def resume(
     attributes = with_segment(before.attributes, segment) | problem.attributes
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:
-            _tell(f"{path}: {start.note}")
+            tell(f"{path}: {start.note}")
         return _go(case, problem, start, diagnostics, file, segment.until, quiet)
 
 
@@ -106,7 +106,7 @@ def _nothing_left(before: Run, start: Start) -> int:
     """A file that is at its end already; that is recorded where the writer was killed just before it."""
     if before.attributes["stop_reason"] == "running":
         RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples).close(wall_time=start.wall_time)
-    _tell(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
+    tell(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
     return DONE
 
 
@@ -123,22 +123,22 @@ def _go(
         except NonFinite as error:
             message = f"stopped on {error.what}: {error}"
             record.close("failed", message)
-            _tell(f"meanfield: {message}; {path} is valid up to its last snapshot")
+            tell(f"meanfield: {message}; {path} is valid up to its last snapshot")
             return NON_FINITE
         except FileError as error:
             raise FileError(f"{error}; when it can be written again, {going_on(problem.attributes, path)}") from error
         except KeyboardInterrupt:
             record.close("interrupted", "interrupted at once")
-            _tell(f"interrupted at once; {going_on(problem.attributes, path)}")
+            tell(f"interrupted at once; {going_on(problem.attributes, path)}")
             return INTERRUPTED
         if state.time < end:
             record.close("interrupted", f"interrupted at time {state.time:.6g}")
-            _tell(f"interrupted at t = {state.time:.6g}; {going_on(problem.attributes, path)}")
+            tell(f"interrupted at t = {state.time:.6g}; {going_on(problem.attributes, path)}")
             return INTERRUPTED
         record.close("finished")
     if not quiet:
-        _tell(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
-        _tell(f"look at it: meanfield plot {path}")
+        tell(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
+        tell(f"look at it: meanfield plot {path}")
     return DONE
 
 
@@ -162,7 +162,3 @@ def _evolve(case: Case, problem: Problem, state: State, end: float, record: Reco
             record.look_at_end(state)
         progress.finish(state)
         record.save(state)
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)
