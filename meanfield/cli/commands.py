@@ -262,6 +262,26 @@ def stability(options: argparse.Namespace) -> int:
     return 0
 
 
+def branch(options: argparse.Namespace) -> int:
+    from meanfield.case.load import load
+    from meanfield.cli.kinds import require_kind
+
+    require_kind(options.case, "case")
+    case = load(options.case, options.overrides)
+    from meanfield.analysis.branch import as_dict, branch_of, report
+
+    found = branch_of(case, options.degree)
+    if options.json:
+        _print_json(as_dict(found))
+    else:
+        print(report(found))
+    if options.output is not None:
+        from meanfield.figures.branch import plot_branch
+
+        print(plot_branch(found, options.output))
+    return 0
+
+
 def _print_json(facts: dict[str, Any]) -> None:
     """As JSON; a NaN, which JSON does not know, as null."""
     import json

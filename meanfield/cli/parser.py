@@ -267,6 +267,12 @@ _COMMANDS: dict[str, _Command] = {
         f"CASE {_SET}",
         (cli_options.case_file,),
     ),
+    "branch": (
+        cli_commands.branch,
+        "stationary densities over the noise, stable and unstable, through their folds",
+        f"CASE [--over stabilizers.noise] [--degree L] [-o FIGURE.png] [--json] {_SET}",
+        (cli_options.case_file, cli_options.branch_options, cli_options.figure_if_named, cli_options.as_json),
+    ),
     "transformer": (
         None,
         "read a trained Transformer's layers, and run cases by PyTorch's attention",
