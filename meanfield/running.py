@@ -1,9 +1,8 @@
-"""A run from case to file, on one page."""
+"""A run from case to file, or kept in memory, on one page."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -17,14 +16,19 @@ from meanfield.runtime.provenance import provenance
 from meanfield.runtime.recorder import Record
 from meanfield.runtime.restart import Start, last_start, new_start
 from meanfield.runtime.segments import going_on, next_case, next_segment, read_segments, with_segment
-from meanfield.runtime.signals import Stop, stop_on_signal
+from meanfield.runtime.signals import Stop, say_at_once, stop_on_signal
 from meanfield.simulation import set_up
 from solvers.backends import Backend
 from solvers.io.layout import Measure
+from solvers.io.memory import MemoryRun, RunMemory
 from solvers.io.run_file import FileError, Run, RunFile, read
 from solvers.timestepping.evolution import NonFinite, State
 
-DONE, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2
+Say = Callable[[str], None]  # shows a line
+
+
+def silent(text: str) -> None:
+    """Show nothing."""
 
 
 def run(
@@ -32,20 +36,31 @@ def run(
     path: str | Path,
     *,
     overwrite: bool = False,
-    quiet: bool = False,
+    quiet: bool = True,
     command: str = "",
     backend: Backend | None = None,
-) -> int:
-    """Run a case into a new file, on the device of ``backend``, by default the host, and return the exit status.
+    say: Say = silent,
+) -> None:
+    """Run a case into a new file, on the device of ``backend``, by default the host.
 
-    Raises CaseError for an initial density that cannot be, FileError for a file that cannot be written.
+    Raises CaseError for an initial density that cannot be, FileError for a file that cannot be written, NonFinite for a
+    state that becomes so, Interrupted or Terminated after Ctrl-C or SIGTERM; the file is closed well by then.
+    quiet   without a bar, or lines in a log
+    say     shows a line: how the run has ended
     """
-    return run_problem(case, set_up(case, backend), path, overwrite=overwrite, quiet=quiet, command=command)
+    run_problem(case, set_up(case, backend), path, overwrite=overwrite, quiet=quiet, command=command, say=say)
 
 
 def run_problem(
-    case: Case, problem: Problem, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = ""
-) -> int:
+    case: Case,
+    problem: Problem,
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    quiet: bool = True,
+    command: str = "",
+    say: Say = silent,
+) -> None:
     """As ``run``, for a case whose ``problem`` has been made ready elsewhere."""
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
@@ -59,7 +74,28 @@ def run_problem(
         measure=Measure(*case.domain.measure),
         overwrite=overwrite,
     ) as file:
-        return _go(case, problem, start, diagnostics, file, case.time.end, quiet)
+        _go(case, problem, start, diagnostics, file, case.time.end, quiet, say)
+
+
+def run_in_memory(case: Case, *, quiet: bool = True, backend: Backend | None = None) -> MemoryRun:
+    """Run a case as ``run`` does, to the same numbers, without a file.
+
+    Raises as ``run``; what had been computed by then is the error's attribute ``run``.
+    """
+    problem = set_up(case, backend)
+    start = new_start(problem)
+    diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
+    attributes = provenance(case, "") | problem.marks | problem.attributes
+    measure = Measure(*case.domain.measure)
+    memory = RunMemory(
+        case.title or "simulation", problem.space, diagnostics.columns, attributes, problem.variables, measure=measure
+    )
+    try:
+        _go(case, problem, start, diagnostics, memory, case.time.end, quiet, silent)
+    except (NonFinite, KeyboardInterrupt, SystemExit) as error:
+        error.run = memory.run()  # type: ignore[union-attr]
+        raise
+    return memory.run()
 
 
 def resume(
@@ -67,17 +103,19 @@ def resume(
     *,
     until: float | None = None,
     changes: Sequence[str] = (),
-    quiet: bool = False,
+    quiet: bool = True,
     command: str = "",
     backend: Backend | None = None,
-) -> int:
-    """Go on with a file from its last checkpoint, to the end of its case or ``until``; returns the exit status.
+    say: Say = silent,
+) -> None:
+    """Go on with a file from its last checkpoint, to the end of its case or ``until``.
 
     On the device of ``backend``, by default the host, wherever it has run before; between devices results differ by
     rounding.
     ``changes`` are settings that hold from there on, like "attention.beta=4"; a later resume keeps them. Without a
     checkpoint the last snapshot serves, or the initial density. Each time adds to the file's attribute ``segments``.
-    Raises FileError for a file that holds no run or is being written, CaseError for settings that cannot change.
+    Raises as ``run``, FileError for a file that holds no run or is being written, CaseError for settings that cannot
+    change.
     """
     before = read(path)
     segments = read_segments(before.attributes)
@@ -91,55 +129,53 @@ def resume(
     start = last_start(before, case, problem)
     segment = next_segment(segments, case, changes, start.state.time, until, command)
     if segment.from_time >= segment.until:
-        return _nothing_left(before, start)
+        _nothing_left(before, start, say)
+        return
     degrees = before.diagnostics["power"].shape[1] - 1 if "power" in before.diagnostics else None
     diagnostics = problem.diagnostics(case.output.diagnostics or (), degrees)
     require_same_units(before, diagnostics.columns, case.attention.beta_effective, case.domain.uniform is not None)
     attributes = with_segment(before.attributes, segment) | problem.attributes
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:
-            _tell(f"{path}: {start.note}")
-        return _go(case, problem, start, diagnostics, file, segment.until, quiet)
+            say(f"{path}: {start.note}")
+        _go(case, problem, start, diagnostics, file, segment.until, quiet, say)
 
 
-def _nothing_left(before: Run, start: Start) -> int:
+def _nothing_left(before: Run, start: Start, say: Say) -> None:
     """A file that is at its end already; that is recorded where the writer was killed just before it."""
     if before.attributes["stop_reason"] == "running":
         RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples).close(wall_time=start.wall_time)
-    _tell(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
-    return DONE
+    say(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
 
 
 def _go(
-    case: Case, problem: Problem, start: Start, diagnostics: Diagnostics, file: RunFile, end: float, quiet: bool
-) -> int:
-    """Evolve to ``end``, write all that the file keeps, tell how it ended; returns the exit status."""
+    case: Case, problem: Problem, start: Start, diagnostics: Diagnostics, file: RunFile | RunMemory, end: float,
+    quiet: bool, say: Say,
+) -> None:  # fmt: skip
+    """Evolve to ``end``, write all that is kept, and close the file; what ended the run early is raised then."""
     state, path = start.state, file.path
     progress = Progress(path.stem, state.time, end, quiet, steady=case.hand_over is None)
     record = Record(case, problem, start, diagnostics, file, progress)
-    with stop_on_signal() as stop:
+    go_on = going_on(problem.attributes, path) if isinstance(file, RunFile) else "it is kept as far as it came"
+    with stop_on_signal(None if say is silent else say_at_once) as stop:
         try:
             _evolve(case, problem, state, end, record, stop)
         except NonFinite as error:
             message = f"stopped on {error.what}: {error}"
             record.close("failed", message)
-            _tell(f"meanfield: {message}; {path} is valid up to its last snapshot")
-            return NON_FINITE
+            raise type(error)(f"{message}; {path} is valid up to its last snapshot") from error
         except FileError as error:
-            raise FileError(f"{error}; when it can be written again, {going_on(problem.attributes, path)}") from error
+            raise FileError(f"{error}; when it can be written again, {go_on}") from error
         except KeyboardInterrupt:
             record.close("interrupted", "interrupted at once")
-            _tell(f"interrupted at once; {going_on(problem.attributes, path)}")
-            return INTERRUPTED
+            raise stop.error(f"interrupted at once; {go_on}") from None
         if state.time < end:
             record.close("interrupted", f"interrupted at time {state.time:.6g}")
-            _tell(f"interrupted at t = {state.time:.6g}; {going_on(problem.attributes, path)}")
-            return INTERRUPTED
+            raise stop.error(f"interrupted at t = {state.time:.6g}; {go_on}")
         record.close("finished")
     if not quiet:
-        _tell(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
-        _tell(f"look at it: meanfield plot {path}")
-    return DONE
+        say(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
+        say(f"look at it: meanfield plot {path}")
 
 
 def _evolve(case: Case, problem: Problem, state: State, end: float, record: Record, stop: Stop) -> None:
@@ -162,7 +198,3 @@ def _evolve(case: Case, problem: Problem, state: State, end: float, record: Reco
             record.look_at_end(state)
         progress.finish(state)
         record.save(state)
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)

@@ -6,6 +6,7 @@ Imports stand in the functions, so that a command loads what it needs and help l
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,14 +25,21 @@ def run(options: argparse.Namespace) -> int:
     require_files(case, path)
     from meanfield.running import run as solve
 
-    return solve(
+    solve(
         case,
         path,
         overwrite=options.overwrite,
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
+        say=say,
     )
+    return 0
+
+
+def say(text: str) -> None:
+    """A line beside the progress."""
+    print(text, file=sys.stderr)
 
 
 def _backend(device: str) -> Backend:
@@ -53,14 +61,16 @@ def resume(options: argparse.Namespace) -> int:
     require_file(options.file, "run")
     from meanfield.running import resume as go_on
 
-    return go_on(
+    go_on(
         options.file,
         until=options.until,
         changes=options.overrides,
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
+        say=say,
     )
+    return 0
 
 
 def info(options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from meanfield.cli import commands as cli_commands
 from meanfield.cli import options as cli_options
 from meanfield.cli import transformer as cli_transformer
 
-_BAD_INPUT = 2
+_BAD_INPUT, _NON_FINITE = 2, 3
 _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
 _EPILOG = """\
 CASE is the path of a case file or the name of a shipped case (`meanfield cases` lists them).
@@ -50,8 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _dispatch(arguments)
         sys.stdout.flush()
         return status
-    except KeyboardInterrupt:
-        return _refuse("interrupted", _INTERRUPTED)
+    except KeyboardInterrupt as error:
+        return _refuse(str(error) or "interrupted", _INTERRUPTED)
     except BrokenPipeError:
         # The reader has gone; at exit Python flushes stdout once more, so let it flush to nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -62,10 +62,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename is None:  # not about a file that the user named
             raise
         return _refuse(f"{error.filename}: {error.strerror}")
-    except Exception as error:
-        if not isinstance(error, _errors_of_users()):
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SystemExit) and not error.code:  # help
             raise
-        return _refuse(str(error))
+        for kind, code in _errors_of_users().items():
+            if isinstance(error, kind):
+                return _refuse(str(error), code)
+        raise
 
 
 def command() -> int:
@@ -82,11 +85,14 @@ def _refuse(message: str, status: int = _BAD_INPUT) -> int:
     return status
 
 
-def _errors_of_users() -> tuple[type[Exception], ...]:
+def _errors_of_users() -> dict[type[BaseException], int]:
+    """The exit status of each error whose message is one line for users."""
     from meanfield.case.errors import CaseError
+    from meanfield.runtime.signals import Terminated
     from solvers.io.run_file import FileError
+    from solvers.timestepping.evolution import NonFinite
 
-    return CaseError, FileError
+    return {CaseError: _BAD_INPUT, FileError: _BAD_INPUT, NonFinite: _NON_FINITE, Terminated: _INTERRUPTED}
 
 
 def _dispatch(argv: list[str]) -> int:

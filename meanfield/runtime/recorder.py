@@ -10,7 +10,7 @@ from meanfield.domains.common.problem import Problem
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.restart import Start, checkpoint_of
 from meanfield.simulation import sample_schedule, snapshot_schedule
-from solvers.io.checkpoint import Checkpoints
+from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
 from solvers.timestepping.evolution import Observer, State
 
@@ -22,11 +22,17 @@ class Record:
     """
 
     def __init__(
-        self, case: Case, problem: Problem, start: Start, diagnostics: Diagnostics, file: RunFile, progress: Progress
+        self,
+        case: Case,
+        problem: Problem,
+        start: Start,
+        diagnostics: Diagnostics,
+        file: RunFile | RunMemory,
+        progress: Progress,
     ) -> None:
         self._file, self.progress = file, progress
         self._problem, self._diagnostics = problem, diagnostics
-        self._checkpoints, self._every = Checkpoints(file.path), case.output.checkpoint
+        self._checkpoints, self._every = file.checkpoints, case.output.checkpoint
         self._before, self._began = start.wall_time, clock.monotonic()
         self._saved = self._began
         self.observers = (

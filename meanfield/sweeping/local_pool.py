@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time as clock
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
+from typing import Any
 
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.point import FAILED, Result, solve_point
@@ -84,7 +86,7 @@ class _Worker:
         context = get_context("spawn")  # a fork would share locks of threads that are not there
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, threads), daemon=True)
-        with _environment(_ONE_THREAD):
+        with _environment(_ONE_THREAD), _without_main():
             self.process.start()
         theirs.close()  # so that its end is seen when it dies
         self.number: int | None = None
@@ -149,6 +151,18 @@ def _share_cores(threads: int) -> None:
     import solvers.backends.cpu  # noqa: F401
 
     os.sched_setaffinity(0, mine)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes that are started in the block do not run the user's script again, which they have no need of."""
+    names = vars(sys.modules["__main__"])
+    held: dict[str, Any] = {name: names[name] for name in ("__file__", "__spec__") if name in names}
+    names.update(dict.fromkeys(held))
+    try:
+        yield
+    finally:
+        names.update(held)
 
 
 @contextmanager

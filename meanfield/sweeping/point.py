@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DONE, FAILED, OVER_TIME = "done", "failed", "over time"
+FINISHED, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses of a run
 _LOOK = 0.1  # seconds between looks whether a run has begun
 _AGAIN = 30.0  # seconds after which a point that does not end its step is stopped within it
 
@@ -62,12 +63,19 @@ def solve_point(case: str, keep: bool = False, limit: float | None = None) -> Re
 
 def _run(text: str, path: Path, keep: bool, over: threading.Event) -> Result:
     from meanfield.case.load import parse
-    from meanfield.running import INTERRUPTED, run
+    from meanfield.running import run
     from solvers.io.run_file import read
+    from solvers.timestepping.evolution import NonFinite
 
-    status = run(parse(text), path, quiet=True)
-    if status == INTERRUPTED and not over.is_set():
-        raise KeyboardInterrupt
+    status = FINISHED
+    try:
+        run(parse(text), path)
+    except NonFinite:
+        status = NON_FINITE
+    except (KeyboardInterrupt, SystemExit):
+        if not over.is_set():
+            raise KeyboardInterrupt from None
+        status = INTERRUPTED
     found = read(path)
     return Result(
         OVER_TIME if status == INTERRUPTED else DONE,

@@ -19,7 +19,7 @@ from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table
 from meanfield.domains.common.problem import Problem, advance_in_layers
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS, Particles
 from meanfield.domains.particles.velocity import ParticleLaw
-from meanfield.running import run_problem
+from meanfield.running import Say, run_problem, silent
 from meanfield.simulation import ON_HOST, PAIR_EDGE
 from meanfield.transformer.model import States
 from solvers.io.layout import Points, Variable
@@ -30,9 +30,15 @@ _WITHOUT_LAW = ("mass", "centroid", "clusters", "cluster_mass", "cluster_center"
 
 
 def read_transformer(
-    states: States, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = ""
-) -> int:
-    """Write the directions of a model's states into a new file, a snapshot a layer; returns the exit status.
+    states: States,
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    quiet: bool = True,
+    command: str = "",
+    say: Say = silent,
+) -> None:
+    """Write the directions of a model's states into a new file, a snapshot a layer.
 
     Beside what any run of particles has: diagnostics/cosine, the mean of ⟨x, y⟩ over two different tokens,
     diagnostics/length, √(mean |h|²), and token_id; attributes tell the model. Energy and speed belong to a law of
@@ -42,9 +48,8 @@ def read_transformer(
         raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MAX_WIDTH}")
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
-    return run_problem(
-        _case(states, Path(path)), _problem(states), path, overwrite=overwrite, quiet=quiet, command=command
-    )
+    case = _case(states, Path(path))
+    run_problem(case, _problem(states), path, overwrite=overwrite, quiet=quiet, command=command, say=say)
 
 
 class GivenLayers:

@@ -22,7 +22,7 @@ from meanfield.domains.common.model_of_case import heads_in_turn, network_of
 from meanfield.domains.common.problem import advance_in_layers
 from meanfield.model.heads import Head, matrix_of
 from meanfield.model.layer_norm import NEGLIGIBLE
-from meanfield.running import run_problem
+from meanfield.running import Say, run_problem, silent
 from meanfield.simulation import set_up
 from meanfield.transformer.model import INSTALL
 from solvers.io.layout import Points
@@ -30,11 +30,18 @@ from solvers.mesh.mesh import Floats
 
 
 def run_reference(
-    case: Case, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = ""
-) -> int:
-    """Run a case of particles in layers by torch into a new file; returns the exit status.
+    case: Case,
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    quiet: bool = True,
+    command: str = "",
+    say: Say = silent,
+) -> None:
+    """Run a case of particles in layers by torch into a new file.
 
-    Raises CaseError for a key that torch's attention does not know, or where torch is missing.
+    Raises as ``meanfield.running.run``, and CaseError for a key that torch's attention does not know, or where torch
+    is missing.
     """
     _check(case)
     try:
@@ -46,7 +53,7 @@ def run_reference(
     told = problem.attributes | {"layers_of": f"torch {torch.__version__}"}  # such a file cannot be resumed
     layers = TorchLayers(case, problem.space.weights)
     problem = replace(problem, advance=advance_in_layers(layers), prepare=lambda state: None, attributes=told)
-    return run_problem(case, problem, path, overwrite=overwrite, quiet=quiet, command=command)
+    run_problem(case, problem, path, overwrite=overwrite, quiet=quiet, command=command, say=say)
 
 
 class TorchLayers:
