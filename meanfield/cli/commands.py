@@ -9,6 +9,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from meanfield.runtime.messages import tell
+
 if TYPE_CHECKING:
     from solvers.backends import Backend
 
@@ -32,14 +34,9 @@ def run(options: argparse.Namespace) -> int:
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
-        say=say,
+        say=tell,
     )
     return 0
-
-
-def say(text: str) -> None:
-    """A line beside the progress."""
-    print(text, file=sys.stderr)
 
 
 def _backend(device: str) -> Backend:
@@ -68,7 +65,7 @@ def resume(options: argparse.Namespace) -> int:
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
-        say=say,
+        say=tell,
     )
     return 0
 
@@ -211,10 +208,12 @@ def check(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_kind
     from meanfield.runtime.cost import estimate
     from meanfield.runtime.paths import require_files
+    from meanfield.simulation import refuse
 
     require_kind(options.case, "case")
     case = load(options.case, options.overrides)
     require_files(case)
+    refuse(case)
     print(estimate(case))
     return 0
 
@@ -232,9 +231,24 @@ def cases(options: argparse.Namespace) -> int:
 def schema(options: argparse.Namespace) -> int:
     import json
 
-    from meanfield.case.load import schema as json_schema
+    from meanfield.case.schema import schema as json_schema
 
     print(json.dumps(json_schema(), indent=2))
+    return 0
+
+
+def keys(options: argparse.Namespace) -> int:
+    from meanfield.case.errors import CaseError
+    from meanfield.case.schema import entries
+
+    found = entries(options.prefix)
+    if not found:
+        raise CaseError(f"{options.prefix}: no key begins so; `meanfield keys` lists all")
+    for entry in found:
+        unit = f" [{entry.unit}]" if entry.unit else ""
+        only = f" ({entry.variant})" if entry.variant else ""
+        print(f"{entry.name}{unit}{only}\n    {entry.description}")
+        print(f"    {entry.expected}; default: {entry.default}; for example {entry.example}")
     return 0
 
 
@@ -254,7 +268,8 @@ def _print_json(facts: dict[str, Any]) -> None:
     """As JSON; a NaN, which JSON does not know, as null."""
     import json
 
-    print(json.dumps(_without_nan(facts), indent=2, ensure_ascii=False, allow_nan=False))
+    ascii_only = not str(sys.stdout.encoding).lower().startswith("utf")
+    print(json.dumps(_without_nan(facts), indent=2, ensure_ascii=ascii_only, allow_nan=False))
 
 
 def _without_nan(value: Any) -> Any:

@@ -6,7 +6,7 @@ import argparse
 from argparse import ArgumentParser
 
 from meanfield.cli import options as cli_options
-from meanfield.cli.commands import say
+from meanfield.runtime.messages import tell
 
 
 def model(parser: ArgumentParser) -> None:
@@ -46,7 +46,7 @@ def read(options: argparse.Namespace) -> int:
 
     states = states_of(options.model, options.text)
     given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
-    read_transformer(states, path, **given, say=say)
+    read_transformer(states, path, **given, say=tell)
     return 0
 
 
@@ -81,7 +81,7 @@ def reference(options: argparse.Namespace) -> int:
     from meanfield.transformer.reference import run_reference
 
     given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
-    run_reference(resolved, path, **given, say=say)
+    run_reference(resolved, path, **given, say=tell)
     return 0
 
 

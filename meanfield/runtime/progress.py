@@ -6,9 +6,10 @@ import sys
 import threading
 import time as clock
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Self
 
+from meanfield.runtime.messages import on_terminal, tell
 from solvers.timestepping.evolution import State
 
 LOG_EVERY = 10.0  # seconds between lines where there is no terminal
@@ -18,7 +19,7 @@ COMPILING = 1.0  # seconds after which the first evaluation must be compiling it
 
 def has_bar() -> bool:
     """Whether a bar can be drawn: on a terminal, and in a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return on_terminal() or "ipykernel" in sys.modules
 
 
 class Progress:
@@ -63,8 +64,7 @@ class Progress:
         if self._terminal:
             self._bar.write(text, file=sys.stderr)
         elif not self.quiet:
-            with suppress(OSError):  # nobody reads the log any more, which is no reason to lose the run
-                print(text, file=sys.stderr, flush=True)
+            tell(text)
 
     @contextmanager
     def said_if_slow(self, text: str) -> Iterator[None]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time as clock
 from typing import Self
 
+from meanfield.runtime.messages import tell
 from meanfield.runtime.progress import LOG_EVERY, has_bar
 
 
@@ -30,7 +30,7 @@ class SweepProgress:
             self._bar.update()
         elif not self.quiet and clock.monotonic() - self._told > LOG_EVERY:
             self._told = clock.monotonic()
-            print(self._line(), file=sys.stderr, flush=True)
+            tell(self._line())
 
     def _line(self) -> str:
         elapsed = self._told - self._began

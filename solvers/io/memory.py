@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from .attributes import Attribute, check_attributes, create_attributes, root_attributes
 from .checkpoint import Checkpoints, Contents, Scalar
 from .layout import Column, Measure, Points, Space, Variable
+from .lock import Lock
 from .reading import Floats, Run
-from .repair import FileError, Lock
+from .repair import FileError
 from .series import Series
 from .writing import VERSION, disk_errors, image, replacement
 
@@ -66,8 +68,9 @@ class MemoryRun(Run):
         path = Path(path)
         lock = Lock(path)
         try:
-            if path.exists() and not (overwrite and path.is_file()):
+            if os.path.lexists(path) and not (overwrite and path.is_file()):
                 raise FileError(f"{path}: exists already; choose another name, or overwrite it if it is a file")
+            Checkpoints(path).require_own()
             with disk_errors(path, "cannot write it"), replacement(path) as new:
                 new.write_bytes(self.layout)
                 self._fill(new)

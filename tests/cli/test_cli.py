@@ -16,10 +16,10 @@ import h5py
 import pytest
 
 from meanfield.case.load import load, parse
-from meanfield.cli.commands import say
 from meanfield.cli.kinds import kind_of
 from meanfield.cli.parser import main
 from meanfield.runtime.cost import estimate
+from meanfield.runtime.messages import tell
 from meanfield.runtime.signals import Interrupted, Terminated
 from solvers.backends import backend_on
 from solvers.io.run_file import FileError
@@ -221,7 +221,7 @@ def test_run_passes_case_path_and_options(calls: Calls) -> None:
     case = load("mine.toml", ["time.end=2", "title=a b", "time.cfl=0.1"])
     command = "meanfield run mine.toml --set time.end=2 'title=a b' --quiet --set time.cfl=0.1"
     assert status == 0
-    options = {"overwrite": False, "quiet": True, "command": command, "backend": backend_on("cpu"), "say": say}
+    options = {"overwrite": False, "quiet": True, "command": command, "backend": backend_on("cpu"), "say": tell}
     assert calls == [("run", case, "mine.h5", options)]
 
 
@@ -260,7 +260,7 @@ def test_resume_passes_file_and_options(calls: Calls) -> None:
     command = "meanfield resume mine.h5 --until 1e3 --set time.cfl=0.2 attention.beta=4"
     changes = ["time.cfl=0.2", "attention.beta=4"]
     expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command}
-    expected |= {"backend": backend_on("cpu"), "say": say}
+    expected |= {"backend": backend_on("cpu"), "say": tell}
     assert calls == [("resume", "mine.h5", expected)]
 
 
