@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from meanfield import solvers as solvers
     from meanfield.case.case import Case as Case
     from meanfield.case.errors import CaseError as CaseError
+    from meanfield.components.component import Component as Component
+    from meanfield.components.component import component as component
+    from meanfield.components.loading import load_components as load_components
     from meanfield.model.attention import Attention as Attention
     from meanfield.model.feed_forward import FeedForward as FeedForward
     from meanfield.model.heads import Head as Head
@@ -45,6 +48,8 @@ _HOME = {
     "meanfield.results.theory": ("compare", "stability"),
     "meanfield.case.case": ("Case",),
     "meanfield.case.errors": ("CaseError",),
+    "meanfield.components.component": ("Component", "component"),
+    "meanfield.components.loading": ("load_components",),
     "meanfield.model.attention": ("Attention",),
     "meanfield.model.heads": ("Head",),
     "meanfield.model.layer_norm": ("LayerNorm",),
@@ -59,6 +64,7 @@ __all__ = [
     "Attention",
     "Case",
     "CaseError",
+    "Component",
     "FeedForward",
     "FileError",
     "Head",
@@ -67,7 +73,9 @@ __all__ = [
     "Reaction",
     "Result",
     "compare",
+    "component",
     "load_case",
+    "load_components",
     "open_run",
     "open_sweep",
     "resume",

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from meanfield.case.case import Case
+from meanfield.components.recorded import require_components
 from meanfield.diagnostics.table import Diagnostics, require_same_units
 from meanfield.domains.common.problem import AdvanceOptions, Problem
 from meanfield.runtime.progress import Progress
@@ -123,6 +124,7 @@ def resume(
         raise FileError(f"{path}: has no case to go on with; it was not written by `meanfield run`")
     if "layers_of" in before.attributes:
         raise FileError(f"{path}: holds the layers of {before.attributes['layers_of']}, with which it cannot go on")
+    require_components(path, before.attributes, same=True)
     case = next_case(segments, changes)
     problem = set_up(case, backend)
     problem.marks.update({name: before.attributes[name] for name in problem.marks if name in before.attributes})

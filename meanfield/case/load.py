@@ -14,9 +14,11 @@ import msgspec
 
 from meanfield.case.case import Case
 from meanfield.case.diagnostics import default_diagnostics
-from meanfield.case.errors import CaseError, did_you_mean, refuse_unrepresentable, translate
+from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
 from meanfield.case.overrides import apply
 from meanfield.case.validate import check
+from meanfield.components.in_case import Unfit, put_back, take
+from meanfield.sections.section import tag_of
 
 _SNAPSHOTS = 100
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
@@ -53,11 +55,17 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
     apply(data, overrides)
     refuse_unrepresentable(data)
     try:
+        own = take(data)
+    except Unfit as error:
+        raise CaseError(f"{error.section}.{translate(error.cause, error.table, error.schema)}") from None
+    try:
         case = _resolve(msgspec.convert(data, Case))
     except msgspec.ValidationError as error:
         raise translate(error, data, Case) from None
     check(case)
-    return case
+    if "initial" in own and case.domain.mesh is None:
+        raise refusal("initial.kind", tag_of(type(own["initial"])), f"a built-in one {case.domain.where}")
+    return put_back(case, own)
 
 
 def read_toml(text: str, source: str) -> dict[str, Any]:

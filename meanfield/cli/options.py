@@ -38,6 +38,17 @@ def run_file(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE.h5", help="a file that `meanfield run` has written")
 
 
+def components(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--component",
+        metavar="FILE.py",
+        action="append",
+        default=[],
+        dest="components",
+        help="components of your own, or an installed package's entry point; its code runs (default: none)",
+    )
+
+
 def quiet(parser: ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress (default: a bar, or lines in a log)")
 

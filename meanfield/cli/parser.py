@@ -126,6 +126,10 @@ def _dispatch(argv: list[str]) -> int:
         parser.print_help()
         return 0
     options.command = shlex.join(["meanfield", *argv])
+    if getattr(options, "components", ()):
+        from meanfield.components.loading import load_components
+
+        load_components(*options.components)
     handler: Callable[[argparse.Namespace], int] = options.handler
     return handler(options)
 
@@ -182,67 +186,73 @@ _COMMANDS: dict[str, _Command] = {
         cli_commands.run,
         "solve a case and write an HDF5 file",
         f"CASE [-o FILE.h5] {_SET} [--overwrite] [--quiet] [--device cpu|gpu]",
-        (cli_options.case_file, cli_options.run_options, cli_options.quiet, cli_options.device),
+        (cli_options.case_file, cli_options.components, cli_options.run_options, cli_options.quiet, cli_options.device),
     ),
     "resume": (
         cli_commands.resume,
         "go on from the last checkpoint of a run",
         f"FILE.h5 [--until TIME] {_SET} [--quiet] [--device cpu|gpu]",
-        (cli_options.run_to_resume, cli_options.until, cli_options.quiet, cli_options.device),
+        (cli_options.run_to_resume, cli_options.components, cli_options.until, cli_options.quiet, cli_options.device),
     ),
     "info": (
         cli_commands.info,
         "describe a running, killed or finished run",
         "FILE.h5 [--json]",
-        (cli_options.run_file, cli_options.as_json),
+        (cli_options.run_file, cli_options.components, cli_options.as_json),
     ),
     "plot": (
         cli_commands.plot,
         "draw snapshots and diagnostics over time",
         "FILE.h5 [-o FIGURE.png]",
-        (cli_options.run_file, cli_options.figure_output),
+        (cli_options.run_file, cli_options.components, cli_options.figure_output),
     ),
     "mergers": (
         cli_commands.mergers,
         "report which clusters merged, when, and the lifetime of each cluster count",
         "FILE.h5 [-o FIGURE.png] [--json]",
-        (cli_options.run_file, cli_options.figure_if_named, cli_options.as_json),
+        (cli_options.run_file, cli_options.components, cli_options.figure_if_named, cli_options.as_json),
     ),
     "compare": (
         cli_commands.compare,
         "distances (L1, Wasserstein) between two runs, or a density and particles",
         "A.h5 [B.h5] [-o FIGURE.png] [--json]",
-        (cli_options.run_file, cli_options.other_run, cli_options.figure_if_named, cli_options.as_json),
+        (
+            cli_options.run_file,
+            cli_options.components,
+            cli_options.other_run,
+            cli_options.figure_if_named,
+            cli_options.as_json,
+        ),
     ),
     "sweep": (
         cli_commands.sweep,
         "run a case over values of its keys, on this machine or a Dask cluster",
         "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--retry] [--overwrite] [--quiet]",
-        (cli_options.sweep_options, cli_options.quiet),
+        (cli_options.sweep_options, cli_options.components, cli_options.quiet),
     ),
     "movie": (
         cli_commands.movie,
         "animate a run, a frame for each snapshot",
         "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
-        (cli_options.run_file, cli_options.movie_options, cli_options.quiet),
+        (cli_options.run_file, cli_options.components, cli_options.movie_options, cli_options.quiet),
     ),
     "view": (
         cli_commands.view,
         "write a page for the browser: turn the sphere, move through time",
         "FILE.h5 [-o FILE.html] [--overwrite]",
-        (cli_options.run_file, cli_options.page_output),
+        (cli_options.run_file, cli_options.components, cli_options.page_output),
     ),
     "export": (
         cli_commands.export,
         "write densities for ParaView or on a regular grid, or diagnostics as a table",
         f"FILE.h5 --to {'|'.join(cli_options.FORMATS)} [-o PATH] [--overwrite]",
-        (cli_options.run_file, cli_options.export_options),
+        (cli_options.run_file, cli_options.components, cli_options.export_options),
     ),
     "check": (
         cli_commands.check,
         "validate a case; print it resolved, with cells, memory and steps",
         f"CASE {_SET}",
-        (cli_options.case_file,),
+        (cli_options.case_file, cli_options.components),
     ),
     "cases": (cli_commands.cases, "list the shipped cases", "", ()),
     "keys": (
@@ -256,7 +266,7 @@ _COMMANDS: dict[str, _Command] = {
         cli_commands.stability,
         "growth rate of each mode about the uniform density, and the critical noise",
         f"CASE {_SET}",
-        (cli_options.case_file,),
+        (cli_options.case_file, cli_options.components),
     ),
     "transformer": (
         None,

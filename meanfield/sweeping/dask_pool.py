@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from meanfield.case.errors import CaseError, install
+from meanfield.components.loading import loaded_sources
 from meanfield.sweeping.local_pool import Solved, Solver
 from meanfield.sweeping.point import FAILED, Result, solve_point
 
@@ -36,7 +37,10 @@ def with_client(client: Client) -> Solver:
     def solve(cases: Mapping[int, str], keep: bool) -> Solved:
         from distributed import as_completed
 
-        futures = {client.submit(solve_point, case, keep, pure=False): number for number, case in cases.items()}
+        sources = loaded_sources()
+        futures = {
+            client.submit(solve_point, case, keep, None, sources, pure=False): number for number, case in cases.items()
+        }
         for future in as_completed(list(futures), loop=client.loop):
             yield futures.pop(future), _result(future)
             future.release()  # the scheduler need not keep it

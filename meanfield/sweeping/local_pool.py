@@ -21,12 +21,13 @@ from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import Any
 
+from meanfield.components.loading import Source, loaded_sources
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.point import FAILED, Result, solve_point
 
 Solved = Generator[tuple[int, Result], None, None]
 Solver = Callable[[Mapping[int, str], bool], Solved]
-Task = tuple[str, bool, float | None]  # the arguments of solve_point
+Task = tuple[str, bool, float | None, tuple[Source, ...]]  # the arguments of solve_point
 TRIES = 2  # of a point whose worker dies: once may be another's fault, where memory is short
 ENDING = 2.0  # seconds that a worker has to end after its step
 ORPHANED = 60.0  # and where nobody waits for it: its disk may be slow, and it has a folder to remove
@@ -40,7 +41,9 @@ def cores() -> int:
 
 def with_processes(jobs: int, limit: float | None = None) -> Solver:
     """A solver in ``jobs`` processes, which share the cores and stop each point after ``limit`` seconds."""
-    return lambda cases, keep: _solve_here({n: (case, keep, limit) for n, case in cases.items()}, jobs)
+    return lambda cases, keep: _solve_here(
+        {n: (case, keep, limit, loaded_sources()) for n, case in cases.items()}, jobs
+    )
 
 
 def _solve_here(tasks: Mapping[int, Task], jobs: int) -> Solved:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from meanfield.components.loading import load_sources
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -43,14 +45,19 @@ class Result:
     file: bytes | None = None
 
 
-def solve_point(case: str, keep: bool = False, limit: float | None = None) -> Result:
+def solve_point(
+    case: str, keep: bool = False, limit: float | None = None, components: tuple[tuple[str, str], ...] = ()
+) -> Result:
     """Run a case, given as TOML, in a folder of its own; what goes wrong is told by the result, and never raised.
 
+    components   of a user's own: what `meanfield.components.loading.loaded_sources` returned in the sweep
     After ``limit`` seconds the run is stopped, as by Ctrl-C. Only for the main thread of a process.
     """
     began = clock.monotonic()
     with _interrupted_after(limit) as over:
         try:
+            if components:
+                load_sources(components)
             with tempfile.TemporaryDirectory(prefix="meanfield-") as folder:
                 return _run(case, Path(folder) / "run.h5", keep, over)
         except Exception as error:

@@ -23,6 +23,7 @@ from meanfield.domains.common.problem import advance_in_layers
 from meanfield.model.heads import Head, matrix_of
 from meanfield.model.layer_norm import NEGLIGIBLE
 from meanfield.running import Say, run_problem, silent
+from meanfield.sections.attention import FeedForward
 from meanfield.simulation import set_up
 from meanfield.transformer.loading import INSTALL
 from solvers.io.layout import Points
@@ -104,7 +105,8 @@ class TorchLayers:
         """W σ(Uy + b), on a sphere of radius g: at gy, over g."""
         import torch
 
-        network, size = network_of(self._case), self._case.stabilizers.scale
+        network: Any = network_of(self._case)
+        size = self._case.stabilizers.scale
         if network is None:
             return torch.zeros_like(y)
         inner, bias, outer = (torch.from_numpy(array) for array in (network.inner, network.bias, network.outer))
@@ -127,6 +129,8 @@ def _check(case: Case) -> None:
             raise refusal(key, value, f'"{expected}" {told}')
     if norm not in LAYER_NORMS:
         raise refusal("stabilizers.layer_norm", norm, f"one of {', '.join(LAYER_NORMS)} {told}")
+    if case.feed_forward is not None and not isinstance(case.feed_forward, FeedForward):
+        raise refusal("feed_forward.field", case.feed_forward.activation, f"a network {told}")
     if case.sequence is not None:
         raise refusal("sequence.diffusion", case.sequence.diffusion, f"no section [sequence] {told}")
 

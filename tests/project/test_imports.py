@@ -20,9 +20,10 @@ ROOMS = [  # each may import itself and those before it; meanfield itself, the v
     "meanfield.shadowing", "meanfield.solvers", "meanfield.model.errors", "meanfield.model.kernel",
     "meanfield.model.layer_norm", "meanfield.model.normalization", "meanfield.sections",
     "meanfield.domains", "meanfield.model", "meanfield.equation", "meanfield.clusters", "meanfield.diagnostics",
+    "meanfield.components.component", "meanfield.components.in_case",
     "meanfield.case", "meanfield.domains.common", "meanfield.domains.sphere", "meanfield.domains.axisymmetric",
     "meanfield.domains.line", "meanfield.domains.free_radius", "meanfield.domains.particles",
-    "meanfield.domains.atoms", "meanfield.simulation", "meanfield.runtime", "meanfield.running",
+    "meanfield.domains.atoms", "meanfield.components", "meanfield.simulation", "meanfield.runtime", "meanfield.running",
     "meanfield.sweeping", "meanfield.analysis", "meanfield.figures", "meanfield.export", "meanfield.movie",
     "meanfield.view", "meanfield.results", "meanfield.transformer", "meanfield.cli", "meanfield.__main__",
 ]  # fmt: skip
