@@ -1,29 +1,29 @@
-"""A run from case to file, or kept in memory, on one page."""
+"""A run from case to file, or kept in memory: mesh → equation → state → integrate → recorder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.components.recorded import require_components
-from meanfield.diagnostics.table import Diagnostics, require_same_units
-from meanfield.domains.common.problem import AdvanceOptions, Problem
-from meanfield.runtime.progress import Progress
+from meanfield.diagnostics.table import require_same_units
+from meanfield.domains.common.problem import Problem
 from meanfield.runtime.provenance import provenance
-from meanfield.runtime.recorder import Record
+from meanfield.runtime.recorder import Record, Recorder, reason
 from meanfield.runtime.restart import Start, last_start, new_start
 from meanfield.runtime.segments import going_on, next_case, next_segment, read_segments, with_segment
-from meanfield.runtime.signals import Stop, say_at_once, stop_on_signal
+from meanfield.runtime.signals import Interrupted, Terminated, say_at_once, stop_on_signal
 from meanfield.simulation import set_up
 from solvers.backends import Backend
 from solvers.io.layout import Measure
 from solvers.io.memory import MemoryRun, RunMemory
 from solvers.io.run_file import FileError, Run, RunFile, read
-from solvers.timestepping.evolution import NonFinite, State
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.state import NonFinite, State
 
 Say = Callable[[str], None]  # shows a line
 
@@ -36,6 +36,7 @@ def run(
     case: Case,
     path: str | Path,
     *,
+    problem: Problem | None = None,
     overwrite: bool = False,
     quiet: bool = True,
     command: str = "",
@@ -44,25 +45,13 @@ def run(
 ) -> None:
     """Run a case into a new file, on the device of ``backend``, by default the host.
 
+    problem   the case made ready elsewhere
+    quiet     without a bar, or lines in a log
+    say       shows a line: how the run has ended
     Raises CaseError for an initial density that cannot be, FileError for a file that cannot be written, NonFinite for a
     state that becomes so, Interrupted or Terminated after Ctrl-C or SIGTERM; the file is closed well by then.
-    quiet   without a bar, or lines in a log
-    say     shows a line: how the run has ended
     """
-    run_problem(case, set_up(case, backend), path, overwrite=overwrite, quiet=quiet, command=command, say=say)
-
-
-def run_problem(
-    case: Case,
-    problem: Problem,
-    path: str | Path,
-    *,
-    overwrite: bool = False,
-    quiet: bool = True,
-    command: str = "",
-    say: Say = silent,
-) -> None:
-    """As ``run``, for a case whose ``problem`` has been made ready elsewhere."""
+    problem = set_up(case, backend) if problem is None else problem
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     attributes = provenance(case, command) | problem.marks | problem.attributes
@@ -75,7 +64,9 @@ def run_problem(
         measure=Measure(*case.domain.measure),
         overwrite=overwrite,
     ) as file:
-        _go(case, problem, start, diagnostics, file, case.time.end, quiet, say)
+        record = Record(case, problem, start, diagnostics, file, case.time.end, quiet)
+        with explained(problem, record, quiet, say):
+            go(problem, start.state, case.time.end, record, say)
 
 
 def run_in_memory(case: Case, *, quiet: bool = True, backend: Backend | None = None) -> MemoryRun:
@@ -87,16 +78,41 @@ def run_in_memory(case: Case, *, quiet: bool = True, backend: Backend | None = N
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     attributes = provenance(case, "") | problem.marks | problem.attributes
-    measure = Measure(*case.domain.measure)
-    memory = RunMemory(
-        case.title or "simulation", problem.space, diagnostics.columns, attributes, problem.variables, measure=measure
-    )
+    measure, name = Measure(*case.domain.measure), case.title or "simulation"
+    memory = RunMemory(name, problem.space, diagnostics.columns, attributes, problem.variables, measure=measure)
+    record = Record(case, problem, start, diagnostics, memory, case.time.end, quiet)
     try:
-        _go(case, problem, start, diagnostics, memory, case.time.end, quiet, silent)
+        go(problem, start.state, case.time.end, record)
     except (NonFinite, KeyboardInterrupt, SystemExit) as error:
         error.run = memory.run()  # type: ignore[union-attr]
         raise
     return memory.run()
+
+
+def go(problem: Problem, state: State, end: float, recorder: Recorder, say: Say = silent) -> None:
+    """Integrate a state to ``end``, in place, while the recorder observes it.
+
+    Raises NonFinite, Interrupted or Terminated in the step after a signal, and KeyboardInterrupt at once after a second
+    one; the state is then the one after the last good step, and the recorder is closed.
+    """
+
+    def after_step(state: State) -> bool:
+        problem.check(state)
+        recorder.after_step(state)
+        return bool(stop)
+
+    with (
+        stop_on_signal(None if say is silent else say_at_once) as stop,
+        recorder,
+        closing(stop),
+        np.errstate(over="ignore", divide="ignore", invalid="ignore"),
+    ):
+        with recorder.compiling():
+            problem.prepare(state)
+        integrate(state, problem.dynamics, end, recorder.observers, after_step)
+        recorder.end(state)
+        if state.time < end:
+            raise stop.error(f"interrupted at time {state.time:.6g}")
 
 
 def resume(
@@ -116,7 +132,7 @@ def resume(
     ``changes`` are settings that hold from there on, like "attention.beta=4"; a later resume keeps them. Without a
     checkpoint the last snapshot serves, or the initial density. Each time adds to the file's attribute ``segments``.
     Raises as ``run``, FileError for a file that holds no run or is being written, CaseError for settings that cannot
-    change.
+    change, and for components of a user's own that are not loaded.
     """
     before = read(path)
     segments = read_segments(before.attributes)
@@ -140,7 +156,9 @@ def resume(
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:
             say(f"{path}: {start.note}")
-        _go(case, problem, start, diagnostics, file, segment.until, quiet, say)
+        record = Record(case, problem, start, diagnostics, file, segment.until, quiet)
+        with explained(problem, record, quiet, say):
+            go(problem, start.state, segment.until, record, say)
 
 
 def _nothing_left(before: Run, start: Start, say: Say) -> None:
@@ -150,53 +168,20 @@ def _nothing_left(before: Run, start: Start, say: Say) -> None:
     say(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
 
 
-def _go(
-    case: Case, problem: Problem, start: Start, diagnostics: Diagnostics, file: RunFile | RunMemory, end: float,
-    quiet: bool, say: Say,
-) -> None:  # fmt: skip
-    """Evolve to ``end``, write all that is kept, and close the file; what ended the run early is raised then."""
-    state, path = start.state, file.path
-    progress = Progress(path.stem, state.time, end, quiet, steady=case.hand_over is None)
-    record = Record(case, problem, start, diagnostics, file, progress)
-    go_on = going_on(problem.attributes, path) if isinstance(file, RunFile) else "it is kept as far as it came"
-    with stop_on_signal(None if say is silent else say_at_once) as stop:
-        try:
-            _evolve(case, problem, state, end, record, stop)
-        except NonFinite as error:
-            message = f"stopped on {error.what}: {error}"
-            record.close("failed", message)
-            raise type(error)(f"{message}; {path} is valid up to its last snapshot") from error
-        except FileError as error:
-            raise FileError(f"{error}; when it can be written again, {go_on}") from error
-        except KeyboardInterrupt:
-            record.close("interrupted", "interrupted at once")
-            raise stop.error(f"interrupted at once; {go_on}") from None
-        if state.time < end:
-            record.close("interrupted", f"interrupted at time {state.time:.6g}")
-            raise stop.error(f"interrupted at t = {state.time:.6g}; {go_on}")
-        record.close("finished")
+@contextmanager
+def explained(problem: Problem, record: Record, quiet: bool, say: Say) -> Iterator[None]:
+    """Errors that end a run with what is left of it, and what to do; and a line on a run that has not failed."""
+    path, go_on = record.path, going_on(problem.attributes, record.path)
+    try:
+        yield
+    except NonFinite as error:
+        raise type(error)(f"{reason(error)}; {path} is valid up to its last snapshot") from error
+    except FileError as error:
+        raise FileError(f"{error}; when it can be written again, {go_on}") from error
+    except (KeyboardInterrupt, SystemExit) as error:
+        kind = Terminated if isinstance(error, SystemExit) else Interrupted
+        raise kind(f"{str(error) or 'interrupted at once'}; {go_on}") from None
     if not quiet:
+        state = record.state
         say(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
         say(f"look at it: meanfield plot {path}")
-
-
-def _evolve(case: Case, problem: Problem, state: State, end: float, record: Record, stop: Stop) -> None:
-    """Move the state to ``end``, or to the step after a signal, and save it there."""
-    progress = record.progress
-
-    def after_step(state: State) -> bool:
-        record.after_step(state)
-        return bool(stop)
-
-    with (
-        closing(stop),
-        progress,
-        np.errstate(over="ignore", divide="ignore", invalid="ignore"),  # a state that is not finite is told
-    ):
-        with progress.said_if_slow("compiling the kernels: once, some seconds; later runs start at once"):
-            problem.prepare(state)
-        problem.advance(state, AdvanceOptions(end, record.observers, case.time.cfl, after_step))
-        if state.time >= end and end != case.time.end:  # an end of its own, which no schedule knows
-            record.look_at_end(state)
-        progress.finish(state)
-        record.save(state)

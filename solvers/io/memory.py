@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .attributes import Attribute, check_attributes, create_attributes, root_attributes
+from .attributes import CHANGING, Attribute, check_attributes, create_attributes, root_attributes
 from .checkpoint import Checkpoints, Contents, Scalar
 from .layout import Column, Measure, Points, Space, Variable
 from .lock import Lock
 from .reading import Floats, Run
 from .repair import FileError
 from .series import Series
+from .verifying import digest
 from .writing import VERSION, disk_errors, image, replacement
 
 if TYPE_CHECKING:
@@ -147,16 +148,19 @@ class RunMemory:
 
     def run(self) -> MemoryRun:
         """What has been written so far, in copies."""
+        times, sample_times = np.array(self._times), np.array(self._sample_times)
+        diagnostics = {
+            name: np.array(rows).reshape(self.samples, *self._columns[name]) for name, rows in self._rows.items()
+        }
+        texts = {name: text for name, text in self._attributes.items() if name not in CHANGING}
         space, points = self._space, isinstance(self._space, Points)
         shape = (len(space.weights), space.dimension) if isinstance(space, Points) else (space.cells,)
         return MemoryRun(
             path=self.path,
-            attributes=dict(self._attributes),
-            times=np.array(self._times),
-            sample_times=np.array(self._sample_times),
-            diagnostics={
-                name: np.array(rows).reshape(self.samples, *self._columns[name]) for name, rows in self._rows.items()
-            },
+            attributes=self._attributes | {"digest": digest(texts, times, sample_times, diagnostics)},
+            times=times,
+            sample_times=sample_times,
+            diagnostics=diagnostics,
             manifold=space.manifold,
             resolution=int(self._attributes["resolution"]),
             ring_cells=np.empty(0, np.int32) if points else space.ring_cells,  # type: ignore[union-attr]
