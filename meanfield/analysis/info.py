@@ -19,7 +19,7 @@ LARGE_ERROR = 0.05  # of a merger's time
 HAND_OVER = ("hand_over_time", "hand_over_error", "hand_over_angle")  # attributes of a run with a hand-over
 
 
-def describe(path: str | Path) -> dict[str, Any]:
+def describe(path: str | Path | Run) -> dict[str, Any]:
     """What there is to know of a run file, as plain values for people and programs; None if unknown.
 
     ``state`` is running, killed, interrupted, finished or failed; ``next`` says what to do. Times are model
@@ -36,13 +36,13 @@ def describe(path: str | Path) -> dict[str, Any]:
     particles = kind_of(run.manifold).has_tokens
     density = run.density(last) if last >= 0 and not particles else None
     return {
-        "path": str(path),
+        "path": str(run.path),
         "title": case.get("title"),
         "state": state,
         "stop_reason": attributes["stop_reason"],
         "message": attributes["message"],
         "writer": run.writer,
-        "next": _next(state, attributes, path),
+        "next": _next(state, attributes, run.path),
         "manifold": run.manifold,
         "resolution": case.get("domain", {}).get("resolution", run.resolution),
         "cells": run.cells,
@@ -70,7 +70,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         "segments": [asdict(segment) for segment in segments],
         "versions": attributes.get("versions"),
         "schema_version": attributes["schema_version"],
-        "file_size": Path(path).stat().st_size,
+        "file_size": run.size,
     }
 
 

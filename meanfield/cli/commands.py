@@ -9,6 +9,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from meanfield.runtime.messages import tell
+
 if TYPE_CHECKING:
     from solvers.backends import Backend
 
@@ -25,14 +27,16 @@ def run(options: argparse.Namespace) -> int:
     require_files(case, path)
     from meanfield.running import run as solve
 
-    return solve(
+    solve(
         case,
         path,
         overwrite=options.overwrite,
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
+        say=tell,
     )
+    return 0
 
 
 def _backend(device: str) -> Backend:
@@ -54,14 +58,16 @@ def resume(options: argparse.Namespace) -> int:
     require_file(options.file, "run")
     from meanfield.running import resume as go_on
 
-    return go_on(
+    go_on(
         options.file,
         until=options.until,
         changes=options.overrides,
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
+        say=tell,
     )
+    return 0
 
 
 def info(options: argparse.Namespace) -> int:

@@ -40,6 +40,17 @@ def run_file(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE.h5", help="a file that `meanfield run` has written")
 
 
+def components(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--component",
+        metavar="FILE.py",
+        action="append",
+        default=[],
+        dest="components",
+        help="components of your own, or an installed package's entry point; its code runs (default: none)",
+    )
+
+
 def quiet(parser: ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress (default: a bar, or lines in a log)")
 
@@ -72,9 +83,7 @@ def as_json(parser: ArgumentParser) -> None:
 
 
 def verify(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--verify", action="store_true", help="read all of it against its checksums (default: describe)"
-    )
+    parser.add_argument("--verify", action="store_true", help="read it all by its checksums (default: describe)")
 
 
 def figure_output(parser: ArgumentParser) -> None:

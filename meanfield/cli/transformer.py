@@ -6,6 +6,7 @@ import argparse
 from argparse import ArgumentParser
 
 from meanfield.cli import options as cli_options
+from meanfield.runtime.messages import tell
 
 
 def model(parser: ArgumentParser) -> None:
@@ -44,7 +45,9 @@ def read(options: argparse.Namespace) -> int:
     from meanfield.transformer.reading import read_transformer
 
     states = states_of(options.model, options.text)
-    return read_transformer(states, path, overwrite=options.overwrite, quiet=options.quiet, command=options.command)
+    given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
+    read_transformer(states, path, **given, say=tell)
+    return 0
 
 
 def case(options: argparse.Namespace) -> int:
@@ -77,7 +80,9 @@ def reference(options: argparse.Namespace) -> int:
     require_files(resolved, path)
     from meanfield.transformer.reference import run_reference
 
-    return run_reference(resolved, path, overwrite=options.overwrite, quiet=options.quiet, command=options.command)
+    given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
+    run_reference(resolved, path, **given, say=tell)
+    return 0
 
 
 COMMANDS = {

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from meanfield.case.errors import CaseError, install
+from meanfield.components.loading import loaded_sources
 from meanfield.sweeping.local_pool import Solved, Solver
 from meanfield.sweeping.point import FAILED, Result, solve_point
 
@@ -21,15 +22,28 @@ def with_dask(address: str) -> Solver:
     Raises CaseError where Dask is not installed or no scheduler answers.
     """
     client = _client(address)
+    solve = with_client(client)
+
+    def solve_and_leave(cases: Mapping[int, str], keep: bool) -> Solved:
+        with client:
+            yield from solve(cases, keep)
+
+    return solve_and_leave
+
+
+def with_client(client: Client) -> Solver:
+    """A solver on the workers of a client of Dask, which stays open."""
 
     def solve(cases: Mapping[int, str], keep: bool) -> Solved:
         from distributed import as_completed
 
-        with client:
-            futures = {client.submit(solve_point, case, keep, pure=False): number for number, case in cases.items()}
-            for future in as_completed(list(futures), loop=client.loop):
-                yield futures.pop(future), _result(future)
-                future.release()  # the scheduler need not keep it
+        sources = loaded_sources()
+        futures = {
+            client.submit(solve_point, case, keep, None, sources, pure=False): number for number, case in cases.items()
+        }
+        for future in as_completed(list(futures), loop=client.loop):
+            yield futures.pop(future), _result(future)
+            future.release()  # the scheduler need not keep it
 
     return solve
 

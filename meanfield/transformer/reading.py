@@ -20,7 +20,7 @@ from meanfield.domains.common.problem import Problem
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS, Particles
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model.discrete_layers import LayerIntegrator
-from meanfield.running import run
+from meanfield.running import Say, run, silent
 from meanfield.simulation import ON_HOST, PAIR_EDGE
 from meanfield.transformer.model import States
 from solvers.io.layout import Points, Variable
@@ -32,9 +32,15 @@ _WITHOUT_LAW = ("mass", "centroid", "clusters", "cluster_mass", "cluster_center"
 
 
 def read_transformer(
-    states: States, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = ""
-) -> int:
-    """Write the directions of a model's states into a new file, a snapshot a layer; returns the exit status.
+    states: States,
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    quiet: bool = True,
+    command: str = "",
+    say: Say = silent,
+) -> None:
+    """Write the directions of a model's states into a new file, a snapshot a layer.
 
     Beside what any run of particles has: diagnostics/cosine, the mean of ⟨x, y⟩ over two different tokens,
     diagnostics/length, √(mean |h|²), and token_id; attributes tell the model. Energy and speed belong to a law of
@@ -45,7 +51,7 @@ def read_transformer(
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
     case, problem = _case(states, Path(path)), _problem(states)
-    return run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, command=command)
+    run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, command=command, say=say)
 
 
 class GivenLayers:

@@ -3,11 +3,11 @@
 import h5py
 import numpy as np
 import pytest
+from support.status import DONE, resume, run
 
 from meanfield.case.load import parse
 from meanfield.diagnostics.table import energy_unit, entropy_is_relative
 from meanfield.model.functionals import energy
-from meanfield.running import DONE, resume, run
 from solvers.io.run_file import FileError, read
 from solvers.transforms.polar import log_area
 

@@ -20,15 +20,16 @@ ROOMS = [  # each may import itself and those before it; meanfield itself, the v
     "meanfield.shadowing", "meanfield.solvers", "meanfield.model.errors", "meanfield.model.kernel",
     "meanfield.model.layer_norm", "meanfield.model.normalization", "meanfield.sections",
     "meanfield.domains", "meanfield.model", "meanfield.equation", "meanfield.clusters", "meanfield.diagnostics",
+    "meanfield.components.component", "meanfield.components.in_case",
     "meanfield.case", "meanfield.domains.common", "meanfield.domains.sphere", "meanfield.domains.axisymmetric",
     "meanfield.domains.line", "meanfield.domains.free_radius", "meanfield.domains.particles",
-    "meanfield.domains.atoms", "meanfield.simulation", "meanfield.runtime", "meanfield.running",
+    "meanfield.domains.atoms", "meanfield.components", "meanfield.simulation", "meanfield.runtime", "meanfield.running",
     "meanfield.sweeping", "meanfield.analysis", "meanfield.figures", "meanfield.export", "meanfield.movie",
-    "meanfield.view", "meanfield.transformer", "meanfield.cli", "meanfield.__main__",
+    "meanfield.view", "meanfield.results", "meanfield.transformer", "meanfield.cli", "meanfield.__main__",
 ]  # fmt: skip
 RECORDS = ("domain", "section", "table", "unbounded")  # files of domains/*, which hold data of a case only
 MAX_FILES = 20
-HEAVY = ("numba", "scipy", "h5py", "matplotlib", "ot", "distributed", "cupy", "torch", "transformers")
+HEAVY = ("numba", "scipy", "h5py", "matplotlib", "ot", "distributed", "cupy", "torch", "transformers", "xarray")
 
 
 def module_of(path):

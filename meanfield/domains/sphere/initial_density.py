@@ -19,7 +19,7 @@ from solvers.mesh.mesh import Floats, Mesh
 def initial_density(case: Case, mesh: Mesh) -> Floats:
     """The initial density (cells) of a case. Raises CaseError where it would be negative, or its file is no good."""
     try:
-        return _INITIAL[type(case.initial)](mesh, case.initial)
+        return INITIAL[type(case.initial)](mesh, case.initial)
     except (ValueError, OSError, KeyError) as error:
         raise CaseError(str(error)) from None
 
@@ -58,7 +58,7 @@ def embeddings_of(kind: sections.Tokens, d: int) -> Floats:
     return embeddings
 
 
-_INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
+INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
     sections.Uniform: lambda mesh, kind: initial.initial_uniform(mesh),
     sections.Perturbed: lambda mesh, kind: initial.initial_perturbed(mesh, kind.amplitude, kind.degrees, kind.seed),
     sections.Harmonic: lambda mesh, kind: initial.initial_harmonic(mesh, kind.degree, kind.order, kind.amplitude),
