@@ -68,8 +68,6 @@ class Advection:
     velocity   X(time, u) → (cells, d), tangent
     resolved   of "lump": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: below low a cell counts as
                resolved, above high as not. (0, 0) moves everything by donor cells
-    linear_rate  the fastest rate of a small departure from the uniform density, where known. Nothing flows there to
-               limit the time step, so this does, while no cell has twice the mean density
     limiter    default: "lump" for a density on a curve or the unit sphere, else "mc"
     nonnegative  whether u is a density: then no step takes more from a cell than it has
 
@@ -84,7 +82,6 @@ class Advection:
         mesh: Mesh,
         velocity: Velocity,
         resolved: tuple[float, float] = resolved,
-        linear_rate: float = 0.0,
         *,
         limiter: str | None = None,
         nonnegative: bool = False,
@@ -96,7 +93,6 @@ class Advection:
         _check_lumps(mesh, limiter, nonnegative, resolved)
         self.mesh, self.velocity, self.low_high, self.nonnegative = mesh, velocity, resolved, nonnegative
         self._seen = False
-        self._linear_rate = 5.0 * linear_rate  # at cfl = ½ Runge–Kutta 3 then errs by (0.1)³/24 of the rate
         backend, number = mesh.backend, mesh.volumes.dtype
         self._sent = backend.zeros(2 * mesh.faces, number)
         self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
@@ -107,7 +103,7 @@ class Advection:
         self._send = _SENDERS.get(mesh.dimension)
 
     def prepare(self, time: float, values: Floats) -> Step:
-        mesh, backend = self.mesh, self.mesh.backend
+        mesh = self.mesh
         check_array("values", values, (mesh.cells,))
         if not self._seen:
             check_finite("values", values)
@@ -119,9 +115,6 @@ class Advection:
             fastest = self._send_with_lumps(values, velocity)
         else:
             fastest = self._send_through_faces(self._faces, values, velocity)
-        if self._linear_rate:
-            mean = backend.dot(mesh.volumes, values) / mesh.volume
-            fastest = np.maximum(fastest, self._linear_rate * (values.max() < 2.0 * mean))
         with np.errstate(divide="ignore"):
             step: Step = np.divide(1.0, fastest)
             return step
