@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import require_same_units
 from meanfield.domains.common.problem import Problem
+from meanfield.runtime.messages import tell
 from meanfield.runtime.provenance import provenance
 from meanfield.runtime.recorder import Record, Recorder, reason
 from meanfield.runtime.restart import Start, last_start, new_start
@@ -124,7 +124,7 @@ def resume(
     attributes = with_segment(before.attributes, segment) | problem.attributes
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:
-            _tell(f"{path}: {start.note}")
+            tell(f"{path}: {start.note}")
         record = Record(case, problem, start, diagnostics, file, segment.until, quiet)
         with exit_status(problem, record, quiet) as status:
             go(problem, start.state, segment.until, record)
@@ -135,7 +135,7 @@ def _nothing_left(before: Run, start: Start) -> int:
     """A file that is at its end already; that is recorded where the writer was killed just before it."""
     if before.attributes["stop_reason"] == "running":
         RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples).close(wall_time=start.wall_time)
-    _tell(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
+    tell(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
     return DONE
 
 
@@ -154,19 +154,15 @@ def exit_status(problem: Problem, record: Record, quiet: bool) -> Iterator[Statu
         yield status
     except NonFinite as error:
         status.code = NON_FINITE
-        _tell(f"meanfield: {reason(error)}; {path} is valid up to its last snapshot")
+        tell(f"meanfield: {reason(error)}; {path} is valid up to its last snapshot")
     except FileError as error:
         raise FileError(f"{error}; when it can be written again, {going_on(problem.attributes, path)}") from error
     except KeyboardInterrupt as error:
         status.code = INTERRUPTED
         when = f"at t = {error.time:.6g}" if isinstance(error, Interrupted) else "at once"
-        _tell(f"interrupted {when}; {going_on(problem.attributes, path)}")
+        tell(f"interrupted {when}; {going_on(problem.attributes, path)}")
     else:
         if not quiet:
             state = record.state
-            _tell(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
-            _tell(f"look at it: meanfield plot {path}")
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)
+            tell(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
+            tell(f"look at it: meanfield plot {path}")

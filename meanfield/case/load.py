@@ -48,11 +48,6 @@ def shipped() -> dict[str, str]:
     return {name: tomllib.loads(text).get("title", "") for name, text in sorted(_shipped_texts().items())}
 
 
-def schema() -> dict[str, Any]:
-    """JSON Schema of a case file, for editors."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Case)}
-
-
 def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
     data = read_toml(text, source)
     apply(data, overrides)

@@ -6,6 +6,7 @@ Imports stand in the functions, so that a command loads what it needs and help l
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -201,10 +202,12 @@ def check(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_kind
     from meanfield.runtime.cost import estimate
     from meanfield.runtime.paths import require_files
+    from meanfield.simulation import refuse
 
     require_kind(options.case, "case")
     case = load(options.case, options.overrides)
     require_files(case)
+    refuse(case)
     print(estimate(case))
     return 0
 
@@ -222,9 +225,24 @@ def cases(options: argparse.Namespace) -> int:
 def schema(options: argparse.Namespace) -> int:
     import json
 
-    from meanfield.case.load import schema as json_schema
+    from meanfield.case.schema import schema as json_schema
 
     print(json.dumps(json_schema(), indent=2))
+    return 0
+
+
+def keys(options: argparse.Namespace) -> int:
+    from meanfield.case.errors import CaseError
+    from meanfield.case.schema import entries
+
+    found = entries(options.prefix)
+    if not found:
+        raise CaseError(f"{options.prefix}: no key begins so; `meanfield keys` lists all")
+    for entry in found:
+        unit = f" [{entry.unit}]" if entry.unit else ""
+        only = f" ({entry.variant})" if entry.variant else ""
+        print(f"{entry.name}{unit}{only}\n    {entry.description}")
+        print(f"    {entry.expected}; default: {entry.default}; for example {entry.example}")
     return 0
 
 
@@ -244,7 +262,8 @@ def _print_json(facts: dict[str, Any]) -> None:
     """As JSON; a NaN, which JSON does not know, as null."""
     import json
 
-    print(json.dumps(_without_nan(facts), indent=2, ensure_ascii=False, allow_nan=False))
+    ascii_only = not str(sys.stdout.encoding).lower().startswith("utf")
+    print(json.dumps(_without_nan(facts), indent=2, ensure_ascii=ascii_only, allow_nan=False))
 
 
 def _without_nan(value: Any) -> Any:

@@ -11,6 +11,12 @@ def case_file(parser: ArgumentParser) -> None:
     _overrides(parser, "CASE")
 
 
+def prefix(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "prefix", metavar="PREFIX", nargs="?", default="", help="what the keys begin with, for example attention"
+    )
+
+
 def run_to_resume(parser: ArgumentParser) -> None:
     run_file(parser)
     _overrides(parser, "FILE.h5")

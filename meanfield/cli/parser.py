@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import os
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from meanfield import __version__
 from meanfield.cli import commands as cli_commands
 from meanfield.cli import options as cli_options
 from meanfield.cli import transformer as cli_transformer
+from meanfield.cli.streams import OUTPUT, give_up_output, prepare
+from meanfield.runtime.messages import tell
 
 _BAD_INPUT = 2
 _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
@@ -47,20 +49,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; ``argv`` defaults to the process's arguments. Returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        status = _dispatch(arguments)
-        sys.stdout.flush()
-        return status
+        with _flushed():
+            return _dispatch(arguments)
     except KeyboardInterrupt:
         return _refuse("interrupted", _INTERRUPTED)
     except BrokenPipeError:
-        # The reader has gone; at exit Python flushes stdout once more, so let it flush to nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        give_up_output()  # the reader has gone
         return _BROKEN_PIPE
     except CommandError as error:
         return _refuse(str(error))
     except OSError as error:
         if error.filename is None:  # not about a file that the user named
             raise
+        if error.filename == OUTPUT:
+            give_up_output()
         return _refuse(f"{error.filename}: {error.strerror}")
     except Exception as error:
         if not isinstance(error, _errors_of_users()):
@@ -70,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command() -> int:
     """As ``main``, where the process ends with it: a signal that comes late does not change the status."""
+    prepare()
     status = main()
     if status == _INTERRUPTED:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -77,8 +80,18 @@ def command() -> int:
     return status
 
 
+@contextmanager
+def _flushed() -> Iterator[None]:
+    """What the block has written to standard output is there at its end, also where help or a version ends it."""
+    try:
+        yield
+    finally:
+        if sys.stdout is not None and not isinstance(sys.exception(), OSError):
+            sys.stdout.flush()
+
+
 def _refuse(message: str, status: int = _BAD_INPUT) -> int:
-    print(f"meanfield: {message}", file=sys.stderr)
+    tell(f"meanfield: {message}")
     return status
 
 
@@ -226,6 +239,12 @@ _COMMANDS: dict[str, _Command] = {
         (cli_options.case_file,),
     ),
     "cases": (cli_commands.cases, "list the shipped cases", "", ()),
+    "keys": (
+        cli_commands.keys,
+        "list the keys of a case file: what each is, its range, default and an example",
+        "[PREFIX]",
+        (cli_options.prefix,),
+    ),
     "schema": (cli_commands.schema, "print the JSON Schema of a case file, for editors", "", ()),
     "stability": (
         cli_commands.stability,

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from meanfield.sweeping.case import FigureChoice
 from meanfield.sweeping.point import DONE, FAILED, OVER_TIME
-from solvers.io.repair import FileError, holder, reason
+from solvers.io.lock import holder
+from solvers.io.repair import FileError, reason
 from solvers.mesh.mesh import Floats
 
 _REASONS = 3  # told of failed points

@@ -24,7 +24,7 @@ from meanfield.model.heads import Head, matrix_of
 from meanfield.model.layer_norm import NEGLIGIBLE
 from meanfield.running import run
 from meanfield.simulation import set_up
-from meanfield.transformer.model import INSTALL
+from meanfield.transformer.loading import INSTALL
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed

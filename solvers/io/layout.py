@@ -55,6 +55,7 @@ class Points:
 
     time_name   long_name of time in the file
     name        of one point, and of the dimension along them
+    position    what a position is, for its long_name
     """
 
     weights: NDArray[np.float64]
@@ -62,6 +63,7 @@ class Points:
     manifold: str = "particles"
     time_name: str = "model time"
     name: str = "point"
+    position: str = "radius times direction"
 
 
 Space = Mesh | Points
@@ -103,7 +105,7 @@ def _lay_out_points(file: h5py.File, points: Points, scales: dict[str, h5py.Data
     count, d, name = len(points.weights), points.dimension, points.name
     scales |= {name: _dimension(file, name, count), "d": _dimension(file, "d", d)}
     position = _snapshots(file, SNAPSHOT[points.manifold], (count, d))
-    _describe(position, ("time", name, "d"), "1", f"position of each {name}, radius times direction")
+    _describe(position, ("time", name, "d"), "1", f"position of each {name}, {points.position}")
     _dataset(file, "weight", (name,), points.weights, "1", f"mass of each {name}")
 
 

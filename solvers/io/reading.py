@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .repair import PATIENCE, FileError, Lock, holder, is_open_for_writing, reason, repair
+from .lock import PATIENCE, Lock, holder
+from .repair import FileError, is_open_for_writing, reason, repair
 
 if TYPE_CHECKING:
     import h5py

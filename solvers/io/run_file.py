@@ -20,10 +20,12 @@ from numpy.typing import ArrayLike
 from .attributes import STOP_REASONS, Attribute, check_attributes, overwrite_attributes
 from .checkpoint import Checkpoints
 from .layout import Column, Measure, Space, Variable
+from .lock import Lock
 from .reading import SNAPSHOT, Floats, Run, read
-from .repair import FileError, Lock, reason, repair
+from .repair import FileError, reason, repair
+from .replacing import replacement
 from .series import Series
-from .writing import discard, disk_errors, image, open_shared, replace_attributes, replacement
+from .writing import discard, disk_errors, image, open_shared, replace_attributes
 
 if TYPE_CHECKING:
     import h5py
@@ -74,10 +76,11 @@ class RunFile:
         start = image(columns, space, attributes or {}, variables, measure)
         lock = Lock(path)
         with lock.kept_if_well():
-            if path.exists() and not (overwrite and path.is_file()):
+            if os.path.lexists(path) and not (overwrite and path.is_file()):
                 raise FileError(f"{path}: exists already; choose another name, or overwrite it if it is a file")
+            Checkpoints(path).require_own()
             with disk_errors(path, "cannot create it"):
-                with replacement(path) as new:
+                with replacement(path, overwrite=overwrite) as new:
                     new.write_bytes(start)
                     Checkpoints(path).remove()
                 return cls(path, lock, open_shared(path))
@@ -103,6 +106,7 @@ class RunFile:
             raise FileError(f"{path}: no such file")
         lock = Lock(path)
         with lock.kept_if_well():
+            Checkpoints(path).require_own()
             with disk_errors(path, "cannot write it"):
                 repair(path)
             run = read(path)  # also refuses what is not a run file

@@ -284,8 +284,8 @@ def test_the_page_of_combinations_is_the_table():
     assert names["PAGE"].read_text("utf-8") == names["page"]()
 
 
-def test_readme_names_the_layer_norms_of_each_domain():
-    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+def test_the_page_on_cases_names_the_layer_norms_of_each_domain():
+    text = (Path(__file__).parents[2] / "docs/cases.md").read_text("utf-8")
     rows = [line.split(" | ") for line in text.split("\n") if line.startswith("| `") and line.count("|") == 4]
     found = {name: row[2].rstrip(" |") for row in rows for name in re.findall(r"`(\w+)`", row[0]) if name in DOMAINS}
     words = {name: ", ".join(kind.layer_norms) for name, kind in DOMAINS.items()}

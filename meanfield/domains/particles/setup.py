@@ -68,13 +68,18 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
         return diagnostics_particles(names, law_at, masses, domain.d, positions, _along_sequence(case))
 
     return Problem(
-        space=Points(masses, domain.d, name="token"),
+        space=Points(masses, domain.d, name="token", position=_position(case)),
         initial=lambda: positions.copy(),
         dynamics=_dynamics(case, law, heads.turns, domain.seed, to_device),
         check=away_from_origin(law, heads.turns) if case.time.method == "adaptive" else no_check,
         prepare=lambda state: law(0).output_at(to_device(state.values)),
         diagnostics=diagnostics,
     )
+
+
+def _position(case: Case) -> str:
+    """What positions in the file are."""
+    return "radius times direction" if case.tokens_have_radius else "its direction: x over stabilizers.scale"
 
 
 def tokens_of_run(case: Case) -> tuple[Floats, Floats]:
@@ -94,7 +99,7 @@ def _dynamics(case: Case, law: LawOfTurn, turns: Schedule, seed: int, to_device:
     if time.method == "adaptive":
         assert time.tolerance is not None  # a parsed case has it
         return dynamics_adaptive(law, turns, time.tolerance, along, to_device)
-    return dynamics_explicit(law, time.method, turns, stabilizers.noise, seed, along, time.cfl, to_device)
+    return dynamics_explicit(law, time.method, turns, case.noise_on_unit_sphere, seed, along, time.cfl, to_device)
 
 
 def _along_sequence(case: Case) -> SequenceDiffusion | None:

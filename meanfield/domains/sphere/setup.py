@@ -69,7 +69,7 @@ def _flowing(
 
     @lru_cache(maxsize=1)
     def equation(turn: int) -> Equation:
-        noise = case.stabilizers.noise
+        noise = case.noise_on_unit_sphere
         if labels > 1:
             return causal_equation(mesh, velocity(turn), labels, noise)
         return mean_field_equation(mesh, velocity(turn), noise, reaction_of(case, mesh))
