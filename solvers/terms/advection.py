@@ -48,8 +48,6 @@ class Advection:
     velocity   X(time, u) → (cells, d), tangent; of fields (fields, cells) also (fields, cells, d), one for each
     resolved   of "lump": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: below low a cell counts as
                resolved, above high as not. (0, 0) moves everything by donor cells
-    linear_rate  the fastest rate of a small departure from the uniform density, where known. Nothing flows there to
-               limit the time step, so this does, while no cell has twice the mean density
     limiter    default: "lump" for a density on a curve or the unit sphere, else "mc"
     boundaries   part → Wall, Outflow (mass passes outward; inward comes u of the cell), or Value(g) of what comes in;
                not with "lump"
@@ -66,7 +64,6 @@ class Advection:
         mesh: Mesh,
         velocity: Velocity,
         resolved: tuple[float, float] = resolved,
-        linear_rate: float = 0.0,
         *,
         limiter: str | None = None,
         nonnegative: bool = False,
@@ -82,7 +79,6 @@ class Advection:
         _check_lumps(mesh, limiter, nonnegative, resolved)
         self.mesh, self.velocity, self.low_high, self.nonnegative = mesh, velocity, resolved, nonnegative
         self._seen = False
-        self._linear_rate = 5.0 * linear_rate  # at cfl = ½ Runge–Kutta 3 then errs by (0.1)³/24 of the rate
         self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
         self._fields: list[Advection] = []
         self._make_work_arrays()
@@ -128,14 +124,10 @@ class Advection:
 
     def _prepare_field(self, time: float, values: Floats, velocity: Floats, field: tuple[int, int] = (0, 0)) -> Step:
         """As ``prepare``, of one field, which is number k of n where ``field`` is (k, n)."""
-        mesh, backend = self.mesh, self.mesh.backend
         if self._faces is None:
             fastest = self._send_with_lumps(values, velocity)
         else:
             fastest = self._send_through_faces(self._faces, values, velocity, time, field)
-        if self._linear_rate:
-            mean = backend.dot(mesh.volumes, values) / mesh.volume
-            fastest = np.maximum(fastest, self._linear_rate * (values.max() < 2.0 * mean))
         with np.errstate(divide="ignore"):
             step: Step = np.divide(1.0, fastest)
             return step
