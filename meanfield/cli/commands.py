@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     from meanfield.case.load import load
     from meanfield.cli.kinds import require_kind
+    from meanfield.runtime.limits import require_room
     from meanfield.runtime.paths import output_for, require_files, require_writable
 
     require_kind(options.case, "case")
@@ -25,6 +26,8 @@ def run(options: argparse.Namespace) -> int:
     path = output_for(options.case) if options.output is None else options.output
     require_writable(path, options.case, options.overwrite)
     require_files(case, path)
+    if not options.force:
+        require_room(case, path)
     from meanfield.running import run as solve
 
     solve(

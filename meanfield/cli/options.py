@@ -58,6 +58,7 @@ def quiet(parser: ArgumentParser) -> None:
 def run_options(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the case's name with .h5, here")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing FILE.h5 (default: refuse)")
+    parser.add_argument("--force", action="store_true", help="run also beyond memory or disk (default: refuse)")
 
 
 def device(parser: ArgumentParser) -> None:

@@ -200,7 +200,7 @@ _COMMANDS: dict[str, _Command] = {
     "run": (
         cli_commands.run,
         "solve a case and write an HDF5 file",
-        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--quiet] [--device cpu|gpu]",
+        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--force] [--quiet] [--device cpu|gpu]",
         (cli_options.case_file, cli_options.components, cli_options.run_options, cli_options.quiet, cli_options.device),
     ),
     "resume": (
