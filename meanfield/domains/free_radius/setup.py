@@ -93,7 +93,7 @@ def _output(case: Case, space: FreeRadius, norm: LayerNorm) -> Output:
     key_query = matrix_of(head.key, d).T @ matrix_of(head.query, d)
     attention = ShellAttention(
         space.directions,
-        case.attention.beta_effective,
+        case.attention.beta,
         matrix_of(head.value, d),
         key_query,
         case.attention.normalization,
