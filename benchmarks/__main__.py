@@ -1,4 +1,4 @@
-"""Timings and accuracies: ``python -m benchmarks [NAME ...] [--json FILE] [--readme FILE]``."""
+"""Timings and accuracies: ``python -m benchmarks [NAME ...] [--json FILE] [--page FILE]``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "names", nargs="*", metavar="NAME", default=["all"], help=f"{', '.join(BENCHMARKS)}; or all but gpu"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, with machine and versions")
-    parser.add_argument("--readme", type=Path, metavar="FILE", help="renew the table of measured figures in this file")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="renew the table of measured figures in this file")
     options = parser.parse_args(argv)
     if unknown := set(options.names) - {*BENCHMARKS, "all"}:
         parser.error(f"{', '.join(sorted(unknown))}: expected some of {', '.join(BENCHMARKS)}, all")
@@ -51,8 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(text, encoding="utf-8")
-    if options.readme is not None:
-        table.update_readme(options.readme, json.loads(text))
+    if options.page is not None:
+        table.update_page(options.page, json.loads(text))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Figures as text, as JSON, and as the table of the README."""
+"""Figures as text, as JSON, and as the table of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.measure import Figure
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-# Of the velocity's and the flux's figures the README shows those of the largest mesh; of the others, all.
+# Of the velocity and the flux the page shows those of the largest mesh; of the others, all.
 _COSTS = ("velocity,", "flux,", "velocity and flux,", "dense sum over velocity,")
 _SHOWN_COSTS = ("1412504 cells, β = 50", "growth")
 _HIDDEN = (": per cell",)
@@ -23,7 +23,7 @@ def line(figure: Figure) -> str:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The README's table of what :func:`to_json` holds, with machine and date."""
+    """The table of what :func:`to_json` holds, with machine and date."""
     machine, versions = results["machine"], results["versions"]
     rows = [
         f"| {_escaped(figure.name)} | {_number(figure)} | {figure.asked or figure.note} |"
@@ -52,8 +52,8 @@ def to_json(figures: Iterable[Figure], date: str, machine: dict[str, Any], versi
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
-def update_readme(path: Path, results: dict[str, Any]) -> None:
-    """Replace the table between the README's marks. Raises ValueError where there are none."""
+def update_page(path: Path, results: dict[str, Any]) -> None:
+    """Replace the table between the marks of a page. Raises ValueError where there are none."""
     text = path.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise ValueError(f"{path}: expected the marks {BEGIN} and {END}, each once")

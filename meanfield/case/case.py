@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from meanfield.domains.table import AnyDomain
 from meanfield.sections.attention import Attention, FeedForward, Reaction, scale_of
 from meanfield.sections.evolution import HandOver, Stabilizers, Time, TokenSequence
 from meanfield.sections.initial import Initial
 from meanfield.sections.output import Output
-from meanfield.sections.section import Section
+from meanfield.sections.section import Key, Section
 
 
 class Case(Section, frozen=True):
@@ -18,6 +20,8 @@ class Case(Section, frozen=True):
     initial: Initial
     time: Time = Time()
     title: str = ""
+
+    about: ClassVar = {"title": Key("one line for figures and lists", "Two clusters on the sphere")}
     feed_forward: FeedForward | None = None
     reaction: Reaction | None = None
     stabilizers: Stabilizers = Stabilizers()

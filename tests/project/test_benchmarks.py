@@ -160,7 +160,7 @@ def test_what_was_asked(value, most, least, asked):
     assert load("measure").Figure("x", value, "s", most, least).asked == asked
 
 
-def test_main_writes_json_and_readme(monkeypatch, tmp_path, capsys):
+def test_main_writes_json_and_page(monkeypatch, tmp_path, capsys):
     main, measure = importlib.import_module("benchmarks.__main__"), load("measure")
     figures = [
         measure.Figure("start-up: |help|", 0.0371, "s", most=0.3),
@@ -168,27 +168,27 @@ def test_main_writes_json_and_readme(monkeypatch, tmp_path, capsys):
     ]
     monkeypatch.setattr(main, "BENCHMARKS", {"startup": lambda: figures})
     table = load("table")
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
-    assert main.main(["startup", "--json", str(tmp_path / "new/cpu.json"), "--readme", str(readme)]) == 0
+    page = tmp_path / "performance.md"
+    page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    assert main.main(["startup", "--json", str(tmp_path / "new/cpu.json"), "--page", str(page)]) == 0
     content = json.loads((tmp_path / "new/cpu.json").read_text(encoding="utf-8"))
     assert content["figures"][0]["value"] == 0.0371
     assert content["machine"]["cores"] >= 1
     assert content["versions"]["Python"] == sys.version.split()[0]
-    text = readme.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     assert text.startswith(f"before\n{table.BEGIN}\n")
     assert text.endswith(f"{table.END}\nafter\n")
     assert r"| start-up: \|help\| | 0.0371 s | ≤ 0.3 |" in text
-    assert "velocity, 1 cells" not in text  # the README shows the largest mesh only
+    assert "velocity, 1 cells" not in text  # the page shows the largest mesh only
     assert "old" not in text
     assert "velocity, 1 cells" in capsys.readouterr().out
 
 
-def test_readme_without_marks_is_refused(tmp_path):
-    path = tmp_path / "README.md"
+def test_page_without_marks_is_refused(tmp_path):
+    path = tmp_path / "performance.md"
     path.write_text("nothing here")
     with pytest.raises(ValueError, match="expected the marks"):
-        load("table").update_readme(path, {})
+        load("table").update_page(path, {})
 
 
 def test_unknown_benchmark_is_refused(capsys):

@@ -1,4 +1,4 @@
-"""What the README shows works: its commands, its code and its case are run, long ones on a coarse mesh."""
+"""What README and the pages in docs show works: commands, code and cases are run, long ones on a coarse mesh."""
 
 import json
 import re
@@ -12,9 +12,20 @@ import pytest
 from support.needs import need_module
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-SMALL = ["domain.resolution=16", "time.end=5"]  # what `run` is given in addition: the README's runs take a minute
+RUN = ("start", "files", "cases", "tokens", "pde", "transformer")
+PAGES = {  # those whose commands and code are run, in this order and in one folder
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in (
+        "README.md",
+        *(f"docs/{page}.md" for page in ("start", "files", "cases", "tokens", "pde", "transformer")),
+    )
+}
+README = PAGES["README.md"]
+EVERY_PAGE = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+SMALL = ["domain.resolution=16", "time.end=5"]  # what `run` is given in addition: the runs shown take a minute
 SMALLER = {
+    "small.h5": [],
+    "first.h5": [],
     "tokens.h5": ["domain.count=20", "time.end=5"],
     "ladder_circle": ["domain.resolution=128", "time.end=100"],
     "layers.h5": ["output.samples=10"],
@@ -22,17 +33,18 @@ SMALLER = {
 }
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGES[page], flags=re.MULTILINE | re.DOTALL)
 
 
-def commands():
-    """Every single command of the README's shell blocks."""
-    return [part.strip() for block in blocks("bash") for line in block.splitlines() for part in line.split("&&")]
+def commands(page):
+    """Every single command of a page's shell blocks."""
+    return [part.strip() for block in blocks(page, "bash") for line in block.splitlines() for part in line.split("&&")]
 
 
 SETUP = ("python3 -m venv .venv", ".venv/bin/pip install -e '.[test]'", ".venv/bin/python -m pytest -n 2")
-MEANFIELD = [command for command in commands() if command.startswith(".venv/bin/meanfield ")]
+MEANFIELD = [command for page in PAGES for command in commands(page) if command.startswith(".venv/bin/meanfield ")]
+CODE = [pytest.param(code, id=f"{page} {n}") for page in PAGES for n, code in enumerate(blocks(page, "python"))]
 
 
 def run(arguments, folder):
@@ -41,23 +53,25 @@ def run(arguments, folder):
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """A folder where the README's case was saved, and the results of its commands, in the README's order."""
+    """A folder where the pages' cases were saved, and the results of their commands, in the pages' order."""
     folder = tmp_path_factory.mktemp("readme")
-    [case] = blocks("toml")
-    (folder / "pair.toml").write_text(case, encoding="utf-8")
+    for page in PAGES:
+        names = re.findall(r"[Ss]ave this as `(.*?\.toml)`", PAGES[page])
+        for text, name in zip(blocks(page, "toml"), names, strict=True):
+            (folder / name).write_text(text, encoding="utf-8")
     results = {}
     for command in MEANFIELD:
         arguments = [str(Path(sys.executable).with_name("meanfield")), *shlex.split(command)[1:]]
         smaller = next((changes for word, changes in SMALLER.items() if word in arguments), SMALL)
-        results[command] = run([*arguments, "--set", *smaller] if arguments[1] == "run" else arguments, folder)
+        is_run = arguments[1] == "run" and smaller
+        results[command] = run([*arguments, "--set", *smaller] if is_run else arguments, folder)
     return folder, results
 
 
 def test_shell_commands_are_known():
-    """Those that are not run here are the set-up and the tests, which .ci/run runs, and the benchmarks."""
-    others = [command for command in commands() if command not in MEANFIELD]
-    benchmark = "python -m benchmarks all --json benchmarks/results/cpu.json --readme README.md"
-    assert others == [*SETUP, ".venv/bin/pip install -e '.[transformer]'", f".venv/bin/{benchmark}"]
+    """The README's that are not run here are the set-up and the tests, which .ci/run runs."""
+    others = [command for command in commands("README.md") if command not in MEANFIELD]
+    assert others == [*SETUP, ".venv/bin/pip install -e '.[transformer]'"]
 
 
 @pytest.mark.parametrize("command", MEANFIELD)
@@ -68,12 +82,12 @@ def test_command(ran, command):
     assert result.returncode == 0, result.stderr
 
 
-def test_commands_write_what_the_readme_names(ran):
+def test_commands_write_what_the_pages_name(ran):
     for name in ("metastable_sphere.h5", "metastable_sphere.png", "pair.h5", "pair.png", "compared.png", "ladder.png"):
         assert (ran[0] / name).stat().st_size > 0
 
 
-@pytest.mark.parametrize("code", blocks("python"), ids=["reading", "running", "solving", "solving with a term"])
+@pytest.mark.parametrize("code", CODE)
 def test_python(ran, code):
     result = run([sys.executable, "-c", code], ran[0])
     assert result.returncode == 0, result.stderr
@@ -81,20 +95,21 @@ def test_python(ran, code):
 
 
 def test_python_that_reads_prints_the_mass(ran):
-    printed = run([sys.executable, "-c", blocks("python")[0]], ran[0]).stdout
+    printed = run([sys.executable, "-c", blocks("README.md", "python")[0]], ran[0]).stdout
     assert float(printed.split()[1]) == pytest.approx(1.0, abs=1e-12)  # rounding of the sum over cells
-    assert printed.split()[4] == "5.0"
+    assert printed.split()[4] == "30.0"
 
 
-def test_case_is_complete():
-    [case] = blocks("toml")
-    assert {"domain", "attention", "initial", "time"} <= tomllib.loads(case).keys()
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")])
+def test_case_is_complete(page):
+    for case in blocks(page, "toml"):
+        assert {"domain", "attention", "initial", "time"} <= tomllib.loads(case).keys()
 
 
 def test_layout_is_what_the_file_holds(ran):
     import h5py
 
-    rows = re.findall(r"^\| (`[a-z].*?) \| ([a-z].*?) \|", README.partition("## A case of your own")[0], re.MULTILINE)
+    rows = re.findall(r"^\| (`[a-z].*?) \| ([a-z].*?) \|", PAGES["docs/files.md"], re.MULTILINE)
     names = [name for cell, _ in rows for name in re.findall(r"`([a-z_/]+)`", cell)]
     assert len(names) == 12
     with h5py.File(ran[0] / "metastable_sphere.h5") as file:
@@ -103,7 +118,7 @@ def test_layout_is_what_the_file_holds(ran):
 
 
 def test_table_lists_the_commands():
-    listed = re.findall(r"^\| `meanfield ([a-z]+)", README, flags=re.MULTILINE)
+    listed = re.findall(r"^\| `meanfield ([a-z]+)", PAGES["docs/cases.md"], flags=re.MULTILINE)
     text = run([sys.executable, "-m", "meanfield", "--help"], ROOT).stdout
     assert listed == re.findall(r"^    ([a-z]+)(?:  |$)", text, flags=re.MULTILINE)
 
@@ -113,24 +128,37 @@ def test_measured_figures_are_those_of_the_results(monkeypatch):
     from benchmarks import table
 
     results = json.loads((ROOT / "benchmarks/results/cpu.json").read_text(encoding="utf-8"))
-    measured = README.partition(table.BEGIN)[2].partition(table.END)[0].strip()
-    assert measured == table.markdown(results)
+    page = (ROOT / "docs/performance.md").read_text("utf-8")
+    assert page.partition(table.BEGIN)[2].partition(table.END)[0].strip() == table.markdown(results)
 
 
-def test_figures_are_there_and_small():
-    names = re.findall(r"^!\[.*\]\((.*)\)$", README, flags=re.MULTILINE)
-    studies = re.findall(r"^!\[.*\]\((.*)\)$", (ROOT / "docs/studies.md").read_text("utf-8"), flags=re.MULTILINE)
-    assert len(names) == 3
-    for name in [*names, *(f"docs/{study}" for study in studies)]:
-        assert 10_000 < (ROOT / name).stat().st_size < 400_000
+def links_of(page):
+    """Targets of links and figures, formulas and code blocks aside, which have brackets too."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^    .*$", "", text, flags=re.MULTILINE)
+    return [link for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("https://")]
 
 
-def test_links_lead_somewhere():
-    text = re.sub(r"^```.*?^```$", "", README, flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"^    .*$", "", text, flags=re.MULTILINE)  # formulas have brackets too
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("https://")]
-    heads = re.findall(r"^## (.*)$", README, flags=re.MULTILINE)
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    heads = re.findall(r"^##+ (.*)$", page.read_text("utf-8"), flags=re.MULTILINE)
     anchors = {"#" + re.sub(r"[^a-z ]", "", head.lower()).replace(" ", "-") for head in heads}
-    assert [link for link in links if link not in anchors and not (ROOT / link).exists()] == []
-    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
-    assert pages <= set(links), "a page that no link leads to"
+    links = [link for link in links_of(page) if link not in anchors]
+    assert [link for link in links if not (page.parent / link.partition("#")[0]).exists()] == []
+    for figure in (link for link in links if link.endswith(".png")):
+        assert 10_000 < (page.parent / figure).stat().st_size < 400_000
+
+
+def test_every_page_is_listed_by_the_site():
+    links = set(links_of(ROOT / "README.md"))
+    site = {
+        f"docs/{name}.md"
+        for name in re.findall(r"^([a-z_]+)$", (ROOT / "docs/index.md").read_text("utf-8"), re.MULTILINE)
+    }
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} - {"docs/index.md"}
+    assert pages <= site, "a page that the site does not list"
+    assert links >= {"docs/index.md", "docs/start.md", "docs/cases.md", "docs/pde.md"}
+
+
+def test_the_readme_is_short():
+    assert README.count("\n") <= 200
