@@ -9,6 +9,7 @@ import numpy as np
 
 from meanfield.clusters.pairs import BINS
 from meanfield.model.functionals import energy_log_unit
+from meanfield.model.kernel import KERNELS
 from solvers.io.run_file import Column, FileError, Run
 from solvers.mesh.mesh import Floats
 
@@ -90,6 +91,11 @@ def energy_entry(function: Callable[[Any], float], log_bound: float) -> Diagnost
     unit = f", in units of e^{log_unit:.6g}" if log_unit else ""
     attributes = ((LOG_UNIT, log_unit), (FACTOR, "1/(2 beta)"))
     return Diagnostic(function, "", f"interaction energy{unit}", attributes=attributes)
+
+
+def has_energy(case: Case) -> bool:
+    """Whether E has a value: for a window without β its factor 1/2β leaves none, for ∬kρρ is no constant."""
+    return case.attention.beta > 0 or KERNELS[case.attention.kernel].zonal is None
 
 
 def energy_beta(run: Run, case: Case) -> float:

@@ -14,7 +14,7 @@ from meanfield.clusters.on_cells import Clusters
 from meanfield.clusters.pairs import pairs_of_points
 from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
-from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry
+from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model import functionals
@@ -182,7 +182,7 @@ def diagnostics_particles(
 
 DIAGNOSTICS: Table = {
     "mass": unbounded.DIAGNOSTICS["mass"],
-    "energy": Diagnostic(energy, "", "interaction energy"),
+    "energy": Diagnostic(energy, "", "interaction energy", has_energy),
     "speed": Diagnostic(speed, "", "root mean square speed of the tokens"),
     "centroid": unbounded.DIAGNOSTICS["centroid"],
     "variance": unbounded.DIAGNOSTICS["variance"]._replace(possible=lambda case: case.tokens_have_radius),

@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.clusters.on_cells import Clusters, find_clusters
 from meanfield.clusters.pairs import pairs_of_density
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
-from meanfield.diagnostics.table import ENTROPY, LENGTHS, Diagnostic, Diagnostics, Table, energy_entry
+from meanfield.diagnostics.table import ENTROPY, LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
 from meanfield.domains.sphere.causal import CausalVelocity
 from meanfield.equation import Velocity
 from meanfield.model import functionals
@@ -176,7 +176,7 @@ def _has_entropy_rate(law: Velocity, labels: int) -> bool:
 DIAGNOSTICS: Table = {
     "mass": Diagnostic(mass, "", "total mass"),
     "entropy": Diagnostic(entropy, "", "integral of rho log rho", attributes=ENTROPY),
-    "energy": Diagnostic(energy, "", "interaction energy"),
+    "energy": Diagnostic(energy, "", "interaction energy", has_energy),
     "speed": Diagnostic(speed, "", "root mean square speed of the tokens"),
     "centroid": Diagnostic(centroid, "d", "mean token"),
     "clusters": Diagnostic(clusters, "", "number of clusters by persistence"),
