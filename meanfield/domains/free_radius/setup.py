@@ -18,7 +18,8 @@ from meanfield.domains.free_radius.attention import ShellAttention, output_at_di
 from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radius_equation, radial_mesh
 from meanfield.domains.free_radius.initial import initial_at_points, initial_at_radius, initial_gaussian
 from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSphere
-from meanfield.domains.sphere.initial_density import embeddings_of, initial_density
+from meanfield.domains.sphere.embeddings import embeddings_of
+from meanfield.domains.sphere.initial_density import initial_density
 from meanfield.model.heads import matrix_of
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from meanfield.sections import initial as sections

@@ -130,6 +130,11 @@ def label_centroid(sample: Sample) -> Floats:
     return np.asarray(masses @ sample.mesh.centers / masses.sum(axis=1)[:, None])
 
 
+def label_density(sample: Sample) -> Floats:
+    """(labels, cells) ρ_s of each label, of mass 1/labels."""
+    return sample.by_label
+
+
 def diagnostics_round(
     names: Sequence[str],
     mesh: Mesh,
@@ -161,7 +166,12 @@ def diagnostics_round(
         return Sample(mesh, law_at(time), transform, time, total, by_label)
 
     table = DIAGNOSTICS | {"energy": energy_entry(energy, attention.log_bound)}
-    return Diagnostics(names, table, {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, **LENGTHS}, look)
+    return Diagnostics(
+        names,
+        table,
+        {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, "cell": mesh.cells, **LENGTHS},
+        look,
+    )
 
 
 def _has_entropy_rate(law: Velocity, labels: int) -> bool:
@@ -187,6 +197,13 @@ DIAGNOSTICS: Table = {
     "pairs_close": Diagnostic(pairs_close, "", "probability of <x,y> >= 0.999 for two tokens at random"),
     "label_centroid": Diagnostic(
         label_centroid, "label d", "mean token of each label", lambda case: case.attention.mask == "causal"
+    ),
+    "label_density": Diagnostic(
+        label_density,
+        "label cell",
+        "density of each label",
+        lambda case: case.attention.mask == "causal",
+        default=False,
     ),
     "entropy_rate": Diagnostic(
         entropy_rate, "", "rate of the entropy by attention", lambda case: case.is_gradient_flow, default=False
