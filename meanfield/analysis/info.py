@@ -167,6 +167,13 @@ def _density(facts: dict[str, Any]) -> str:
     return ", ".join(text for text in texts if text)
 
 
+def _merger_error(error: float | None, angle: float | None) -> str:
+    """The error of the next merger's time; where none follows before the end there is none to compare."""
+    if error is not None:
+        return f"a later hand-over changes the next merger by {error:.1e} of the time to it"
+    return "" if angle is None else "no merger follows by the end whose time a later hand-over could change"
+
+
 def _atoms(facts: dict[str, Any]) -> str:
     """From when on clusters are atoms, and what that changes."""
     time, error, angle = (facts[name] for name in HAND_OVER)
@@ -178,8 +185,8 @@ def _atoms(facts: dict[str, Any]) -> str:
     before = " (what the mesh did before is not in this)" if on_mesh else ""
     texts = [
         "" if time is None else f"clusters are atoms from t = {time:.6g} on, one when within 1e-4 rad",
-        "" if error is None else f"a later hand-over changes the next merger by {error:.1e} of the time to it",
-        "" if angle is None else f"and places by {angle:.1e} rad{before}",
+        _merger_error(error, angle),
+        "" if angle is None else f"{'it changes' if error is None else 'and'} places by {angle:.1e} rad{before}",
     ]
     return ", ".join(text for text in texts if text) + hint
 

@@ -97,7 +97,7 @@ class TorchLayers:
             for name in ("query", "key", "value")
         )
         found = torch.nn.functional.scaled_dot_product_attention(
-            y @ query.mT, y @ key.mT, y.expand(len(heads), n, d), self._bias, scale=self._case.beta_on_unit_sphere
+            y @ query.mT, y @ key.mT, y.expand(len(heads), n, d), self._bias, scale=self._case.beta_of_heads
         )
         weights = torch.tensor([head.weight for head in heads], dtype=torch.float64)
         return torch.einsum("h,hde,hne->nd", weights, value, found)
