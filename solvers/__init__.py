@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .terms.advection import Advection
     from .terms.conservation_law import ConservationLaw
     from .terms.diffusion import Diffusion, NonlinearDiffusion
+    from .terms.laws import Euler, ShallowWater
+    from .terms.scharfetter_gummel import DriftDiffusion
     from .timestepping.evolution import (
         STEPPERS,
         Equation,
@@ -55,6 +57,8 @@ _HOME = {
     ".transforms.harmonics_points": ("PointHarmonics",),
     ".transforms.zonal": ("zonal_operator",),
     ".terms.conservation_law": ("ConservationLaw",),
+    ".terms.scharfetter_gummel": ("DriftDiffusion",),
+    ".terms.laws": ("Euler", "ShallowWater"),
     ".remap.deposit": ("deposit_points",),
     ".mesh.boundaries": ("Flux", "Outflow", "Periodic", "Robin", "Value", "Wall"),
     ".terms.advection": ("Advection",),
@@ -73,7 +77,9 @@ __all__ = [
     "Column",
     "ConservationLaw",
     "Diffusion",
+    "DriftDiffusion",
     "Equation",
+    "Euler",
     "Every",
     "FileError",
     "Flux",
@@ -89,6 +95,7 @@ __all__ = [
     "PushForward",
     "Robin",
     "RunFile",
+    "ShallowWater",
     "State",
     "Stepper",
     "Value",
