@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.case.errors import CaseError, install
+from meanfield.case.errors import CaseError
+from meanfield.transformer.loading import first_line, load_config, load_network, load_tokenizer
 from solvers.mesh.mesh import Floats
 
+Booleans = np.ndarray[Any, np.dtype[np.bool_]]
 DEFAULT_TEXT = "forest.txt"
-INSTALL = install("transformer")
+MAX_UNKNOWN = 0.2  # of a text's tokens: where more are unknown their states say nothing of the text
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,8 @@ class States:
     network   the model itself, its weights in float64
     source    where the text is from, in words
     ids       (n,) the tokens' numbers in the model's vocabulary
+    tokens    (n,) the tokens as text
+    special   (n,) whether a token is none of the text, such as [CLS] and [SEP]
     hidden    (layers + 1, n, d) the state h of each token before the first layer and after each
     """
 
@@ -35,6 +39,8 @@ class States:
     network: Any
     source: str
     ids: Floats
+    tokens: tuple[str, ...]
+    special: Booleans
     hidden: Floats
 
     @property
@@ -69,14 +75,20 @@ def states_of(
     that lacks weights or needs code of its own, or too little text; OSError for a file that cannot be opened.
     """
     words, source = read_text(text)
-    transformers = _transformers()
-    config = _loaded(model, transformers.AutoConfig)
-    if getattr(config, "is_encoder_decoder", False):
-        raise CaseError(f"{model}: an encoder-decoder ({config.model_type}): expected a model with one stack of layers")
+    config = load_config(model)
     require(model, config)
-    ids = _ids(model, config, _loaded(model, transformers.AutoTokenizer), words, source)
-    network = _network(model, transformers.AutoModel)
-    return States(model, config, network, source, np.array(ids, dtype=float), _hidden(model, network, ids))
+    tokenizer, network = load_tokenizer(model), load_network(model, config)
+    ids = _ids(model, network, tokenizer, words, source)
+    return States(
+        name=model,
+        config=config,
+        network=network,
+        source=source,
+        ids=np.array(ids, dtype=float),
+        tokens=tuple(tokenizer.convert_ids_to_tokens(ids)),
+        special=np.isin(ids, tokenizer.all_special_ids),
+        hidden=hidden_states(model, network, ids),
+    )
 
 
 def read_text(text: str | None) -> tuple[str, str]:
@@ -98,69 +110,61 @@ def read_text(text: str | None) -> tuple[str, str]:
     return words, source
 
 
-def _transformers() -> Any:
-    """The library, told to keep quiet. Raises CaseError where it or torch is missing."""
-    try:
-        import huggingface_hub
-        import torch  # noqa: F401
-        import transformers
-    except ImportError as error:
-        raise CaseError(f"{error.name or 'torch'} is not installed: {INSTALL}") from None
-    huggingface_hub.logging.set_verbosity_error()
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    return transformers
-
-
-def _network(model: str, kind: Any) -> Any:
-    """The network. Raises CaseError where the library would draw weights that the model lacks; of these no state needs
-    the pooler, which is after all layers."""
-    network, found = _loaded(model, kind, output_loading_info=True)
-    lacking = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
-    if lacking:
-        raise CaseError(f"{model}: lacks {len(lacking)} arrays of weights, such as {lacking[0]}")
-    return network.double().eval()
-
-
-def _loaded(model: str, kind: Any, **more: Any) -> Any:
-    """A configuration, tokenizer or network of a model. Raises CaseError with the library's first line."""
-    try:
-        return kind.from_pretrained(model, trust_remote_code=False, **more)
-    except Exception as error:  # of damaged files: of many kinds, some of them its own and of no common class
-        what = {"AutoConfig": "a model", "AutoTokenizer": "a tokenizer"}.get(
-            kind.__name__, "a network with hidden states"
-        )
-        raise CaseError(f"{model}: cannot be read as {what}: {_first_line(error)}") from None
-
-
-def _ids(model: str, config: Any, tokenizer: Any, words: str, source: str) -> list[int]:
-    """The tokens' numbers, as many as the model takes."""
+def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> list[int]:
+    """The tokens' numbers, as many as the model takes. Raises CaseError for too few, or too many unknown ones."""
     ids: list[int] = tokenizer(words, truncation=False, verbose=False)["input_ids"]
-    most = min(int(tokenizer.model_max_length), getattr(config, "max_position_embeddings", None) or sys.maxsize)
+    most = min(int(tokenizer.model_max_length), max_tokens(network))
     if len(ids) > most:
         print(f"{source}: {len(ids)} tokens, {model} takes {most}: the rest is cut off", file=sys.stderr)
         ids = tokenizer(words, truncation=True, max_length=most)["input_ids"]
     if len(ids) < 2:
         raise CaseError(f"{source}: {len(ids)} token of {model}: expected at least two")
+    _require_known(model, network, tokenizer, ids, source)
     return ids
 
 
-def _hidden(model: str, network: Any, ids: list[int]) -> Floats:
-    """(layers + 1, n, d). Raises CaseError for a network that does not tell them, or not as finite numbers."""
+def max_tokens(network: Any) -> int:
+    """How many tokens a network has positions for; some begin to count after the number of the padding token."""
+    most = getattr(network.config, "max_position_embeddings", None) or sys.maxsize
+    most = sys.maxsize if most < 0 else most  # models with relative positions say −1
+    for name, module in network.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            most = min(most, module.num_embeddings - module.padding_idx - 1)
+    return int(most)
+
+
+def _require_known(model: str, network: Any, tokenizer: Any, ids: list[int], source: str) -> None:
+    try:
+        rows = network.get_input_embeddings().num_embeddings
+    except (NotImplementedError, AttributeError):
+        raise CaseError(f"{model}: has no embeddings of tokens: expected a model of text") from None
+    if max(ids) >= rows:
+        raise CaseError(f"{model}: its tokenizer has a token {max(ids)}: expected numbers below {rows}, its embeddings")
+    unknown = sum(token == tokenizer.unk_token_id for token in ids)
+    if unknown > MAX_UNKNOWN * len(ids):
+        expected = f"expected at most {MAX_UNKNOWN:.0%}, a text in the tokenizer's language"
+        raise CaseError(f"{source}: {unknown} of {len(ids)} tokens are unknown to {model}: {expected}")
+    if unknown:
+        print(f"{source}: {unknown} of {len(ids)} tokens are unknown to {model}", file=sys.stderr)
+
+
+def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:
+    """(layers + 1, n, d). Raises CaseError for a network without them, or with states that are not finite."""
     import torch
 
+    from meanfield.transformer.precision import Float64
+
     try:
-        with torch.no_grad():
-            found = getattr(network(input_ids=torch.tensor([ids]), output_hidden_states=True), "hidden_states", None)
-    except (TypeError, ValueError, IndexError, RuntimeError) as error:
-        raise CaseError(f"{model}: cannot read this text: {_first_line(error)}") from None
+        with torch.no_grad(), Float64():
+            output = network(input_ids=torch.tensor([ids]), output_hidden_states=True)
+    except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
+        raise CaseError(f"{model}: cannot read this text: {first_line(error)}") from None
+    found = getattr(output, "hidden_states", None)
     if not found or len(found) < 2 or any(state.shape != found[0].shape or state.ndim != 3 for state in found):
         raise CaseError(f"{model}: expected a model with hidden states of one width after each layer")
     hidden = np.stack([state[0].numpy() for state in found])
+    if hidden.shape[1] != len(ids):
+        raise CaseError(f"{model}: expected hidden states of {len(ids)} tokens, got {hidden.shape[1]}")
     if not np.isfinite(hidden).all():
         raise CaseError(f"{model}: its hidden states are not finite")
     return hidden
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

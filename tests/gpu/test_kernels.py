@@ -20,6 +20,7 @@ from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.limiters import LIMITERS
 from solvers.timestepping.evolution import STEPPERS, State, evolve
 from solvers.transforms import pairwise
+from solvers.transforms.ring_transforms import RingFFTs
 from solvers.transforms.zonal import exponential_gradient_multipliers, exponential_multipliers, zonal_operator
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
@@ -92,6 +93,7 @@ def calls():
     original = cpu.launch
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "launch", launch)
+        patch.setattr("solvers.transforms.harmonics.ring_transform", RingFFTs)
         patch.setattr(cpu, "empty", cpu.zeros)  # what a kernel leaves out is compared as well
         for mesh in MESHES:
             use_every_kernel(mesh)

@@ -18,6 +18,9 @@ WORDS = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]
 TEXT = "a b c d e f g h i a c e"
 D, HEADS, LAYERS, MOST = 16, 2, 3, 24
 SHAPE = {"vocab_size": len(WORDS) + 1, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS}
+DECODER = SHAPE | {"num_attention_heads": 2 * HEADS, "num_key_value_heads": HEADS, "hidden_size": D} | {
+    "intermediate_size": 24, "max_position_embeddings": MOST, "bos_token_id": None, "eos_token_id": None,
+}  # fmt: skip
 KINDS = {
     "bert": lambda **more: transformers.BertConfig(
         **SHAPE, hidden_size=D, intermediate_size=32, max_position_embeddings=MOST, **more
@@ -34,6 +37,10 @@ KINDS = {
     "gpt2": lambda **more: transformers.GPT2Config(
         vocab_size=len(WORDS) + 1, n_layer=LAYERS, n_head=HEADS, n_embd=D, n_positions=MOST, **more
     ),
+    "llama": lambda **more: transformers.LlamaConfig(**DECODER, **more),
+    "mistral": lambda **more: transformers.MistralConfig(**DECODER, **more),
+    "qwen2": lambda **more: transformers.Qwen2Config(**DECODER, **more),
+    "qwen3": lambda **more: transformers.Qwen3Config(**DECODER, head_dim=6, **more),
 }
 
 
@@ -73,9 +80,9 @@ def _plain(name: str, weight: object) -> None:
         weight.copy_(torch.eye(D))
 
 
-def add_tokenizer(folder: Path) -> None:
+def add_tokenizer(folder: Path, words: list[str] = WORDS) -> None:
     """A word is a token."""
-    model = tokenizers.models.WordLevel({word: k for k, word in enumerate([*WORDS, "[UNK]"])}, unk_token="[UNK]")
+    model = tokenizers.models.WordLevel({word: k for k, word in enumerate([*words, "[UNK]"])}, unk_token="[UNK]")
     tokenizer = tokenizers.Tokenizer(model)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     transformers.PreTrainedTokenizerFast(

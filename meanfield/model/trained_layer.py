@@ -1,0 +1,219 @@
+"""Layer of a trained Transformer: h ← h + attention + network with layer norm, biases, gains and positions.
+
+    post   h ← N₁(h + A(h)) ,     h ← N₂(h + F(h))
+    pre    h ← h + A(N₁(h)) ,     h ← h + F(N₂(h)) ,     and N₃ after the last layer
+
+    A(y)_i = b_O + Σ_h W_O,h Σ_j p_hij (W_V,h y_j + b_V,h)
+    p_hij  = softmax_j(β⟨R_i(W_Q,h y_i + b_Q,h), R_j(W_K,h y_j + b_K,h)⟩) ,   j ≤ i under a causal mask
+    F(y)   = W₂ σ(W₁y + b₁) + b₂ ,   gated: W₂(σ(W_G y) ∘ (W₁y + b₁)) + b₂
+    N(y)   = g ∘ Cy/√(|Cy|²/d + ε) + b ,   C = I − 11ᵀ/d; RMS norm: C = I, b = 0
+
+R_i rotates pairs of coordinates by angles i·ω (Su et al., 2104.09864), or is I where positions are in the states
+before the first layer. Vaswani et al. (1706.03762); heads that share keys and values: Ainslie et al. (2305.13245).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from meanfield.model.feed_forward import ACTIVATIONS
+from solvers.mesh.mesh import Floats
+
+Arrays = Mapping[str, Floats]
+PARTS = ("attention", "network", "biases", "gains", "residual", "layer_norm", "positions", "final_norm")
+REQUIRED = ("query", "key", "value", "out", "inner", "outer")  # of a layer; biases, gains and the gate may be absent
+BIASES = ("query_bias", "key_bias", "value_bias", "out_bias", "inner_bias", "outer_bias", "gate_bias")
+SHIFTS = ("attention_shift", "network_shift", "final_shift")  # of layer norm
+GAINS = ("attention_gain", "network_gain", "query_gain", "key_gain", "final_gain")
+_CHUNK = 1 << 22  # pairs of tokens at once
+
+
+@dataclass(frozen=True)
+class LayerForm:
+    """What all layers of a model have in common.
+
+    beta         β, 1/√d_head in most models
+    placement    of layer norm: "post" or "pre"
+    norm         "layer" or "rms"
+    epsilon      ε > 0
+    activation   σ: "gelu", "gelu_tanh", "relu", "silu" or "tanh"
+    causal       whether token i sees tokens j ≤ i only
+    frequencies  (d_head/2) ω of rotary positions, None for none
+    rotary_scale factor of both rotated vectors
+    """
+
+    beta: float
+    placement: str = "post"
+    norm: str = "layer"
+    epsilon: float = 1e-12
+    activation: str = "gelu"
+    causal: bool = False
+    frequencies: Floats | None = None
+    rotary_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value, table in (
+            ("placement", self.placement, ("post", "pre")),
+            ("norm", self.norm, ("layer", "rms")),
+            ("activation", self.activation, tuple(TRAINED_ACTIVATIONS)),
+        ):
+            if value not in table:
+                raise ValueError(f"{name} = {value!r}: expected one of {', '.join(table)}")
+
+
+class TrainedLayer:
+    """A layer as a map of states: ``layer(states)`` (n, d) → (n, d).
+
+    form      of the model
+    arrays    by name: query, key, value (heads, d_head, d), of key and value as many heads as divide those of query;
+              out (heads, d, d_head), inner (width, d), outer (d, width); biases, gains and gate where there are some
+    without   parts of PARTS that are left out: "biases" are all b, of layer norm too; "gains" all g; "residual" and
+              "layer_norm" leave A and F alone, and N = I; "positions" are rotations; "final_norm" is N₃
+    is_last   whether N₃ follows
+    Raises ValueError for a part that is unknown, or arrays that are absent or do not fit.
+    """
+
+    def __init__(self, form: LayerForm, arrays: Arrays, without: Collection[str] = (), is_last: bool = False) -> None:
+        for part in without:
+            if part not in PARTS:
+                raise ValueError(f"without = {part!r}: expected one of {', '.join(PARTS)}")
+        self.form, self._without = form, frozenset(without)
+        left_out = (BIASES + SHIFTS if "biases" in without else ()) + (GAINS if "gains" in without else ())
+        self._arrays = {name: array for name, array in arrays.items() if name not in left_out}
+        self._final = is_last and "final_norm" not in without and any(name in arrays for name in _FINAL)
+        _check_shapes(arrays)
+
+    def __call__(self, states: Floats) -> Floats:
+        attention, network = self.attention, self.network
+        for part, branch, name in (("attention", attention, "attention"), ("network", network, "network")):
+            if part in self._without:
+                branch = None if self.form.placement == "pre" else np.zeros_like
+            if branch is not None:
+                states = self._with_residual(states, branch, name)
+        return self._normalized(states, "final") if self._final else states
+
+    def _with_residual(self, states: Floats, branch: Callable[[Floats], Floats], name: str) -> Floats:
+        residual = 0.0 if "residual" in self._without else states
+        if self.form.placement == "post":
+            return self._normalized(residual + branch(states), name)
+        moved: Floats = residual + branch(self._normalized(states, name))
+        return moved
+
+    def attention(self, points: Floats) -> Floats:
+        """A at points y (n, d), which see each other."""
+        output = np.zeros_like(points)
+        for weights, value, out in self._heads(points):
+            for rows, part in weights:
+                output[rows] += part @ value @ out.T
+        return output + self._arrays.get("out_bias", 0.0)
+
+    def weights(self, states: Floats) -> Floats:
+        """(heads, n, n) p of states h (n, d): what each token attends to."""
+        points = self._normalized(states, "attention") if self.form.placement == "pre" else states
+        return np.stack([np.concatenate([part for _, part in weights]) for weights, _, _ in self._heads(points)])
+
+    def network(self, points: Floats) -> Floats:
+        """F at points y (n, d)."""
+        arrays, activation = self._arrays, TRAINED_ACTIVATIONS[self.form.activation]
+        inner = points @ arrays["inner"].T + arrays.get("inner_bias", 0.0)
+        if "gate" in arrays:
+            inner = activation(points @ arrays["gate"].T + arrays.get("gate_bias", 0.0)) * inner
+        else:
+            inner = activation(inner)
+        output: Floats = inner @ arrays["outer"].T + arrays.get("outer_bias", 0.0)
+        return output
+
+    def _heads(self, points: Floats):
+        """Of each head its rows of p in chunks, W_V y + b_V (n, d_head), and W_O (d, d_head)."""
+        arrays, n = self._arrays, len(points)
+        shared = len(arrays["query"]) // len(arrays["key"])
+        for h in range(len(arrays["query"])):
+            query = self._rotated(self._projected(points, "query", h))
+            key = self._rotated(self._projected(points, "key", h // shared))
+            value = self._projected(points, "value", h // shared)
+            yield self._softmax(query, key, n), value, arrays["out"][h]
+
+    def _softmax(self, query: Floats, key: Floats, n: int):
+        """Rows of p and their numbers, some at a time: never more than _CHUNK pairs."""
+        count = max(_CHUNK // n, 1)
+        for start in range(0, n, count):
+            rows = slice(start, min(start + count, n))
+            logits = self.form.beta * (query[rows] @ key.T)
+            if self.form.causal:
+                logits[np.arange(rows.start, rows.stop)[:, None] < np.arange(n)] = -np.inf
+            logits -= logits.max(axis=1, keepdims=True)
+            np.exp(logits, out=logits)
+            logits /= logits.sum(axis=1, keepdims=True)
+            yield rows, logits
+
+    def _projected(self, points: Floats, name: str, head: int) -> Floats:
+        """W y + b of a head, (n, d_head), by RMS norm with a gain where there is one."""
+        arrays = self._arrays
+        projected: Floats = points @ arrays[name][head].T
+        if f"{name}_bias" in arrays:
+            projected = projected + arrays[f"{name}_bias"][head]
+        if f"{name}_normalized" in arrays:  # queries and keys of length √d_head
+            projected = arrays.get(f"{name}_gain", 1.0) * projected / _rms(projected, self.form.epsilon)
+        return projected
+
+    def _rotated(self, vectors: Floats) -> Floats:
+        if self.form.frequencies is None or "positions" in self._without:
+            return vectors
+        angles = np.arange(len(vectors))[:, None] * self.form.frequencies
+        cosine, sine = (self.form.rotary_scale * f(angles) for f in (np.cos, np.sin))
+        first, second = np.split(vectors, 2, axis=1)
+        return np.hstack([first * cosine - second * sine, second * cosine + first * sine])
+
+    def _normalized(self, states: Floats, name: str) -> Floats:
+        """N of states (n, d)."""
+        if "layer_norm" in self._without:
+            return states
+        if self.form.norm == "layer":
+            states = states - states.mean(axis=1, keepdims=True)
+        gain, shift = self._arrays.get(f"{name}_gain", 1.0), self._arrays.get(f"{name}_shift", 0.0)
+        normalized: Floats = gain * (states / _rms(states, self.form.epsilon)) + shift
+        return normalized
+
+
+def _rms(vectors: Floats, epsilon: float) -> Floats:
+    """√(|v|²/d + ε), (n, 1)."""
+    return np.asarray(np.sqrt((vectors**2).mean(axis=1, keepdims=True) + epsilon))
+
+
+def _check_shapes(arrays: Arrays) -> None:
+    absent = [name for name in REQUIRED if name not in arrays]
+    if absent:
+        raise ValueError(f"{absent[0]}: absent; expected arrays {', '.join(REQUIRED)}")
+    heads, size, d = arrays["query"].shape
+    groups, width = len(arrays["key"]), len(arrays["inner"])
+    expected = {
+        "key": (groups, size, d), "value": (groups, size, d), "out": (heads, d, size), "inner": (width, d),
+        "outer": (d, width), "gate": (width, d), "query_bias": (heads, size), "key_bias": (groups, size),
+        "value_bias": (groups, size), "out_bias": (d,), "inner_bias": (width,), "gate_bias": (width,),
+        "outer_bias": (d,), "query_gain": (size,), "key_gain": (size,),
+        **{f"{norm}_{what}": (d,) for norm in ("attention", "network", "final") for what in ("gain", "shift")},
+    }  # fmt: skip
+    for name, shape in expected.items():
+        if name in arrays and arrays[name].shape != shape:
+            raise ValueError(f"{name} has shape {arrays[name].shape}: expected {shape}")
+    if heads % groups:
+        raise ValueError(f"query has {heads} heads, key {groups}: expected a divisor")
+
+
+def _gelu_tanh(x: Floats) -> Floats:
+    values: Floats = 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x**3)))
+    return values
+
+
+def _silu(x: Floats) -> Floats:
+    from scipy.special import expit
+
+    values: Floats = x * expit(x)
+    return values
+
+
+_FINAL = ("final_gain", "final_shift")
+TRAINED_ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {**ACTIVATIONS, "gelu_tanh": _gelu_tanh, "silu": _silu}

@@ -1,0 +1,118 @@
+"""Configuration, tokenizer and network of a trained Transformer, loaded by Hugging Face's library or refused in a line.
+
+Nothing is drawn at random, downloaded as code, or read from outside the model's folder; attention is the library's own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from meanfield.case.errors import CaseError, install
+
+INSTALL = install("transformer")
+ATTENTION = "eager"  # the library's own sums; a configuration may name kernels to be downloaded instead
+MAX_LAYERS = 1000  # beyond any model that exists: a larger count is a damaged file
+VOCABULARIES = (  # files of a tokenizer, any of which is enough; without them the library makes an empty one
+    "tokenizer.json", "vocab.txt", "vocab.json", "vocab.bpe", "spiece.model", "tokenizer.model",
+    "sentencepiece.bpe.model", "sentencepiece.model",
+)  # fmt: skip
+INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+_NOUNS = {"AutoConfig": "a model", "AutoTokenizer": "a tokenizer"}
+
+
+def require_transformers() -> Any:
+    """The library, silenced. Raises CaseError where it or torch is missing."""
+    try:
+        import huggingface_hub
+        import torch  # noqa: F401
+        import transformers
+    except ImportError as error:
+        raise CaseError(f"{error.name or 'torch'} is not installed: {INSTALL}") from None
+    huggingface_hub.logging.set_verbosity_error()
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    return transformers
+
+
+def load_config(model: str) -> Any:
+    """The configuration. Raises CaseError for an encoder-decoder, a layer count beyond MAX_LAYERS, quantized weights,
+    or weights outside the model's folder."""
+    config = _loaded(model, require_transformers().AutoConfig)
+    if getattr(config, "is_encoder_decoder", False):
+        raise CaseError(f"{model}: an encoder-decoder ({config.model_type}): expected a model with one stack of layers")
+    layers = getattr(config, "num_hidden_layers", 1)
+    if not isinstance(layers, int) or not 1 <= layers <= MAX_LAYERS:
+        raise CaseError(f"{model}: num_hidden_layers = {layers}: expected 1 to {MAX_LAYERS}")
+    if getattr(config, "quantization_config", None) is not None:
+        raise CaseError(f"{model}: quantized weights: expected weights as numbers")
+    _require_weights_inside(Path(model))
+    config._attn_implementation = ATTENTION
+    return config
+
+
+def _require_weights_inside(folder: Path) -> None:
+    """Raise CaseError where an index of weights names a file that is not in the folder itself."""
+    for path in (folder / name for name in INDICES):
+        if not path.is_file():
+            continue
+        try:
+            names = json.loads(path.read_text("utf-8"))["weight_map"].values()
+            outside = next((name for name in names if Path(name).name != name), None)
+        except (ValueError, KeyError, AttributeError, TypeError):
+            raise CaseError(f"{path}: cannot be read as an index of weights") from None
+        if outside is not None:
+            raise CaseError(f"{path}: weights in {outside}: expected a file in the model's folder")
+
+
+def load_tokenizer(model: str) -> Any:
+    """The tokenizer. Raises CaseError for a folder without a vocabulary."""
+    folder = Path(model)
+    if folder.is_dir() and not any((folder / name).is_file() for name in VOCABULARIES):
+        raise CaseError(f"{model}: has no tokenizer: expected one of {', '.join(VOCABULARIES)}")
+    return _loaded(model, require_transformers().AutoTokenizer)
+
+
+def load_network(model: str, config: Any, kind: str = "AutoModel") -> Any:
+    """The network in float64. Raises CaseError where weights and configuration disagree.
+
+    The library would draw weights that the model lacks at random, and drop layers beyond the configuration's count; of
+    weights that are lacking no state needs the pooler, which is after all layers.
+    """
+    network, found = _loaded(model, getattr(require_transformers(), kind), config=config, output_loading_info=True)
+    lacking = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
+    if lacking:
+        raise CaseError(f"{model}: lacks {len(lacking)} arrays of weights, such as {lacking[0]}")
+    unused = _further_layers(network, found["unexpected_keys"])
+    if unused:
+        layers = getattr(network.config, "num_hidden_layers", None)
+        raise CaseError(f"{model}: num_hidden_layers = {layers}, but its weights have more layers, such as {unused[0]}")
+    if getattr(network, "main_input_name", "input_ids") != "input_ids":
+        raise CaseError(f"{model}: reads {network.main_input_name}: expected a model of text")
+    return network.double().eval()
+
+
+def _further_layers(network: Any, unexpected: Any) -> list[str]:
+    """Arrays that would be of the network if it had more layers."""
+    prefix = f"{network.base_model_prefix}."
+    known = {_any_layer(name) for name in network.state_dict()}
+    return sorted(name for name in unexpected if _any_layer(name.removeprefix(prefix)) in known)
+
+
+def _any_layer(name: str) -> str:
+    return re.sub(r"\.\d+\.", ".*.", name)
+
+
+def _loaded(model: str, kind: Any, **more: Any) -> Any:
+    """A configuration, tokenizer or network of a model. Raises CaseError with the library's first line."""
+    try:
+        return kind.from_pretrained(model, trust_remote_code=False, **more)
+    except Exception as error:  # of damaged files: of many kinds, some of them its own and of no common class
+        what = _NOUNS.get(kind.__name__, "a network with hidden states")
+        raise CaseError(f"{model}: cannot be read as {what}: {first_line(error)}") from None
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
