@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .terms.diffusion import Diffusion, NonlinearDiffusion
     from .terms.laws import Euler, ShallowWater
     from .terms.scharfetter_gummel import DriftDiffusion
+    from .terms.source import Source
     from .timestepping.evolution import (
         STEPPERS,
         Equation,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from .timestepping.schedules import Every, Listed, Logarithmic
     from .transforms.harmonics import harmonic_transform
     from .transforms.harmonics_points import PointHarmonics
+    from .transforms.interaction import Convolution, DenseKernel, Zonal
     from .transforms.pairwise import exponential_sums
     from .transforms.zonal import zonal_operator
 
@@ -58,6 +60,8 @@ _HOME = {
     ".transforms.zonal": ("zonal_operator",),
     ".terms.conservation_law": ("ConservationLaw",),
     ".terms.scharfetter_gummel": ("DriftDiffusion",),
+    ".terms.source": ("Source",),
+    ".transforms.interaction": ("Convolution", "DenseKernel", "Zonal"),
     ".terms.laws": ("Euler", "ShallowWater"),
     ".remap.deposit": ("deposit_points",),
     ".mesh.boundaries": ("Flux", "Outflow", "Periodic", "Robin", "Value", "Wall"),
@@ -76,6 +80,8 @@ __all__ = [
     "Advection",
     "Column",
     "ConservationLaw",
+    "Convolution",
+    "DenseKernel",
     "Diffusion",
     "DriftDiffusion",
     "Equation",
@@ -96,10 +102,12 @@ __all__ = [
     "Robin",
     "RunFile",
     "ShallowWater",
+    "Source",
     "State",
     "Stepper",
     "Value",
     "Wall",
+    "Zonal",
     "axisymmetric",
     "box",
     "circle",
