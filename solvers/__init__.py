@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .analysis.convergence import ConvergenceStudy, convergence_study
     from .io.run_file import Column, FileError, RunFile, read
     from .mesh.axisymmetric import axisymmetric
     from .mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .transforms.zonal import zonal_operator
 
 _HOME = {
+    ".analysis.convergence": ("ConvergenceStudy", "convergence_study"),
     ".mesh.mesh": ("Mesh", "circle", "sphere"),
     ".mesh.axisymmetric": ("axisymmetric",),
     ".mesh.icosphere": ("icosphere",),
@@ -80,6 +82,7 @@ __all__ = [
     "Advection",
     "Column",
     "ConservationLaw",
+    "ConvergenceStudy",
     "Convolution",
     "DenseKernel",
     "Diffusion",
@@ -111,6 +114,7 @@ __all__ = [
     "axisymmetric",
     "box",
     "circle",
+    "convergence_study",
     "deposit_points",
     "evolve",
     "exponential_sums",

@@ -26,8 +26,8 @@ class DriftDiffusion:
     density that would undershoot takes the half steps themselves, which keep u ≥ 0. Mass is kept to rounding.
 
     D             a number > 0
-    potential     V (cells,), or (time, u) → V (cells,) of the state, as a convolution: ``step`` then takes V at the
-                  last ``prepare``
+    potential     V (cells,), or (time, u) → V (cells,) of the state, as a convolution: an equation then takes it for
+                  an explicit term, and ``step`` takes V at the last ``prepare``
     nonnegative   whether u is a density ≥ 0, which steps keep
 
     u is (cells,) or (fields, cells). Raises ValueError and TypeError for input that does not fit.
@@ -49,6 +49,7 @@ class DriftDiffusion:
         self._solver = lru_cache(maxsize=4)(self._factorized)
         if not callable(potential):
             self._set_potential(potential)
+            self.longest_step = self._longest_step  # what an equation takes for a stiff, linear term
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Rates of u = values; returns the longest explicit step that keeps u ≥ 0."""
@@ -62,11 +63,9 @@ class DriftDiffusion:
         check_field("rate", rate, self.mesh)
         rate += self._rate
 
-    def longest_step(self, values: Floats) -> Step:
+    def _longest_step(self, values: Floats) -> Step:
         """½ ∫u/∫|∂ₜu|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes
-        if callable(self._potential) and not len(self._ahead):
-            self.prepare(0.0, values)
         rows, rates = values.reshape(-1, self.mesh.cells), self._rates(values).reshape(-1, self.mesh.cells)
         held = [dot(volumes, row) if self.nonnegative else amplitude(self.mesh, row) for row in rows]
         steps = [time_to_move(mass, dot(volumes, np.abs(rate))) for mass, rate in zip(held, rates, strict=True)]

@@ -19,25 +19,25 @@ from solvers.transforms.interaction import Convolution, DenseKernel, Zonal
 def test_the_step_of_a_source_follows_its_fastest_rate():
     rates = np.linspace(-7.0, -1.0, 40)
     source = Source(lambda t, u: rates * u)
-    step = min(source.prepare(0.0, np.ones(40)) for _ in range(5))
-    assert 1 / (1.3 * 7.0) < step < 1 / 7.0 * 1.05  # a margin of 1.2 over what iterations find, from below
+    step = source.prepare(0.0, np.ones(40))
+    assert 1 / (1.3 * 7.0) <= step < 1 / 7.0  # a margin of 1.3 over what iterations find, from below
     assert Source(lambda t, u: 0.0 * u).prepare(0.0, np.ones(4)) == np.inf
     assert Source(lambda t, u: -u, fastest=4.0).prepare(0.0, np.ones(4)) == 0.25
 
 
 def test_a_source_of_fields_that_rotate_has_its_frequency():
     source = Source(lambda t, u: 5.0 * np.stack([-u[1], u[0]]))
-    assert source.prepare(0.0, np.ones((2, 8))) == pytest.approx(1 / 6.0, rel=1e-3)
+    assert source.prepare(0.0, np.ones((2, 8))) == pytest.approx(1 / 6.5, rel=1e-3)
     rate = np.zeros((2, 8))
     source.rate(0.1, rate)
     assert (rate == 5.0 * np.array([[-1.0], [1.0]])).all()
 
 
 @pytest.mark.parametrize(
-    ("result", "kind"), [(1.0, TypeError), (np.ones(3), ValueError), (np.full(4, np.nan), ValueError)]
+    ("result", "kind"), [(1.0, ValueError), (np.ones(3), ValueError), (np.full(4, np.nan), ValueError)]
 )
 def test_a_source_of_another_shape_is_refused(result, kind):
-    with pytest.raises(kind, match=r"f\(t, u\)"):
+    with pytest.raises(kind, match=r"expected|finite"):
         Source(lambda t, u: result).prepare(0.0, np.ones(4))
 
 
