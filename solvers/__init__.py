@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .mesh.product import box, product, torus
     from .mesh.stack import stack
     from .mesh.triangles import read_triangles, triangles
+    from .recording.record import record, restart
     from .remap.deposit import deposit_points
     from .remap.push_forward import PushForward, push_forward
     from .terms.advection import Advection
@@ -65,6 +66,7 @@ _HOME = {
     ".terms.source": ("Source",),
     ".transforms.interaction": ("Convolution", "DenseKernel", "Zonal"),
     ".terms.laws": ("Euler", "ShallowWater"),
+    ".recording.record": ("record", "restart"),
     ".remap.deposit": ("deposit_points",),
     ".mesh.boundaries": ("Flux", "Outflow", "Periodic", "Robin", "Value", "Wall"),
     ".terms.advection": ("Advection",),
@@ -126,6 +128,8 @@ __all__ = [
     "push_forward",
     "read",
     "read_triangles",
+    "record",
+    "restart",
     "sphere",
     "stack",
     "torus",
