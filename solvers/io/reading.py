@@ -69,6 +69,11 @@ class Run:
         return self._read(SNAPSHOT.get(self.manifold, "density"), index)
 
     @property
+    def is_solution(self) -> bool:
+        """Whether `solvers.record` wrote it: fields of any equation, without a case."""
+        return "fields" in self.attributes
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """Names of the fields on the cells; one without a name is "density"."""
         return tuple(str(self.attributes.get("fields", "density")).split(","))
