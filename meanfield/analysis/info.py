@@ -33,7 +33,7 @@ def describe(path: str | Path | Run) -> dict[str, Any]:
     state = _state(run)
     steady = state == "running" and "hand_over" not in case  # atoms take decades of time in seconds
     last = run.snapshots - 1
-    particles = kind_of(run.manifold).has_tokens
+    particles = not run.is_solution and kind_of(run.manifold).has_tokens
     density = run.density(last) if last >= 0 and not particles else None
     return {
         "path": str(run.path),
@@ -46,6 +46,7 @@ def describe(path: str | Path | Run) -> dict[str, Any]:
         "manifold": run.manifold,
         "resolution": case.get("domain", {}).get("resolution", run.resolution),
         "cells": run.cells,
+        "fields": list(run.fields) if run.is_solution else None,
         "tokens": len(run.weights) if particles else None,
         "dimension": case.get("domain", {}).get("dimension"),
         "beta": case.get("attention", {}).get("beta"),
@@ -85,6 +86,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("title", facts["title"] or ""),
         ("state", _state_text(facts)),
         ("domain", _domain(facts)),
+        ("fields", ", ".join(facts["fields"] or ())),
         ("physics", _physics(facts)),
         ("time", _time(facts)),
         ("stored", f"{facts['snapshots']} snapshots, {facts['samples']} samples of the diagnostics"),
@@ -238,12 +240,12 @@ def _size(size: int) -> str:
 
 def _mass_drift(run: Run) -> float | None:
     """The largest departure from the first mass, by the diagnostics, else by the last snapshot; tokens keep theirs."""
-    if kind_of(run.manifold).has_tokens:
+    if not run.is_solution and kind_of(run.manifold).has_tokens:
         return None
     mass = run.diagnostics.get("mass")
     if mass is not None and len(mass):
         return float(abs(mass - mass[0]).max())
-    if run.snapshots == 0:
+    if run.snapshots == 0 or run.is_solution:  # whose fields need not keep a mass
         return None
     return abs(float(run.cell_areas @ (run.density(-1) - run.density(0))))
 
