@@ -11,6 +11,8 @@ import numpy as np
 from ..mesh.checks import check_array, check_call, check_finite, check_mesh, check_number, warn_of_pointwise
 from ..mesh.mesh import Floats, Mesh
 from .limiters import Reconstruction
+from .ring_geometry import is_of_rings
+from .ring_transport import RingTransport
 
 Velocity = Callable[[float, Floats], Floats]
 Step = float | Floats  # a number where the state is: looking at it may mean waiting
@@ -105,6 +107,10 @@ class Advection:
         self._outflow = backend.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
         self._occupied = backend.zeros(1, number)
         self._send = _SENDERS.get(mesh.dimension)
+        by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh.on_host)
+        self._rings = RingTransport(mesh) if by_rings else None
+        if by_rings:
+            self._sent, self._send = self._sent.reshape(2, -1), Advection._send_on_rings
 
     def prepare(self, time: float, values: Floats) -> Step:
         mesh, backend = self.mesh, self.mesh.backend
@@ -138,10 +144,13 @@ class Advection:
     def _find_outflow(self, values: Floats) -> Step:
         """The part of its mass that each cell loses per time; returns the largest of the occupied ones."""
         mesh, backend = self.mesh, self.mesh.backend
-        shares = backend.launch(
-            backend.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self._occupied,
-            self._sent, self._outflow,
-        )  # fmt: skip
+        if self._rings is not None:
+            shares = self._rings.outflows(values, self._occupied, self._sent, self._outflow)
+        else:
+            shares = backend.launch(
+                backend.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self._occupied,
+                self._sent, self._outflow,
+            )  # fmt: skip
         fastest: Step = np.max(reduce(np.maximum, shares))
         return fastest
 
@@ -163,6 +172,9 @@ class Advection:
     def rate(self, dt: float, rate: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
         check_array("rate", rate, (mesh.cells,))
+        if self._rings is not None:
+            self._rings.receive(self._sent, self._outflow, dt, rate)
+            return
         backend.launch(
             backend.receive, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells, self._sent,
             self._outflow, dt, rate,
@@ -179,6 +191,11 @@ class Advection:
         backend.launch(
             backend.send_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, flow, smooth, self._sent,
         )  # fmt: skip
+
+    def _send_on_rings(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
+        assert self._rings is not None
+        flux = self._flow().reshape(2, -1)
+        self._rings.send(density, velocity, self.low_high, occupied, flux, self._outflow, self._sent)
 
     def _send_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
