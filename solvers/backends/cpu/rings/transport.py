@@ -15,7 +15,7 @@ opposite   (kinds, 6, 6) weights w ≥ 0 with Σ_m w_km d_m = −d_k, of two nei
 """
 
 from ..caching import compiled
-from ..launching import index, share
+from ..launching import index, scratch, share
 from ..transport import misfit_of, smoothness_of
 
 START, COUNT, KIND, KINDS, REGULAR = range(5)  # columns of rows: first cell, cells, first kind of cell, kinds
@@ -58,6 +58,14 @@ def _side(k, j, row):
 
 
 @helper
+def _ring_of_side(k, r, row):
+    """The ring of the neighbour through side k of a cell of ring r."""
+    if k == 0 or k == row[NORTH_FACES] + 1:
+        return r
+    return r - 1 if k <= row[NORTH_FACES] else r + 1
+
+
+@helper
 def _part(part, start, count):
     """The first cell of a ring, those between, or the last; and how far their neighbours east and west are."""
     if part == 0:
@@ -97,6 +105,7 @@ def look_on_rings(
     smooth, sent,
 ):  # fmt: skip
     """As :func:`solvers.backends.cpu.transport_surface.look_on_surface`; flux and sent (2, faces)."""
+    near, near_east, near_north = scratch(8), scratch(8), scratch(8)  # of a cell's neighbours
     first, last = share(worker, workers, len(density))
     r = _ring_of(rows, first)
     while first < last:
@@ -139,22 +148,22 @@ def look_on_rings(
                 k_of = kind + (i - start) % row[KINDS]
                 p, q, worst = 0.0, 0.0, 0.0
                 for k in range(sides):
-                    rise = density[_side(k, i - start, row)[2]] - density[i]
-                    p += slopes[k_of, 0, k] * rise
-                    q += slopes[k_of, 1, k] * rise
+                    _, _, j = _side(k, i - start, row)
+                    near[k], near_east[k], near_north[k] = density[j], east[j], north[j]
+                    p += slopes[k_of, 0, k] * (near[k] - density[i])
+                    q += slopes[k_of, 1, k] * (near[k] - density[i])
                 for k in range(sides):
-                    neighbor = density[_side(k, i - start, row)[2]]
                     predicted = density[i] + p * offsets[k_of, 0, k] + q * offsets[k_of, 1, k]
-                    worst = max(worst, misfit_of(density[i], neighbor, predicted))
+                    worst = max(worst, misfit_of(density[i], near[k], predicted))
                 smooth[i] = smoothness_of(worst, low, high) if density[i] > occupied[0] else 0.0
                 for k in range(sides):
                     plane, face, _ = _side(k, i - start, row)
                     through = stencils[0, k_of, k, 12] * east[i] + stencils[0, k_of, k, 13] * north[i]
                     bend = stencils[1, k_of, k, 12] * east[i] + stencils[1, k_of, k, 13] * north[i]
                     for m in range(sides):
-                        _, _, j = _side(m, i - start, row)
-                        through += stencils[0, k_of, k, 2 * m] * east[j] + stencils[0, k_of, k, 2 * m + 1] * north[j]
-                        bend += stencils[1, k_of, k, 2 * m] * east[j] + stencils[1, k_of, k, 2 * m + 1] * north[j]
+                        u, v = near_east[m], near_north[m]
+                        through += stencils[0, k_of, k, 2 * m] * u + stencils[0, k_of, k, 2 * m + 1] * v
+                        bend += stencils[1, k_of, k, 2 * m] * u + stencils[1, k_of, k, 2 * m + 1] * v
                     flux[plane, face] = through
                     sent[plane, face] = bend * (p * tangents[k_of, 0, k] + q * tangents[k_of, 1, k])
         first, r = stop, r + 1
@@ -173,6 +182,7 @@ def send_on_rings(
     occupied, sent,
 ):  # fmt: skip
     """As :func:`solvers.backends.cpu.transport_surface.send_on_surface`; volumes (rings,), sent (2, faces)."""
+    held, unresolved = scratch(8), scratch(8)  # masses of a cell's neighbours, and how unresolved its sides are
     first, last = share(worker, workers, len(density))
     r = _ring_of(rows, first)
     while first < last:
@@ -242,16 +252,16 @@ def send_on_rings(
                 j, k_of, here = i - start, kind + (i - start) % row[KINDS], density[i]
                 p, q, mass = 0.0, 0.0, here * volumes[r]
                 for k in range(sides):
-                    rise = density[_side(k, j, row)[2]] - here
-                    p += slopes[k_of, 0, k] * rise
-                    q += slopes[k_of, 1, k] * rise
+                    _, _, neighbor = _side(k, j, row)
+                    held[k] = density[neighbor] * volumes[_ring_of_side(k, r, row)]
+                    unresolved[k] = 1.0 - min(smooth[i], smooth[neighbor])
+                    p += slopes[k_of, 0, k] * (density[neighbor] - here)
+                    q += slopes[k_of, 1, k] * (density[neighbor] - here)
                 for k in range(sides):
-                    plane, face, neighbor = _side(k, j, row)
-                    res = min(smooth[i], smooth[neighbor])
+                    plane, face, _ = _side(k, j, row)
                     value = here + p * reach[k_of, 0, k] + q * reach[k_of, 1, k]
-                    sent[plane, face] = res * (
-                        sent[plane, face] + _upwind(flux[plane, face], flux[1 - plane, face], value)
-                    )
+                    through = _upwind(flux[plane, face], flux[1 - plane, face], value)
+                    sent[plane, face] = (1.0 - unresolved[k]) * (sent[plane, face] + through)
                 for k in range(sides):  # lumps between neighbour k and the next
                     after = k + 1 if k + 1 < sides else 0
                     across = offsets[k_of, 0, k] * north[i] - offsets[k_of, 1, k] * east[i]
@@ -266,13 +276,13 @@ def send_on_rings(
                             for m in range(sides):
                                 weight = opposite[k_of, way, m]
                                 if weight > 0.0:
-                                    neighbor = _side(m, j, row)[2]
-                                    behind = min(behind, density[neighbor] * volumes[_ring_of(rows, neighbor)] / weight)
+                                    behind = min(behind, held[m] / weight)
                             pull = 0.5 * behind / mass * to if here > occupied[0] else 0.0
                             for m in range(sides):
-                                plane, face, neighbor = _side(m, j, row)
                                 part = -pull * opposite[k_of, way, m] + (to - pull if m == way else 0.0)
-                                sent[plane, face] += (1.0 - min(smooth[i], smooth[neighbor])) * part
+                                if part != 0.0 and unresolved[m] > 0.0:
+                                    plane, face, _ = _side(m, j, row)
+                                    sent[plane, face] += unresolved[m] * part
         first, r = stop, r + 1
 
 
