@@ -72,7 +72,11 @@ def info(options: argparse.Namespace) -> int:
     from meanfield.sweeping.results import describe_sweep, is_sweep, sweep_facts
 
     of_sweep = is_sweep(options.file)
-    if options.json:
+    if options.verify:
+        from meanfield.analysis.verification import report
+
+        print(report(options.file, of_sweep))
+    elif options.json:
         _print_json(sweep_facts(options.file) if of_sweep else describe(options.file))
     else:
         print(describe_sweep(options.file) if of_sweep else format_text(describe(options.file)))

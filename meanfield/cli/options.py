@@ -69,6 +69,12 @@ def as_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON (default: text)")
 
 
+def verify(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--verify", action="store_true", help="read all of it against its checksums (default: describe)"
+    )
+
+
 def figure_output(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FIGURE.png", help="default: FILE with .png")
 

@@ -24,6 +24,7 @@ from meanfield.runtime.messages import tell
 
 _BAD_INPUT = 2
 _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
+_LONG_WORD, _SHOWN = re.compile(r"\S{301,}"), 100  # characters of a path or a key, and of its two ends
 _EPILOG = """\
 CASE is the path of a case file or the name of a shipped case (`meanfield cases` lists them).
 Exit status: 0 done, 2 bad input, 3 non-finite or exploding state, 130 interrupted (`meanfield resume` goes on).
@@ -91,8 +92,12 @@ def _flushed() -> Iterator[None]:
 
 
 def _refuse(message: str, status: int = _BAD_INPUT) -> int:
-    tell(f"meanfield: {message}")
+    tell(f"meanfield: {_LONG_WORD.sub(_cut, message)}")
     return status
+
+
+def _cut(word: re.Match[str]) -> str:
+    return f"{word[0][:_SHOWN]}…{word[0][-_SHOWN:]}"
 
 
 def _errors_of_users() -> tuple[type[Exception], ...]:
@@ -134,6 +139,16 @@ def _commands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argum
     """The parser of each command of a parser, by name; none where it has no commands."""
     groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return groups[0].choices if groups else {}
+
+
+def help_texts() -> dict[str, str]:
+    """The help of every command by what is typed, ``meanfield transformer read`` and the like included."""
+    found: dict[str, str] = {}
+    waiting: list[argparse.ArgumentParser] = [_parsers()]
+    for parser in waiting:  # which grows by the commands of each
+        found[parser.prog] = parser.format_help()
+        waiting.extend(_commands_of(parser).values())
+    return found
 
 
 def _parsers() -> _Parser:
@@ -187,8 +202,8 @@ _COMMANDS: dict[str, _Command] = {
     "info": (
         cli_commands.info,
         "describe a running, killed or finished run",
-        "FILE.h5 [--json]",
-        (cli_options.run_file, cli_options.as_json),
+        "FILE.h5 [--json | --verify]",
+        (cli_options.run_file, cli_options.as_json, cli_options.verify),
     ),
     "plot": (
         cli_commands.plot,

@@ -10,11 +10,16 @@ from meanfield.sections.section import Count, Key, Matrix, NotNegative, Positive
 
 
 class Start(Section, frozen=True):
-    """``radius`` that all tokens have to begin with, where they have one: 1 unless it is given."""
+    """``radius`` that all tokens have to begin with, where they have one: 1 unless it is given.
+
+    Points and tokens of a file begin at their own without it.
+    """
 
     radius: Positive | None = None
 
-    about: ClassVar = {"radius": Key("of all tokens at time 0, where they have one; 1 if left out", 1.0)}
+    about: ClassVar = {
+        "radius": Key("of all tokens at time 0, where they have one; if left out each point's own, else 1", 1.0)
+    }
 
 
 class Uniform(Start, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
@@ -86,6 +91,7 @@ class Moebius(Start, frozen=True, kw_only=True, tag_field="kind", tag="moebius")
 class Points(Start, frozen=True, kw_only=True, tag_field="kind", tag="points"):
     """Point masses, deposited with their mass and first moment; masses are relative, None means equal.
 
+    Directions count, and lengths too where tokens have a radius and ``radius`` is not given.
     Under a causal mask they are in order, as many to each label; by default a label for each.
     """
 
@@ -99,7 +105,10 @@ class Points(Start, frozen=True, kw_only=True, tag_field="kind", tag="points"):
 
 
 class Tokens(Start, frozen=True, kw_only=True, tag_field="kind", tag="tokens"):
-    """Embeddings (n, d) in a .npy file, or the dataset ``dataset`` of an .h5 file, normalized: equal point masses."""
+    """Embeddings (n, d) in a .npy file, or the dataset ``dataset`` of an .h5 file: equal point masses.
+
+    Directions count, and lengths too where tokens have a radius and ``radius`` is not given.
+    """
 
     file: str
     dataset: str = "tokens"

@@ -16,14 +16,16 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table
-from meanfield.domains.common.problem import Problem, advance_in_layers
+from meanfield.domains.common.problem import Problem
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS, Particles
 from meanfield.domains.particles.velocity import ParticleLaw
-from meanfield.running import run_problem
+from meanfield.model.discrete_layers import LayerIntegrator
+from meanfield.running import run
 from meanfield.simulation import ON_HOST, PAIR_EDGE
 from meanfield.transformer.model import States
 from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
+from solvers.timestepping.integrate import fixed
 
 MAX_WIDTH = 4096  # of a case's domain.dimension
 _WITHOUT_LAW = ("mass", "centroid", "clusters", "cluster_mass", "cluster_center", "pairs", "pairs_close")
@@ -42,9 +44,8 @@ def read_transformer(
         raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MAX_WIDTH}")
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
-    return run_problem(
-        _case(states, Path(path)), _problem(states), path, overwrite=overwrite, quiet=quiet, command=command
-    )
+    case, problem = _case(states, Path(path)), _problem(states)
+    return run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, command=command)
 
 
 class GivenLayers:
@@ -76,7 +77,7 @@ def _problem(states: States) -> Problem:
     return Problem(
         space=Points(masses, d, time_name="layers passed", name="token"),
         initial=lambda: positions[0].copy(),
-        advance=advance_in_layers(GivenLayers(positions)),
+        dynamics=fixed(LayerIntegrator(GivenLayers(positions))),
         prepare=lambda state: None,
         diagnostics=diagnostics,
         variables=(PAIR_EDGE, Variable("token_id", ("token",), states.ids, "1", "number in the model's vocabulary")),

@@ -71,7 +71,7 @@ def test_missing_tokens_are_refused_in_a_line(tmp_path):
     assert "\n" not in str(caught.value)
     with h5py.File(tmp_path / "tokens.h5", "w") as file:
         file["words"] = embeddings()
-    with pytest.raises(CaseError, match=r"no dataset tokens; initial.dataset can be one of words"):
+    with pytest.raises(CaseError, match=r"no dataset tokens; there are words"):
         tokens_from(tmp_path / "tokens.h5").initial()
 
 

@@ -13,7 +13,7 @@ from meanfield.model.attention import Attention
 from solvers.backends import cpu
 from solvers.backends.cpu import launching as cpu_launching
 from solvers.backends.gpu import launching
-from solvers.mesh.interval import interval
+from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.remap.push_forward import PushForward
 from solvers.terms.advection import Advection, Diffusion
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulat
 EQUAL = 1e-12  # relative to the largest number of an array: the order of sums differs, and a·b + c is one operation
 SINGLE = 3e-6  # a rounding of float32, 6e-8, of differences of neighbours that are a twentieth of them, and twice that
 MESHES = [circle(32), sphere(8)]
-WALLED = interval(np.linspace(0.0, 1.0, 12), "line")
+WALLED = from_edges(np.linspace(0.0, 1.0, 12), "line")
 COMPILED = {name for name in cpu.__all__ if hasattr(getattr(cpu, name), "py_func")}
 LIKE_CPU = [name for name in cpu.__all__ if callable(getattr(cpu, name))]
 
