@@ -16,6 +16,8 @@ from .diffusion import amplitude as amplitude
 from .diffusion import lift_to_zero as lift_to_zero
 from .diffusion import time_to_move as time_to_move
 from .limiters import Reconstruction
+from .ring_geometry import is_of_rings
+from .ring_transport import RingTransport
 from .term import Step as Step
 from .term import StiffTerm as StiffTerm
 from .term import Term as Term
@@ -81,12 +83,14 @@ class Advection:
         self._seen = False
         self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
         self._fields: list[Advection] = []
+        by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh.on_host)
+        self._rings = RingTransport(mesh) if by_rings else None
         self._make_work_arrays()
-        self._send = _SENDERS.get(mesh.dimension)
+        self._send = Advection._send_on_rings if by_rings else _SENDERS.get(mesh.dimension)
 
     def _make_work_arrays(self) -> None:
         mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
-        self._sent = backend.zeros(2 * mesh.faces, number)
+        self._sent = backend.zeros(2 * mesh.faces if self._rings is None else (2, mesh.faces), number)
         by_cell = mesh.dimension == 1 and self._faces is None
         self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
         self._outflow = backend.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
@@ -144,10 +148,13 @@ class Advection:
     def _find_outflow(self, values: Floats) -> Step:
         """The part of its mass that each cell loses per time; returns the largest of the occupied ones."""
         mesh, backend = self.mesh, self.mesh.backend
-        shares = backend.launch(
-            backend.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self._occupied,
-            self._sent, self._outflow,
-        )  # fmt: skip
+        if self._rings is not None:
+            shares = self._rings.outflows(values, self._occupied, self._sent, self._outflow)
+        else:
+            shares = backend.launch(
+                backend.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self._occupied,
+                self._sent, self._outflow,
+            )  # fmt: skip
         fastest: Step = np.max(reduce(np.maximum, shares))
         return fastest
 
@@ -191,6 +198,9 @@ class Advection:
             for field, row in zip(self._by_field(len(rate)), rate, strict=True):
                 field.rate(dt, row)
             return
+        if self._rings is not None:
+            self._rings.receive(self._sent, self._outflow, dt, rate)
+            return
         backend.launch(
             backend.receive, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells, self._sent,
             self._outflow, dt, rate,
@@ -207,6 +217,11 @@ class Advection:
         backend.launch(
             backend.send_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, flow, smooth, self._sent,
         )  # fmt: skip
+
+    def _send_on_rings(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
+        assert self._rings is not None
+        flux = self._flow().reshape(2, -1)
+        self._rings.send(density, velocity, self.low_high, occupied, flux, self._outflow, self._sent)
 
     def _send_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
