@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from argparse import ArgumentParser
+from pathlib import Path
 
 from meanfield.cli import options as cli_options
 
@@ -21,9 +22,26 @@ def read_options(parser: ArgumentParser) -> None:
 
 
 def case_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--layer", metavar="K", type=int, help="its attention in all layers (default: each its own)")
+    parser.add_argument(
+        "--mean-field", action="store_true", help="its attention alone, as the mean-field law on a sphere"
+    )
+    parser.add_argument(
+        "--layer", metavar="K", type=int, help="with --mean-field: its attention in all layers (default: each its own)"
+    )
+    parser.add_argument("--repeat", metavar="N", type=int, default=1, help="its layers N times (default: 1)")
+    _variant(parser)
     parser.add_argument("-o", "--output", metavar="FOLDER", help="default: the model's name with -case, here")
     _overwrite(parser, "the case in FOLDER")
+
+
+def _variant(parser: ArgumentParser) -> None:
+    """Which parts and weights of a model are used."""
+    parser.add_argument("--without", metavar="PARTS", default="", help="parts left out, such as network,biases")
+    parser.add_argument(
+        "--weights", choices=("trained", "random", "rotated"), default="trained",
+        help="of the attention matrices: random of the same norms, or rotated, of the same singular values",
+    )  # fmt: skip
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of random or rotated weights (default: 0)")
 
 
 def reference_options(parser: ArgumentParser) -> None:
@@ -50,16 +68,45 @@ def read(options: argparse.Namespace) -> int:
 def case(options: argparse.Namespace) -> int:
     import sys
 
-    from meanfield.transformer.case import require_attention, require_new, write_case
-    from meanfield.transformer.model import short_name, states_of
+    from meanfield.transformer.model import short_name
 
     folder = f"{short_name(options.model)}-case" if options.output is None else options.output
-    require_new(folder, options.overwrite)
-    states = states_of(options.model, options.text, lambda name, config: require_attention(name, config, options.layer))
-    written = write_case(states, folder, options.layer)
+    written = (_mean_field if options.mean_field else _whole_model)(options, folder)
     print(written)
     print(f"solve it: meanfield run {written}", file=sys.stderr)
     return 0
+
+
+def _whole_model(options: argparse.Namespace, folder: str) -> Path:
+    from meanfield.case.errors import CaseError
+    from meanfield.transformer.case import FILES, CaseOptions, write_case
+    from meanfield.transformer.families import family_of
+    from meanfield.transformer.model import states_of
+    from meanfield.transformer.writing import require_new
+
+    if options.layer is not None:
+        raise CaseError(f"--layer {options.layer}: only allowed with --mean-field")
+    chosen = CaseOptions(_parts(options.without), options.weights, options.seed, options.repeat)
+    require_new(folder, FILES, options.overwrite)
+    return write_case(states_of(options.model, options.text, family_of), folder, chosen)
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _mean_field(options: argparse.Namespace, folder: str) -> Path:
+    from meanfield.case.errors import CaseError
+    from meanfield.transformer.mean_field import FILES, require_attention, write_mean_field
+    from meanfield.transformer.model import states_of
+    from meanfield.transformer.writing import require_new
+
+    for name, usual in (("without", ""), ("weights", "trained"), ("repeat", 1)):
+        if getattr(options, name) != usual:
+            raise CaseError(f"--{name} {getattr(options, name)}: not allowed with --mean-field")
+    require_new(folder, FILES, options.overwrite)
+    states = states_of(options.model, options.text, lambda name, config: require_attention(name, config, options.layer))
+    return write_mean_field(states, folder, options.layer)
 
 
 def reference(options: argparse.Namespace) -> int:
@@ -89,8 +136,9 @@ COMMANDS = {
     ),
     "case": (
         case,
-        "write a case that has a model's attention, from the same tokens",
-        "MODEL [--layer K] [--text FILE|-] [-o FOLDER] [--overwrite]",
+        "write a case that is a model, or has its attention alone, from the same tokens",
+        "MODEL [--without PARTS] [--weights random|rotated [--seed N]] [--repeat N] [--mean-field [--layer K]] "
+        "[--text FILE|-] [-o FOLDER] [--overwrite]",
         (model, case_options),
     ),
     "reference": (

@@ -14,16 +14,17 @@ before the first layer. Vaswani et al. (1706.03762); heads that share keys and v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from meanfield.model.feed_forward import ACTIVATIONS
+from meanfield.model.trained_parts import PARTS
 from solvers.mesh.mesh import Floats
 
 Arrays = Mapping[str, Floats]
-PARTS = ("attention", "network", "biases", "gains", "residual", "layer_norm", "positions", "final_norm")
+Rows = Iterator[tuple[slice, Floats]]  # of p, some at a time
 REQUIRED = ("query", "key", "value", "out", "inner", "outer")  # of a layer; biases, gains and the gate may be absent
 BIASES = ("query_bias", "key_bias", "value_bias", "out_bias", "inner_bias", "outer_bias", "gate_bias")
 SHIFTS = ("attention_shift", "network_shift", "final_shift")  # of layer norm
@@ -76,9 +77,7 @@ class TrainedLayer:
     Raises ValueError for a part that is unknown, or arrays that are absent or do not fit.
     """
 
-    def __init__(
-        self, form: LayerForm, arrays: Arrays, without: Collection[str] = (), is_last: bool = False
-    ) -> None:
+    def __init__(self, form: LayerForm, arrays: Arrays, without: Collection[str] = (), is_last: bool = False) -> None:
         for part in without:
             if part not in PARTS:
                 raise ValueError(f"without = {part!r}: expected one of {', '.join(PARTS)}")
@@ -89,12 +88,12 @@ class TrainedLayer:
         _check_shapes(arrays)
 
     def __call__(self, states: Floats) -> Floats:
-        attention, network = self.attention, self.network
-        for part, branch, name in (("attention", attention, "attention"), ("network", network, "network")):
-            if part in self._without:
-                branch = None if self.form.placement == "pre" else np.zeros_like
-            if branch is not None:
-                states = self._with_residual(states, branch, name)
+        branches: dict[str, Callable[[Floats], Floats]] = {"attention": self.attention, "network": self.network}
+        for part, branch in branches.items():
+            if part not in self._without:
+                states = self._with_residual(states, branch, part)
+            elif self.form.placement == "post":  # its layer norm stays
+                states = self._normalized(states, part)
         return self._normalized(states, "final") if self._final else states
 
     def _with_residual(self, states: Floats, branch: Callable[[Floats], Floats], name: str) -> Floats:
@@ -128,7 +127,7 @@ class TrainedLayer:
         output: Floats = inner @ arrays["outer"].T + arrays.get("outer_bias", 0.0)
         return output
 
-    def _heads(self, points: Floats):
+    def _heads(self, points: Floats) -> Iterator[tuple[Rows, Floats, Floats]]:
         """Of each head its rows of p in chunks, W_V y + b_V (n, d_head), and W_O (d, d_head)."""
         arrays, n = self._arrays, len(points)
         shared = len(arrays["query"]) // len(arrays["key"])
@@ -138,7 +137,7 @@ class TrainedLayer:
             value = self._projected(points, "value", h // shared)
             yield self._softmax(query, key, n), value, arrays["out"][h]
 
-    def _softmax(self, query: Floats, key: Floats, n: int):
+    def _softmax(self, query: Floats, key: Floats, n: int) -> Rows:
         """Rows of p and their numbers, some at a time: never more than _CHUNK pairs."""
         count = max(_CHUNK // n, 1)
         for start in range(0, n, count):

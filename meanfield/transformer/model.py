@@ -17,6 +17,7 @@ from solvers.mesh.mesh import Floats
 
 Booleans = np.ndarray[Any, np.dtype[np.bool_]]
 DEFAULT_TEXT = "forest.txt"
+POSITIONS = ("position_embeddings", "wpe")  # what families call learned positions
 MAX_UNKNOWN = 0.2  # of a text's tokens: where more are unknown their states say nothing of the text
 
 
@@ -128,7 +129,7 @@ def max_tokens(network: Any) -> int:
     most = getattr(network.config, "max_position_embeddings", None) or sys.maxsize
     most = sys.maxsize if most < 0 else most  # models with relative positions say −1
     for name, module in network.named_modules():
-        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+        if name.endswith(POSITIONS) and getattr(module, "padding_idx", None) is not None:
             most = min(most, module.num_embeddings - module.padding_idx - 1)
     return int(most)
 
@@ -168,3 +169,20 @@ def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:
     if not np.isfinite(hidden).all():
         raise CaseError(f"{model}: its hidden states are not finite")
     return hidden
+
+
+def start_without_positions(states: States) -> Floats:
+    """(n, d) the states before the first layer where learned positions are zero; rotary ones are in the layers."""
+    import torch
+
+    tables = [module for name, module in states.network.named_modules() if name.endswith(POSITIONS)]
+    kept = [table.weight.detach().clone() for table in tables]
+    try:
+        with torch.no_grad():
+            for table in tables:
+                table.weight.zero_()
+        return hidden_states(states.name, states.network, [int(token) for token in states.ids])[0]
+    finally:
+        with torch.no_grad():
+            for table, weight in zip(tables, kept, strict=True):
+                table.weight.copy_(weight)

@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from support.tiny_transformers import D, LAYERS, MOST, WORDS, add_tokenizer, hidden, saved, text_file, transformers
+from support.tiny_transformers import LAYERS, MOST, WORDS, D, add_tokenizer, hidden, saved, text_file, transformers
 
 from meanfield.cli.parser import main
 from meanfield.transformer.model import states_of
