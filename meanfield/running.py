@@ -1,28 +1,29 @@
-"""A run from case to file, on one page."""
+"""A run from case to file: mesh → equation → state → integrate → recorder."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from meanfield.case.case import Case
-from meanfield.diagnostics.table import Diagnostics, require_same_units
-from meanfield.domains.common.problem import AdvanceOptions, Problem
-from meanfield.runtime.progress import Progress
+from meanfield.diagnostics.table import require_same_units
+from meanfield.domains.common.problem import Problem
+from meanfield.runtime.messages import tell
 from meanfield.runtime.provenance import provenance
-from meanfield.runtime.recorder import Record
+from meanfield.runtime.recorder import Record, Recorder, reason
 from meanfield.runtime.restart import Start, last_start, new_start
 from meanfield.runtime.segments import going_on, next_case, next_segment, read_segments, with_segment
-from meanfield.runtime.signals import Stop, stop_on_signal
+from meanfield.runtime.signals import Interrupted, stop_on_signal
 from meanfield.simulation import set_up
 from solvers.backends import Backend
 from solvers.io.layout import Measure
 from solvers.io.run_file import FileError, Run, RunFile, read
-from solvers.timestepping.evolution import NonFinite, State
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.state import NonFinite, State
 
 DONE, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2
 
@@ -31,6 +32,7 @@ def run(
     case: Case,
     path: str | Path,
     *,
+    problem: Problem | None = None,
     overwrite: bool = False,
     quiet: bool = False,
     command: str = "",
@@ -38,15 +40,10 @@ def run(
 ) -> int:
     """Run a case into a new file, on the device of ``backend``, by default the host, and return the exit status.
 
+    problem   the case made ready elsewhere
     Raises CaseError for an initial density that cannot be, FileError for a file that cannot be written.
     """
-    return run_problem(case, set_up(case, backend), path, overwrite=overwrite, quiet=quiet, command=command)
-
-
-def run_problem(
-    case: Case, problem: Problem, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = ""
-) -> int:
-    """As ``run``, for a case whose ``problem`` has been made ready elsewhere."""
+    problem = set_up(case, backend) if problem is None else problem
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     attributes = provenance(case, command) | problem.marks | problem.attributes
@@ -59,7 +56,36 @@ def run_problem(
         measure=Measure(*case.domain.measure),
         overwrite=overwrite,
     ) as file:
-        return _go(case, problem, start, diagnostics, file, case.time.end, quiet)
+        record = Record(case, problem, start, diagnostics, file, case.time.end, quiet)
+        with exit_status(problem, record, quiet) as status:
+            go(problem, start.state, case.time.end, record)
+    return status.code
+
+
+def go(problem: Problem, state: State, end: float, recorder: Recorder) -> None:
+    """Integrate a state to ``end``, in place, while the recorder observes it.
+
+    Raises NonFinite, Interrupted in the step after a signal, and KeyboardInterrupt at once after a second one; the
+    state is then the one after the last good step, and the recorder is closed.
+    """
+
+    def after_step(state: State) -> bool:
+        problem.check(state)
+        recorder.after_step(state)
+        return bool(stop)
+
+    with (
+        stop_on_signal() as stop,
+        recorder,
+        closing(stop),
+        np.errstate(over="ignore", divide="ignore", invalid="ignore"),
+    ):
+        with recorder.compiling():
+            problem.prepare(state)
+        integrate(state, problem.dynamics, end, recorder.observers, after_step)
+        recorder.end(state)
+        if state.time < end:
+            raise Interrupted(state.time)
 
 
 def resume(
@@ -98,71 +124,45 @@ def resume(
     attributes = with_segment(before.attributes, segment) | problem.attributes
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:
-            _tell(f"{path}: {start.note}")
-        return _go(case, problem, start, diagnostics, file, segment.until, quiet)
+            tell(f"{path}: {start.note}")
+        record = Record(case, problem, start, diagnostics, file, segment.until, quiet)
+        with exit_status(problem, record, quiet) as status:
+            go(problem, start.state, segment.until, record)
+    return status.code
 
 
 def _nothing_left(before: Run, start: Start) -> int:
     """A file that is at its end already; that is recorded where the writer was killed just before it."""
     if before.attributes["stop_reason"] == "running":
         RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples).close(wall_time=start.wall_time)
-    _tell(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
+    tell(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
     return DONE
 
 
-def _go(
-    case: Case, problem: Problem, start: Start, diagnostics: Diagnostics, file: RunFile, end: float, quiet: bool
-) -> int:
-    """Evolve to ``end``, write all that the file keeps, tell how it ended; returns the exit status."""
-    state, path = start.state, file.path
-    progress = Progress(path.stem, state.time, end, quiet, steady=case.hand_over is None)
-    record = Record(case, problem, start, diagnostics, file, progress)
-    with stop_on_signal() as stop:
-        try:
-            _evolve(case, problem, state, end, record, stop)
-        except NonFinite as error:
-            message = f"stopped on {error.what}: {error}"
-            record.close("failed", message)
-            _tell(f"meanfield: {message}; {path} is valid up to its last snapshot")
-            return NON_FINITE
-        except FileError as error:
-            raise FileError(f"{error}; when it can be written again, {going_on(problem.attributes, path)}") from error
-        except KeyboardInterrupt:
-            record.close("interrupted", "interrupted at once")
-            _tell(f"interrupted at once; {going_on(problem.attributes, path)}")
-            return INTERRUPTED
-        if state.time < end:
-            record.close("interrupted", f"interrupted at time {state.time:.6g}")
-            _tell(f"interrupted at t = {state.time:.6g}; {going_on(problem.attributes, path)}")
-            return INTERRUPTED
-        record.close("finished")
-    if not quiet:
-        _tell(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
-        _tell(f"look at it: meanfield plot {path}")
-    return DONE
+@dataclass
+class Status:
+    """The exit status of a command."""
+
+    code: int = DONE
 
 
-def _evolve(case: Case, problem: Problem, state: State, end: float, record: Record, stop: Stop) -> None:
-    """Move the state to ``end``, or to the step after a signal, and save it there."""
-    progress = record.progress
-
-    def after_step(state: State) -> bool:
-        record.after_step(state)
-        return bool(stop)
-
-    with (
-        closing(stop),
-        progress,
-        np.errstate(over="ignore", divide="ignore", invalid="ignore"),  # a state that is not finite is told
-    ):
-        with progress.said_if_slow("compiling the kernels: once, some seconds; later runs start at once"):
-            problem.prepare(state)
-        problem.advance(state, AdvanceOptions(end, record.observers, case.time.cfl, after_step))
-        if state.time >= end and end != case.time.end:  # an end of its own, which no schedule knows
-            record.look_at_end(state)
-        progress.finish(state)
-        record.save(state)
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)
+@contextmanager
+def exit_status(problem: Problem, record: Record, quiet: bool) -> Iterator[Status]:
+    """How a run has ended, in words on stderr and as an exit status."""
+    status, path = Status(), record.path
+    try:
+        yield status
+    except NonFinite as error:
+        status.code = NON_FINITE
+        tell(f"meanfield: {reason(error)}; {path} is valid up to its last snapshot")
+    except FileError as error:
+        raise FileError(f"{error}; when it can be written again, {going_on(problem.attributes, path)}") from error
+    except KeyboardInterrupt as error:
+        status.code = INTERRUPTED
+        when = f"at t = {error.time:.6g}" if isinstance(error, Interrupted) else "at once"
+        tell(f"interrupted {when}; {going_on(problem.attributes, path)}")
+    else:
+        if not quiet:
+            state = record.state
+            tell(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
+            tell(f"look at it: meanfield plot {path}")

@@ -12,6 +12,7 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.clusters.pairs import EDGES
 from meanfield.domains.atoms.setup import with_hand_over
+from meanfield.domains.common.model_of_case import heads_by_layer
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.domain import load
 from meanfield.domains.sphere.from_run import density_of_run
@@ -24,6 +25,7 @@ from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.schedules import Every, Listed, Logarithmic, Schedule
 
 ON_HOST = {"device": "cpu"}  # the attributes that say so
+MAX_TRIED = 10**5  # cells, or coordinates of tokens: set up within a second, and tried before a run is started
 
 
 def set_up(case: Case, backend: Backend | None = None) -> Problem:
@@ -39,6 +41,20 @@ def set_up(case: Case, backend: Backend | None = None) -> Problem:
         if "pairs" in (case.output.diagnostics or ()):
             problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
         return problem if case.hand_over is None else with_hand_over(case, problem)
+
+
+def refuse(case: Case) -> None:
+    """Raise CaseError for what only the set-up refuses: matrices out of range, files, impossible initial densities.
+
+    States of more than MAX_TRIED numbers are not built: of these the matrices alone are checked.
+    """
+    with _what_cannot_be():
+        heads_by_layer(case)
+    size = case.domain.cells_and_width()[0] or (case.domain.count or 0) * case.domain.d
+    if size <= MAX_TRIED:
+        problem = set_up(case)
+        problem.initial()
+        problem.diagnostics(case.output.diagnostics or (), None)
 
 
 def _from_run(case: Case, cells: Space) -> Callable[[], Floats] | None:

@@ -1,4 +1,4 @@
-"""Finite-volume solvers on meshes of closed manifolds: transport, diffusion and zonal operators for PDEs of your own.
+"""Finite-volume solvers for PDEs of your own: meshes, terms of an equation, time stepping, files.
 
     from solvers import Advection, Diffusion, Equation, State, evolve, sphere
 
@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .io.run_file import Column, FileError, RunFile, read
+    from .mesh.axisymmetric import axisymmetric
+    from .mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
+    from .mesh.icosphere import icosphere
     from .mesh.interval import interval
     from .mesh.mesh import Mesh, circle, sphere
-    from .mesh.product import product
+    from .mesh.product import box, product, torus
     from .mesh.stack import stack
+    from .mesh.triangles import read_triangles, triangles
     from .remap.deposit import deposit_points
     from .remap.push_forward import PushForward, push_forward
-    from .terms.advection import Advection, Diffusion
+    from .terms.advection import Advection
     from .terms.conservation_law import ConservationLaw
+    from .terms.diffusion import Diffusion, NonlinearDiffusion
     from .timestepping.evolution import (
         STEPPERS,
         Equation,
@@ -38,9 +43,12 @@ if TYPE_CHECKING:
 
 _HOME = {
     ".mesh.mesh": ("Mesh", "circle", "sphere"),
+    ".mesh.axisymmetric": ("axisymmetric",),
+    ".mesh.icosphere": ("icosphere",),
     ".mesh.interval": ("interval",),
-    ".mesh.product": ("product",),
+    ".mesh.product": ("box", "product", "torus"),
     ".mesh.stack": ("stack",),
+    ".mesh.triangles": ("read_triangles", "triangles"),
     ".transforms.pairwise": ("exponential_sums",),
     ".remap.push_forward": ("PushForward", "push_forward"),
     ".transforms.harmonics": ("harmonic_transform",),
@@ -48,7 +56,9 @@ _HOME = {
     ".transforms.zonal": ("zonal_operator",),
     ".terms.conservation_law": ("ConservationLaw",),
     ".remap.deposit": ("deposit_points",),
-    ".terms.advection": ("Advection", "Diffusion"),
+    ".mesh.boundaries": ("Flux", "Outflow", "Periodic", "Robin", "Value", "Wall"),
+    ".terms.advection": ("Advection",),
+    ".terms.diffusion": ("Diffusion", "NonlinearDiffusion"),
     ".timestepping.evolution": (
         "STEPPERS", "Equation", "NonFinite", "Observer", "State", "Stepper", "evolve", "limit_positivity",
     ),
@@ -66,28 +76,41 @@ __all__ = [
     "Equation",
     "Every",
     "FileError",
+    "Flux",
     "Listed",
     "Logarithmic",
     "Mesh",
     "NonFinite",
+    "NonlinearDiffusion",
     "Observer",
+    "Outflow",
+    "Periodic",
     "PointHarmonics",
     "PushForward",
+    "Robin",
     "RunFile",
     "State",
     "Stepper",
+    "Value",
+    "Wall",
+    "axisymmetric",
+    "box",
     "circle",
     "deposit_points",
     "evolve",
     "exponential_sums",
     "harmonic_transform",
+    "icosphere",
     "interval",
     "limit_positivity",
     "product",
     "push_forward",
     "read",
+    "read_triangles",
     "sphere",
     "stack",
+    "torus",
+    "triangles",
     "zonal_operator",
 ]
 
@@ -96,3 +119,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.analysis.differences import differences_in_words
 from meanfield.analysis.wasserstein import Measure, common_patches, distance_l1, measure_of, spaces_of, wasserstein
 from meanfield.domains.table import kind_of
 from meanfield.runtime.segments import case_table
@@ -59,6 +60,8 @@ def compare(path_a: str | Path, path_b: str | Path | None = None) -> Comparison:
     times = a.times[[k for k, _ in pairs]]
     for name, run, side in (("clusters_a", a, 0), ("clusters_b", b, 1)):
         columns[name] = np.array([clusters_at(run, run.times[pair[side]]) for pair in pairs])
+    differences = differences_in_words(a, b)
+    notes = [*([] if differences is None else [differences]), *notes]
     return Comparison((a, b), space, pairs, times, columns, (*notes, *_notes(columns, space)))
 
 

@@ -57,7 +57,7 @@ def rates_of(case: Case, degrees: ArrayLike) -> Floats:
         case.beta_on_unit_sphere,
         degrees,
         attention.normalization,
-        case.stabilizers.noise,
+        case.noise_on_unit_sphere,
         attention.value_scale,
         attention.rescaled,
     )
@@ -66,7 +66,7 @@ def rates_of(case: Case, degrees: ArrayLike) -> Floats:
 def critical_noise_of(case: Case) -> float:
     """Noise below which the uniform density of a case is unstable, where linear theory applies."""
     attention, beta = case.attention, case.beta_on_unit_sphere
-    scale = float(np.exp(-abs(beta))) if attention.rescaled else 1.0
+    scale = case.stabilizers.scale**2 * (float(np.exp(-abs(beta))) if attention.rescaled else 1.0)
     return scale * critical_noise(case.domain.d, beta, attention.normalization, attention.value_scale)
 
 
@@ -83,7 +83,7 @@ def report(case: Case) -> str:
     rates = rates_of(case, l)
     fastest = int(l[rates.argmax()])
     shown = l[: max(8, fastest + 3)]
-    neutral = NEUTRAL * noise * l * (l + dimension - 2)
+    neutral = NEUTRAL * case.noise_on_unit_sphere * l * (l + dimension - 2)
     lines = [
         f"uniform density {_place(case)}: beta = {attention.beta:g}, {attention.normalization}, noise = {noise:g}",
         "",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from meanfield.domains.table import AnyDomain
 from meanfield.sections.attention import Attention, FeedForward, Reaction, scale_of
 from meanfield.sections.evolution import HandOver, Stabilizers, Time, TokenSequence
 from meanfield.sections.initial import Initial
 from meanfield.sections.output import Output
-from meanfield.sections.section import Section
+from meanfield.sections.section import Key, Section
 
 
 class Case(Section, frozen=True):
@@ -18,6 +20,8 @@ class Case(Section, frozen=True):
     initial: Initial
     time: Time = Time()
     title: str = ""
+
+    about: ClassVar = {"title": Key("one line for figures and lists", "Two clusters on the sphere")}
     feed_forward: FeedForward | None = None
     reaction: Reaction | None = None
     stabilizers: Stabilizers = Stabilizers()
@@ -34,6 +38,11 @@ class Case(Section, frozen=True):
     def beta_on_unit_sphere(self) -> float:
         """β of the same law on the unit sphere: tokens on a sphere of radius g attend as there with β g²."""
         return self.attention.beta_effective * self.stabilizers.scale**2
+
+    @property
+    def noise_on_unit_sphere(self) -> float:
+        """κ/g² of directions θ: κΔ on the sphere of radius g = ``stabilizers.scale`` is κ/g² Δ on the unit one."""
+        return self.stabilizers.noise / self.stabilizers.scale / self.stabilizers.scale
 
     @property
     def is_gradient_flow(self) -> bool:

@@ -18,8 +18,8 @@ def apply(data: dict[str, Any], overrides: Sequence[str]) -> None:
     """Set each ``KEY=VALUE`` in ``data``; VALUE is TOML, or bare words for a string.
 
     What an override contradicts gives way: any of output.snapshots, every and times drops the file's choice
-    among them, output.spacing=linear its output.first, and another initial.kind starts that section anew; points and
-    tokens drop domain.count.
+    among them, output.spacing=linear its output.first, an earlier time.end an output.first that is not before it,
+    another initial.kind starts that section anew; points and tokens drop domain.count.
     Raises CaseError for anything but a dotted key, ``=`` and a value.
     """
     pairs = [_split(override) for override in overrides]
@@ -49,11 +49,19 @@ def _make_room(data: dict[str, Any], new: dict[str, Any]) -> None:
             output.pop(name, None)
     if isinstance(output, dict) and new.get("output.spacing") == "linear":
         output.pop("first", None)
+    if isinstance(output, dict) and "output.first" not in new and _is_late(output.get("first"), new.get("time.end")):
+        output.pop("first", None)  # that of the schedule up to this end is the default
     if isinstance(initial, dict) and new.get("initial.kind", initial.get("kind")) != initial.get("kind"):
         data["initial"] = {}
         domain = data.get("domain")
         if isinstance(domain, dict) and new.get("initial.kind") in ("points", "tokens"):
             domain.pop("count", None)  # as many as they are
+
+
+def _is_late(first: Any, end: Any) -> bool:
+    """Whether the first time of a file is not before an end that is set."""
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (first, end))
+    return numbers and first >= end > 0
 
 
 def _set(data: dict[str, Any], key: str, value: Any) -> None:

@@ -130,8 +130,13 @@ def _stabilizers(case: Case) -> Problems:
         ]  # fmt: skip
         hint = f"; {stabilizers.layer_norm} is for domain.manifold = {any_of(tuple(elsewhere))}" if elsewhere else ""
         yield "stabilizers.layer_norm", stabilizers.layer_norm, f"{any_of(domain.layer_norms)} {domain.where}{hint}"
-    if stabilizers.noise > _MAX_NOISE:
-        yield "stabilizers.noise", stabilizers.noise, f"a number <= {_MAX_NOISE:g}; by far less makes all uniform"
+    if not case.noise_on_unit_sphere <= _MAX_NOISE:
+        scale = "" if stabilizers.scale == 1 else f" times the square of stabilizers.scale = {stabilizers.scale:g}"
+        yield (
+            "stabilizers.noise",
+            stabilizers.noise,
+            f"a number <= {_MAX_NOISE:g}{scale}",
+        )
     own = LAYER_NORMS[stabilizers.layer_norm].parameter
     if stabilizers.switch is not None and own != "switch":
         yield "stabilizers.switch", stabilizers.switch, 'only allowed with stabilizers.layer_norm = "mix"'

@@ -6,6 +6,7 @@ Imports stand in the functions, so that a command loads what it needs and help l
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -71,7 +72,11 @@ def info(options: argparse.Namespace) -> int:
     from meanfield.sweeping.results import describe_sweep, is_sweep, sweep_facts
 
     of_sweep = is_sweep(options.file)
-    if options.json:
+    if options.verify:
+        from meanfield.analysis.verification import report
+
+        print(report(options.file, of_sweep))
+    elif options.json:
         _print_json(sweep_facts(options.file) if of_sweep else describe(options.file))
     else:
         print(describe_sweep(options.file) if of_sweep else format_text(describe(options.file)))
@@ -201,10 +206,12 @@ def check(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_kind
     from meanfield.runtime.cost import estimate
     from meanfield.runtime.paths import require_files
+    from meanfield.simulation import refuse
 
     require_kind(options.case, "case")
     case = load(options.case, options.overrides)
     require_files(case)
+    refuse(case)
     print(estimate(case))
     return 0
 
@@ -222,9 +229,24 @@ def cases(options: argparse.Namespace) -> int:
 def schema(options: argparse.Namespace) -> int:
     import json
 
-    from meanfield.case.load import schema as json_schema
+    from meanfield.case.schema import schema as json_schema
 
     print(json.dumps(json_schema(), indent=2))
+    return 0
+
+
+def keys(options: argparse.Namespace) -> int:
+    from meanfield.case.errors import CaseError
+    from meanfield.case.schema import entries
+
+    found = entries(options.prefix)
+    if not found:
+        raise CaseError(f"{options.prefix}: no key begins so; `meanfield keys` lists all")
+    for entry in found:
+        unit = f" [{entry.unit}]" if entry.unit else ""
+        only = f" ({entry.variant})" if entry.variant else ""
+        print(f"{entry.name}{unit}{only}\n    {entry.description}")
+        print(f"    {entry.expected}; default: {entry.default}; for example {entry.example}")
     return 0
 
 
@@ -244,7 +266,8 @@ def _print_json(facts: dict[str, Any]) -> None:
     """As JSON; a NaN, which JSON does not know, as null."""
     import json
 
-    print(json.dumps(_without_nan(facts), indent=2, ensure_ascii=False, allow_nan=False))
+    ascii_only = not str(sys.stdout.encoding).lower().startswith("utf")
+    print(json.dumps(_without_nan(facts), indent=2, ensure_ascii=ascii_only, allow_nan=False))
 
 
 def _without_nan(value: Any) -> Any:

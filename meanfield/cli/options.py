@@ -11,6 +11,12 @@ def case_file(parser: ArgumentParser) -> None:
     _overrides(parser, "CASE")
 
 
+def prefix(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "prefix", metavar="PREFIX", nargs="?", default="", help="what the keys begin with, for example attention"
+    )
+
+
 def run_to_resume(parser: ArgumentParser) -> None:
     run_file(parser)
     _overrides(parser, "FILE.h5")
@@ -61,6 +67,12 @@ def _time(text: str) -> float:
 
 def as_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON (default: text)")
+
+
+def verify(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--verify", action="store_true", help="read all of it against its checksums (default: describe)"
+    )
 
 
 def figure_output(parser: ArgumentParser) -> None:

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import os
 import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from meanfield import __version__
 from meanfield.cli import commands as cli_commands
 from meanfield.cli import options as cli_options
 from meanfield.cli import transformer as cli_transformer
+from meanfield.cli.streams import OUTPUT, give_up_output, prepare
+from meanfield.runtime.messages import tell
 
 _BAD_INPUT = 2
 _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
+_LONG_WORD, _SHOWN = re.compile(r"\S{301,}"), 100  # characters of a path or a key, and of its two ends
 _EPILOG = """\
 CASE is the path of a case file or the name of a shipped case (`meanfield cases` lists them).
 Exit status: 0 done, 2 bad input, 3 non-finite or exploding state, 130 interrupted (`meanfield resume` goes on).
@@ -47,20 +50,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; ``argv`` defaults to the process's arguments. Returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        status = _dispatch(arguments)
-        sys.stdout.flush()
-        return status
+        with _flushed():
+            return _dispatch(arguments)
     except KeyboardInterrupt:
         return _refuse("interrupted", _INTERRUPTED)
     except BrokenPipeError:
-        # The reader has gone; at exit Python flushes stdout once more, so let it flush to nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        give_up_output()  # the reader has gone
         return _BROKEN_PIPE
     except CommandError as error:
         return _refuse(str(error))
     except OSError as error:
         if error.filename is None:  # not about a file that the user named
             raise
+        if error.filename == OUTPUT:
+            give_up_output()
         return _refuse(f"{error.filename}: {error.strerror}")
     except Exception as error:
         if not isinstance(error, _errors_of_users()):
@@ -70,6 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command() -> int:
     """As ``main``, where the process ends with it: a signal that comes late does not change the status."""
+    prepare()
     status = main()
     if status == _INTERRUPTED:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -77,9 +81,23 @@ def command() -> int:
     return status
 
 
+@contextmanager
+def _flushed() -> Iterator[None]:
+    """What the block has written to standard output is there at its end, also where help or a version ends it."""
+    try:
+        yield
+    finally:
+        if sys.stdout is not None and not isinstance(sys.exception(), OSError):
+            sys.stdout.flush()
+
+
 def _refuse(message: str, status: int = _BAD_INPUT) -> int:
-    print(f"meanfield: {message}", file=sys.stderr)
+    tell(f"meanfield: {_LONG_WORD.sub(_cut, message)}")
     return status
+
+
+def _cut(word: re.Match[str]) -> str:
+    return f"{word[0][:_SHOWN]}…{word[0][-_SHOWN:]}"
 
 
 def _errors_of_users() -> tuple[type[Exception], ...]:
@@ -121,6 +139,16 @@ def _commands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argum
     """The parser of each command of a parser, by name; none where it has no commands."""
     groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return groups[0].choices if groups else {}
+
+
+def help_texts() -> dict[str, str]:
+    """The help of every command by what is typed, ``meanfield transformer read`` and the like included."""
+    found: dict[str, str] = {}
+    waiting: list[argparse.ArgumentParser] = [_parsers()]
+    for parser in waiting:  # which grows by the commands of each
+        found[parser.prog] = parser.format_help()
+        waiting.extend(_commands_of(parser).values())
+    return found
 
 
 def _parsers() -> _Parser:
@@ -174,8 +202,8 @@ _COMMANDS: dict[str, _Command] = {
     "info": (
         cli_commands.info,
         "describe a running, killed or finished run",
-        "FILE.h5 [--json]",
-        (cli_options.run_file, cli_options.as_json),
+        "FILE.h5 [--json | --verify]",
+        (cli_options.run_file, cli_options.as_json, cli_options.verify),
     ),
     "plot": (
         cli_commands.plot,
@@ -226,6 +254,12 @@ _COMMANDS: dict[str, _Command] = {
         (cli_options.case_file,),
     ),
     "cases": (cli_commands.cases, "list the shipped cases", "", ()),
+    "keys": (
+        cli_commands.keys,
+        "list the keys of a case file: what each is, its range, default and an example",
+        "[PREFIX]",
+        (cli_options.prefix,),
+    ),
     "schema": (cli_commands.schema, "print the JSON Schema of a case file, for editors", "", ()),
     "stability": (
         cli_commands.stability,

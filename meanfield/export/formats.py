@@ -5,6 +5,7 @@ The run may be running, killed or finished: what is committed when the export be
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def export(path: str | Path, to: str, output: str | Path | None = None, *, overw
     target = Path(path).with_suffix(suffix) if output is None else Path(output)
     _require_free(target, Path(path), overwrite)
     run = read(path)
-    with disk_errors(target, "cannot write it"), replacement(target) as new:
+    with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite) as new:
         write(run, new)
     return target
 
@@ -39,7 +40,7 @@ def _require_free(target: Path, source: Path, overwrite: bool) -> None:
         raise FileError(f"{target}: the folder {target.parent} does not exist")
     if target.exists() and source.exists() and target.samefile(source):
         raise FileError(f"{target}: is the run file itself; -o writes elsewhere")
-    if target.exists() and not overwrite:
+    if os.path.lexists(target) and not overwrite:
         raise FileError(f"{target}: exists already; --overwrite replaces it, -o writes elsewhere")
 
 

@@ -8,7 +8,6 @@ refuses them while somebody writes the run file.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from meanfield.domains.domain import load
 from meanfield.domains.table import DOMAINS, kind_of
+from meanfield.runtime.messages import tell
 from solvers.io.run_file import FileError, Run
 from solvers.io.writing import VERSION
 
@@ -95,10 +95,7 @@ def write_vtkhdf(run: Run, path: Path) -> None:
         file.flush()
         path.write_bytes(file.id.get_file_image())
     if run.writer:
-        print(
-            f"meanfield: {run.path}: being written; VTK can open it when the run has stopped",
-            file=sys.stderr,
-        )
+        tell(f"meanfield: {run.path}: being written; VTK can open it when the run has stopped")
 
 
 def _write_cells(root: h5py.Group, run: Run, name: str) -> None:

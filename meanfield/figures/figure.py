@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from meanfield.domains.table import kind_of
 from meanfield.figures.captions import fitting_size, page_heading, state_in_words
 from meanfield.figures.diagnostics import draw_diagnostics, panels
 from meanfield.figures.run_data import Floats, Integers, Particles, RunData
+from meanfield.figures.saving import figure_target, save
 from meanfield.figures.trim import trimmed
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from meanfield.case.case import Case
     from solvers.io.run_file import Run
 
-SUFFIXES = (".png", ".pdf", ".svg")
-WIDTH, DPI = 10.0, 160  # inches and pixels an inch: half of the pixels still leave the smallest text legible
+WIDTH = 10.0  # inches
 TALLEST = 13.5  # inches: a higher page would be shown so small that its labels are lost
 HEADING_SIZE = 12.5  # points, or less where a line is too long
 STYLE: Any = {  # Any: matplotlib types the keys as literals since 3.11
@@ -44,7 +43,8 @@ def plot(path: str | Path, figure: str | Path) -> Path:
     """Draw the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return where it was written.
 
     The run may still be going. Raises solvers.io.run_file.FileError where the run file cannot be read or holds no
-    snapshot, where the suffix is unknown, and where the figure's folder is missing or cannot be written.
+    snapshot, where the suffix is unknown, where the figure's folder is missing or cannot be written, and where
+    ``figure`` exists and was not drawn by this package.
     """
     target = figure_target(Path(figure))
     return draw(load(path), target)
@@ -121,9 +121,7 @@ def draw(run_data: RunData, target: Path) -> Path:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
-        figure = compose(run_data, Figure())
-        figure.savefig(target, dpi=DPI)
-    return target
+        return save(compose(run_data, Figure()), target)
 
 
 def compose(run_data: RunData, figure: Figure) -> Figure:
@@ -138,17 +136,4 @@ def compose(run_data: RunData, figure: Figure) -> Figure:
     draw_snapshots(parts[0], run_data)
     if rows:
         draw_diagnostics(parts[1], run_data)
-    return figure
-
-
-def figure_target(figure: Path) -> Path:
-    """A path to draw to, as it is. Raises FileError for another suffix, or where none can be written."""
-    from solvers.io.run_file import FileError
-
-    if figure.suffix.lower() not in SUFFIXES:
-        raise FileError(f"{figure}: unknown kind of figure {figure.suffix!r}; expected {', '.join(SUFFIXES)}")
-    if not figure.parent.is_dir():
-        raise FileError(f"{figure}: the folder {figure.parent} does not exist")
-    if not os.access(figure if figure.exists() else figure.parent, os.W_OK) or figure.is_dir():
-        raise FileError(f"{figure}: cannot be written")
     return figure

@@ -13,9 +13,10 @@ from meanfield.analysis.tracks import Track, Tracks, tracks_of
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import is_early, say, set_time
 from meanfield.figures.captions import SEPARATOR, fitting_size
-from meanfield.figures.figure import DPI, HEADING_SIZE, STYLE, WIDTH, figure_target
+from meanfield.figures.figure import HEADING_SIZE, STYLE, WIDTH
 from meanfield.figures.labels import Line, write_beside
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from meanfield.figures.saving import figure_target, save
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ def plot_mergers(path: str | Path, figure: str | Path) -> Path:
         above.tick_params(axis="x", labelbottom=False)
         page.draw_without_rendering()  # the labels need to know where everything is
         write_beside(above, lines)
-        page.savefig(target, dpi=DPI)
-    return target
+        return save(page, target)
 
 
 def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circle: bool = False) -> list[Line]:

@@ -12,7 +12,7 @@ from meanfield.model.errors import ArgumentError
 from meanfield.model.kernel import Kernel
 from meanfield.model.layer_norm import projected
 from meanfield.model.matrices import norm_of_product
-from meanfield.model.zonal_multipliers import zonal_multipliers_on
+from meanfield.model.zonal_multipliers import check_zonal, zonal_multipliers_on
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.bilinear import Bilinear
@@ -185,10 +185,6 @@ class BilinearSums:
         self._operator = Bilinear(mesh, matrix)
         self._there = log_factors(kernel, mesh.centers, beta, key)
         self._highest = 0.0 if self._there is None else float(self._there.max())
-        range_ = 0.0 if self._there is None else self._highest - float(self._there.min())
-        if range_ > MAX_LOG_RANGE:
-            expected = f"a range of log f(Ky) up to {MAX_LOG_RANGE:g} for the {kernel.name} kernel, not {range_:.4g}"
-            raise ArgumentError("beta", beta, expected)
         here = log_factors(kernel, mesh.centers, beta, query)
         self._here: Floats | float = 0.0 if here is None else here
         self.log_bound = size if here is None else 0.0
@@ -204,16 +200,11 @@ class BilinearSums:
 
 
 def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, full: bool) -> HeadSums:
-    """The sums of a head for a kernel.
-
-    Raises ArgumentError for a zonal one with query or key that is no multiple of the identity or a window that is too
-    narrow, and for one with factors of more range than numbers have.
-    """
+    """The sums of a head for a kernel. Raises as :func:`check_sums`."""
     d = mesh.centers.shape[1]
+    check_sums(d, beta, head, kernel)
     query, key = multiple(head.query), multiple(head.key)
     if query is None or key is None:
-        if kernel.zonal is not None:
-            raise ArgumentError("kernel", kernel.name, "another, or query and key that are multiples of the identity")
         return BilinearSums(mesh, beta, matrix_of(head.query, d), matrix_of(head.key, d), kernel)
     exponent, bound = steepness(beta, head), log_bound(beta, head, kernel)
     if kernel.zonal is not None:
@@ -225,6 +216,26 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, full: bool) -
     multipliers = exponential_multipliers(d, exponent, degrees)
     gradient = exponential_gradient_multipliers(d, exponent, degrees)
     return ZonalSums(mesh, multipliers, gradient, bound, full)
+
+
+def check_sums(dimension: int, beta: float, head: Head, kernel: Kernel) -> None:
+    """Raise ArgumentError for a head whose sums over cells of the circle (d = 2) or the sphere (d = 3) would be wrong.
+
+    A zonal kernel: query or key that is no multiple of the identity, and as :func:`check_zonal`. A kernel with a factor
+    f: log f(Ky) with a range over the sphere beyond MAX_LOG_RANGE; by the singular values of K, no mesh is needed.
+    """
+    query, key = multiple(head.query), multiple(head.key)
+    if query is not None and key is not None:
+        if kernel.zonal is not None:
+            check_zonal(dimension, kernel, steepness(beta, head))
+    elif kernel.zonal is not None:
+        raise ArgumentError("kernel", kernel.name, "another, or query and key that are multiples of the identity")
+    elif kernel.log_factor is not None:
+        lengths = np.linalg.svd(matrix_of(head.key, dimension), compute_uv=False)
+        range_ = float(np.ptp([kernel.log_factor(beta, lengths[k] ** 2) for k in (0, -1)]))
+        if range_ > MAX_LOG_RANGE:
+            expected = f"a range of log f(Ky) up to {MAX_LOG_RANGE:g} for the {kernel.name} kernel, not {range_:.4g}"
+            raise ArgumentError("beta", beta, expected)
 
 
 def log_bound(beta: float, head: Head, kernel: Kernel) -> float:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from solvers.io.arrays import read_arrays
 from solvers.mesh.mesh import Floats
 
 _PARTNERS = {"query": "key", "key": "query", "value": "out", "out": "value"}  # with which an array is a product
@@ -59,15 +60,12 @@ def _arrays(path: Path) -> dict[str, Floats]:
     names = tuple(_PARTNERS)
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
-    if path.suffix == ".npz":
-        with np.load(path) as file:
-            return {name: np.asarray(file[name], dtype=float) for name in names if name in file}
-    if path.suffix in (".h5", ".hdf5"):
-        import h5py
-
-        with h5py.File(path) as file:
-            return {name: np.asarray(file[name][()], dtype=float) for name in names if name in file}
-    raise ValueError(f"{path}: expected a file that ends in .npz or .h5")
+    if path.suffix not in (".npz", ".h5", ".hdf5"):
+        raise ValueError(f"{path}: expected a file that ends in .npz or .h5")
+    try:
+        return read_arrays(path, names)
+    except ValueError as error:
+        raise ValueError(f"{path}: cannot be read: {error}") from None
 
 
 def _of_shape(path: str | Path, name: str, shape: tuple[int, ...], d: int) -> ValueError:

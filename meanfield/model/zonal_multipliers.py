@@ -27,22 +27,28 @@ def zonal_multipliers(dimension: int, kernel: Kernel, beta: float) -> Floats | N
 def zonal_multipliers_on(mesh: Mesh, kernel: Kernel, beta: float) -> Floats:
     """(degrees) multipliers with which sums over the cells of a circle or a sphere are those of a zonal kernel.
 
-    On the circle those of its values at the cells, exactly, however sharp. Raises ArgumentError on the sphere for a
-    kernel that MAX_DEGREES do not carry, and where tokens attend to the edge of the window by e^8 more than to their
-    own place, which harmonics would lose.
+    On the circle those of its values at the cells, exactly, however sharp. Raises as :func:`check_zonal`.
+    """
+    check_zonal(mesh.centers.shape[1], kernel, beta)
+    if mesh.dimension == 1:
+        return _of_values(kernel.values(np.cos(2 * np.pi / mesh.cells * np.arange(mesh.cells)), beta))
+    degrees = min(int(np.flatnonzero(_sizes(kernel, beta) > _ROUNDING)[-1]) + 2, MAX_DEGREES)
+    return _multipliers(3, kernel, beta, degrees)
+
+
+def check_zonal(dimension: int, kernel: Kernel, beta: float) -> None:
+    """Raise ArgumentError for a zonal kernel that cells of the circle (d = 2) or the sphere (d = 3) do not carry.
+
+    On both, where tokens attend to the edge of the window by e^8 more than to their own place, which harmonics would
+    lose; on the sphere, where MAX_DEGREES are too few for the kernel.
     """
     least = kernel.least_beta(kernel.window or 0.0)
     if beta < least:
         raise ArgumentError("window", kernel.window, f"beta times the scales of Q and K >= {least:.4g}")
-    if mesh.dimension == 1:
-        return _of_values(kernel.values(np.cos(2 * np.pi / mesh.cells * np.arange(mesh.cells)), beta))
-    sizes = _sizes(kernel, beta)
-    if sizes[MAX_DEGREES:].max() > _RIPPLE:
+    if dimension > 2 and _sizes(kernel, beta)[MAX_DEGREES:].max() > _RIPPLE:
         if kernel.takes_window:
             raise ArgumentError("window", kernel.window, "at least 0.05 on the sphere; its edge is too sharp")
         raise ArgumentError("kernel", kernel.name, f"one that {MAX_DEGREES} degrees carry on the sphere")
-    degrees = min(int(np.flatnonzero(sizes > _ROUNDING)[-1]) + 2, MAX_DEGREES)
-    return _multipliers(3, kernel, beta, degrees)
 
 
 def _multipliers(dimension: int, kernel: Kernel, beta: float, degrees: int) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,8 @@ from meanfield.figures.figure import STYLE, load
 from meanfield.movie.frames import Frames
 from meanfield.movie.page import DPI, palette
 from meanfield.runtime.paths import require_target
+from solvers.io.replacing import replacement
+from solvers.io.writing import disk_errors
 
 if TYPE_CHECKING:
     from matplotlib.animation import AbstractMovieWriter
@@ -37,12 +38,8 @@ def movie(
     require_target(target, path, overwrite, "movie", SUFFIXES)
     writer = _writer(target, fps)
     run_data = load(path)
-    unfinished = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
-    try:
-        _film(run_data, writer, unfinished, quiet)
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite, suffix=target.suffix) as new:
+        _film(run_data, writer, new, quiet)
     return target
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from solvers.io.replacing import LONGEST_BESIDE
 from solvers.io.run_file import FileError
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
+
+_SHOWN = 60  # characters of a name
+_LONGEST_NAME = 255  # bytes, on the usual file systems
 
 
 def output_for(name_or_path: str) -> str:
@@ -27,9 +32,10 @@ def require_readable(path: str) -> None:
 def require_writable(path: str, case: str, overwrite: bool) -> None:
     """Raise FileError unless a run of ``case`` may create or replace ``path``. Nothing is left behind."""
     target = Path(path)
+    _require_short(target)
     if target.is_dir():
         raise FileError(f"{path}: is a folder; expected a file to write")
-    if target.exists() and not overwrite:
+    if os.path.lexists(target) and not overwrite:
         raise FileError(f"{path}: exists already; --overwrite replaces it, -o writes elsewhere")
     if target.exists() and Path(case).exists() and target.samefile(case):
         raise FileError(f"{path}: is the case itself; -o writes elsewhere")
@@ -40,6 +46,19 @@ def require_writable(path: str, case: str, overwrite: bool) -> None:
             pass
     except OSError as error:
         raise FileError(f"{path}: the folder {target.parent} cannot be written: {error.strerror}") from None
+
+
+def _require_short(target: Path) -> None:
+    """FileError for a name that is too long for its folder, with what is added to it for files beside it."""
+    length, most = len(os.fsencode(target.name)), _LONGEST_NAME - LONGEST_BESIDE
+    if length > most:
+        raise FileError(f"{shortened(target)}: its name has {length} bytes; expected at most {most}")
+
+
+def shortened(path: Path) -> str:
+    """A path whose name may be very long, fit for one line."""
+    name = path.name
+    return str(path if len(name) <= _SHOWN else path.with_name(f"{name[:_SHOWN]}…"))
 
 
 def require_files(case: Case, output: str | None = None) -> None:

@@ -6,9 +6,10 @@ import sys
 import threading
 import time as clock
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Self
 
+from meanfield.runtime.messages import on_terminal, tell
 from solvers.timestepping.evolution import State
 
 LOG_EVERY = 10.0  # seconds between lines where there is no terminal
@@ -24,7 +25,7 @@ class Progress:
 
     def __init__(self, title: str, start: float, end: float, quiet: bool, steady: bool = True) -> None:
         self.quiet, self.end, self.clusters = quiet, end, ""
-        self._terminal = sys.stderr.isatty() and not quiet
+        self._terminal = on_terminal() and not quiet
         self._began = self._told = clock.monotonic()
         self._start, self._steady = start, steady
         if self._terminal:
@@ -58,8 +59,7 @@ class Progress:
         if self._terminal:
             self._bar.write(text, file=sys.stderr)
         elif not self.quiet:
-            with suppress(OSError):  # nobody reads the log any more, which is no reason to lose the run
-                print(text, file=sys.stderr, flush=True)
+            tell(text)
 
     @contextmanager
     def said_if_slow(self, text: str) -> Iterator[None]:

@@ -23,7 +23,7 @@ def provenance(case: Case, command: str) -> dict[str, str | int]:
         "case": to_toml(case),
         "versions": _versions(),
         "git_commit": _git_commit(),
-        "command": command,
+        "command": command.encode(errors="backslashreplace").decode(),  # names of files that are not UTF-8
         "seed": getattr(case.initial, "seed", -1),
         "start": datetime.now(UTC).isoformat(timespec="seconds"),
     }

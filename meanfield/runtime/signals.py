@@ -13,6 +13,14 @@ STDERR = 2
 _AGAIN = 0.01  # seconds until a lost interrupt comes again: longer than most finalizers take
 
 
+class Interrupted(KeyboardInterrupt):
+    """A run has stopped after a signal, at ``time``, in a state from which it can be resumed."""
+
+    def __init__(self, time: float) -> None:
+        super().__init__(f"interrupted at time {time:.6g}")
+        self.time = time
+
+
 class Stop:
     """Whether a run is to stop after its step: true once Ctrl-C or SIGTERM has come; a second one interrupts.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from meanfield.model.kernel import KERNELS
 from meanfield.model.normalization import NORMALIZATIONS
-from meanfield.sections.section import Count, Matrix, NotNegative, Positive, Section, Seed, Vector
+from meanfield.sections.section import Count, Key, Matrix, NotNegative, Positive, Section, Seed, Vector
 
 if TYPE_CHECKING:
     KernelName = str
@@ -27,6 +27,12 @@ class RandomMatrix(Section, frozen=True):
     seed: Seed = 0
     scale: float = 1.0
 
+    about: ClassVar = {
+        "ensemble": Key("Gaussian entries, symmetric (goe, wigner), a rotation, or symmetric definite", "ginibre"),
+        "seed": Key("of the random numbers: the same seed gives the same matrix", 1),
+        "scale": Key("factor of the matrix", 0.5),
+    }
+
 
 class Head(Section, frozen=True):
     """One head: Q, K and V as d×d matrices or random ones, the identity where left out, and its weight."""
@@ -35,6 +41,13 @@ class Head(Section, frozen=True):
     key: Matrix | RandomMatrix | None = None
     value: Matrix | RandomMatrix | None = None
     weight: float = 1.0
+
+    about: ClassVar = {
+        "query": Key("Q, d×d, or a random matrix; the identity if left out", [[1.0, 0.0], [0.0, 1.0]]),
+        "key": Key("K, d×d, or a random matrix; the identity if left out", [[1.0, 0.0], [0.0, 1.0]]),
+        "value": Key("V, d×d, or a random matrix; the identity if left out", [[0.0, -1.0], [1.0, 0.0]]),
+        "weight": Key("factor of the head in the sum of all heads", 0.5),
+    }
 
 
 class Attention(Section, frozen=True):
@@ -57,6 +70,24 @@ class Attention(Section, frozen=True):
     value: Matrix | RandomMatrix | None = None
     heads: Annotated[tuple[Head, ...], Meta(min_length=1)] | None = None
     file: str | None = None
+
+    about: ClassVar = {
+        "beta": Key("inverse temperature β of the kernel e^{β⟨Qx, Ky⟩}", 4.0),
+        "normalization": Key(
+            "the kernel is divided by its mean, by nothing, or by both marginals (sinkhorn)", "softmax"
+        ),
+        "kernel": Key("e^{β⟨Qx, Ky⟩}, e^{−β|Qx − Ky|²/2}, or the former cut off at an angle", "exponential"),
+        "window": Key("angle of kernel = 'windowed', beyond which tokens do not attend", 0.5, unit="rad"),
+        "mask": Key("causal: tokens attend to those of their label and of lower labels", "causal"),
+        "rescaled": Key("unnormalized kernels divided by their largest value: the same flow, faster", True),
+        "query": Key("Q of the only head, d×d or random; the identity if left out", [[1.0, 0.0], [0.0, 1.0]]),
+        "key": Key("K of the only head, d×d or random; the identity if left out", [[1.0, 0.0], [0.0, 1.0]]),
+        "value": Key("V of the only head, d×d or random; the identity if left out", [[0.0, -1.0], [1.0, 0.0]]),
+        "heads": Key(
+            "several heads instead of one, each with query, key, value, weight", [{"weight": 0.5}, {"weight": 0.5}]
+        ),
+        "file": Key("matrices by layer: .npz or .h5 with query, key, value (layers[, heads], d, d)", "matrices.npz"),
+    }
 
     @property
     def all_heads(self) -> tuple[Head, ...]:
@@ -117,11 +148,23 @@ class FeedForward(Section, frozen=True):
     strength: float = 1.0
     seed: Seed = 0
 
+    about: ClassVar = {
+        "activation": Key("σ of the network F(x) = W σ(Ux + b)", "relu"),
+        "inner": Key("U, width×d", [[1.0, 0.0], [0.0, 1.0]]),
+        "bias": Key("b, one number for each row of U", [0.0, 0.1]),
+        "outer": Key("W, d×width", [[1.0, 0.0], [0.0, 1.0]]),
+        "width": Key("number of rows of random U, b and W, instead of given ones", 16),
+        "strength": Key("factor of W", 0.3),
+        "seed": Key("of random U, b and W", 1),
+    }
+
 
 class Linear(Section, frozen=True, tag_field="kind", tag="linear"):
     """R = rate·ρ."""
 
     rate: float
+
+    about: ClassVar = {"rate": Key("R = rate·ρ", 0.1, unit="1/time")}
 
 
 class Logistic(Section, frozen=True, tag_field="kind", tag="logistic"):
@@ -130,6 +173,11 @@ class Logistic(Section, frozen=True, tag_field="kind", tag="logistic"):
     rate: float
     capacity: Positive = 1.0
 
+    about: ClassVar = {
+        "rate": Key("growth rate of a small density", 0.1, unit="1/time"),
+        "capacity": Key("density at which growth ends, relative to the uniform density", 2.0),
+    }
+
 
 class Replicator(Section, frozen=True, tag_field="kind", tag="replicator"):
     """R = rate·ρ(f − ∫fρ) for the fitness f(x) = ⟨vector, x⟩ + ½⟨x, matrix x⟩."""
@@ -137,6 +185,12 @@ class Replicator(Section, frozen=True, tag_field="kind", tag="replicator"):
     rate: float
     vector: Vector | None = None
     matrix: Matrix | None = None
+
+    about: ClassVar = {
+        "rate": Key("factor of the selection ρ(f − ∫fρ)", 0.1, unit="1/time"),
+        "vector": Key("linear part of the fitness f(x) = ⟨vector, x⟩ + ½⟨x, matrix x⟩", [1.0, 0.0]),
+        "matrix": Key("quadratic part of the fitness, d×d", [[1.0, 0.0], [0.0, -1.0]]),
+    }
 
 
 Reaction = Linear | Logistic | Replicator

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from meanfield.model.layer_norm import LAYER_NORMS
-from meanfield.sections.section import Count, NotNegative, Positive, Section
+from meanfield.sections.section import Count, Key, NotNegative, Positive, Section
 
 if TYPE_CHECKING:
     NormName = str
@@ -19,9 +19,10 @@ class Stabilizers(Section, frozen=True):
     """What holds collapse, drift and blow-up back.
 
     ``layer_norm`` post, pre, peri, mix (post until ``switch``, then pre), ngpt (with ``alpha``), cod or none; ``scale``
-    is the radius of the sphere that it keeps tokens on (RMS norm: √d).
+    is the radius g of the sphere that it keeps tokens on (RMS norm: √d). Files hold directions θ = x/g: tokens attend
+    by e^{βg²⟨Qθ,Kθ'⟩}, a network adds F(gθ)/g, and noise κ acts on that sphere, which is κ/g² Δ of directions.
     ``residual`` false: a layer replaces a token instead of moving it (depth in layers only). ``gate``: the γ of −γx,
-    where tokens have a radius. ``noise``: the κ of κ Δρ.
+    where tokens have a radius. ``noise``: the κ of κ Δρ, Δ on the sphere of radius ``scale``.
     """
 
     layer_norm: NormName = "post"
@@ -31,6 +32,16 @@ class Stabilizers(Section, frozen=True):
     residual: bool = True
     gate: NotNegative = 0.0
     noise: NotNegative = 0.0
+
+    about: ClassVar = {
+        "layer_norm": Key("how layer norm holds or scales the radius of tokens; none: they are free in R^d", "post"),
+        "alpha": Key("speed α of tokens with layer_norm = 'ngpt'", 1.0),
+        "switch": Key("time at which layer_norm = 'mix' changes from post to pre", 2.0, unit="time"),
+        "scale": Key("radius of the sphere that layer norm keeps tokens on (√d for RMS norm)", 1.0),
+        "residual": Key("false: a layer replaces a token instead of moving it, with time.method = 'layers'", False),
+        "gate": Key("γ of the decay −γx, where tokens have a radius", 0.5, unit="1/time"),
+        "noise": Key("diffusion coefficient κ of κΔρ", 0.05, unit="1/time"),
+    }
 
 
 class Time(Section, frozen=True):
@@ -50,6 +61,15 @@ class Time(Section, frozen=True):
     layers: Count | None = None
     step: Positive | None = None
 
+    about: ClassVar = {
+        "end": Key("last time, that is depth", 40.0, unit="time"),
+        "method": Key("SSP Runge–Kutta, adaptive of order 8 (particles), or explicit layers", "ssprk3"),
+        "tolerance": Key("relative error of an adaptive step", 1e-9),
+        "cfl": Key("part of a cell's mass that may leave it in a step", 0.5),
+        "layers": Key("number of layers, with method = 'layers'", 12),
+        "step": Key("time of a layer, and of one set of matrices of attention.file", 0.1, unit="time"),
+    }
+
 
 class TokenSequence(Section, frozen=True):
     """Particles in their order as a sequence: the representation field u(x), x ∈ [0, ``length``] the token's position.
@@ -59,6 +79,11 @@ class TokenSequence(Section, frozen=True):
 
     length: Positive = 1.0
     diffusion: NotNegative = 0.0
+
+    about: ClassVar = {
+        "length": Key("of the sequence: positions run from 0 to it", 1.0),
+        "diffusion": Key("κ of κ∂ₓₓu between neighbours in the sequence", 0.001, unit="length²/time"),
+    }
 
 
 class HandOver(Section, frozen=True):
@@ -72,3 +97,14 @@ class HandOver(Section, frozen=True):
 
     spread: Positive = 1.0
     again: Positive = 10.0
+
+    about: ClassVar = {
+        "spread": Key(
+            "largest distance to a cluster's center, in cells (particles: in 1e-4 rad)",
+            1.0,
+        ),
+        "again": Key(
+            "delay of a second handover, in times in which a token moves by 1 rad",
+            10.0,
+        ),
+    }

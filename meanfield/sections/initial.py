@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from meanfield.sections.section import Count, Matrix, NotNegative, Positive, Section, Seed, Vector
+from meanfield.sections.section import Count, Key, Matrix, NotNegative, Positive, Section, Seed, Vector
 
 
 class Start(Section, frozen=True):
-    """``radius`` that all tokens have to begin with, where they have one: 1 unless it is given."""
+    """``radius`` that all tokens have to begin with, where they have one: 1 unless it is given.
+
+    Points and tokens of a file begin at their own without it.
+    """
 
     radius: Positive | None = None
+
+    about: ClassVar = {
+        "radius": Key("of all tokens at time 0, where they have one; if left out each point's own, else 1", 1.0)
+    }
 
 
 class Uniform(Start, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
@@ -26,6 +33,12 @@ class Perturbed(Start, frozen=True, kw_only=True, tag_field="kind", tag="perturb
     degrees: Count = 12
     seed: Seed = 0
 
+    about: ClassVar = {
+        "amplitude": Key("standard deviation of the logarithm of the density", 0.1),
+        "degrees": Key("largest degree of the random field", 12),
+        "seed": Key("of the random field", 1),
+    }
+
 
 class Harmonic(Start, frozen=True, kw_only=True, tag_field="kind", tag="harmonic"):
     """ρ̄(1 + amplitude·Y), Y the real harmonic of unit mean square; on the circle √2 cos lφ, ``order`` 0."""
@@ -33,6 +46,12 @@ class Harmonic(Start, frozen=True, kw_only=True, tag_field="kind", tag="harmonic
     degree: Count
     amplitude: float
     order: int = 0
+
+    about: ClassVar = {
+        "degree": Key("l of the harmonic Y", 2),
+        "amplitude": Key("factor of Y, which has unit mean square", 0.01),
+        "order": Key("m of the harmonic, on the sphere", 0),
+    }
 
 
 class Component(Section, frozen=True):
@@ -42,11 +61,19 @@ class Component(Section, frozen=True):
     concentration: NotNegative
     mass: NotNegative = 1.0
 
+    about: ClassVar = {
+        "center": Key("direction of the largest density", [1.0, 0.0]),
+        "concentration": Key("κ of e^{κ⟨x, center⟩}", 50.0),
+        "mass": Key("share of the mass, relative to the other components", 0.7),
+    }
+
 
 class VonMisesFisher(Start, frozen=True, kw_only=True, tag_field="kind", tag="von_mises_fisher"):
     """A mixture of von Mises–Fisher bumps; masses are relative."""
 
     components: Annotated[tuple[Component, ...], Meta(min_length=1)]
+
+    about: ClassVar = {"components": Key("the bumps of the mixture", [{"center": [1.0, 0.0], "concentration": 50.0}])}
 
 
 class Moebius(Start, frozen=True, kw_only=True, tag_field="kind", tag="moebius"):
@@ -55,22 +82,41 @@ class Moebius(Start, frozen=True, kw_only=True, tag_field="kind", tag="moebius")
     axis: Vector
     parameter: float
 
+    about: ClassVar = {
+        "axis": Key("direction towards which the uniform density is pushed", [1.0, 0.0]),
+        "parameter": Key("r on the circle, s on the sphere: how far", 0.3),
+    }
+
 
 class Points(Start, frozen=True, kw_only=True, tag_field="kind", tag="points"):
     """Point masses, deposited with their mass and first moment; masses are relative, None means equal.
 
+    Directions count, and lengths too where tokens have a radius and ``radius`` is not given.
     Under a causal mask they are in order, as many to each label; by default a label for each.
     """
 
     points: Annotated[tuple[Vector, ...], Meta(min_length=1)]
     masses: tuple[NotNegative, ...] | None = None
 
+    about: ClassVar = {
+        "points": Key("positions of the point masses", [[1.0, 0.0], [0.0, 1.0]]),
+        "masses": Key("their masses, relative to each other; equal if left out", [0.7, 0.3]),
+    }
+
 
 class Tokens(Start, frozen=True, kw_only=True, tag_field="kind", tag="tokens"):
-    """Embeddings (n, d) in a .npy file, or the dataset ``dataset`` of an .h5 file, normalized: equal point masses."""
+    """Embeddings (n, d) in a .npy file, or the dataset ``dataset`` of an .h5 file: equal point masses.
+
+    Directions count, and lengths too where tokens have a radius and ``radius`` is not given.
+    """
 
     file: str
     dataset: str = "tokens"
+
+    about: ClassVar = {
+        "file": Key(".npy file of shape (n, d), or .h5", "tokens.npy"),
+        "dataset": Key("name of the dataset in an .h5 file", "tokens"),
+    }
 
 
 class Snapshot(Start, frozen=True, kw_only=True, tag_field="kind", tag="file"):
@@ -79,6 +125,11 @@ class Snapshot(Start, frozen=True, kw_only=True, tag_field="kind", tag="file"):
     file: str
     time: NotNegative | None = None
 
+    about: ClassVar = {
+        "file": Key("run file", "pair.h5"),
+        "time": Key("the last snapshot up to it; the last of all if left out", 5.0, unit="time"),
+    }
+
 
 class Gaussian(Start, frozen=True, kw_only=True, tag_field="kind", tag="gaussian"):
     """N(mean, variance) in R^d, where tokens have a radius; a number or one for each coordinate, or a matrix."""
@@ -86,11 +137,18 @@ class Gaussian(Start, frozen=True, kw_only=True, tag_field="kind", tag="gaussian
     mean: float | Vector = 0.0
     variance: Positive | Matrix = 1.0
 
+    about: ClassVar = {
+        "mean": Key("of N(mean, variance): a number, or one for each coordinate", [0.5, 0.0]),
+        "variance": Key("a number, or a d×d covariance matrix", 0.3),
+    }
+
 
 class Equiangular(Start, frozen=True, kw_only=True, tag_field="kind", tag="equiangular"):
     """Tokens any two of which have the same ``cosine``, at most as many as dimensions; particles only."""
 
     cosine: Annotated[float, Meta(ge=-1, lt=1)] = 0.0
+
+    about: ClassVar = {"cosine": Key("⟨x, y⟩ of any two tokens", 0.2)}
 
 
 class Waves(Start, frozen=True, kw_only=True, tag_field="kind", tag="waves"):
@@ -104,12 +162,24 @@ class Waves(Start, frozen=True, kw_only=True, tag_field="kind", tag="waves"):
     modes: Count = 4
     seed: Seed = 0
 
+    about: ClassVar = {
+        "mean": Key("of the field over the sequence", [1.0, 0.0]),
+        "amplitude": Key("root mean square of the departure from the mean", 0.5),
+        "modes": Key("number of cosine waves", 4),
+        "seed": Key("of the waves' coefficients", 1),
+    }
+
 
 class Interval(Start, frozen=True, kw_only=True, tag_field="kind", tag="interval"):
     """The uniform density on [low, high] of the line."""
 
     low: float
     high: float
+
+    about: ClassVar = {
+        "low": Key("left end", -1.0),
+        "high": Key("right end", 1.0),
+    }
 
 
 Initial = (

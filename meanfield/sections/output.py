@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from meanfield.sections.section import Count, NotNegative, Positive, Section
+from meanfield.sections.section import Count, Key, NotNegative, Positive, Section
 
 
 class Output(Section, frozen=True):
@@ -27,3 +27,14 @@ class Output(Section, frozen=True):
     diagnostics: tuple[str, ...] | None = None
     samples: Count = 400
     checkpoint: Positive = 60.0
+
+    about: ClassVar = {
+        "snapshots": Key("number of intervals between snapshots", 100),
+        "every": Key("time between snapshots", 0.5, unit="time"),
+        "times": Key("times of snapshots", [0.0, 1.0, 10.0], unit="time"),
+        "spacing": Key("of snapshots and samples in time", "log"),
+        "first": Key("first time after 0 with spacing = 'log'", 0.001, unit="time"),
+        "diagnostics": Key("diagnostics to record; all that the domain has if left out", ["mass", "energy"]),
+        "samples": Key("number of intervals between samples of the diagnostics", 400),
+        "checkpoint": Key("wall time between checkpoints", 60.0, unit="s"),
+    }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -18,8 +18,18 @@ Problem = tuple[str, object, str]  # key, value, what was expected
 Problems = Iterator[Problem]
 
 
+class Key(NamedTuple):
+    """What a key of a section is, an example of its value, and its unit where it has one."""
+
+    description: str
+    example: object
+    unit: str = ""
+
+
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of a case file; unknown keys are refused."""
+    """A table of a case file; unknown keys are refused. ``about`` describes the keys that the class has of its own."""
+
+    about: ClassVar[Mapping[str, Key]] = {}
 
 
 def tag_of(section: Any) -> str:

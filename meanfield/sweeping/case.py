@@ -13,7 +13,7 @@ import msgspec
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
-from meanfield.case.load import parse, to_toml
+from meanfield.case.load import MAX_BYTES, parse, to_toml
 from meanfield.sections.section import Count, Positive, Section, Seed
 from meanfield.sweeping.grid import MAX_POINTS, Value, flattened, inline, plan
 
@@ -96,7 +96,11 @@ def load_sweep(name_or_path: str | Path) -> Sweep:
     path, source = Path(name_or_path), str(name_or_path)
     if path.is_file():
         try:
-            text = path.read_bytes().decode("utf-8-sig")
+            with open(path, "rb") as file:
+                data = file.read(MAX_BYTES + 1)
+            if len(data) > MAX_BYTES:
+                raise CaseError(f"{source}: not a sweep file: longer than {MAX_BYTES} bytes")
+            text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise CaseError(f"{source}: not a sweep file: not UTF-8 text") from None
         except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ import msgspec
 from meanfield.case.case import Case
 from meanfield.case.errors import refusal
 from meanfield.case.load import to_toml
+from meanfield.runtime.messages import tell
 from meanfield.runtime.paths import output_for
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, load_sweep
@@ -21,7 +21,8 @@ from meanfield.sweeping.index import Index, open_index
 from meanfield.sweeping.local_pool import Solver, cores, with_processes
 from meanfield.sweeping.point import FAILED
 from meanfield.sweeping.progress import SweepProgress
-from solvers.io.repair import FileError, Lock
+from solvers.io.lock import Lock
+from solvers.io.repair import FileError
 
 DONE, POINTS_FAILED, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2
 
@@ -91,7 +92,7 @@ def _solve(index: Index, tasks: Mapping[int, str], solver: Solver, quiet: bool) 
     except KeyboardInterrupt:
         index.close("interrupted")
         kept = f"{len(index.results)} of {len(sweep.points)} points are kept in {index.path}"
-        print(f"interrupted; {kept}; go on with the same command", file=sys.stderr)
+        tell(f"interrupted; {kept}; go on with the same command")
         return INTERRUPTED
     if not index.closed:
         index.close("finished")
@@ -104,15 +105,15 @@ def _tell_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
     if index.failed:
         first = next(number for number, result in sorted(index.results.items()) if result.status == FAILED)
         point, reason = sweep.points[first], index.results[first].reason
-        print(f"{index.failed} of {len(sweep.points)} points failed; --retry solves them again", file=sys.stderr)
-        print(f"the first, point {first} ({' '.join(point.overrides)}): {reason}", file=sys.stderr)
+        tell(f"{index.failed} of {len(sweep.points)} points failed; --retry solves them again")
+        tell(f"the first, point {first} ({' '.join(point.overrides)}): {reason}")
     if index.over_time:
         told = f"{index.over_time} of {len(sweep.points)} points ran over the limit of {sweep.limit:g} s"
-        print(f"{told}; the same command solves them again, with the limit that the file has then", file=sys.stderr)
+        tell(f"{told}; the same command solves them again, with the limit that the file has then")
     if not solved:
-        print(f"{index.path}: all {len(sweep.points)} points are there already", file=sys.stderr)
+        tell(f"{index.path}: all {len(sweep.points)} points are there already")
     elif not quiet:
-        print(f"{index.path}: {len(sweep.points)} points; look at it: meanfield plot {index.path}", file=sys.stderr)
+        tell(f"{index.path}: {len(sweep.points)} points; look at it: meanfield plot {index.path}")
 
 
 def _task(case: Case) -> str:

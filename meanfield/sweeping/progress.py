@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time as clock
 from typing import Self
 
+from meanfield.runtime.messages import on_terminal, tell
 from meanfield.runtime.progress import LOG_EVERY
 
 
@@ -15,7 +15,7 @@ class SweepProgress:
     def __init__(self, title: str, points: int, done: int, quiet: bool) -> None:
         self.quiet, self._points, self._first, self._done, self._failed = quiet, points, done, done, 0
         self._began = self._told = clock.monotonic()
-        self._terminal = sys.stderr.isatty() and not quiet
+        self._terminal = on_terminal() and not quiet
         if self._terminal:
             from tqdm import tqdm
 
@@ -30,7 +30,7 @@ class SweepProgress:
             self._bar.update()
         elif not self.quiet and clock.monotonic() - self._told > LOG_EVERY:
             self._told = clock.monotonic()
-            print(self._line(), file=sys.stderr, flush=True)
+            tell(self._line())
 
     def _line(self) -> str:
         elapsed = self._told - self._began

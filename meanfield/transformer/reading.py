@@ -16,14 +16,16 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.diagnostics.table import Diagnostics
-from meanfield.domains.common.problem import Problem, advance_in_layers
+from meanfield.domains.common.problem import Problem
 from meanfield.domains.trained.diagnostics import diagnostics_of_states
-from meanfield.running import run_problem
+from meanfield.model.discrete_layers import LayerIntegrator
+from meanfield.running import run
 from meanfield.simulation import ON_HOST, PAIR_EDGE
 from meanfield.transformer.families import beta_of
 from meanfield.transformer.model import States
 from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
+from solvers.timestepping.integrate import fixed
 
 MAX_WIDTH = 4096  # of a case's domain.dimension
 
@@ -41,7 +43,7 @@ def read_transformer(
         raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MAX_WIDTH}")
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
-    return run_problem(_case(states), _problem(states), path, overwrite=overwrite, quiet=quiet, command=command)
+    return run(_case(states), path, problem=_problem(states), overwrite=overwrite, quiet=quiet, command=command)
 
 
 class GivenLayers:
@@ -68,7 +70,7 @@ def _problem(states: States) -> Problem:
     return Problem(
         space=Points(masses, d, time_name="layers passed", name="token"),
         initial=lambda: positions[0].copy(),
-        advance=advance_in_layers(GivenLayers(positions)),
+        dynamics=fixed(LayerIntegrator(GivenLayers(positions))),
         prepare=lambda state: None,
         diagnostics=diagnostics,
         variables=(PAIR_EDGE, *_variables(states)),

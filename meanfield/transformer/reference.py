@@ -19,14 +19,15 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.domains.common.model_of_case import heads_in_turn, network_of
-from meanfield.domains.common.problem import advance_in_layers
+from meanfield.model.discrete_layers import LayerIntegrator
 from meanfield.model.heads import Head, matrix_of
 from meanfield.model.layer_norm import NEGLIGIBLE
-from meanfield.running import run_problem
+from meanfield.running import run
 from meanfield.simulation import set_up
 from meanfield.transformer.loading import INSTALL
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
+from solvers.timestepping.integrate import fixed
 
 
 def run_reference(
@@ -45,8 +46,8 @@ def run_reference(
     assert isinstance(problem.space, Points)  # checked above
     told = problem.attributes | {"layers_of": f"torch {torch.__version__}"}  # such a file cannot be resumed
     layers = TorchLayers(case, problem.space.weights)
-    problem = replace(problem, advance=advance_in_layers(layers), prepare=lambda state: None, attributes=told)
-    return run_problem(case, problem, path, overwrite=overwrite, quiet=quiet, command=command)
+    problem = replace(problem, dynamics=fixed(LayerIntegrator(layers)), prepare=lambda state: None, attributes=told)
+    return run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, command=command)
 
 
 class TorchLayers:

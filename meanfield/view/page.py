@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 import json
 import re
-import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meanfield.figures.captions import SEPARATOR, facts
 from meanfield.figures.figure import load
+from meanfield.runtime.messages import tell
 from meanfield.runtime.paths import require_target
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def view(path: str | Path, target: str | Path, *, overwrite: bool = False) -> Pa
     path, target = Path(path), Path(target)
     require_target(target, path, overwrite, "page", SUFFIXES)
     page = compose(path, read(path))
-    with disk_errors(target, "cannot write it"), replacement(target) as new:
+    with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite) as new:
         new.write_text(page, encoding="utf-8")
     return target
 
@@ -70,7 +70,7 @@ def compose(path: Path, run: Run) -> str:
             0, f"{len(told.particles.weights)} tokens are shown as a density, each in the cell that it lies in"
         )
     for note in notes:
-        print(f"meanfield: {path}: {note}", file=sys.stderr)
+        tell(f"meanfield: {path}: {note}")
     description, densities = describe(run_data)
     stage_help = stage_of(run_data).help
     if told.particles is not None and "cluster_center" in told.diagnostics and "cluster_mass" in told.diagnostics:

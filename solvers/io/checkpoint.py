@@ -9,6 +9,7 @@ import io
 import json
 import math
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .repair import FileError, reason
+from .replacing import replacement
 
 MAGIC = b"MFCHECK1"
 SCALARS = "scalars"  # name of the entry that holds the scalars, as JSON: exact for every float and any integer
@@ -28,7 +30,8 @@ Contents = tuple[dict[str, NDArray], dict[str, Scalar]]
 class Checkpoints:
     """The checkpoints of the run file ``path``: ``path.checkpoint-0`` and ``-1`` beside it.
 
-    A checkpoint is a magic word, the SHA-256 of the rest, and an .npz archive.
+    A checkpoint is a magic word, the SHA-256 of the rest, and an .npz archive. Files of these names without that word
+    are somebody else's, and stay as they are.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -58,6 +61,7 @@ class Checkpoints:
         }
         np.savez(archive, **entries)
         payload = archive.getvalue()
+        self.require_own()
         try:
             _replace(target, MAGIC + hashlib.sha256(payload).digest() + payload)
         except OSError as error:
@@ -71,12 +75,18 @@ class Checkpoints:
         arrays, head = max(valid, key=lambda contents: contents[1]["sequence"])
         return arrays, head["scalars"]
 
+    def require_own(self) -> None:
+        """Raise FileError where something that is no checkpoint has a checkpoint's name."""
+        for slot in self._slots:
+            if _is_of_others(slot):
+                raise FileError(f"{slot}: is no checkpoint, and stays as it is; choose another name for {self.path}")
+
     def remove(self) -> None:
-        """Remove both, and what a killed process left of a third. FileError if they cannot be removed."""
+        """Remove both. FileError if they cannot be removed, or are somebody else's files."""
+        self.require_own()
         try:
             for slot in self._slots:
                 slot.unlink(missing_ok=True)
-                _temporary(slot).unlink(missing_ok=True)
         except OSError as error:
             raise FileError(f"{self.path}: cannot remove its checkpoints: {reason(error)}") from error
 
@@ -97,26 +107,30 @@ def _load(slot: Path) -> tuple[dict[str, NDArray], dict[str, Any]] | None:
         return arrays, json.loads(str(archive[SCALARS]))
 
 
+def _is_of_others(slot: Path) -> bool:
+    """Whether a file of a checkpoint's name holds something else; an empty file holds nothing."""
+    try:
+        if not stat.S_ISREG(os.lstat(slot).st_mode):
+            return True
+        with open(slot, "rb") as file:
+            return file.read(len(MAGIC)) not in (MAGIC, b"")
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise FileError(f"{slot}: cannot read the checkpoint: {reason(error)}") from error
+
+
 def _replace(target: Path, data: bytes) -> None:
     """Put ``data`` in the place of ``target`` so that a crash at any moment leaves the old or the new one."""
-    temporary = _temporary(target)
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacement(target) as new, open(new, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
     folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)  # the rename itself
     finally:
         os.close(folder)
-
-
-def _temporary(slot: Path) -> Path:
-    return slot.with_name(slot.name + ".new")
 
 
 def _check(name: str, array: NDArray) -> None:

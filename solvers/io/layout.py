@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mesh.mesh import Mesh
-from .reading import SNAPSHOT
+from .schema import SNAPSHOT
 
 if TYPE_CHECKING:
     import h5py
 
+_CHUNK_ROWS = 2**20  # of what is written once
 CHUNK_BYTES = 8192  # of a diagnostics column: small, for a chunk is rewritten as it fills
 
 
@@ -55,6 +56,7 @@ class Points:
 
     time_name   long_name of time in the file
     name        of one point, and of the dimension along them
+    position    what a position is, for its long_name
     """
 
     weights: NDArray[np.float64]
@@ -62,6 +64,7 @@ class Points:
     manifold: str = "particles"
     time_name: str = "model time"
     name: str = "point"
+    position: str = "radius times direction"
 
 
 Space = Mesh | Points
@@ -103,7 +106,7 @@ def _lay_out_points(file: h5py.File, points: Points, scales: dict[str, h5py.Data
     count, d, name = len(points.weights), points.dimension, points.name
     scales |= {name: _dimension(file, name, count), "d": _dimension(file, "d", d)}
     position = _snapshots(file, SNAPSHOT[points.manifold], (count, d))
-    _describe(position, ("time", name, "d"), "1", f"position of each {name}, radius times direction")
+    _describe(position, ("time", name, "d"), "1", f"position of each {name}, {points.position}")
     _dataset(file, "weight", (name,), points.weights, "1", f"mass of each {name}")
 
 
@@ -129,6 +132,7 @@ def _snapshots(file: h5py.File, name: str, shape: tuple[int, ...]) -> h5py.Datas
         chunks=(1, *shape),
         dtype=np.float64,
         shuffle=True,
+        fletcher32=True,  # each chunk is written once: no writer that is killed leaves a wrong checksum
         compression="gzip",
         compression_opts=1,  # 4 to 9 save nothing more on densities
     )
@@ -177,7 +181,8 @@ def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column], time_name
 def _dataset(group: h5py.Group, name: str, dims: Sequence[str], values: NDArray, units: str, long_name: str) -> None:
     """Store ``values``; if there are none yet, in a dataset that grows along its first dimension."""
     if len(values):
-        dataset = group.create_dataset(name, data=values)
+        rows = min(len(values), _CHUNK_ROWS)
+        dataset = group.create_dataset(name, data=values, chunks=(rows, *values.shape[1:]), fletcher32=True)
     else:
         row = int(np.prod(values.shape[1:]))
         dataset = group.create_dataset(

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .repair import PATIENCE, FileError, Lock, holder, is_open_for_writing, reason, repair
+from .lock import PATIENCE, Lock, holder
+from .repair import FileError, is_open_for_writing, reason, repair
+from .schema import DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, require_size
+from .verifying import digest
 
 if TYPE_CHECKING:
     import h5py
@@ -22,9 +25,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 TRIES = 200  # to open a file that is being written: two seconds
 TRIES_ALONE = 5  # of these while nobody writes it, for a writer may come and go within one of them
-SNAPSHOT = {"particles": "position"}  # what a file calls its snapshots; those of a mesh are densities
-_NEEDED = {"particles": ("position", "weight")}  # datasets without which a file says nothing; of a mesh
-_NEEDED_OF_CELLS = ("density", "cell_center", "cell_area")
+_TEXTS_THAT_CHANGE = ("stop_reason", "message", "digest")
 
 Floats = NDArray[np.float64]
 
@@ -104,13 +105,13 @@ class Run:
     def long_name(self, diagnostic: str) -> str:
         """What a diagnostic is, in the file's words. FileError if it has none by this name."""
         with _open(self.path) as file:
-            return str(file[f"diagnostics/{diagnostic}"].attrs["long_name"])
+            return str(dataset_of(file, f"diagnostics/{diagnostic}").attrs["long_name"])
 
     def attributes_of(self, diagnostic: str) -> dict[str, Any]:
         """The attributes of a diagnostic's dataset, beside its units and long name; none where it is absent."""
         with _open(self.path) as file:
-            found = file.get(f"diagnostics/{diagnostic}")
-            return {} if found is None else {name: _plain(value) for name, value in found.attrs.items()}
+            known = diagnostic in columns_of(file)
+            return plain_attributes(dataset_of(file, f"diagnostics/{diagnostic}")) if known else {}
 
     def _expect(self, condition: bool, otherwise: str) -> None:
         if not condition:
@@ -118,7 +119,11 @@ class Run:
 
     def _read(self, name: str, index: int | None = None) -> Floats:
         with _open(self.path) as file:
-            return file[name][... if index is None else index]
+            dataset = dataset_of(file, name)
+            require_size(dataset, self.path.stat().st_size)
+            if dataset.dtype.kind not in "fiu":
+                raise ValueError(f"{name} holds {dataset.dtype}")
+            return dataset[... if index is None else index]
 
 
 def read(path: str | Path) -> Run:
@@ -130,30 +135,52 @@ def read(path: str | Path) -> Run:
     writer = holder(path)
     _mend(path)
     with _open(path) as file:
-        attributes = {name: _plain(value) for name, value in file.attrs.items()}
-        for name in _NEEDED.get(attributes["manifold"], _NEEDED_OF_CELLS):
-            if name not in file:
-                raise FileError(f"{path}: damaged: it has no dataset {name}")
+        attributes = plain_attributes(file)
+        if found := list(faults(file, attributes, path.stat().st_size)):
+            raise FileError(f"{path}: damaged: {'; '.join(found[:3])}{'; and more' if found[3:] else ''}")
         times = read_times(file["time"])  # first: a snapshot has the samples before it
         group = file["diagnostics"]
         sample_times = read_times(group["time"])
-        return Run(
+        run = Run(
             path=path,
             attributes=attributes,
             times=times,
             sample_times=sample_times,
-            diagnostics={name: group[name][: len(sample_times)] for name in group.attrs["columns"]},
+            diagnostics={name: _rows(group[name], len(sample_times)) for name in columns_of(file)},
             manifold=attributes["manifold"],
             resolution=attributes["resolution"],
             ring_cells=file["ring_cells"][:] if "ring_cells" in file else np.empty(0, np.int32),
             writer=writer if attributes["stop_reason"] == "running" else None,
         )
+        _require_sound(run)
+        return run
+
+
+def _require_sound(run: Run) -> None:
+    """Raise FileError for counts of cells that do not fit, short columns, or a digest that is not the file's."""
+    cells, path = run.ring_cells, run.path
+    if run.manifold not in SNAPSHOT and not (len(cells) and (cells > 0).all() and cells.sum(dtype=object) == run.cells):
+        raise FileError(f"{path}: damaged: ring_cells do not sum up to the number of cells")
+    for name, values in run.diagnostics.items():
+        if len(values) != len(run.sample_times):
+            raise FileError(f"{path}: damaged: {name} has {len(values)} of {len(run.sample_times)} samples")
+    expected = run.attributes.get("digest", "")
+    texts = {name: text for name, text in run.attributes.items() if name not in _TEXTS_THAT_CHANGE}
+    if expected and expected != digest(texts, run.times, run.sample_times, run.diagnostics):
+        good = f"the {run.snapshots} snapshots have checksums of their own"
+        raise FileError(f"{path}: damaged: times, diagnostics or attributes are not those that were written; {good}")
+
+
+def _rows(dataset: h5py.Dataset, count: int) -> Floats:
+    """The first ``count`` rows, which may be newer than what was known when the dataset was opened."""
+    dataset.refresh()
+    return dataset[:count]
 
 
 def read_times(dataset: h5py.Dataset) -> Floats:
     """The committed times: those before the first that is not finite. What comes later does not exist."""
     dataset.refresh()
-    times = dataset[:]
+    times = np.asarray(dataset[:], dtype=float)
     absent = np.flatnonzero(~np.isfinite(times))
     return times[: absent[0]] if len(absent) else times
 
@@ -191,15 +218,23 @@ def _open(path: Path) -> Iterator[h5py.File]:
                 raise FileError(f"{path}: cannot read it: {reason(error)}") from error
             clock.sleep(PATIENCE / 50)
     with file:
-        version = file.attrs.get("schema_version")
-        if version is None:
-            raise FileError(f"{path}: not a run file of this package (no schema_version)")
-        if version > SCHEMA_VERSION:
-            raise FileError(f"{path}: schema version {version}, this program knows up to {SCHEMA_VERSION}")
         try:
+            _require_version(path, file.attrs.get("schema_version"))
             yield file
-        except (OSError, RuntimeError, KeyError, IndexError) as error:
+        except DAMAGE as error:
             raise FileError(f"{path}: damaged: {reason(error)}") from error
+
+
+def _require_version(path: Path, version: Any) -> None:
+    if version is None:
+        raise FileError(f"{path}: not a run file of this package (no schema_version)")
+    if not isinstance(version, int | np.integer) or version > SCHEMA_VERSION:
+        raise FileError(f"{path}: schema version {version!r:.40}, this program knows up to {SCHEMA_VERSION}")
+
+
+def plain_attributes(owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
+    """The attributes of a file or a dataset, as Python has numbers and texts."""
+    return {name: _plain(value) for name, value in owner.attrs.items()}
 
 
 def _plain(value: Any) -> Any:

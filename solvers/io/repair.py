@@ -1,30 +1,22 @@
-"""What keeps one writer to a file, and what mends the file of a writer that was killed.
+"""Repair of the file of a writer that was killed.
 
-A writer holds an advisory lock on ``FILE.lock``; the operating system drops it when the process dies,
-however it dies, so a lock file that nobody holds is a leftover. HDF5 marks a file that is open for writing
-in its superblock and refuses it until the writer has closed it. A killed writer never does; `repair` clears
-that mark.
+HDF5 marks a file that is open for writing in its superblock and refuses it until the writer has closed it. A killed
+writer never does; `repair` clears that mark.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import platform
 import re
 import struct
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+_LONGEST_REASON = 300  # characters
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUPERBLOCK = struct.Struct(
     "<8sBBBBQQQQI"
 )  # signature, version, sizes of offset and length, flags, 4 addresses, checksum
-PATIENCE = 0.5  # seconds: a reader that probes the lock or repairs holds it for milliseconds
-HELD_UP = 60.0  # seconds: a reader that holds it longer has been stopped
 
 
 class FileError(Exception):
@@ -36,71 +28,8 @@ def reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)  # h5py puts HDF5's whole text beside some numbers
     found = re.search(r"errno = (\d+)", str(error))
-    return os.strerror(int(found[1])) if found else str(error).splitlines()[0]
-
-
-class Lock:
-    """The right to write ``path``, held from construction to `release`.
-
-    Raises FileError when another process holds it (naming that process) or when the folder cannot be written.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._name = _lock_name(path)
-        began = time.monotonic()
-        while (lock := self._try(path)) is None:
-            waited = time.monotonic() - began
-            # A reader that probes the lock may be held up just then: that is no writer, and it is waited for.
-            writer = holder(path) if waited > PATIENCE else None
-            if writer is not None or waited > HELD_UP:
-                raise FileError(f"{path}: being written by {writer or 'another process'}")
-            time.sleep(PATIENCE / 20)
-        self._lock = lock
-        self._lock.truncate(0)
-        self._lock.write(f"process {os.getpid()} on {platform.node()}".encode())
-        self._lock.flush()
-
-    def _try(self, path: Path) -> BinaryIO | None:
-        """The locked file, or None if another process holds it or has just removed it."""
-        try:
-            lock = open(os.open(self._name, os.O_RDWR | os.O_CREAT, 0o666), "r+b")  # noqa: SIM115
-        except OSError as error:
-            raise FileError(f"{path}: cannot lock it for writing: {reason(error)}") from error
-        if _flock(lock, fcntl.LOCK_EX) and _same_file(lock, self._name):
-            return lock
-        lock.close()
-        return None
-
-    @property
-    def released(self) -> bool:
-        return self._lock.closed
-
-    @contextmanager
-    def kept_if_well(self) -> Iterator[None]:
-        """Give the right back if the block raises."""
-        try:
-            yield
-        except BaseException:
-            self.release()
-            raise
-
-    def release(self) -> None:
-        """Give the right back. A second call does nothing."""
-        if not self._lock.closed:
-            self._name.unlink(missing_ok=True)  # while still held, so that nobody's newer lock is removed
-            self._lock.close()
-
-
-def holder(path: Path) -> str | None:
-    """Who is writing ``path`` now, as "process 123 on name", or None."""
-    try:
-        lock = open(_lock_name(path), "rb")  # noqa: SIM115
-    except FileNotFoundError:
-        return None
-    with lock:
-        if _flock(lock, fcntl.LOCK_SH):
-            return None
-        return lock.read().decode() or "another process"
+    text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+    return os.strerror(int(found[1])) if found else (text.splitlines() or [type(error).__name__])[0][:_LONGEST_REASON]
 
 
 def repair(path: Path) -> None:
@@ -173,25 +102,8 @@ def _superblock(path: Path, file: BinaryIO) -> tuple:
     if len(head) < SUPERBLOCK.size or not head.startswith(SIGNATURE):
         raise FileError(f"{path}: not an HDF5 file")
     superblock = SUPERBLOCK.unpack(head)
+    if superblock[1] == 3 and superblock[9] != lookup3(head[:-4]):
+        raise FileError(f"{path}: damaged: its first {len(head)} bytes, which say where all else is")
     if superblock[1] != 3 or superblock[2:4] != (8, 8):
         raise FileError(f"{path}: not a run file of this package (HDF5 superblock version {superblock[1]}, expected 3)")
     return superblock
-
-
-def _lock_name(path: Path) -> Path:
-    return path.with_name(path.name + ".lock")
-
-
-def _flock(lock: BinaryIO, kind: int) -> bool:
-    try:
-        fcntl.flock(lock, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _same_file(lock: BinaryIO, name: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(lock.fileno()), os.stat(name))
-    except FileNotFoundError:
-        return False

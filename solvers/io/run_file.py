@@ -17,13 +17,17 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .attributes import STOP_REASONS, Attribute, check_attributes, overwrite_attributes
+from .attributes import CHANGING, Attribute, check_attributes, overwrite_attributes
 from .checkpoint import Checkpoints
 from .layout import Column, Measure, Space, Variable
-from .reading import SNAPSHOT, Floats, Run, read
-from .repair import FileError, Lock, reason, repair
+from .lock import Lock
+from .reading import Floats, Run, plain_attributes, read
+from .repair import FileError, reason, repair
+from .replacing import replacement
+from .schema import SNAPSHOT, STOP_REASONS
 from .series import Series
-from .writing import discard, disk_errors, image, open_shared, replace_attributes, replacement
+from .verifying import digest
+from .writing import discard, disk_errors, image, open_shared, replace_attributes
 
 if TYPE_CHECKING:
     import h5py
@@ -74,10 +78,11 @@ class RunFile:
         start = image(columns, space, attributes or {}, variables, measure)
         lock = Lock(path)
         with lock.kept_if_well():
-            if path.exists() and not (overwrite and path.is_file()):
+            if os.path.lexists(path) and not (overwrite and path.is_file()):
                 raise FileError(f"{path}: exists already; choose another name, or overwrite it if it is a file")
+            Checkpoints(path).require_own()
             with disk_errors(path, "cannot create it"):
-                with replacement(path) as new:
+                with replacement(path, overwrite=overwrite) as new:
                     new.write_bytes(start)
                     Checkpoints(path).remove()
                 return cls(path, lock, open_shared(path))
@@ -103,6 +108,7 @@ class RunFile:
             raise FileError(f"{path}: no such file")
         lock = Lock(path)
         with lock.kept_if_well():
+            Checkpoints(path).require_own()
             with disk_errors(path, "cannot write it"):
                 repair(path)
             run = read(path)  # also refuses what is not a run file
@@ -116,7 +122,7 @@ class RunFile:
                 self = cls(path, lock, open_shared(path))
             with self._writing():
                 self._cut(*kept)
-                self._set({"stop_reason": "running", "message": ""})
+                self._set({"stop_reason": "running", "message": "", **self._with_digest("")})
             return self
 
     def write_snapshot(self, t: float, values: ArrayLike) -> None:
@@ -184,6 +190,7 @@ class RunFile:
             with self._writing():
                 self._cut(self.snapshots, self.samples)  # what an interrupt left half written
                 self._set({"stop_reason": "finished", **attributes})
+                self._set(self._with_digest(self._digest()))
             self._abandon()  # all is in the file; HDF5's own close writes more, and crashes where that fails
             with disk_errors(self.path, "cannot close it"):
                 repair(self.path)
@@ -240,6 +247,14 @@ class RunFile:
         self._snapshots.cut(snapshots)
         self._samples.cut(samples)
         self.snapshots, self.samples = snapshots, samples
+
+    def _digest(self) -> str:
+        texts = {name: text for name, text in plain_attributes(self._handle).items() if name not in CHANGING}
+        return digest(texts, self._snapshots.times, self._samples.times, self._samples.values())
+
+    def _with_digest(self, value: str) -> dict[str, str]:
+        """The attribute, in files that have it: earlier versions did not write it."""
+        return {"digest": value} if "digest" in self._handle.attrs else {}
 
     def _set(self, attributes: Mapping[str, Attribute]) -> None:
         overwrite_attributes(self._handle, attributes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,14 +12,12 @@ from typing import TYPE_CHECKING
 from .attributes import Attribute, create_attributes, root_attributes
 from .layout import Column, Measure, Space, Variable, lay_out
 from .repair import FileError, reason
+from .replacing import replacement
 
 if TYPE_CHECKING:
     import h5py
 
 VERSION = ("v110", "v110")  # the oldest format with SWMR: what older readers can still open
-_PART_OF_NAME = (
-    60  # characters of a name, at most four bytes each: with the rest no more than the 255 that systems allow
-)
 
 
 def open_shared(path: Path) -> h5py.File:
@@ -59,26 +56,6 @@ def discard(file: h5py.File) -> None:
     os.close(null)
     with suppress(OSError, RuntimeError):  # /dev/null cannot be given the length that HDF5 wants for its file
         file.close()
-
-
-@contextmanager
-def replacement(path: Path) -> Iterator[Path]:
-    """The name of an empty new file to write, which takes the place of ``path`` if all goes well, and else vanishes."""
-    new = _new_file(path)
-    try:
-        yield new
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
-
-
-def _new_file(path: Path) -> Path:
-    """An empty file beside ``path``, by a name that nobody has: no other file is replaced, and no link followed."""
-    while True:
-        new = path.with_name(f"{path.name[:_PART_OF_NAME]}.{secrets.token_hex(4)}.new")
-        with suppress(FileExistsError):
-            os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-            return new
 
 
 def replace_attributes(path: Path, attributes: Mapping[str, Attribute]) -> None:

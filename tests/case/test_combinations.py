@@ -15,14 +15,13 @@ import pytest
 from meanfield.case.combinations import BY_DOMAIN, EXCLUSIONS
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
-from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.domains.table import DOMAINS
 from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.running import DONE, run
 from meanfield.sections.section import tag_of
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
-from solvers.timestepping.evolution import State
+from solvers.timestepping.evolution import State, integrate
 
 BASES = {  # manifold, the rest of the domain, usual layer norm, d
     "circle": ("circle", "resolution = 16", "post", 2),
@@ -196,7 +195,7 @@ def attempt(base, overrides):
         problem.prepare(state)
     except CaseError as refusal:
         return str(refusal)
-    state = problem.advance(state, AdvanceOptions(case.time.end, (), case.time.cfl, lambda state: state.steps >= 2))
+    state = integrate(state, problem.dynamics, case.time.end, (), lambda state: state.steps >= 2)
     found = problem.diagnostics(case.output.diagnostics, None)(state.time, state.values)
     assert 1 <= state.steps <= 2
     assert np.isfinite(state.values).all()

@@ -14,7 +14,7 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.linear_stability import growth_rates
 from meanfield.simulation import set_up
-from solvers.mesh.interval import interval, polar
+from solvers.mesh.interval import from_edges, polar
 from solvers.mesh.mesh import sphere
 from solvers.terms.drift_diffusion import DriftDiffusion
 from solvers.timestepping.evolution import STEPPERS, Observer, State, evolve
@@ -256,7 +256,7 @@ def test_d_3_is_the_sphere(normalization, noise):
     """The mass in each ring of the sphere's mesh, from the same start, β = 4: both converge to the same law."""
     differences = []
     for rings in (32, 64, 128):
-        surface, line = sphere(rings), interval(np.linspace(0, np.pi, rings + 1), "axisymmetric")
+        surface, line = sphere(rings), from_edges(np.linspace(0, np.pi, rings + 1), "axisymmetric")
         start = initial.initial_moebius(line, 3, 0.4)
         density = np.repeat(start * line.volumes, surface.ring_cells) / np.repeat(
             surface.ring_cells, surface.ring_cells

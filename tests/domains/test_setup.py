@@ -4,10 +4,13 @@ import h5py
 import numpy as np
 import pytest
 
+from meanfield.analysis.stability_report import critical_noise_of, rates_of
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.domains.sphere.initial import initial_points
+from meanfield.running import DONE, run
 from meanfield.simulation import set_up
+from solvers.io.run_file import read
 
 CASE = """
 [domain]
@@ -68,7 +71,7 @@ def test_missing_tokens_are_refused_in_a_line(tmp_path):
     assert "\n" not in str(caught.value)
     with h5py.File(tmp_path / "tokens.h5", "w") as file:
         file["words"] = embeddings()
-    with pytest.raises(CaseError, match=r"no dataset tokens; initial.dataset can be one of words"):
+    with pytest.raises(CaseError, match=r"no dataset tokens; there are words"):
         tokens_from(tmp_path / "tokens.h5").initial()
 
 
@@ -91,3 +94,52 @@ def test_a_network_sees_the_larger_sphere():
     local = (x + 15.0) @ turn.T
     expected = local - (local * x).sum(axis=1)[:, None] * x
     np.testing.assert_allclose(law(0.0, density), expected, atol=1e-12)
+
+
+NOISY = """
+[domain]
+manifold = "circle"
+resolution = 128
+[attention]
+beta = 2.0
+[stabilizers]
+noise = 0.5
+[initial]
+kind = "harmonic"
+degree = 1
+amplitude = 0.5
+[time]
+end = 1.0
+[output]
+snapshots = 1
+samples = 1
+"""
+
+
+def test_noise_acts_on_the_larger_sphere(tmp_path):
+    """κΔ on the circle of radius g: directions diffuse with κ/g², and their mean decays as e^{−κt/g²}."""
+    case = parse(NOISY, ["stabilizers.scale=2", "attention.value=[[0, 0], [0, 0]]"])
+    assert run(case, tmp_path / "run.h5", quiet=True) == DONE
+    centroid = read(tmp_path / "run.h5").diagnostics["centroid"]
+    # h²/12 = 2e-4 of the exponent is what differences of second order leave
+    np.testing.assert_allclose(centroid[-1, 0] / centroid[0, 0], np.exp(-0.5 / 4), rtol=5e-5)
+
+
+def test_noisy_tokens_of_a_larger_sphere_are_those_of_the_unit_one(tmp_path):
+    """Bit for bit, with β g² and κ/g² for a power of two; the file says that they are directions."""
+    tokens = NOISY.replace('"circle"', '"particles"').replace("resolution = 128", "dimension = 3\ncount = 20")
+    cases = ["stabilizers.scale=2"], ["attention.beta=8", "stabilizers.noise=0.125"]
+    for name, changes in zip("ab", cases, strict=True):
+        assert run(parse(tokens, changes), tmp_path / f"{name}.h5", quiet=True) == DONE
+    positions = [read(tmp_path / f"{name}.h5").positions(-1) for name in "ab"]
+    assert np.array_equal(*positions)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["position"].attrs["long_name"] == "position of each token, its direction: x over stabilizers.scale"
+
+
+def test_critical_noise_is_that_of_the_larger_sphere():
+    """Linear theory with κ/g² and β g²: at the critical κ the fastest mode neither grows nor decays."""
+    critical = critical_noise_of(parse(NOISY, ["stabilizers.scale=2"]))
+    assert critical == pytest.approx(4 * critical_noise_of(parse(NOISY, ["attention.beta=8"])), rel=1e-14)
+    rates = rates_of(parse(NOISY, ["stabilizers.scale=2", f"stabilizers.noise={critical!r}"]), [1, 2, 3])
+    assert abs(rates.max()) < 1e-12

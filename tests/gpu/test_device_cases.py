@@ -6,7 +6,6 @@ from support.device import SIMULATED, gpu
 
 from meanfield.case.load import parse
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention
-from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.running import resume, run
 from meanfield.simulation import set_up
 from solvers.backends import cpu
@@ -14,7 +13,7 @@ from solvers.io.run_file import read
 from solvers.mesh.interval import polar
 from solvers.mesh.mesh import sphere
 from solvers.terms.drift_diffusion import DriftDiffusion
-from solvers.timestepping.evolution import State
+from solvers.timestepping.evolution import State, integrate
 from solvers.transforms.bilinear import Bilinear
 from solvers.transforms.polar import log_masses
 
@@ -94,7 +93,7 @@ def advanced(case, backend, steps):
         counts.append(transfers())
         return state.steps >= steps
 
-    problem.advance(state, AdvanceOptions(case.time.end, after_step=after))
+    integrate(state, problem.dynamics, case.time.end, after_step=after)
     return problem, state, np.diff(counts)
 
 

@@ -13,7 +13,7 @@ def texts():
     folders = ("meanfield", "solvers", "cases", "sweeps", "docs", "benchmarks", "tests", ".ci")
     inside = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     kinds = (".py", ".md", ".toml", ".js", ".html", "")
-    paths = [ROOT / "README.md", ROOT / "pyproject.toml", *inside]
+    paths = [*ROOT.glob("*.md"), ROOT / "pyproject.toml", *inside]
     return [path for path in paths if path.is_file() and path.suffix in kinds and path != Path(__file__)]
 
 
@@ -33,7 +33,7 @@ def test_every_extra_that_a_text_names_is_there():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     named = re.compile(r"(?:meanfield-transformers|'\.)\[([a-z0-9-]+)\]")
     found = {extra for path in texts() for extra in named.findall(path.read_text("utf-8"))}
-    assert {"gpu", "gpu-cuda12", "sweep", "test", "transformer"} == found == set(extras)
+    assert {"docs", "gpu", "gpu-cuda12", "sweep", "test", "transformer"} == found == set(extras)
 
 
 def test_solvers_knows_nothing_of_this_package():

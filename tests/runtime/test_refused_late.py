@@ -1,5 +1,7 @@
 """What only shows when a case is set up is refused in a line as well, before anything is computed."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,8 @@ end = 4.0
 CIRCLE = 'manifold = "circle"\nresolution = 32'
 FREE = 'manifold = "free_radius_circle"\nresolution = 16\nradii = 12\ninnermost = 0.7\noutermost = 8.0'
 LINE = 'manifold = "line"\nresolution = 32'
+SPHERE = 'manifold = "sphere"\nresolution = 16'
+UNIFORM = "initial={kind = 'uniform'}"
 LARGE = np.diag([1e99, 1.0]).tolist()
 NORMS = {FREE: "pre", LINE: "none"}
 REFUSED = {
@@ -35,18 +39,40 @@ REFUSED = {
     "scaled": (CIRCLE, "stabilizers.scale=1e300", "times the square of stabilizers.scale = 1e+300"),
     "outside": (LINE, "initial={kind = 'gaussian', mean = 100.0}", 'initial.kind = "gaussian": expected numbers'),
     "away": (FREE, "initial={kind = 'gaussian', mean = [1e3, 0]}", 'initial.kind = "gaussian": expected numbers'),
+    "edge": (SPHERE, f"attention.kernel=windowed attention.window=0.04 {UNIFORM}", "attention.window = 0.04: expected"),
+    "opposite": (
+        CIRCLE,
+        "attention.kernel=windowed attention.window=1.5 attention.beta=20 attention.key=[[-1,0],[0,-1]]",
+        "attention.window = 1.5: expected beta times the scales of Q and K >= -8.609",
+    ),
+    "range": (
+        CIRCLE,
+        "attention.kernel=gaussian attention.key=[[1,0],[0,40]]",
+        "expected a range of log f(Ky) up to 600",
+    ),
+    "kernel": (
+        CIRCLE,
+        "attention.normalization=unnormalized attention.key=[[30,1],[0,30]] attention.query=[[30,1],[0,30]]",
+        "attention.beta = 2.0: expected a kernel up to e^700",
+    ),
+    "file": (CIRCLE, "attention.normalization=unnormalized attention.file=large.npz", "expected a kernel up to e^700"),
     "noise": (CIRCLE, "stabilizers.noise=1e300", "stabilizers.noise = 1e+300: expected a number <= 1e+06"),
 }
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("name", REFUSED)
-def test_one_line_and_status_2(name, tmp_path, capsys):
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_one_line_and_status_2(command, name, tmp_path, capsys, monkeypatch):
     domain, setting, line = REFUSED[name]
     settings = [f"stabilizers.layer_norm={NORMS[domain]}"] if domain in NORMS else []
+    settings += re.split(r" (?=[a-z]+[.=])", setting)
+    monkeypatch.chdir(tmp_path)
+    np.savez("large.npz", key=np.diag([900.0, 1.0])[None])
     path, file = tmp_path / "case.toml", tmp_path / "run.h5"
     path.write_text(CASE.format(domain=domain), encoding="utf-8")
-    assert main(["run", str(path), "-o", str(file), "--set", setting, *settings]) == 2
+    target = ["-o", str(file)] if command == "run" else []
+    assert main([command, str(path), *target, *(word for pair in settings for word in ("--set", pair))]) == 2
     told = capsys.readouterr().err.strip()
     assert line in told
     assert "\n" not in told

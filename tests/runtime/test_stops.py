@@ -71,7 +71,7 @@ def twice_in(owner: object, name: str, call: int, monkeypatch: pytest.MonkeyPatc
         (solvers.io.series, "_append", 1),  # a density without its time
         (solvers.io.series, "_append", 2),  # a snapshot, its time not yet flushed
         (solvers.io.series, "_append", 13),  # some columns of the samples
-        (solvers.io.checkpoint, "_temporary", 5),  # a checkpoint
+        (os, "fsync", 5),  # the second checkpoint
     ],
 )
 def test_ctrl_c_twice_leaves_at_once(

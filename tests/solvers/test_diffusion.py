@@ -116,7 +116,7 @@ def test_what_is_negative_is_lifted_to_zero():
 
 def test_a_limiter_that_is_not_done_leaves_no_undershoot(monkeypatch):
     """Without any round of the limiter all that undershoots is lifted: positivity and mass do not hang on its end."""
-    monkeypatch.setattr("solvers.terms.advection._LIMITER_ROUNDS", 0)
+    monkeypatch.setattr("solvers.terms.diffusion._LIMITER_ROUNDS", 0)
     mesh = circle(64)
     density = np.where(np.arange(64) == 5, 1 / mesh.volumes, 0.0)
     diffusion = Diffusion(mesh, 1.0, nonnegative=True)

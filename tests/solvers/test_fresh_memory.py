@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from solvers.mesh.interval import interval
+from solvers.mesh.interval import from_edges
 from solvers.terms.advection import Advection, Diffusion
 from solvers.terms.drift_diffusion import DriftDiffusion
 from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
@@ -46,7 +46,7 @@ def test_new_memory_holds_nan_in_the_test_mode():
 def test_ornstein_uhlenbeck_between_walls(build, monkeypatch):
     """∂ₜp = ∂ₓ(xp) + ∂ₓₓp from a narrow start: mass to rounding, variance 1 − e^{−2t}, whatever fresh memory holds."""
     monkeypatch.setattr("solvers.backends.cpu.empty", lambda shape, dtype=float: np.full(shape, 1e6, dtype))
-    mesh = interval(np.linspace(-6.0, 6.0, 91), "interval")
+    mesh = from_edges(np.linspace(-6.0, 6.0, 91), "interval")
     x = mesh.centers[:, 0]
     start = np.where(np.abs(x) < mesh.width, 1.0, 0.0)
     state = State(0.0, start / (start @ mesh.volumes))

@@ -10,7 +10,7 @@ from msgspec import Meta
 from meanfield.domains.domain import Domain
 from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.sections.initial import Harmonic, Moebius, Perturbed, Points, Snapshot, Uniform, VonMisesFisher
-from meanfield.sections.section import Problems
+from meanfield.sections.section import Key, Problems
 
 
 class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
@@ -34,6 +34,11 @@ class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
 
     resolution: Annotated[int, Meta(ge=8, le=4096)]  # all pairs of polar angles are kept
     dimension: Annotated[int, Meta(ge=2, le=4096)] = 3
+
+    about: ClassVar = {
+        "resolution": Key("number of cells of the polar angle", 128),
+        "dimension": Key("d of the sphere S^{d−1}", 64),
+    }
 
     @property
     def d(self) -> int:

@@ -12,9 +12,10 @@ from meanfield.case.case import Case
 from meanfield.case.validate_model import MAX_BETA
 from meanfield.equation import Local
 from meanfield.model.feed_forward import FeedForward, feed_forward_random
-from meanfield.model.heads import Factor, Head, steepness
-from meanfield.model.kernel import KERNELS
+from meanfield.model.heads import Factor, Head, check_sums, log_bound, steepness
+from meanfield.model.kernel import KERNELS, kernel_of
 from meanfield.model.matrices import matrices_of_layers, random_matrix
+from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.model.reactions import (
     Reaction,
     fitness_quadratic,
@@ -30,7 +31,8 @@ from solvers.timestepping.schedules import Every, Listed, Schedule
 def heads_by_layer(case: Case) -> list[list[Head]]:
     """The heads of each set of matrices: one set, or as many as the file has layers.
 
-    Raises ValueError or OSError for a file that cannot be used, and for matrices that are too large. Where all is a
+    Raises ValueError or OSError for a file that cannot be used, and for matrices that are too large: of any domain by
+    β‖QᵀK‖, and where tokens attend as unit vectors also by the range of numbers and of transforms. Where all is a
     multiple of the identity, β has the multiples of Q and K in it, but for the gaussian kernel.
     """
     sets = _sets_of_heads(case)
@@ -38,7 +40,21 @@ def heads_by_layer(case: Case) -> list[list[Head]]:
     if not steepest <= MAX_BETA:
         expected = f"beta times the norm of query^T key at most {MAX_BETA:g}, not {steepest:.3g}"
         raise ValueError(f"attention.beta = {case.attention.beta}: expected {expected}")
+    for heads in sets:
+        _check_range(case, heads)
     return sets
+
+
+def _check_range(case: Case, heads: list[Head]) -> None:
+    """Raise ArgumentError for heads whose kernel, or whose sums over cells, would be beyond the range of numbers."""
+    attention, domain, beta = case.attention, case.domain, case.beta_on_unit_sphere
+    kernel = kernel_of(attention.kernel, attention.window)
+    if domain.is_closed:
+        for head in heads:
+            check_sums(domain.d, beta, head, kernel)
+    if domain.is_closed or domain.has_tokens:
+        largest = max(log_bound(beta, head, kernel) for head in heads)
+        NORMALIZATIONS[attention.normalization].check_range(attention.beta, largest, attention.rescaled)
 
 
 def _sets_of_heads(case: Case) -> list[list[Head]]:

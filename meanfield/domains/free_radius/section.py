@@ -11,7 +11,7 @@ from meanfield.domains.sphere.section import ON_SPHERES, Circle, Sphere, vector_
 from meanfield.domains.unbounded import length_problems
 from meanfield.model.layer_norm import RADIAL_NORMS
 from meanfield.sections.initial import Gaussian
-from meanfield.sections.section import Positive, Problems
+from meanfield.sections.section import Key, Positive, Problems
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
@@ -46,6 +46,14 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
     outermost: Positive = 100.0
     core: Positive = 2.0
     expansion: float = 0.0
+
+    about: ClassVar = {
+        "radii": Key("number of cells of the radius", 128),
+        "innermost": Key("smallest radius of the mesh", 0.02),
+        "outermost": Key("largest radius of the mesh", 100.0),
+        "core": Key("radius within which radial cells are equal; beyond it they are logarithmic", 2.0),
+        "expansion": Key("rate at which all radii of the mesh grow: e^{expansion·t}", 1.0, unit="1/time"),
+    }
 
     @property
     def max_degree(self) -> int | None:
@@ -90,6 +98,8 @@ class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
 
     resolution: Annotated[int, Meta(ge=8, le=10**6)]
 
+    about: ClassVar = {"resolution": Key("number of cells of the direction", 64)}
+
 
 class FreeRadiusSphere(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_sphere"):
     """The space R³: directions on the sphere in ``resolution`` rings of latitude."""
@@ -100,3 +110,5 @@ class FreeRadiusSphere(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
     shows_rings: ClassVar = True
 
     resolution: Annotated[int, Meta(ge=4, le=1000)]
+
+    about: ClassVar = {"resolution": Key("number of rings of latitude of the direction", 32)}

@@ -9,7 +9,7 @@ from msgspec import Meta
 from meanfield.domains.domain import Domain
 from meanfield.domains.unbounded import length_problems
 from meanfield.sections.initial import Gaussian, Interval, Points, Snapshot
-from meanfield.sections.section import Positive, Problems
+from meanfield.sections.section import Key, Positive, Problems
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
@@ -39,6 +39,12 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
     resolution: Annotated[int, Meta(ge=8, le=10**4)]  # attention sums over cells²
     outermost: Positive = 20.0
     core: Positive = 5.0
+
+    about: ClassVar = {
+        "resolution": Key("number of cells", 400),
+        "outermost": Key("the mesh runs from −outermost to it", 20.0),
+        "core": Key("distance from 0 within which cells are equal; beyond it they are logarithmic", 5.0),
+    }
 
     def problems(self, case: Case) -> Problems:
         yield from length_problems(self.outermost, {"core": self.core})

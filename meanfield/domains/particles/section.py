@@ -11,7 +11,7 @@ from meanfield.domains.domain import Domain
 from meanfield.domains.sphere.section import ON_SPHERES, vector_problems
 from meanfield.model.layer_norm import LAYER_NORMS, RADIAL_NORMS
 from meanfield.sections.initial import Equiangular, Gaussian, Points, Snapshot, Tokens, Waves
-from meanfield.sections.section import Count, Problems, Seed
+from meanfield.sections.section import Count, Key, Problems, Seed
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
@@ -45,6 +45,12 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     dimension: Annotated[int, Meta(ge=2, le=4096)] | None = None  # a resolved case has it
     count: Count | None = None
     seed: Seed = 0
+
+    about: ClassVar = {
+        "dimension": Key("d of R^d; 3 if neither points nor a file say it", 64),
+        "count": Key("number of tokens", 1000),
+        "seed": Key("of the draw from the initial density", 1),
+    }
 
     @property
     def d(self) -> int:

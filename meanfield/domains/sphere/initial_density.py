@@ -12,6 +12,7 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.domains.sphere import initial
 from meanfield.sections import initial as sections
+from solvers.io.arrays import read_array
 from solvers.mesh.mesh import Floats, Mesh
 
 
@@ -43,7 +44,7 @@ def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
 def embeddings_of(kind: sections.Tokens, d: int) -> Floats:
     """(n, d) embeddings of a file. Raises ValueError or OSError for one that has none."""
     try:
-        embeddings = _embeddings(Path(kind.file), kind.dataset)
+        embeddings = read_array(Path(kind.file), kind.dataset)
     except FileNotFoundError:
         raise ValueError(f"initial.file = {kind.file}: no such file") from None
     except (ValueError, TypeError, OSError) as error:
@@ -55,23 +56,6 @@ def embeddings_of(kind: sections.Tokens, d: int) -> Floats:
     if not (np.isfinite(lengths).all() and lengths.min() > 0):
         raise ValueError(f"initial.file = {kind.file}: expected finite vectors that are not zero")
     return embeddings
-
-
-def _embeddings(path: Path, dataset: str) -> Floats:
-    if path.suffix == ".npy":
-        return _real(np.load(path))
-    import h5py
-
-    with h5py.File(path) as file:
-        if not isinstance(file.get(dataset), h5py.Dataset):
-            raise ValueError(f"no dataset {dataset}; initial.dataset can be one of {', '.join(file)}")
-        return _real(file[dataset][()])
-
-
-def _real(array: np.ndarray) -> Floats:
-    if array.dtype.kind not in "iuf":
-        raise ValueError(f"holds {array.dtype}, expected real numbers")
-    return np.asarray(array, dtype=float)
 
 
 _INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {

@@ -20,7 +20,7 @@ from meanfield.sections.initial import (
     Uniform,
     VonMisesFisher,
 )
-from meanfield.sections.section import Count, Problems
+from meanfield.sections.section import Count, Key, Problems
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
@@ -99,6 +99,11 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
     resolution: Annotated[int, Meta(ge=8, le=10**8)]
     labels: Count | None = None
 
+    about: ClassVar = {
+        "resolution": Key("number of cells", 256),
+        "labels": Key("number of labels of a causal mask, each a density of its own", 8),
+    }
+
     @property
     def max_degree(self) -> int:
         return (self.resolution - 1) // 2
@@ -124,6 +129,11 @@ class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
 
     resolution: Annotated[int, Meta(ge=4, le=8600)]
     labels: Count | None = None
+
+    about: ClassVar = {
+        "resolution": Key("number of rings of latitude from pole to pole", 64),
+        "labels": Key("number of labels of a causal mask, each a density of its own", 8),
+    }
 
     @property
     def max_degree(self) -> int:

@@ -9,14 +9,16 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.case.errors import refusal
 from meanfield.diagnostics.table import Diagnostics
-from meanfield.domains.common.problem import Problem, advance_in_layers
+from meanfield.domains.common.problem import Problem
 from meanfield.domains.sphere.initial_density import embeddings_of
 from meanfield.domains.trained.diagnostics import diagnostics_of_states
 from meanfield.domains.trained.section import Trained
 from meanfield.domains.trained.weights import TrainedLayers
+from meanfield.model.discrete_layers import LayerIntegrator
 from meanfield.sections.initial import Tokens
 from solvers.backends import Backend
 from solvers.io.layout import Points
+from solvers.timestepping.integrate import fixed
 
 
 def set_up_trained(case: Case, backend: Backend | None = None) -> Problem:
@@ -43,7 +45,7 @@ def set_up_trained(case: Case, backend: Backend | None = None) -> Problem:
     return Problem(
         space=Points(masses, domain.d, time_name="layers passed", name="token"),
         initial=lambda: start.copy(),
-        advance=advance_in_layers(layers),
+        dynamics=fixed(LayerIntegrator(layers)),
         prepare=lambda state: None,
         diagnostics=diagnostics,
     )

@@ -15,8 +15,9 @@ from meanfield.figures.axes import is_early, label_decades, label_linear, positi
 from meanfield.figures.captions import fitting_size
 from meanfield.figures.comparison.pairs import draw_means, draw_pairs_beside
 from meanfield.figures.comparison.states import draw_lines, draw_maps, maps_height
-from meanfield.figures.figure import DPI, HEADING_SIZE, STYLE, WIDTH, figure_target
+from meanfield.figures.figure import HEADING_SIZE, STYLE, WIDTH
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, VERMILION
+from meanfield.figures.saving import figure_target, save
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ def plot_compare(comparison: Comparison, figure: str | Path) -> Path:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
-        page = compose(comparison, Figure())
-        page.savefig(target, dpi=DPI)
-    return target
+        return save(compose(comparison, Figure()), target)
 
 
 def compose(comparison: Comparison, figure: Figure) -> Figure:

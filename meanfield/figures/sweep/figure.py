@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meanfield.figures.captions import fitting_size
+from meanfield.figures.saving import figure_target, save
 from meanfield.figures.sweep.curve import draw_curves
 from meanfield.figures.sweep.map import draw_maps
 from meanfield.sweeping.results import SweepResults, read_sweep
@@ -39,15 +40,14 @@ def plot_sweep(path: str | Path, figure: str | Path) -> Path:
     import matplotlib
     from matplotlib.figure import Figure
 
-    from meanfield.figures.figure import DPI, STYLE, figure_target
+    from meanfield.figures.figure import STYLE
 
     target = figure_target(Path(figure))
     found = read_sweep(path)
     if not len(found.done):
         raise FileError(f"{path}: no point is done yet, so there is nothing to draw")
     with matplotlib.rc_context(STYLE):
-        compose(found, view_of(found), Figure()).savefig(target, dpi=DPI)
-    return target
+        return save(compose(found, view_of(found), Figure()), target)
 
 
 def compose(found: SweepResults, view: View, figure: Figure) -> Figure:

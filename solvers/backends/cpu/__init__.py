@@ -44,7 +44,7 @@ from .pairwise import (
 )
 from .push_forward import fill_corners, look_at_density, look_at_images
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
-from .rings import (
+from .rings.transform import (
     fold_rings,
     gradient_to_vectors,
     legendre_analysis,

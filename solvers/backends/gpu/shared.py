@@ -5,12 +5,12 @@ from ..cpu import (
     diffusion,
     locating,
     push_forward,
-    rings,
     transport,
     transport_curve,
     transport_faces,
     transport_surface,
 )
+from ..cpu.rings import transform
 from .launching import on_grid, returning_on_grid
 
 advance = on_grid(cells.advance)
@@ -40,4 +40,4 @@ look_at_density = on_grid(push_forward.look_at_density)
 look_at_images = on_grid(push_forward.look_at_images)
 locate_on_sphere = on_grid(locating.locate_on_sphere)
 
-gradient_to_vectors = on_grid(rings.gradient_to_vectors)
+gradient_to_vectors = on_grid(transform.gradient_to_vectors)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import solvers.io.series
+from solvers.io.checkpoint import MAGIC
 from solvers.io.layout import Measure, Points
 from solvers.io.repair import SUPERBLOCK, is_open_for_writing, lookup3
 from solvers.io.run_file import Column, FileError, RunFile, read
@@ -314,8 +315,9 @@ def test_a_writer_that_comes_and_goes_while_a_file_is_opened(path, monkeypatch):
 
 def test_a_reader_that_is_held_up_is_no_writer(path, monkeypatch):
     """One that looks whether the lock is held, and has it itself for longer than a writer waits for another."""
-    monkeypatch.setattr("solvers.io.repair.PATIENCE", 0.01)
-    with open(path.with_name("run.h5.lock"), "wb") as reader, ThreadPoolExecutor(1) as pool:
+    monkeypatch.setattr("solvers.io.lock.PATIENCE", 0.01)
+    path.with_name("run.h5.lock").write_text("process 1 on nowhere")
+    with open(path.with_name("run.h5.lock"), "rb") as reader, ThreadPoolExecutor(1) as pool:
         fcntl.flock(reader, fcntl.LOCK_SH)
         writer = pool.submit(RunFile.create, path, MESH)
         with pytest.raises(TimeoutError):
@@ -325,9 +327,10 @@ def test_a_reader_that_is_held_up_is_no_writer(path, monkeypatch):
 
 
 def test_a_reader_that_is_stopped_is_not_waited_for(path, monkeypatch):
-    monkeypatch.setattr("solvers.io.repair.PATIENCE", 0.01)
-    monkeypatch.setattr("solvers.io.repair.HELD_UP", 0.1)
-    with open(path.with_name("run.h5.lock"), "wb") as reader:
+    monkeypatch.setattr("solvers.io.lock.PATIENCE", 0.01)
+    monkeypatch.setattr("solvers.io.lock.HELD_UP", 0.1)
+    path.with_name("run.h5.lock").write_text("process 1 on nowhere")
+    with open(path.with_name("run.h5.lock"), "rb") as reader:
         fcntl.flock(reader, fcntl.LOCK_SH)
         with pytest.raises(FileError, match="being written by another process"):
             RunFile.create(path, MESH)
@@ -348,7 +351,7 @@ def test_overwrite(path):
     with RunFile.create(path, MESH, COLUMNS) as file:
         write(file, 0, 3)
     checkpoint = path.with_name("run.h5.checkpoint-0")
-    checkpoint.write_bytes(b"of the old run")
+    checkpoint.write_bytes(MAGIC + b"of the old run")
     with pytest.raises(FileError, match="exists already"):
         RunFile.create(path, MESH, COLUMNS)
     with pytest.raises(ValueError, match="has lengths 2 and 3"):

@@ -1,0 +1,142 @@
+"""The schema of a case file: its keys as JSON Schema for editors, and as a list for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from meanfield.case.case import Case
+from meanfield.sections.section import Key, Section
+
+_LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤"}
+_TYPES = {"number": "a number", "integer": "an integer", "string": "a text", "boolean": "true or false"}
+
+
+class Entry(NamedTuple):
+    """A key of a case file. ``variant`` is the manifold or kind that has it, where not all of its section do."""
+
+    name: str
+    variant: str
+    expected: str
+    default: str  # as TOML has it; "required" or "none"
+    unit: str
+    description: str
+    example: str  # as TOML has it
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of a case file, each key with its description, an example and its unit."""
+    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Case)}
+    for section in _sections(Section):
+        for name, value in whole["$defs"].get(section.__name__, {}).get("properties", {}).items():
+            if (key := _key(section, name)) is not None:
+                unit = {"unit": key.unit} if key.unit else {}
+                value |= {"description": key.description, "examples": [key.example], **unit}
+            elif _is_tag(value):
+                value |= {"description": str(section.__doc__).partition("\n")[0], "examples": value["enum"]}
+    return whole
+
+
+def entries(prefix: str = "") -> list[Entry]:
+    """The keys that begin with ``prefix``, in the order of a case file."""
+    whole = schema()
+    found = (entry for entry in _entries(whole, whole["$defs"]["Case"], "") if entry.name.startswith(prefix))
+    return list(dict.fromkeys(_merged(found)))
+
+
+def _sections(base: type[Section]) -> Iterator[type[Section]]:
+    for section in base.__subclasses__():
+        yield section
+        yield from _sections(section)
+
+
+def _key(section: type[Section], name: str) -> Key | None:
+    """The description of a key, by the class that has it or by a base of it."""
+    tables = (vars(base).get("about", {}) for base in section.__mro__)
+    return next((table[name] for table in tables if name in table), None)
+
+
+def _entries(whole: Mapping[str, Any], node: Mapping[str, Any], path: str, variant: str = "") -> Iterator[Entry]:
+    for name, value in node["properties"].items():
+        key = f"{path}{name}"
+        if "description" in value:
+            required = name in node.get("required", ())
+            default = "required" if required else _toml(value.get("default"))
+            unit, example = value.get("unit", ""), _toml(value["examples"][0])
+            yield Entry(key, variant, _expected(value), default, unit, value["description"], example)
+        for reference in _references(value):
+            section = whole["$defs"][reference]
+            inner = f"{key}[]." if _is_list(value) else f"{key}."
+            yield from _entries(whole, section, inner, _word(section) or variant)
+
+
+def _merged(found: Iterator[Entry]) -> Iterator[Entry]:
+    """One entry for variants that have the same key."""
+    alike: dict[Entry, list[str]] = {}
+    for entry in found:
+        alike.setdefault(entry._replace(variant=""), []).append(entry.variant)
+    for entry, variants in alike.items():
+        yield entry._replace(variant=", ".join(dict.fromkeys(filter(None, variants))))
+
+
+def _references(value: Any) -> Iterator[str]:
+    """Names of the sections that a value may be."""
+    if isinstance(value, dict):
+        if "$ref" in value:
+            yield value["$ref"].rpartition("/")[2]
+        for part in (value.get("anyOf"), value.get("items")):
+            yield from _references(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _references(part)
+
+
+def _is_list(value: Mapping[str, Any]) -> bool:
+    return any(
+        part.get("type") == "array" and "$ref" in part.get("items", {}) for part in [value, *value.get("anyOf", [])]
+    )
+
+
+def _is_tag(value: Mapping[str, Any]) -> bool:
+    """Whether this is the key by which a case chooses among sections of a kind."""
+    return len(value.get("enum", ())) == 1
+
+
+def _word(section: Mapping[str, Any]) -> str:
+    """The tag by which a case chooses this section among its kind."""
+    tags = (value for value in section["properties"].values() if _is_tag(value))
+    return next((tag["enum"][0] for tag in tags), "")
+
+
+def _expected(value: Mapping[str, Any]) -> str:
+    """What a value may be, in words."""
+    if "anyOf" in value:
+        parts = (_expected(part) for part in value["anyOf"] if part.get("type") != "null")
+        return " or ".join(dict.fromkeys(parts))
+    if "$ref" in value:
+        return "a table"
+    if "enum" in value:
+        return " | ".join(str(choice) for choice in value["enum"] if choice is not None)
+    if value.get("type") == "array":
+        return f"a list of {_plural(_expected(value.get('items', {})))}"
+    limits = ", ".join(f"{sign} {value[name]:g}" for name, sign in _LIMITS.items() if name in value)
+    return f"{_TYPES[value['type']]} {limits}".rstrip()
+
+
+def _plural(text: str) -> str:
+    head, _, rest = text.removeprefix("an ").removeprefix("a ").partition(" ")
+    return f"{head}s {rest}".rstrip()
+
+
+def _toml(value: object) -> str:
+    """A value as TOML has it within a line."""
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,47 @@
+"""The file of a figure: written whole or not at all, and only in the place of a figure of this package."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from solvers.io.repair import FileError
+from solvers.io.replacing import replacement
+from solvers.io.writing import disk_errors
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUFFIXES = {".png": "Software", ".pdf": "Creator", ".svg": "Creator"}  # and what each calls the program in its metadata
+PROGRAM = "meanfield figure"
+DPI = 160  # pixels an inch: half of the pixels still leave the smallest text legible
+
+
+def figure_target(figure: Path) -> Path:
+    """A path to draw to, as it is.
+
+    Raises FileError for another suffix, where none can be written, or where a file is that this package has not drawn.
+    """
+    if figure.suffix.lower() not in SUFFIXES:
+        raise FileError(f"{figure}: unknown kind of figure {figure.suffix!r}; expected {', '.join(SUFFIXES)}")
+    if not figure.parent.is_dir():
+        raise FileError(f"{figure}: the folder {figure.parent} does not exist")
+    if not os.access(figure.parent, os.W_OK) or figure.is_dir():
+        raise FileError(f"{figure}: cannot be written")
+    if os.path.lexists(figure) and not _is_drawn_here(figure):
+        raise FileError(f"{figure}: exists already and is no figure of this program; -o writes elsewhere")
+    return figure
+
+
+def save(figure: Figure, target: Path) -> Path:
+    """Write ``figure`` to ``target`` in the format of its suffix, and return ``target``. FileError where it fails."""
+    suffix = target.suffix.lower()
+    with disk_errors(target, "cannot write it"), replacement(target) as new:
+        figure.savefig(new, dpi=DPI, format=suffix[1:], metadata={SUFFIXES[suffix]: PROGRAM})
+    return target
+
+
+def _is_drawn_here(figure: Path) -> bool:
+    """Whether a file names this package as its program."""
+    return figure.is_file() and not figure.is_symlink() and PROGRAM.encode() in figure.read_bytes()

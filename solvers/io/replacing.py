@@ -1,0 +1,51 @@
+"""Files that take their place at once and whole; what others have put beside them stays as it is."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_PART_OF_NAME = 40  # characters of a name, at most four bytes each: with the rest less than the 255 that systems allow
+LONGEST_BESIDE = len(".checkpoint-0")  # bytes of the longest suffix of a file beside a run's
+
+
+@contextmanager
+def replacement(path: Path, *, overwrite: bool = True, suffix: str = ".new") -> Iterator[Path]:
+    """The name of an empty new file to write, which takes the place of ``path`` if all goes well, and else vanishes.
+
+    A link by the name ``path`` is replaced itself, not what it leads to. Raises FileExistsError where something has
+    this name and ``overwrite`` is false, be it since a moment ago.
+    """
+    new = new_file(path, suffix)
+    try:
+        yield new
+        if overwrite:
+            os.replace(new, path)
+        else:
+            _rename_to_free_name(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def new_file(path: Path, suffix: str = ".new") -> Path:
+    """An empty file beside ``path``, by a name that nobody has: no other file is replaced, and no link followed."""
+    while True:
+        new = path.with_name(f"{path.name[:_PART_OF_NAME]}.{secrets.token_hex(4)}{suffix}")
+        with suppress(FileExistsError):
+            os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+            return new
+
+
+def _rename_to_free_name(new: Path, path: Path) -> None:
+    """Rename without replacing; FileExistsError where the name is taken."""
+    try:
+        os.link(new, path, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: then a moment remains between looking and renaming
+        if os.path.lexists(path):
+            raise FileExistsError(f"{path}") from None
+        os.replace(new, path)

@@ -1,0 +1,44 @@
+"""The file of a figure: whole or not there, and nobody else's is replaced."""
+
+import os
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from meanfield.figures.saving import SUFFIXES, figure_target, save
+from solvers.io.repair import FileError
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_only_own_figures_are_replaced(suffix: str, tmp_path: Path) -> None:
+    target = tmp_path / f"run{suffix}"
+    save(Figure(), figure_target(target))
+    save(Figure(), figure_target(target))
+    mine = tmp_path / f"mine{suffix}"
+    Figure().savefig(mine)
+    before = mine.read_bytes()
+    with pytest.raises(FileError, match="exists already and is no figure of this program"):
+        figure_target(mine)
+    assert mine.read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == [mine.name, target.name]
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    for victim in ("there", "nowhere"):
+        (tmp_path / "there").write_text("mine")
+        link = tmp_path / f"{victim}.png"
+        link.symlink_to(victim)
+        with pytest.raises(FileError, match="exists already"):
+            figure_target(link)
+        assert link.is_symlink()
+
+
+def test_a_figure_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", fail)
+    with pytest.raises(FileError, match=r"run\.png: cannot write it: No space left on device"):
+        save(Figure(), tmp_path / "run.png")
+    assert os.listdir(tmp_path) == []
