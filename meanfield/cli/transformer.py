@@ -44,6 +44,22 @@ def _variant(parser: ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of random or rotated weights (default: 0)")
 
 
+def ablate_options(parser: ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a folder, or a name on the hub of Hugging Face")
+    parser.add_argument("--texts", metavar="FOLDER", help="its files *.txt (default: ten texts of the package)")
+    parser.add_argument(
+        "--without", metavar="PARTS", action="append",
+        help="parts left out together, such as network,biases; may be given again (default: each part by itself)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seeds", metavar="N", type=int, default=3, help="of random and of rotated weights (default: 3)"
+    )
+    parser.add_argument("--drop", metavar="TOKENS", default="", help="not measured: special, first or both")
+    parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the model's name with -ablation.h5, here")
+    parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
+    _overwrite(parser, "FILE.h5")
+
+
 def reference_options(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the case's name with -reference.h5, here")
     _overwrite(parser, "FILE.h5")
@@ -109,6 +125,39 @@ def _mean_field(options: argparse.Namespace, folder: str) -> Path:
     return write_mean_field(states, folder, options.layer)
 
 
+def ablate(options: argparse.Namespace) -> int:
+    from meanfield.case.errors import CaseError
+    from meanfield.figures.saving import figure_target, save
+    from meanfield.runtime.paths import require_writable
+    from meanfield.transformer.ablation import ablate, last_layer_table, variants_of
+    from meanfield.transformer.families import family_of
+    from meanfield.transformer.head_figures import head_figures
+    from meanfield.transformer.model import load_model, read_texts, short_name
+
+    path = f"{short_name(options.model)}-ablation.h5" if options.output is None else options.output
+    target = figure_target(Path(options.figure or Path(path).with_suffix(".png")))
+    require_writable(path, "", options.overwrite)
+    if options.seeds < 1:
+        raise CaseError(f"--seeds {options.seeds}: expected an integer >= 1")
+    parts = [_parts(text) for text in options.without or EACH_PART]
+    variants, drop, texts = variants_of(parts, options.seeds), _parts(options.drop), read_texts(options.texts)
+    model = load_model(options.model, family_of)
+    states = [model.read(*text) for text in texts]
+    ablation = ablate(iter(states), variants, drop)
+
+    from matplotlib.figure import Figure
+
+    from meanfield.transformer.ablation_output import draw_ablation, write_ablation
+
+    facts = {"model": options.model, "drop": options.drop, "command": options.command}
+    write_ablation(path, ablation, [head_figures(one) for one in states], facts)
+    figure = Figure()
+    draw_ablation(figure, ablation, f"{short_name(options.model)}, {len(states)} texts")
+    print(last_layer_table(ablation))
+    print(f"{path}\n{save(figure, target)}")
+    return 0
+
+
 def reference(options: argparse.Namespace) -> int:
     from pathlib import Path
 
@@ -127,6 +176,7 @@ def reference(options: argparse.Namespace) -> int:
     return run_reference(resolved, path, overwrite=options.overwrite, quiet=options.quiet, command=options.command)
 
 
+EACH_PART = ("network", "biases", "gains", "attention", "network,biases,gains")
 COMMANDS = {
     "read": (
         read,
@@ -140,6 +190,13 @@ COMMANDS = {
         "MODEL [--without PARTS] [--weights random|rotated [--seed N]] [--repeat N] [--mean-field [--layer K]] "
         "[--text FILE|-] [-o FOLDER] [--overwrite]",
         (model, case_options),
+    ),
+    "ablate": (
+        ablate,
+        "which parts of a model hold tokens apart, beside random and rotated weights",
+        "MODEL [--texts FOLDER] [--without PARTS ...] [--seeds N] [--drop special,first] [-o FILE.h5] "
+        "[--figure FILE.png] [--overwrite]",
+        (ablate_options,),
     ),
     "reference": (
         reference,

@@ -93,14 +93,14 @@ class TrainedLayer:
             if part not in self._without:
                 states = self._with_residual(states, branch, part)
             elif self.form.placement == "post":  # its layer norm stays
-                states = self._normalized(states, part)
-        return self._normalized(states, "final") if self._final else states
+                states = self.normalized(states, part)
+        return self.normalized(states, "final") if self._final else states
 
     def _with_residual(self, states: Floats, branch: Callable[[Floats], Floats], name: str) -> Floats:
         residual = 0.0 if "residual" in self._without else states
         if self.form.placement == "post":
-            return self._normalized(residual + branch(states), name)
-        moved: Floats = residual + branch(self._normalized(states, name))
+            return self.normalized(residual + branch(states), name)
+        moved: Floats = residual + branch(self.normalized(states, name))
         return moved
 
     def attention(self, points: Floats) -> Floats:
@@ -113,7 +113,7 @@ class TrainedLayer:
 
     def weights(self, states: Floats) -> Floats:
         """(heads, n, n) p of states h (n, d): what each token attends to."""
-        points = self._normalized(states, "attention") if self.form.placement == "pre" else states
+        points = self.normalized(states, "attention") if self.form.placement == "pre" else states
         return np.stack([np.concatenate([part for _, part in weights]) for weights, _, _ in self._heads(points)])
 
     def network(self, points: Floats) -> Floats:
@@ -168,7 +168,7 @@ class TrainedLayer:
         first, second = np.split(vectors, 2, axis=1)
         return np.hstack([first * cosine - second * sine, second * cosine + first * sine])
 
-    def _normalized(self, states: Floats, name: str) -> Floats:
+    def normalized(self, states: Floats, name: str) -> Floats:
         """N of states (n, d)."""
         if "layer_norm" in self._without:
             return states
