@@ -15,6 +15,7 @@ from meanfield.runtime.segments import Segment, going_on, read_segments
 from solvers.io.run_file import Run, read
 
 _UNITS = {True: "cells", False: "· 1e-4 rad"}  # of a spread, on a mesh or of tokens
+UNKNOWN = "unknown"  # logits of a model whose attention is of another kind
 LARGE_ERROR = 0.05  # of a merger's time
 HAND_OVER = ("hand_over_time", "hand_over_error", "hand_over_angle")  # attributes of a run with a hand-over
 
@@ -49,7 +50,7 @@ def describe(path: str | Path | Run) -> dict[str, Any]:
         "fields": list(run.fields) if run.is_solution else None,
         "tokens": len(run.weights) if particles else None,
         "dimension": case.get("domain", {}).get("dimension"),
-        "beta": case.get("attention", {}).get("beta"),
+        "beta": None if case.get("domain", {}).get("logits") == UNKNOWN else case.get("attention", {}).get("beta"),
         "layer": _layer(text),
         "normalization": case.get("attention", {}).get("normalization"),
         "noise": case.get("stabilizers", {}).get("noise"),

@@ -74,7 +74,7 @@ def load(path: str | Path | Run) -> RunData:
         title=case.title,
         manifold=run.manifold,
         ring_cells=_ring_cells(run),
-        beta=case.attention.beta_effective,
+        beta=case.attention.beta_effective if case.domain.has_softmax else np.nan,
         noise=case.stabilizers.noise,
         attention=" · ".join(layer_in_words(case)),
         times=run.times,
