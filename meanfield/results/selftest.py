@@ -56,7 +56,7 @@ def flow() -> float:
 
 
 def pair() -> float:
-    """Two tokens 2 rad apart at β = 4 have cosine ½ at t = 38.6657808166, from its integral by Ei: error of the cosine."""
+    """Two tokens 2 rad apart at β = 4 have cosine ½ at t = 38.6657808166, an integral by Ei: error of the cosine."""
     tokens = "domain={manifold = 'particles', dimension = 2}"
     result = simulate(load_case("merging_pair_circle", [tokens, f"time.end={_time_to_half(4.0)!r}"]))
     a, b = result.position[-1]

@@ -23,7 +23,7 @@ def test_what_fails_is_named(capsys, monkeypatch):
 
 @pytest.mark.parametrize(
     ("check", "changed"),
-    [("growth", "attention.beta=5.1"), ("pair", "attention.beta=4.1"), ("blow_up", "attention.beta=1.1")],
+    [("growth", "attention.beta=7"), ("pair", "attention.beta=4.1"), ("blow_up", "attention.beta=1.1")],
 )
 def test_a_wrong_answer_is_found(check, changed, monkeypatch):
     """Each compares with its own exact answer: other physics is beyond the limit."""
