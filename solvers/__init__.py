@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .remap.push_forward import PushForward, push_forward
     from .terms.advection import Advection, Diffusion
     from .terms.conservation_law import ConservationLaw
+    from .terms.source import Source
+    from .timestepping.events import SteadyState, Threshold
     from .timestepping.evolution import (
         STEPPERS,
         Equation,
@@ -30,7 +32,11 @@ if TYPE_CHECKING:
         evolve,
         limit_positivity,
     )
+    from .timestepping.integrate import Integrator, integrate
+    from .timestepping.methods import METHODS
     from .timestepping.schedules import Every, Listed, Logarithmic
+    from .timestepping.solve import Solution, solve
+    from .timestepping.state import Exploding
     from .transforms.harmonics import harmonic_transform
     from .transforms.harmonics_points import PointHarmonics
     from .transforms.pairwise import exponential_sums
@@ -52,12 +58,19 @@ _HOME = {
     ".timestepping.evolution": (
         "STEPPERS", "Equation", "NonFinite", "Observer", "State", "Stepper", "evolve", "limit_positivity",
     ),
+    ".terms.source": ("Source",),
+    ".timestepping.events": ("SteadyState", "Threshold"),
+    ".timestepping.integrate": ("Integrator", "integrate"),
+    ".timestepping.methods": ("METHODS",),
     ".timestepping.schedules": ("Every", "Listed", "Logarithmic"),
+    ".timestepping.solve": ("Solution", "solve"),
+    ".timestepping.state": ("Exploding",),
     ".io.run_file": ("Column", "FileError", "RunFile", "read"),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "METHODS",
     "STEPPERS",
     "Advection",
     "Column",
@@ -65,7 +78,9 @@ __all__ = [
     "Diffusion",
     "Equation",
     "Every",
+    "Exploding",
     "FileError",
+    "Integrator",
     "Listed",
     "Logarithmic",
     "Mesh",
@@ -74,18 +89,24 @@ __all__ = [
     "PointHarmonics",
     "PushForward",
     "RunFile",
+    "Solution",
+    "Source",
     "State",
+    "SteadyState",
     "Stepper",
+    "Threshold",
     "circle",
     "deposit_points",
     "evolve",
     "exponential_sums",
     "harmonic_transform",
+    "integrate",
     "interval",
     "limit_positivity",
     "product",
     "push_forward",
     "read",
+    "solve",
     "sphere",
     "stack",
     "zonal_operator",
@@ -96,3 +117,8 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    """All public names, for ``dir`` and ``help``."""
+    return sorted({*globals(), *__all__})
