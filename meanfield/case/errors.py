@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect as types
 
+_SMALLEST, _LARGEST, _LARGEST_TIME = 1e-150, 1e150, 1e300
+_DEEPEST = 40  # tables and lists within one another
 _SHOWN = 60  # characters of a value; more would bury what was expected
 
 
@@ -39,7 +41,7 @@ def show(value: object) -> str:
 
 def show_key(key: str) -> str:
     """``key`` as TOML would spell it: bare, or quoted where it must be."""
-    return key if re.fullmatch(r"[\w-]+", key) else show(key)
+    return key if re.fullmatch(r"[\w-]+", key) and len(key) <= _SHOWN else show(key)
 
 
 def did_you_mean(word: object, choices: Iterable[str]) -> str:
@@ -48,18 +50,37 @@ def did_you_mean(word: object, choices: Iterable[str]) -> str:
     return f'; did you mean "{near[0]}"?' if near else ""
 
 
-def refuse_unrepresentable(data: object, key: str = "") -> None:
-    """Refuse numbers that are not finite, or integers beyond TOML's 64 bits, anywhere in parsed TOML."""
+def refuse_unrepresentable(data: object, key: str = "", depth: int = 0) -> None:
+    """Refuse numbers that are not finite, integers beyond TOML's 64 bits and deep tables, anywhere in parsed TOML."""
+    if depth > _DEEPEST:
+        raise CaseError(f"{key[:_SHOWN]}…: nested too deeply")
     if isinstance(data, float) and not math.isfinite(data):
         raise refusal(key, data, "a finite number")
     if isinstance(data, int) and not -(2**63) <= data < 2**63:
         raise refusal(key, hex(data), "a number of at most 64 bits")  # in decimal, a long one is slow or an error
     if isinstance(data, dict):
         for name, value in data.items():
-            refuse_unrepresentable(value, f"{key}.{show_key(name)}" if key else show_key(name))
+            refuse_unrepresentable(value, f"{key}.{show_key(name)}" if key else show_key(name), depth + 1)
     if isinstance(data, list):
         for index, value in enumerate(data):
-            refuse_unrepresentable(value, f"{key}[{index}]")
+            refuse_unrepresentable(value, f"{key}[{index}]", depth + 1)
+
+
+def refuse_extremes(data: object, key: str = "") -> None:
+    """Refuse sizes of numbers whose squares, quotients or sums no longer are numbers, anywhere in a case.
+
+    Times go further than other numbers: a metastable state of atoms lives for times like e^{2β}.
+    """
+    if isinstance(data, float) and data:
+        most = _LARGEST_TIME if key.startswith(("time.", "output.")) else _LARGEST
+        if not _SMALLEST <= abs(data) <= most:
+            raise refusal(key, data, f"0 or a size from {_SMALLEST:g} to {most:g}")
+    if isinstance(data, dict):
+        for name, value in data.items():
+            refuse_extremes(value, f"{key}.{name}" if key else name)
+    if isinstance(data, list | tuple):
+        for index, value in enumerate(data):
+            refuse_extremes(value, f"{key}[{index}]")
 
 
 def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseError:

@@ -14,11 +14,21 @@ import msgspec
 
 from meanfield.case.case import Case
 from meanfield.case.diagnostics import default_diagnostics
-from meanfield.case.errors import CaseError, did_you_mean, refuse_unrepresentable, translate
+from meanfield.case.errors import (
+    CaseError,
+    did_you_mean,
+    refusal,
+    refuse_extremes,
+    refuse_unrepresentable,
+    translate,
+)
 from meanfield.case.overrides import apply
 from meanfield.case.validate import check
+from meanfield.components.in_case import Unfit, put_back, take
+from meanfield.sections.section import tag_of
 
 _SNAPSHOTS = 100
+MAX_BYTES = 16 * 2**20  # of a case file: what is longer is something else
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _TOLERANCE = 1e-9  # of a step: a merger at the end of a metastable state is then good to about 1e-6
 _STIFF = 300.0  # an explicit method of order 8 then takes some hundred steps in a unit of time
@@ -53,11 +63,18 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
     apply(data, overrides)
     refuse_unrepresentable(data)
     try:
+        own = take(data)
+    except Unfit as error:
+        raise CaseError(f"{error.section}.{translate(error.cause, error.table, error.schema)}") from None
+    try:
         case = _resolve(msgspec.convert(data, Case))
     except msgspec.ValidationError as error:
         raise translate(error, data, Case) from None
     check(case)
-    return case
+    refuse_extremes(msgspec.to_builtins(case))
+    if "initial" in own and case.domain.mesh is None:
+        raise refusal("initial.kind", tag_of(type(own["initial"])), f"a built-in one {case.domain.where}")
+    return put_back(case, own)
 
 
 def read_toml(text: str, source: str) -> dict[str, Any]:
@@ -119,12 +136,11 @@ def _step_to(end: float, layers: int) -> float:
 
 def _is_stiff(case: Case) -> bool:
     """Whether diffusion along a sequence is much faster than attention, by κn²/L², and no tolerance is asked for."""
-    sequence, count = case.sequence, case.domain.count or 0
-    return (
-        sequence is not None
-        and case.time.tolerance is None
-        and sequence.diffusion * (count / sequence.length) ** 2 > _STIFF
-    )
+    sequence = case.sequence
+    if sequence is None or case.time.tolerance is not None:
+        return False
+    per_length = (case.domain.count or 0) / sequence.length
+    return sequence.diffusion * per_length * per_length > _STIFF
 
 
 def read_text(name_or_path: str) -> str:
@@ -132,7 +148,7 @@ def read_text(name_or_path: str) -> str:
     path = Path(name_or_path)
     try:
         if path.exists() and not path.is_dir():
-            return path.read_bytes().decode("utf-8-sig")  # some editors put a byte order mark
+            return _text_of(path)
     except UnicodeDecodeError:
         raise CaseError(f"{name_or_path}: not a case file: not UTF-8 text") from None
     except OSError as error:
@@ -144,6 +160,15 @@ def read_text(name_or_path: str) -> str:
         hint = did_you_mean(path.name.removesuffix(".toml"), texts) or "; `meanfield cases` lists them"
         raise CaseError(f"{name_or_path}: no such file, nor a shipped case{hint}")
     return texts[name_or_path]
+
+
+def _text_of(path: Path) -> str:
+    """The text of a file, which may be a pipe. Raises CaseError where it has no end in sight."""
+    with open(path, "rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise CaseError(f"{path}: not a case file: longer than {MAX_BYTES} bytes")
+    return data.decode("utf-8-sig")  # some editors put a byte order mark
 
 
 def _shipped_texts() -> dict[str, str]:

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from meanfield.case.errors import CaseError, refusal, show
+from meanfield.case.errors import CaseError, refusal, show, show_key
 
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _BARE_WORDS = re.compile(r"([^\W\d]|[/~.])[\w .,:;!?/~-]*")
 _SNAPSHOTS = ("snapshots", "every", "times")
 
 
+def overrides_of(changes: Mapping[str, Any] | Sequence[str]) -> list[str]:
+    """Changes as overrides: a mapping of dotted keys to numbers, texts, lists or tables, or overrides as they are.
+
+    Raises CaseError for a text, which is a sequence too.
+    """
+    if isinstance(changes, str):
+        raise CaseError(f"override {show(changes)}: expected a list of KEY=VALUE, or a mapping")
+    if not isinstance(changes, Mapping):
+        return list(changes)
+    return [f"{key}={inline(value)}" for key, value in changes.items()]
+
+
+def inline(value: Any) -> str:
+    """A value as TOML spells it on one line; numpy's numbers and arrays as Python's."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{show_key(key)} = {inline(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(inline, value)) + "]"
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
+
+
 def apply(data: dict[str, Any], overrides: Sequence[str]) -> None:
     """Set each ``KEY=VALUE`` in ``data``; VALUE is TOML, or bare words for a string.
 
     What an override contradicts gives way: any of output.snapshots, every and times drops the file's choice
-    among them, output.spacing=linear its output.first, and another initial.kind starts that section anew; points and
-    tokens drop domain.count.
+    among them, output.spacing=linear its output.first, an earlier time.end an output.first that is not before it,
+    another initial.kind starts that section anew; points and tokens drop domain.count.
     Raises CaseError for anything but a dotted key, ``=`` and a value.
     """
     pairs = [_split(override) for override in overrides]
@@ -49,11 +72,19 @@ def _make_room(data: dict[str, Any], new: dict[str, Any]) -> None:
             output.pop(name, None)
     if isinstance(output, dict) and new.get("output.spacing") == "linear":
         output.pop("first", None)
+    if isinstance(output, dict) and "output.first" not in new and _is_late(output.get("first"), new.get("time.end")):
+        output.pop("first", None)  # that of the schedule up to this end is the default
     if isinstance(initial, dict) and new.get("initial.kind", initial.get("kind")) != initial.get("kind"):
         data["initial"] = {}
         domain = data.get("domain")
         if isinstance(domain, dict) and new.get("initial.kind") in ("points", "tokens"):
             domain.pop("count", None)  # as many as they are
+
+
+def _is_late(first: Any, end: Any) -> bool:
+    """Whether the first time of a file is not before an end that is set."""
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (first, end))
+    return numbers and first >= end > 0
 
 
 def _set(data: dict[str, Any], key: str, value: Any) -> None:

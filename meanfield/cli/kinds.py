@@ -6,6 +6,7 @@ import tomllib
 from importlib import resources
 from pathlib import Path
 
+_MAX_BYTES = 2**24  # of a case or a sweep: the rest of a longer file says nothing more
 HDF5 = b"\x89HDF\r\n\x1a\n"  # the first bytes of such a file
 
 
@@ -46,7 +47,9 @@ def _is_shipped(name: str, kind: str) -> bool:
 def _kind_of_text(path: Path) -> str:
     """By the tables that only a case or only a sweep has."""
     try:
-        tables = tomllib.loads(path.read_bytes().decode("utf-8-sig")).keys()
+        with path.open("rb") as file:
+            text = file.read(_MAX_BYTES).decode("utf-8-sig")
+        tables = tomllib.loads(text).keys()
     except (ValueError, RecursionError):
         return ""
     return "sweep" if "keys" in tables else "case" if tables & {"domain", "attention", "initial"} else ""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from solvers.io.repair import FileError
+from solvers.io.schema import DAMAGE
 
 _LENGTH = 16  # digits of the identity in a name
 _NAME = re.compile(
@@ -81,5 +82,5 @@ def _attributes(file: Path) -> dict[str, Any]:
     try:
         with h5py.File(file, "r", locking=False) as opened:
             return dict(opened.attrs)
-    except OSError:
+    except DAMAGE:
         return {}

@@ -14,7 +14,8 @@ every now and then, and takes its place. Whenever its writer is killed both are 
 from __future__ import annotations
 
 import time as clock
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from meanfield.sweeping.case import Sweep
 from meanfield.sweeping.files import own_points, point_file, remove_points, run_file
 from meanfield.sweeping.layout import image_of_point, lay_out_points, read_point, write_point
 from meanfield.sweeping.point import FAILED, OVER_TIME, Result
-from solvers.io.repair import FileError
+from solvers.io.repair import FileError, reason
+from solvers.io.schema import DAMAGE
 from solvers.io.writing import VERSION, disk_errors, replacement
 
 KIND = "sweep"
@@ -145,7 +147,7 @@ def _replaced(path: Path) -> tuple[str, ...]:
 
     if not path.exists() or not h5py.is_hdf5(path):
         return ()
-    with suppress(OSError), h5py.File(path, "r", locking=False) as file:
+    with suppress(*DAMAGE), h5py.File(path, "r", locking=False) as file:
         return (str(file.attrs["identity"]),) if file.attrs.get("kind") == KIND else ()
     return ()
 
@@ -157,7 +159,7 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, dict[int, Result]]:
     elsewhere = "--overwrite replaces it, -o writes elsewhere"
     if not h5py.is_hdf5(path):
         raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
-    with h5py.File(path, "r") as file:
+    with _damage_refused(path), h5py.File(path, "r") as file:
         if file.attrs.get("kind") != KIND:
             raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
         if file.attrs["identity"] != sweep.identity:
@@ -168,10 +170,19 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, dict[int, Result]]:
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
         results = {int(name): read_point(group) for name, group in file.get("points", {}).items()}
     for name, number in own_points(path, sweep.identity).items():
-        with suppress(OSError, KeyError), h5py.File(name, "r") as file:  # cut short by a power cut: solved again
+        with suppress(*DAMAGE), h5py.File(name, "r") as file:  # cut short by a power cut: solved again
             if file.attrs["identity"] == sweep.identity:
                 results[number] = read_point(file)
     return text, results
+
+
+@contextmanager
+def _damage_refused(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except DAMAGE as error:
+        advice = "--overwrite starts anew, `meanfield info --verify` says what is still good"
+        raise FileError(f"{path}: damaged: {reason(error)}; {advice}") from error
 
 
 def _write(path: Path, content: bytes) -> None:

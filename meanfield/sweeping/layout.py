@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.case.overrides import inline
 from meanfield.sweeping.case import Sweep
-from meanfield.sweeping.grid import inline
 from meanfield.sweeping.point import Result
 from meanfield.sweeping.scalars import long_name, scalars
+from solvers.io.schema import dataset_of, require_size
 from solvers.io.writing import VERSION
+from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
     import h5py
 
 WAITING = "waiting"
+_CHECKED: dict[str, Any] = {"fletcher32": True}  # the file is written at once and whole
 
 
 def image_of_point(result: Result, identity: str) -> bytes:
@@ -33,7 +36,7 @@ def image_of_point(result: Result, identity: str) -> bytes:
 def write_point(group: h5py.Group, result: Result) -> None:
     """A result as a group: its tables, and attributes."""
     for name, values in result.tables.items():
-        group.create_dataset(name, data=values)
+        group.create_dataset(name, data=values, **_CHECKED if np.size(values) else {})
     group.attrs.update(
         status=result.status, exit_status=result.exit_status, reason=result.reason, wall_time=result.wall_time
     )
@@ -47,8 +50,14 @@ def read_point(group: h5py.Group) -> Result:
         int(about["exit_status"]),
         str(about["reason"]),
         float(about["wall_time"]),
-        {name: dataset[:] for name, dataset in group.items()},
+        {name: _values(group, name) for name in group},
     )
+
+
+def _values(group: h5py.Group, name: str) -> Floats:
+    dataset = dataset_of(group, name)
+    require_size(dataset, group.file.id.get_filesize())
+    return np.asarray(dataset[:], dtype=float)
 
 
 def lay_out_points(file: h5py.File, sweep: Sweep, results: Mapping[int, Result]) -> None:
@@ -88,4 +97,4 @@ def _lay_out_scalars(group: h5py.Group, count: int, rows: Mapping[int, Mapping[s
             if name in row:
                 place: tuple[Any, ...] = (number, *(slice(length) for length in row[name].shape))
                 values[place] = row[name]
-        group.create_dataset(name, data=values).attrs["long_name"] = long_name(name)
+        group.create_dataset(name, data=values, **_CHECKED).attrs["long_name"] = long_name(name)

@@ -14,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.sweeping.case import FigureChoice
+from meanfield.sweeping.layout import read_point
 from meanfield.sweeping.point import DONE, FAILED, OVER_TIME
 from solvers.io.lock import holder
 from solvers.io.repair import FileError, reason
+from solvers.io.schema import DAMAGE, dataset_of, require_size
 from solvers.mesh.mesh import Floats
 
 _REASONS = 3  # told of failed points
+_TEXTS = ("title", "state", "sweep", "base", "identity", "case", "versions")
+STATES = ("running", "finished", "interrupted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +72,10 @@ class SweepResults:
             if column not in group:
                 known = ", ".join(name for name in group if name != "time")
                 raise FileError(f"{self.path}: point {number} has no column {column}; expected one of {known}")
-            return group["time"][:], group[column][:]
+            try:
+                return _plain(group, "time"), _plain(group, column)
+            except DAMAGE as error:
+                raise FileError(f"{self.path}: damaged: point {number}: {reason(error)}") from error
 
     @property
     def _file(self) -> dict[str, Any]:
@@ -81,8 +88,9 @@ def is_sweep(path: str | Path) -> bool:
 
     try:
         with h5py.File(path, "r", locking=False) as file:
-            return bool(file.attrs.get("kind") == "sweep")
-    except OSError:  # a run's file that is being written, or none at all
+            kind = file.attrs.get("kind")
+            return isinstance(kind, str) and kind == "sweep"
+    except DAMAGE:  # a run's file that is being written, or none at all: its reader says what is wrong
         return False
 
 
@@ -95,22 +103,65 @@ def read_sweep(path: str | Path) -> SweepResults:
         with h5py.File(path, "r", locking=False) as file:
             if file.attrs.get("kind") != "sweep":
                 raise FileError(f"{path}: no index of a sweep")
-            keys, names = file["parameters"], list(file.attrs["keys"])
-            return SweepResults(
+            names = [str(name) for name in file.attrs["keys"]]
+            found = SweepResults(
                 path=path,
-                attributes=dict(file.attrs),
-                parameters={key: _plain(keys[key]) for key in names},
-                spacings={key: str(keys[key].attrs["spacing"]) for key in names},
-                status=tuple(_plain(file["status"])),
-                reasons=tuple(_plain(file["reason"])),
-                wall_times=file["wall_time"][:],
-                scalars={name: values[:] for name, values in file["result"].items()},
+                attributes=_attributes(file),
+                parameters={key: _plain(file, f"parameters/{key}") for key in names},
+                spacings={key: str(file[f"parameters/{key}"].attrs["spacing"]) for key in names},
+                status=tuple(_plain(file, "status")),
+                reasons=tuple(_plain(file, "reason")),
+                wall_times=np.asarray(_plain(file, "wall_time"), dtype=float),
+                scalars={name: _plain(file, f"result/{name}") for name in file["result"]},
             )
-    except (OSError, KeyError) as error:
-        raise FileError(f"{path}: cannot read it: {reason(error)}") from error
+            _require_sound(found)
+            return found
+    except DAMAGE as error:
+        raise FileError(f"{path}: damaged: {reason(error)}") from error
 
 
-def _plain(dataset: Any) -> NDArray[Any]:
+def read_points(path: str | Path) -> int:
+    """Read the diagnostics of each point, all that ``read_sweep`` leaves; returns how many points have some."""
+    import h5py
+
+    count, bad = len(read_sweep(path).status), []
+    with h5py.File(path, "r", locking=False) as file:
+        numbers = list(file.get("points", {}))
+        for number in numbers:
+            try:
+                read_point(file[f"points/{number}"])
+            except DAMAGE:
+                bad.append(number)
+    if bad:
+        good = f"parameters and scalars of {count} points, diagnostics of {len(numbers) - len(bad)}"
+        raise FileError(f"{path}: damaged: diagnostics of points {', '.join(bad[:10])}; still good: {good}")
+    return len(numbers)
+
+
+def _attributes(file: Any) -> dict[str, Any]:
+    """The texts that every index has, and what else there is. ValueError where one is no text."""
+    found = dict(file.attrs)
+    for name in _TEXTS:
+        if not isinstance(found.get(name), str):
+            raise ValueError(f"attribute {name} is {found.get(name)!r:.40}")
+    if found["state"] not in STATES:
+        raise ValueError(f"attribute state is {found['state']!r:.40}")
+    tomllib.loads(found["sweep"])
+    return found
+
+
+def _require_sound(found: SweepResults) -> None:
+    count = len(found.status)
+    columns: dict[str, Any] = {**found.parameters, **found.scalars, "reason": found.reasons}
+    columns["wall_time"] = found.wall_times
+    for name, values in columns.items():
+        if np.ndim(values) < 1 or len(values) != count:
+            raise ValueError(f"{name} has {np.shape(values)} values, expected {count} points")
+
+
+def _plain(group: Any, name: str) -> NDArray[Any]:
+    dataset = dataset_of(group, name)
+    require_size(dataset, group.file.id.get_filesize())
     return np.asarray(dataset.asstr()[:] if dataset.dtype == object else dataset[:])
 
 

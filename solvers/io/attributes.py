@@ -9,15 +9,16 @@ import numpy as np
 
 from .layout import Points, Space
 from .reading import SCHEMA_VERSION
+from .schema import STOP_REASONS
 
 if TYPE_CHECKING:
     import h5py
 
 Attribute = str | int | float | Sequence[int] | Sequence[float]
-STOP_REASONS = ("running", "finished", "interrupted", "failed")
 CHANGING = {
     "stop_reason": 32,
     "message": 1000,
+    "digest": 64,  # of a closed file, see `solvers.io.verifying.digest`; empty while it is written
 }  # bytes; text of fixed length can be overwritten under readers
 RESERVED = ("schema_version", "manifold", "resolution")
 
@@ -30,6 +31,7 @@ def root_attributes(space: Space, attributes: Mapping[str, Attribute]) -> dict[s
         "resolution": _resolution(space),
         "stop_reason": "running",
         "message": "",
+        "digest": "",
         "wall_time": 0.0,
         **attributes,
     }
@@ -74,7 +76,7 @@ def overwrite_attributes(file: h5py.File, attributes: Mapping[str, Attribute]) -
         old = file.attrs.get(name)
         if name in CHANGING and isinstance(value, str):
             file.attrs.modify(name, _text_of_fixed_length(name, value))
-        elif old is None or isinstance(old, str) or isinstance(value, str) or np.shape(old) != np.shape(value):
+        elif old is None or isinstance(old, str | bytes) or isinstance(value, str) or np.shape(old) != np.shape(value):
             raise ValueError(f"attribute {name}: {old!r} cannot become {value!r}, expected the like")
         else:
             file.attrs.modify(name, value)

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mesh.mesh import Mesh
-from .reading import SNAPSHOT
+from .schema import SNAPSHOT
 
 if TYPE_CHECKING:
     import h5py
 
+_CHUNK_ROWS = 2**20  # of what is written once
 CHUNK_BYTES = 8192  # of a diagnostics column: small, for a chunk is rewritten as it fills
 
 
@@ -83,8 +84,12 @@ def lay_out(
     columns: Sequence[Column],
     variables: Sequence[Variable] = (),
     measure: Measure | None = None,
+    fields: Sequence[str] = (),
 ) -> None:
-    """Create every dataset of the file, those over time empty. ValueError for contradictory columns."""
+    """Create every dataset of the file, those over time empty. ValueError for contradictory columns.
+
+    fields   names of fields on the cells beside the density, which is the first
+    """
     time_name = _time_name(space)
     _dataset(file, "time", ("time",), np.empty(0), "1", time_name)
     scales = {"time": _scale(file["time"], "time")}
@@ -92,6 +97,10 @@ def lay_out(
         _lay_out_points(file, space, scales)
     else:
         _lay_out_cells(file, space, measure or _MEASURES.get(space.manifold, _PLAIN), scales)
+    for field in fields:
+        if field in file:
+            raise ValueError(f"fields: {field!r} occurs twice, or is a name of the file's own")
+        _describe(_snapshots(file, field, (len(file["cell_area"]),)), ("time", "cell"), "1", field)
     for variable in variables:
         for dim, length in zip(variable.dims, variable.values.shape, strict=True):
             if dim not in scales:
@@ -131,6 +140,7 @@ def _snapshots(file: h5py.File, name: str, shape: tuple[int, ...]) -> h5py.Datas
         chunks=(1, *shape),
         dtype=np.float64,
         shuffle=True,
+        fletcher32=True,  # each chunk is written once: no writer that is killed leaves a wrong checksum
         compression="gzip",
         compression_opts=1,  # 4 to 9 save nothing more on densities
     )
@@ -172,6 +182,8 @@ def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column], time_name
             column.long_name or column.name,
         )
         group[column.name].attrs.update(dict(column.attributes))
+        if column.name != "time":
+            group[column.name].attrs["coordinates"] = "time"  # CF: readers of netCDF find the times of samples by it
     _attach(group, scales)
     group.attrs["columns"] = np.array([column.name for column in columns], dtype=h5py.string_dtype())
 
@@ -179,7 +191,8 @@ def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column], time_name
 def _dataset(group: h5py.Group, name: str, dims: Sequence[str], values: NDArray, units: str, long_name: str) -> None:
     """Store ``values``; if there are none yet, in a dataset that grows along its first dimension."""
     if len(values):
-        dataset = group.create_dataset(name, data=values)
+        rows = min(len(values), _CHUNK_ROWS)
+        dataset = group.create_dataset(name, data=values, chunks=(rows, *values.shape[1:]), fletcher32=True)
     else:
         row = int(np.prod(values.shape[1:]))
         dataset = group.create_dataset(

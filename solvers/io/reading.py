@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from .lock import PATIENCE, Lock, holder
 from .repair import FileError, is_open_for_writing, reason, repair
+from .schema import DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, require_size
+from .verifying import digest
 
 if TYPE_CHECKING:
     import h5py
@@ -23,9 +25,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 TRIES = 200  # to open a file that is being written: two seconds
 TRIES_ALONE = 5  # of these while nobody writes it, for a writer may come and go within one of them
-SNAPSHOT = {"particles": "position"}  # what a file calls its snapshots; those of a mesh are densities
-_NEEDED = {"particles": ("position", "weight")}  # datasets without which a file says nothing; of a mesh
-_NEEDED_OF_CELLS = ("density", "cell_center", "cell_area")
+_TEXTS_THAT_CHANGE = ("stop_reason", "message", "digest")
 
 Floats = NDArray[np.float64]
 
@@ -65,8 +65,22 @@ class Run:
 
     def snapshot(self, k: int) -> Floats:
         """Density (cells,) or positions (n, d) of snapshot k, read now; from the end if k < 0. IndexError if none."""
-        index = range(self.snapshots)[k]
-        return self._read(SNAPSHOT.get(self.manifold, "density"), index)
+        return self._read(self.kind, range(self.snapshots)[k])
+
+    @property
+    def is_solution(self) -> bool:
+        """Whether `solvers.record` wrote it: fields of any equation, without a case."""
+        return "fields" in self.attributes
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields on the cells; one without a name is "density"."""
+        return tuple(str(self.attributes.get("fields", "density")).split(","))
+
+    def field(self, name: str, k: int) -> Floats:
+        """(cells,) of one field in snapshot k, as ``snapshot``. Raises FileError for a name that is none."""
+        self._expect(name in self.fields, f"holds no field {name!r}: expected one of {', '.join(self.fields)}")
+        return self.density(k) if name == self.fields[0] else self._read(name, range(self.snapshots)[k])
 
     def density(self, k: int) -> Floats:
         """(cells,) of snapshot k, as ``snapshot``. Raises FileError where the file holds particles."""
@@ -104,57 +118,146 @@ class Run:
 
     def long_name(self, diagnostic: str) -> str:
         """What a diagnostic is, in the file's words. FileError if it has none by this name."""
-        with _open(self.path) as file:
-            return str(file[f"diagnostics/{diagnostic}"].attrs["long_name"])
+        with self.opened() as file:
+            return str(dataset_of(file, f"diagnostics/{diagnostic}").attrs["long_name"])
 
     def attributes_of(self, diagnostic: str) -> dict[str, Any]:
         """The attributes of a diagnostic's dataset, beside its units and long name; none where it is absent."""
-        with _open(self.path) as file:
-            found = file.get(f"diagnostics/{diagnostic}")
-            return {} if found is None else {name: _plain(value) for name, value in found.attrs.items()}
+        with self.opened() as file:
+            known = diagnostic in columns_of(file)
+            return plain_attributes(dataset_of(file, f"diagnostics/{diagnostic}")) if known else {}
 
     def _expect(self, condition: bool, otherwise: str) -> None:
         if not condition:
             raise FileError(f"{self.path}: {otherwise}")
 
-    def _read(self, name: str, index: int | None = None) -> Floats:
+    def rows(self, index: Any) -> Floats:
+        """Snapshots by any index of the committed ones, read now: (...) of (snapshots, cells) or (snapshots, n, d)."""
+        numbers = np.arange(self.snapshots)[index]
+        stored, back = np.unique(numbers, return_inverse=True)  # increasing, as HDF5 wants them
+        block = len(stored) > 0 and stored[-1] - stored[0] == len(stored) - 1
+        found = self._read(self.kind, slice(stored[0], stored[-1] + 1) if block else stored)
+        return found[back.reshape(numbers.shape)]
+
+    def described(self) -> dict[str, Described]:
+        """Dimensions and attributes of each dataset that has both, by its name: "density", "diagnostics/mass", ..."""
+        with self.opened() as file:
+            found: dict[str, Described] = {}
+            file.visititems(lambda name, item: _describe(name, item, found))
+        return found
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        return self.path.stat().st_size
+
+    @property
+    def snapshot_shape(self) -> tuple[int, ...]:
+        """(cells,) or (n, d) of a snapshot."""
+        with self.opened() as file:
+            return tuple(int(length) for length in file[self.kind].shape[1:])
+
+    @property
+    def kind(self) -> str:
+        """What a snapshot is called: "density", or "position" of particles."""
+        return SNAPSHOT.get(self.manifold, "density")
+
+    @contextmanager
+    def opened(self) -> Iterator[h5py.File]:
+        """The file, open for reading. Raises FileError where it cannot be read."""
         with _open(self.path) as file:
-            return file[name][... if index is None else index]
+            yield file
+
+    def _read(self, name: str, index: Any = None) -> Floats:
+        with self.opened() as file:
+            dataset = dataset_of(file, name)
+            require_size(dataset, self.size)
+            if dataset.dtype.kind not in "fiu":
+                raise ValueError(f"{name} holds {dataset.dtype}")
+            return dataset[... if index is None else index]
 
 
-def read(path: str | Path) -> Run:
+@dataclass(frozen=True)
+class Described:
+    """Names of a dataset's dimensions, and its attributes: units, long_name and what else it states."""
+
+    dims: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+
+def _describe(name: str, item: Any, found: dict[str, Described]) -> None:
+    """Add a dataset with units, which the scales of bare dimensions have not."""
+    if "units" in item.attrs and (dims := tuple(dimension.label for dimension in getattr(item, "dims", ()))):
+        kept = {key: _plain(value) for key, value in item.attrs.items() if key not in _NETCDF}
+        found[name] = Described(dims, kept)
+
+
+_NETCDF = ("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS", "coordinates")
+
+
+def read(path: str | Path | Run) -> Run:
     """Read a run file in whatever state it is, mending a killed writer's file where that is permitted.
 
-    Raises FileError if it is missing, unreadable, cut short, or no run file.
+    A run that has been read is returned as it is. Raises FileError if the file is missing, unreadable, cut short, or no
+    run file.
     """
+    if isinstance(path, Run):
+        return path
     path = Path(path)
     writer = holder(path)
     _mend(path)
     with _open(path) as file:
-        attributes = {name: _plain(value) for name, value in file.attrs.items()}
-        for name in _NEEDED.get(attributes["manifold"], _NEEDED_OF_CELLS):
-            if name not in file:
-                raise FileError(f"{path}: damaged: it has no dataset {name}")
+        attributes = plain_attributes(file)
+        if found := list(faults(file, attributes, path.stat().st_size)):
+            raise FileError(f"{path}: damaged: {'; '.join(found[:3])}{'; and more' if found[3:] else ''}")
         times = read_times(file["time"])  # first: a snapshot has the samples before it
         group = file["diagnostics"]
         sample_times = read_times(group["time"])
-        return Run(
+        run = Run(
             path=path,
             attributes=attributes,
             times=times,
             sample_times=sample_times,
-            diagnostics={name: group[name][: len(sample_times)] for name in group.attrs["columns"]},
+            diagnostics={name: _rows(group[name], len(sample_times)) for name in columns_of(file)},
             manifold=attributes["manifold"],
             resolution=attributes["resolution"],
             ring_cells=file["ring_cells"][:] if "ring_cells" in file else np.empty(0, np.int32),
             writer=writer if attributes["stop_reason"] == "running" else None,
         )
+        _require_sound(run)
+        return run
+
+
+def _require_sound(run: Run) -> None:
+    """Raise FileError for counts of cells that do not fit, short columns, or a digest that is not the file's."""
+    cells, path = run.ring_cells, run.path
+    if run.manifold not in SNAPSHOT and not (len(cells) and (cells > 0).all() and cells.sum(dtype=object) == run.cells):
+        raise FileError(f"{path}: damaged: ring_cells do not sum up to the number of cells")
+    for name, values in run.diagnostics.items():
+        if len(values) != len(run.sample_times):
+            raise FileError(f"{path}: damaged: {name} has {len(values)} of {len(run.sample_times)} samples")
+    expected = run.attributes.get("digest", "")
+    texts = {name: text for name, text in run.attributes.items() if name not in _TEXTS_THAT_CHANGE}
+    if expected and expected != digest(texts, run.times, run.sample_times, run.diagnostics):
+        good = f"the {run.snapshots} snapshots have checksums of their own"
+        raise FileError(f"{path}: damaged: times, diagnostics or attributes are not those that were written; {good}")
+
+
+def _rows(dataset: h5py.Dataset, count: int) -> Floats:
+    """The first ``count`` rows, which may be newer than what was known when the dataset was opened."""
+    dataset.refresh()
+    return dataset[:count]
+
+
+def path_of(source: str | Path | Run) -> Path:
+    """The path of a file, or of a run that was read from it."""
+    return source.path if isinstance(source, Run) else Path(source)
 
 
 def read_times(dataset: h5py.Dataset) -> Floats:
     """The committed times: those before the first that is not finite. What comes later does not exist."""
     dataset.refresh()
-    times = dataset[:]
+    times = np.asarray(dataset[:], dtype=float)
     absent = np.flatnonzero(~np.isfinite(times))
     return times[: absent[0]] if len(absent) else times
 
@@ -192,15 +295,23 @@ def _open(path: Path) -> Iterator[h5py.File]:
                 raise FileError(f"{path}: cannot read it: {reason(error)}") from error
             clock.sleep(PATIENCE / 50)
     with file:
-        version = file.attrs.get("schema_version")
-        if version is None:
-            raise FileError(f"{path}: not a run file of this package (no schema_version)")
-        if version > SCHEMA_VERSION:
-            raise FileError(f"{path}: schema version {version}, this program knows up to {SCHEMA_VERSION}")
         try:
+            _require_version(path, file.attrs.get("schema_version"))
             yield file
-        except (OSError, RuntimeError, KeyError, IndexError) as error:
+        except DAMAGE as error:
             raise FileError(f"{path}: damaged: {reason(error)}") from error
+
+
+def _require_version(path: Path, version: Any) -> None:
+    if version is None:
+        raise FileError(f"{path}: not a run file of this package (no schema_version)")
+    if not isinstance(version, int | np.integer) or version > SCHEMA_VERSION:
+        raise FileError(f"{path}: schema version {version!r:.40}, this program knows up to {SCHEMA_VERSION}")
+
+
+def plain_attributes(owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
+    """The attributes of a file or a dataset, as Python has numbers and texts."""
+    return {name: _plain(value) for name, value in owner.attrs.items()}
 
 
 def _plain(value: Any) -> Any:

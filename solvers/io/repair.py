@@ -12,6 +12,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
+_LONGEST_REASON = 300  # characters
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUPERBLOCK = struct.Struct(
     "<8sBBBBQQQQI"
@@ -27,7 +28,8 @@ def reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)  # h5py puts HDF5's whole text beside some numbers
     found = re.search(r"errno = (\d+)", str(error))
-    return os.strerror(int(found[1])) if found else str(error).splitlines()[0]
+    text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+    return os.strerror(int(found[1])) if found else (text.splitlines() or [type(error).__name__])[0][:_LONGEST_REASON]
 
 
 def repair(path: Path) -> None:
@@ -100,6 +102,8 @@ def _superblock(path: Path, file: BinaryIO) -> tuple:
     if len(head) < SUPERBLOCK.size or not head.startswith(SIGNATURE):
         raise FileError(f"{path}: not an HDF5 file")
     superblock = SUPERBLOCK.unpack(head)
+    if superblock[1] == 3 and superblock[9] != lookup3(head[:-4]):
+        raise FileError(f"{path}: damaged: its first {len(head)} bytes, which say where all else is")
     if superblock[1] != 3 or superblock[2:4] != (8, 8):
         raise FileError(f"{path}: not a run file of this package (HDF5 superblock version {superblock[1]}, expected 3)")
     return superblock

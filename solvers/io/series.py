@@ -29,6 +29,15 @@ class Series:
         """How many rows exist."""
         return len(read_times(self._times))
 
+    @property
+    def times(self) -> Floats:
+        """(rows,) those of the rows that exist."""
+        return read_times(self._times)
+
+    def values(self) -> dict[str, Floats]:
+        """(rows, ...) of each dataset."""
+        return {name: column[: self.committed] for name, column in self._columns.items()}
+
     def row(self, time: float, values: Mapping[str, ArrayLike]) -> dict[str, Floats]:
         """``values`` as arrays, one of each dataset.
 

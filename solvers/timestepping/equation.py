@@ -9,8 +9,8 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ..mesh.mesh import Floats, Mesh
-from ..terms.advection import Step, StiffTerm, Term
 from ..terms.source import Source
+from ..terms.term import Step, StiffTerm, Term
 from .checks import check_methods
 
 

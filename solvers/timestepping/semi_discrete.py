@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..mesh.mesh import Floats
-from ..terms.advection import Step
+from ..terms.source import Source
+from ..terms.term import Step, Term
 from .equation import Equation
 from .state import NonFinite
 
@@ -27,7 +28,7 @@ class SemiDiscrete:
     """
 
     def __init__(self, equation: Equation) -> None:
-        self.equation = equation
+        self.equation = Equation(tuple(map(_unbounded, equation.terms)), equation.stiff, equation.limit)
         self.stable_dt = np.inf  # of the explicit terms, where they were last evaluated
         stiff = equation.stiff
         if stiff is not None and not (hasattr(stiff, "laplacian") or hasattr(stiff, "rate")):
@@ -121,6 +122,12 @@ class SemiDiscrete:
         weights = mesh.volumes * rows
         found = (weights * change.reshape(-1, mesh.cells)).sum(axis=1) / (weights * (laplacian @ rows.T).T).sum(axis=1)
         return [splu((identity(mesh.cells) - step * max(D, 0.0) * laplacian).tocsc()).solve for D in found]
+
+
+def _unbounded(term: Term) -> Term:
+    """A source of an unknown fastest rate without a bound of the step, which the control of its error finds."""
+    is_unknown = isinstance(term, Source) and term.fastest is None
+    return Source(term.f, fastest=float(np.finfo(float).tiny)) if is_unknown else term  # type: ignore[attr-defined]
 
 
 def _prepare(equation: Equation, time: float, values: Floats) -> Step:

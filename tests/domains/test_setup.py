@@ -3,12 +3,12 @@
 import h5py
 import numpy as np
 import pytest
+from support.status import DONE, run
 
 from meanfield.analysis.stability_report import critical_noise_of, rates_of
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.domains.sphere.initial import initial_points
-from meanfield.running import DONE, run
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
 
@@ -71,7 +71,7 @@ def test_missing_tokens_are_refused_in_a_line(tmp_path):
     assert "\n" not in str(caught.value)
     with h5py.File(tmp_path / "tokens.h5", "w") as file:
         file["words"] = embeddings()
-    with pytest.raises(CaseError, match=r"no dataset tokens; initial.dataset can be one of words"):
+    with pytest.raises(CaseError, match=r"no dataset tokens; there are words"):
         tokens_from(tmp_path / "tokens.h5").initial()
 
 

@@ -16,7 +16,7 @@ from meanfield.model.linear_stability import growth_rates, most_degrees
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection, Step
-from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.evolution import Equation, limit_positivity
 from solvers.transforms.polar import log_masses, uniform_law
 from solvers.transforms.polar_kernel import PolarKernel
@@ -137,6 +137,6 @@ def axisymmetric_equation(
     log_uniform = log_masses(host, attention.dimension) - np.log(host.volumes)
     return Equation(
         terms=[Advection(mesh, velocity, nonnegative=True), near_uniform],
-        stiff=DriftDiffusion(mesh, noise, log_uniform, nonnegative=True) if noise > 0 else None,
+        stiff=IntervalDriftDiffusion(mesh, noise, log_uniform, nonnegative=True) if noise > 0 else None,
         limit=limit_positivity,
     )

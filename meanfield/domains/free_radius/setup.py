@@ -16,8 +16,9 @@ from meanfield.domains.common.problem import Problem, in_turn, within_mesh
 from meanfield.domains.domain import load
 from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions, output_at_positions
 from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radius_equation, radial_mesh
-from meanfield.domains.free_radius.initial import initial_at_radius, initial_gaussian
+from meanfield.domains.free_radius.initial import initial_at_points, initial_at_radius, initial_gaussian
 from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSphere
+from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.domains.sphere.initial_density import initial_density
 from meanfield.model.heads import matrix_of
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
@@ -96,7 +97,7 @@ def _output(case: Case, space: FreeRadius, norm: LayerNorm) -> Output:
     key_query = matrix_of(head.key, d).T @ matrix_of(head.query, d)
     attention = ShellAttention(
         space.directions,
-        case.attention.beta_effective,
+        case.attention.beta,
         matrix_of(head.value, d),
         key_query,
         case.attention.normalization,
@@ -121,6 +122,10 @@ def _initial(case: Case, space: FreeRadius) -> Floats:
         return initial_gaussian(
             space, mean, np.array(kind.variance) if isinstance(kind.variance, tuple) else kind.variance
         )
+    if kind.radius is None and isinstance(kind, sections.Points):
+        return initial_at_points(space, kind.points, kind.masses)
+    if kind.radius is None and isinstance(kind, sections.Tokens):
+        return initial_at_points(space, embeddings_of(kind, case.domain.d))
     return initial_at_radius(space, initial_density(case, space.directions), kind.radius or 1.0)
 
 

@@ -48,7 +48,9 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
     if isinstance(case.initial, Snapshot):
         positions, masses = tokens_of_run(case)
     else:
-        positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed)
+        positions, masses = draw_tokens(
+            case.initial, domain.count or 1, domain.d, domain.seed, normalized=not case.tokens_have_radius
+        )
     if isinstance(case.initial, Waves | Snapshot) and not case.tokens_have_radius:
         to_unit_length(positions)
     to_device = (backend or backend_for(positions)).to_device
@@ -113,7 +115,7 @@ def particle_law(case: Case, heads: Sequence[Head], masses: Floats | None = None
     attention, stabilizers = case.attention, case.stabilizers
     switch = 1.0 if stabilizers.switch is None else stabilizers.switch
     return ParticleLaw(
-        case.beta_on_unit_sphere,
+        case.beta_of_heads,
         attention.normalization,
         tuple(heads),
         masses,

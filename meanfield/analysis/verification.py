@@ -1,0 +1,24 @@
+"""Verification of a file: all of it is read, and what is damaged is said, with what is still good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from solvers.io.repair import FileError
+from solvers.io.run_file import read
+from solvers.io.verifying import verify
+
+
+def report(path: str | Path, of_sweep: bool = False) -> str:
+    """One line on a file that is sound. Raises FileError, in one line, for one that is damaged."""
+    if of_sweep:
+        from meanfield.sweeping.results import read_points
+
+        return f"{path}: sound: {read_points(path)} points were read whole"
+    run = read(path)
+    found = verify(run)
+    good = f"{found.snapshots} of {run.snapshots} snapshots, {len(run.sample_times)} samples of the diagnostics"
+    if found.damaged:
+        raise FileError(f"{path}: damaged: {'; '.join(found.damaged)}; still good: {good}")
+    how = "and their checksums are right" if found.checked else "of a file that is not closed, or has no checksums"
+    return f"{path}: sound: {good} were read, {how}"

@@ -1,0 +1,63 @@
+"""Arrays of numbers in files of others: .npy, .npz and .h5, refused in one line where they are not what they say."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .schema import DAMAGE, dataset_of, require_size
+
+_LONGEST = 200  # characters of a reason
+
+
+def read_array(path: Path, dataset: str) -> NDArray[np.float64]:
+    """The array in a .npy file, or ``dataset`` of an .h5 file. Raises ValueError, in one line, for what is none."""
+    with _refused():
+        if path.suffix == ".npy":
+            return _real(np.load(path, mmap_mode="r"))  # mapped: a shape beyond the file's size is refused
+        return read_arrays(path, [dataset])[dataset]
+
+
+def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    """Those of ``names`` that an .npz or .h5 file has. Raises ValueError as ``read_array``."""
+    with _refused():
+        if not path.is_file():
+            raise ValueError("expected a regular file")
+        if path.suffix == ".npz":
+            with np.load(path) as file:
+                return {name: _real(file[name]) for name in names if name in file}
+        import h5py
+
+        found = {}
+        with h5py.File(path, "r") as file:
+            for name in names if path.suffix in (".h5", ".hdf5") else ():
+                if name in file:
+                    values = dataset_of(file, name)
+                    require_size(values, path.stat().st_size)
+                    found[name] = _real(values[()])
+            if not found and len(names) == 1:
+                raise ValueError(f"no dataset {names[0]}; there are {', '.join(sorted(file)[:20]) or 'none'}")
+        return found
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (*DAMAGE, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(text[:_LONGEST]) from None
+
+
+def _real(array: NDArray) -> NDArray[np.float64]:
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"holds {array.dtype}, expected real numbers")
+    return np.array(array, dtype=float)

@@ -1,0 +1,124 @@
+"""Schema of a run file: attributes, datasets, shapes and types, and that their bytes lie in the file itself.
+
+A file may come from anybody, or from a disk that has lost bits. What it claims is checked before it is used: a dataset
+whose bytes would be taken from another file (external storage, an external link, a virtual source) is refused, and so
+is a shape that no file of its size can hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import h5py
+
+DAMAGE = (
+    OSError,
+    RuntimeError,
+    KeyError,
+    IndexError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+)
+# of h5py and NumPy for bytes that make no sense; also UnicodeDecodeError, a ValueError
+STOP_REASONS = ("running", "finished", "interrupted", "failed")
+SNAPSHOT = {"particles": "position"}  # what a file calls its snapshots; those of a mesh are densities
+_ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
+    "manifold": lambda value: isinstance(value, str),
+    "resolution": lambda value: isinstance(value, int) and value >= 0,
+    "stop_reason": lambda value: value in STOP_REASONS,
+    "message": lambda value: isinstance(value, str),
+    "wall_time": lambda value: isinstance(value, int | float),
+}
+_CELLS = {
+    "time": ("time",), "density": ("time", "cell"), "cell_center": ("cell", "d"), "cell_area": ("cell",),
+    "ring_cells": ("ring",), "diagnostics/time": ("sample",),
+}  # fmt: skip
+_PARTICLES = {
+    "time": ("time",), "position": ("time", "point", "d"), "weight": ("point",), "diagnostics/time": ("sample",),
+}  # fmt: skip
+_GROWING = ("time", "sample")  # dimensions that a killed writer may have left longer in some datasets than in others
+_INTEGERS = ("ring_cells",)
+_MOST_COMPRESSED = 1100  # deflate makes at most 1032 bytes of one
+
+
+def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
+    """The dataset ``name`` of a group, "diagnostics/mass" too. Raises ValueError unless its bytes are in this file."""
+    import h5py
+
+    found: Any = group
+    for part in name.split("/"):
+        link = found.get(part, getlink=True) if isinstance(found, h5py.Group) else None
+        if link is None:
+            raise ValueError(f"it has no dataset {name}")
+        if not isinstance(link, h5py.HardLink):
+            raise ValueError(f"{name} is a link elsewhere; expected a dataset in the file itself")
+        found = found[part]
+    if not isinstance(found, h5py.Dataset):
+        raise ValueError(f"{name} is no dataset")
+    if found.is_virtual or found.external:
+        raise ValueError(f"{name} takes its values from another file; expected them in the file itself")
+    return found
+
+
+def require_size(dataset: h5py.Dataset, size: int) -> None:
+    """Raise ValueError for more values than a file of ``size`` bytes can hold, which would only fill the memory."""
+    factor = _MOST_COMPRESSED if dataset.compression else 1
+    chunk = int(np.prod(dataset.chunks or (0,), dtype=object)) * dataset.dtype.itemsize
+    claimed = int(np.prod(dataset.shape or (0,), dtype=object)) * dataset.dtype.itemsize
+    if min(chunk, claimed) > factor * size or claimed > factor * (size + chunk):
+        raise ValueError(f"{dataset.name} claims {dataset.shape} values, more than the file can hold")
+
+
+def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterator[str]:
+    """What keeps a file of ``size`` bytes from being a run file, each in some words; nothing for a sound one."""
+    for name, is_right in _ATTRIBUTES.items():
+        if name not in attributes or not is_right(attributes[name]):
+            yield f"attribute {name} is {attributes.get(name, 'missing')!r:.40}"
+    lengths: dict[str, int] = {}
+    is_points = attributes.get("manifold") in SNAPSHOT
+    for name, dims in (_PARTICLES if is_points else _CELLS).items():
+        yield from _faults_of(file, name, dims, lengths, size)
+    try:
+        columns = columns_of(file)
+    except DAMAGE as error:
+        yield f"the list of diagnostics is damaged ({_words(error)})"
+        return
+    for name in columns:
+        yield from _faults_of(file, f"diagnostics/{name}", ("sample", ...), lengths, size)
+
+
+def columns_of(file: h5py.File) -> list[str]:
+    """Names of the diagnostics, in their order."""
+    names = file["diagnostics"].attrs["columns"]
+    return [name.decode() if isinstance(name, bytes) else str(name) for name in np.atleast_1d(names)]
+
+
+def _faults_of(file: h5py.File, name: str, dims: tuple[Any, ...], lengths: dict[str, int], size: int) -> Iterator[str]:
+    """Faults of one dataset; ``lengths`` of the dimensions that others have are kept."""
+    try:
+        dataset = dataset_of(file, name)
+        require_size(dataset, size)
+    except DAMAGE as error:
+        yield _words(error)
+        return
+    expected = "iu" if name in _INTEGERS else "f"
+    if dataset.dtype.kind not in expected or (expected == "f" and dataset.dtype.itemsize != 8):
+        yield f"{name} holds {dataset.dtype}"
+    fixed = dims[:-1] if dims[-1] is ... else dims
+    if dataset.ndim < len(fixed) or (dims[-1] is not ... and dataset.ndim != len(fixed)):
+        yield f"{name} has shape {dataset.shape}"
+        return
+    for dim, length in zip(fixed, dataset.shape, strict=False):
+        if dim not in _GROWING and lengths.setdefault(dim, length) != length:
+            yield f"{name} has {length} of {dim}, other datasets {lengths[dim]}"
+
+
+def _words(error: Exception) -> str:
+    return str(error.args[0] if error.args else error).splitlines()[0][:160] or type(error).__name__
