@@ -163,7 +163,7 @@ def resume(
         return
     degrees = before.diagnostics["power"].shape[1] - 1 if "power" in before.diagnostics else None
     diagnostics = problem.diagnostics(case.output.diagnostics or (), degrees)
-    require_same_units(before, diagnostics.columns, case.attention.beta_effective, case.domain.uniform is not None)
+    require_same_units(before, diagnostics.columns, case)
     attributes = with_segment(before.attributes, segment) | problem.attributes
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:

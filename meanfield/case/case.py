@@ -57,6 +57,11 @@ class Case(Section, frozen=True):
         return self.attention.beta_effective * self.stabilizers.scale**2
 
     @property
+    def beta_of_heads(self) -> float:
+        """β g² beside the matrices of heads, as they are: for directions of tokens on a sphere of radius g."""
+        return self.attention.beta * self.stabilizers.scale**2
+
+    @property
     def noise_on_unit_sphere(self) -> float:
         """κ/g² of directions θ: κΔ on the sphere of radius g = ``stabilizers.scale`` is κ/g² Δ on the unit one."""
         return self.stabilizers.noise / self.stabilizers.scale / self.stabilizers.scale

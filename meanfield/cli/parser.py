@@ -200,7 +200,7 @@ _COMMANDS: dict[str, _Command] = {
     "run": (
         cli_commands.run,
         "solve a case and write an HDF5 file",
-        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--quiet] [--device cpu|gpu]",
+        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--force] [--quiet] [--device cpu|gpu]",
         (cli_options.case_file, cli_options.components, cli_options.run_options, cli_options.quiet, cli_options.device),
     ),
     "resume": (
@@ -282,6 +282,12 @@ _COMMANDS: dict[str, _Command] = {
         "growth rate of each mode about the uniform density, and the critical noise",
         f"CASE {_SET}",
         (cli_options.case_file, cli_options.components),
+    ),
+    "branch": (
+        cli_commands.branch,
+        "stationary densities over the noise, stable and unstable, through their folds",
+        f"CASE [--over stabilizers.noise] [--degree L] [-o FIGURE.png] [--json] {_SET}",
+        (cli_options.case_file, cli_options.branch_options, cli_options.figure_if_named, cli_options.as_json),
     ),
     "transformer": (
         None,

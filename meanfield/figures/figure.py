@@ -50,6 +50,12 @@ def plot(path: str | Path, figure: str | Path) -> Path:
     snapshot, where the suffix is unknown, where the figure's folder is missing or cannot be written, and where
     ``figure`` exists and was not drawn by this package.
     """
+    from meanfield.figures.fields import plot_fields
+    from solvers.io.run_file import read
+
+    run = read(path)
+    if run.is_solution:
+        return plot_fields(run, Path(figure))
     target = figure_target(Path(figure))
     return draw(load(path), target)
 
@@ -68,7 +74,7 @@ def load(path: str | Path | Run) -> RunData:
         title=case.title,
         manifold=run.manifold,
         ring_cells=_ring_cells(run),
-        beta=case.attention.beta_effective,
+        beta=case.attention.beta_effective if case.domain.has_softmax else np.nan,
         noise=case.stabilizers.noise,
         attention=" · ".join(layer_in_words(case)),
         times=run.times,

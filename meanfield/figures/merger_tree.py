@@ -173,7 +173,8 @@ def _heading(run: Run) -> list[str]:
 
     case = case_of(run)
     title = case.title.replace("$", r"\$") or run.path.name
-    facts = [run.manifold, *layer_in_words(case), f"β = {case.attention.beta_effective:g}"]
+    facts = [run.manifold, *layer_in_words(case)]
+    facts += [f"β = {case.attention.beta_effective:g}"] if case.domain.has_softmax else []
     noise = case.stabilizers.noise
     return [title, SEPARATOR.join([*facts, *([f"noise κ = {noise:g}"] if noise else [])])]
 

@@ -34,6 +34,10 @@ ORPHANED = 60.0  # and where nobody waits for it: its disk may be slow, and it h
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # as Dask's workers
 
 
+class SolverLost(Exception):
+    """What solves the points has gone, and the rest of them waits. Its message is one line."""
+
+
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -92,12 +92,13 @@ class TorchLayers:
         import torch
 
         n, d = y.shape
-        query, key, value = (
+        query, key = (
             torch.from_numpy(np.stack([matrix_of(getattr(head, name), d) for head in heads]))
-            for name in ("query", "key", "value")
+            for name in ("query", "key")
         )
+        value = torch.from_numpy(np.stack([head.value_matrix(d) for head in heads]))
         found = torch.nn.functional.scaled_dot_product_attention(
-            y @ query.mT, y @ key.mT, y.expand(len(heads), n, d), self._bias, scale=self._case.beta_on_unit_sphere
+            y @ query.mT, y @ key.mT, y.expand(len(heads), n, d), self._bias, scale=self._case.beta_of_heads
         )
         weights = torch.tensor([head.weight for head in heads], dtype=torch.float64)
         return torch.einsum("h,hde,hne->nd", weights, value, found)

@@ -67,6 +67,21 @@ class Run:
         """Density (cells,) or positions (n, d) of snapshot k, read now; from the end if k < 0. IndexError if none."""
         return self._read(self.kind, range(self.snapshots)[k])
 
+    @property
+    def is_solution(self) -> bool:
+        """Whether `solvers.record` wrote it: fields of any equation, without a case."""
+        return "fields" in self.attributes
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields on the cells; one without a name is "density"."""
+        return tuple(str(self.attributes.get("fields", "density")).split(","))
+
+    def field(self, name: str, k: int) -> Floats:
+        """(cells,) of one field in snapshot k, as ``snapshot``. Raises FileError for a name that is none."""
+        self._expect(name in self.fields, f"holds no field {name!r}: expected one of {', '.join(self.fields)}")
+        return self.density(k) if name == self.fields[0] else self._read(name, range(self.snapshots)[k])
+
     def density(self, k: int) -> Floats:
         """(cells,) of snapshot k, as ``snapshot``. Raises FileError where the file holds particles."""
         self._expect(self.manifold != "particles", "holds particles: expected a file with a density")
