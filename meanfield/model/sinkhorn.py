@@ -3,9 +3,9 @@
     P(x,y) = f(x) k(x,y) g(y) ,   ∫ P(x,y) ρ(y) dy = 1 ,   ∫ P(x,y) ρ(x) dx = 1
 
 Sander, Ablin, Blondel and Peyré, "Sinkformers" (2110.11773), section 3. Alternately f = 1/∫ k g ρ dy and
-g = 1/∫ k f ρ dx (Sinkhorn and Knopp 1967), as logarithms, and mixed: where clusters attend little to each other this alone takes
-thousands of rounds. For a symmetric kernel f = g, and f ← √(f / ∫ k f ρ) needs one sum a round and halves the error
-or better, if k has no negative eigenvalue (Knight, Ruiz and Uçar 2014).
+g = 1/∫ k f ρ dx (Sinkhorn and Knopp 1967), as logarithms, and mixed: where clusters attend little to each other this
+alone takes thousands of rounds. For a symmetric kernel f = g, and f ← √(f / ∫ k f ρ) needs one sum a round and halves
+the error or better, if k has no negative eigenvalue (Knight, Ruiz and Uçar 2014).
 """
 
 from __future__ import annotations

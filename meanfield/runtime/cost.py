@@ -29,6 +29,7 @@ def _of_cells(case: Case) -> list[str]:
         f"memory        about {_bytes(_BYTES_PER_CELL * cells)}",
         f"file          at most about {_bytes(8 * cells * snapshots)} for {snapshots} snapshots",
         f"time steps    {_steps(case, width)}",
+        *case.domain.estimates(case),
     ]
 
 
