@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from meanfield.domains.table import AnyDomain
 from meanfield.sections.attention import Attention, FeedForward, Reaction, scale_of
@@ -28,6 +29,16 @@ class Case(Section, frozen=True):
     sequence: TokenSequence | None = None
     hand_over: HandOver | None = None
     output: Output = Output()
+
+    def replace(self, changes: Mapping[str, Any] | Sequence[str]) -> Case:
+        """Another case with ``changes``, {"attention.beta": 4} or ["attention.beta=4"]; what depends on them follows.
+
+        Raises CaseError.
+        """
+        from meanfield.case.load import parse, to_toml
+        from meanfield.case.overrides import overrides_of
+
+        return parse(to_toml(self), overrides_of(changes))
 
     @property
     def tokens_have_radius(self) -> bool:

@@ -3,6 +3,7 @@
 import h5py
 import numpy as np
 import pytest
+from support.status import DONE, resume, run
 
 from meanfield.case.load import parse
 from meanfield.diagnostics.table import energy_beta, energy_unit, entropy_is_relative
@@ -10,7 +11,6 @@ from meanfield.domains.particles.diagnostics import diagnostics_particles
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model.functionals import energy
 from meanfield.model.heads import Head
-from meanfield.running import DONE, resume, run
 from meanfield.simulation import set_up
 from solvers.io.run_file import FileError, read
 from solvers.transforms.polar import log_area

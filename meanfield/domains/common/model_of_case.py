@@ -123,11 +123,13 @@ def feed_forward_of(case: Case) -> Local | None:
     return lambda points: network(size * points) / size
 
 
-def network_of(case: Case) -> FeedForward | None:
-    """W σ(Ux + b) as the case has it, None where it has none."""
+def network_of(case: Case) -> Local | None:
+    """W σ(Ux + b) as the case has it, or a field of a user's own; None where it has none."""
     network = case.feed_forward
     if network is None:
         return None
+    if type(network) in FIELDS:
+        return FIELDS[type(network)](network)
     if network.width is not None:
         return feed_forward_random(case.domain.d, network.width, network.activation, network.strength, network.seed)
     inner, bias, outer = (np.array(matrix, dtype=float) for matrix in (network.inner, network.bias, network.outer))
@@ -136,7 +138,7 @@ def network_of(case: Case) -> FeedForward | None:
 
 def reaction_of(case: Case, mesh: Mesh) -> Reaction | None:
     """R[ρ], None where the case has none."""
-    return None if case.reaction is None else _REACTIONS[type(case.reaction)](mesh, case.reaction)
+    return None if case.reaction is None else REACTIONS[type(case.reaction)](mesh, case.reaction)
 
 
 def _replicator(mesh: Mesh, kind: sections.Replicator) -> Reaction:
@@ -146,8 +148,9 @@ def _replicator(mesh: Mesh, kind: sections.Replicator) -> Reaction:
     return reaction_replicator(mesh, kind.rate, fitness_quadratic(mesh, vector, matrix))
 
 
-_REACTIONS: dict[type, Callable[[Mesh, Any], Reaction]] = {
+REACTIONS: dict[type, Callable[[Mesh, Any], Reaction]] = {
     sections.Linear: lambda mesh, kind: reaction_linear(kind.rate),
     sections.Logistic: lambda mesh, kind: reaction_logistic(mesh, kind.rate, kind.capacity),
     sections.Replicator: _replicator,
 }
+FIELDS: dict[type, Callable[[Any], Local]] = {}  # of components, see meanfield/components

@@ -18,7 +18,7 @@ from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table,
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model import functionals
-from meanfield.model.heads import matrix_of, steepness
+from meanfield.model.heads import applied, steepness
 from solvers.mesh.mesh import Floats
 
 MAX_LEADERS = 2048  # tokens among which leaders are looked for: all pairs are held at once
@@ -107,8 +107,7 @@ def leaders(sample: Particles) -> float:
     if len(chosen) > MAX_LEADERS:
         chosen = np.arange(MAX_LEADERS) * len(chosen) // MAX_LEADERS
     head, points = sample.law.heads[0], sample.seen[chosen]
-    d = points.shape[1]
-    seen = points @ (matrix_of(head.query, d).T @ matrix_of(head.key, d)) @ points.T * np.sign(sample.law.beta or 1.0)
+    seen = applied(head.query, points) @ applied(head.key, points).T * np.sign(sample.law.beta or 1.0)
     same = SAME * np.abs(seen).max()
     if sample.law.causal:
         seen[np.triu_indices(len(seen), 1)] = -np.inf

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from meanfield.equation import Velocity
+from meanfield.model.linear_regime import LinearRegime, below_twice_the_mean
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.mesh.stack import stack
@@ -61,12 +62,10 @@ class CausalVelocity:
 
 def causal_equation(mesh: Mesh, velocity: Velocity, labels: int, noise: float = 0.0) -> Equation:
     """The equation above for a density (labels·cells), each label with the mass 1/labels."""
-    attention = velocity.attention
     stacked = stack(mesh, labels)
-    degree = attention.rate_degree
-    linear_rate = attention.rate + noise * degree * (degree + mesh.centers.shape[1] - 2)
+    near_uniform = LinearRegime(velocity.attention, noise, mesh.centers.shape[1], below_twice_the_mean(stacked))
     return Equation(
-        terms=[Advection(stacked, CausalVelocity(velocity, labels), linear_rate=linear_rate, nonnegative=True)],
+        terms=[Advection(stacked, CausalVelocity(velocity, labels), nonnegative=True), near_uniform],
         stiff=Diffusion(stacked, noise, nonnegative=True) if noise > 0 else None,
         limit=limit_positivity,
     )

@@ -20,7 +20,7 @@ from solvers.mesh.mesh import Floats, Mesh
 def initial_density(case: Case, mesh: Mesh) -> Floats:
     """The initial density (cells) of a case. Raises CaseError where it would be negative, or its file is no good."""
     try:
-        return _INITIAL[type(case.initial)](mesh, case.initial)
+        return INITIAL[type(case.initial)](mesh, case.initial)
     except (ValueError, OSError, KeyError) as error:
         raise CaseError(str(error)) from None
 
@@ -47,12 +47,12 @@ def _of_labels(kind: sections.Initial, mesh: Mesh, labels: int) -> Iterable[Floa
             raise refusal("domain.labels", labels, f"at most the number of tokens, {len(points)}")
         return (initial.initial_points(mesh, some) for some in np.array_split(points, labels))
     if isinstance(kind, sections.ByLabel):
-        return (_INITIAL[type(part)](mesh, part) for part in kind.parts for _ in range(labels // len(kind.parts)))
+        return (INITIAL[type(part)](mesh, part) for part in kind.parts for _ in range(labels // len(kind.parts)))
     if isinstance(kind, sections.Array):
         return np.broadcast_to(density_of_array(mesh, kind, labels), (labels, mesh.cells))
     if isinstance(kind, sections.Formula) and LABEL in names_in(kind.density):
         return (density_of_formula(mesh, kind, (k + 0.5) / labels) for k in range(labels))
-    return [_INITIAL[type(kind)](mesh, kind)] * labels
+    return [INITIAL[type(kind)](mesh, kind)] * labels
 
 
 def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
@@ -60,7 +60,7 @@ def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
     return initial.initial_points(mesh, embeddings_of(kind, mesh.centers.shape[1]))
 
 
-_INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
+INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
     sections.Uniform: lambda mesh, kind: initial.initial_uniform(mesh),
     sections.Perturbed: lambda mesh, kind: initial.initial_perturbed(mesh, kind.amplitude, kind.degrees, kind.seed),
     sections.Harmonic: lambda mesh, kind: initial.initial_harmonic(mesh, kind.degree, kind.order, kind.amplitude),

@@ -146,6 +146,14 @@ def test_columns_tell_their_shape():
     assert shapes == {name: np.shape(value) for name, value in diagnostics(0.0, points).items()}
 
 
+def test_leaders_of_few_tokens_in_many_dimensions_multiply_no_matrices(monkeypatch):
+    """With Q = K = I in 4096 dimensions: a matrix would be of 128 MB, and its product take seconds."""
+    points = np.random.default_rng(0).standard_normal((2, 4096))
+    law, masses = ParticleLaw(4.0), np.full(2, 0.5)
+    monkeypatch.setattr(np, "eye", None)
+    assert DIAGNOSTICS["leaders"][0](Particles(law, 0.0, points, masses)) == 2
+
+
 def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix():
     """Brute force over rows; a query that turns tokens about; a mask; and tokens that have become one."""
     points, masses = tokens_uniform(30, 3, 1), np.full(30, 1 / 30)
