@@ -182,6 +182,8 @@ def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column], time_name
             column.long_name or column.name,
         )
         group[column.name].attrs.update(dict(column.attributes))
+        if column.name != "time":
+            group[column.name].attrs["coordinates"] = "time"  # CF: readers of netCDF find the times of samples by it
     _attach(group, scales)
     group.attrs["columns"] = np.array([column.name for column in columns], dtype=h5py.string_dtype())
 

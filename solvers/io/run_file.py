@@ -42,6 +42,7 @@ class RunFile:
 
     snapshots   number of snapshots written
     samples     number of samples written, those that still wait in memory included
+    checkpoints   beside it
 
     Methods raise FileError when the disk is full or a write fails; the file is then valid up to the last snapshot.
     """
@@ -52,6 +53,7 @@ class RunFile:
         self.snapshots, self.samples = self._snapshots.committed, self._samples.committed
         self._waiting: list[tuple[float, dict[str, Floats]]] = []
         self._flushed = clock.monotonic()
+        self.checkpoints = Checkpoints(path)
 
     @classmethod
     def create(

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from support.device import SIMULATED, gpu
+from support.status import resume, run
 
 from meanfield.case.load import parse
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention
-from meanfield.running import resume, run
 from meanfield.simulation import set_up
 from solvers.backends import cpu
 from solvers.io.run_file import read
