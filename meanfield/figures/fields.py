@@ -85,9 +85,8 @@ def _draw_maps(part: Any, run: Run, name: str, shown: Any, places: Floats, label
     values = [run.field(name, int(k))[layer] for k in shown]
     low, high = min(v.min() for v in values), max(v.max() for v in values)
     axes = part.subplots(1, len(shown), squeeze=False, sharey=True)[0]
-    size = max(6e3 / layer.sum(), 1.0)  # points²: cells touch
     for ax, k, value in zip(axes, shown, values, strict=True):
-        image = ax.scatter(*places[layer].T, c=value, s=size, marker="s", vmin=low, vmax=high, linewidths=0)
+        image = ax.tripcolor(*places[layer].T, value, shading="gouraud", vmin=low, vmax=high)
         ax.set(title=f"{name}, t = {run.times[k]:.4g}", xlabel=labels[0])
     axes[0].set_ylabel(labels[1])
     part.colorbar(image, ax=axes)

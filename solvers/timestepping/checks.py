@@ -38,7 +38,7 @@ def check_values(values: Any, terms: Iterable[object]) -> None:
         raise ValueError("state.values is read-only: expected an array that can be written to")
     for term in terms:
         cells = getattr(getattr(term, "mesh", None), "cells", None)
-        if cells not in (None, len(values), values.size):
+        if cells not in (None, len(values), values.shape[-1], values.size):
             name = type(term).__name__
             raise ValueError(f"state.values of shape {values.shape}: expected {cells} cells, as the mesh of {name} has")
     if not bool(np.isfinite(values).all()):
