@@ -147,6 +147,7 @@ def _draw_layer(ax: Any, stacking: Stacking, layer: int, legend: bool) -> None:
             ax.stairs(densities[layer], EDGES, color=color, label=name, **filled)
     found = peaks(stacking.densities[0, layer])
     ax.plot(found, np.zeros_like(found), "^", color=BLACK, markersize=5, clip_on=False)
-    ax.set(title=f"after {layer} layers (▲ peaks)", xlim=(-1, 1), xlabel="⟨x, y⟩ of two tokens")
+    highest = 1.6 * stacking.densities[0, layer].max()  # the bin of tokens at one point is beyond it
+    ax.set(title=f"after {layer} layers (▲ peaks)", xlim=(-1, 1), ylim=(0, highest), xlabel="⟨x, y⟩ of two tokens")
     if legend:
         ax.legend(fontsize=7, frameon=False)
