@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .analysis.convergence import ConvergenceStudy, convergence_study
     from .io.run_file import Column, FileError, RunFile, read
     from .mesh.axisymmetric import axisymmetric
     from .mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
     from .mesh.product import box, product, torus
     from .mesh.stack import stack
     from .mesh.triangles import read_triangles, triangles
+    from .recording.record import record, restart
     from .remap.deposit import deposit_points
     from .remap.push_forward import PushForward, push_forward
     from .terms.advection import Advection
     from .terms.conservation_law import ConservationLaw
     from .terms.diffusion import Diffusion, NonlinearDiffusion
+    from .terms.laws import Euler, ShallowWater
+    from .terms.scharfetter_gummel import DriftDiffusion
+    from .terms.source import Source
     from .timestepping.evolution import (
         STEPPERS,
         Equation,
@@ -38,10 +43,12 @@ if TYPE_CHECKING:
     from .timestepping.schedules import Every, Listed, Logarithmic
     from .transforms.harmonics import harmonic_transform
     from .transforms.harmonics_points import PointHarmonics
+    from .transforms.interaction import Convolution, DenseKernel, Zonal
     from .transforms.pairwise import exponential_sums
     from .transforms.zonal import zonal_operator
 
 _HOME = {
+    ".analysis.convergence": ("ConvergenceStudy", "convergence_study"),
     ".mesh.mesh": ("Mesh", "circle", "sphere"),
     ".mesh.axisymmetric": ("axisymmetric",),
     ".mesh.icosphere": ("icosphere",),
@@ -55,6 +62,11 @@ _HOME = {
     ".transforms.harmonics_points": ("PointHarmonics",),
     ".transforms.zonal": ("zonal_operator",),
     ".terms.conservation_law": ("ConservationLaw",),
+    ".terms.scharfetter_gummel": ("DriftDiffusion",),
+    ".terms.source": ("Source",),
+    ".transforms.interaction": ("Convolution", "DenseKernel", "Zonal"),
+    ".terms.laws": ("Euler", "ShallowWater"),
+    ".recording.record": ("record", "restart"),
     ".remap.deposit": ("deposit_points",),
     ".mesh.boundaries": ("Flux", "Outflow", "Periodic", "Robin", "Value", "Wall"),
     ".terms.advection": ("Advection",),
@@ -72,8 +84,13 @@ __all__ = [
     "Advection",
     "Column",
     "ConservationLaw",
+    "ConvergenceStudy",
+    "Convolution",
+    "DenseKernel",
     "Diffusion",
+    "DriftDiffusion",
     "Equation",
+    "Euler",
     "Every",
     "FileError",
     "Flux",
@@ -89,13 +106,17 @@ __all__ = [
     "PushForward",
     "Robin",
     "RunFile",
+    "ShallowWater",
+    "Source",
     "State",
     "Stepper",
     "Value",
     "Wall",
+    "Zonal",
     "axisymmetric",
     "box",
     "circle",
+    "convergence_study",
     "deposit_points",
     "evolve",
     "exponential_sums",
@@ -107,6 +128,8 @@ __all__ = [
     "push_forward",
     "read",
     "read_triangles",
+    "record",
+    "restart",
     "sphere",
     "stack",
     "torus",

@@ -43,7 +43,7 @@ class Comparison:
     notes: tuple[str, ...]
 
 
-def compare(path_a: str | Path, path_b: str | Path | None = None) -> Comparison:
+def compare(path_a: str | Path | Run, path_b: str | Path | Run | None = None) -> Comparison:
     """Compare two run files at the times that both have, or one file's snapshots with each other and the last.
 
     Where B lacks A's times, with its nearest earlier snapshots, and a note. A circle compares with particles in d = 2,
@@ -102,10 +102,10 @@ def _of_one(run: Run) -> Comparison:
     return Comparison((run,), space, pairs, run.times, columns, _notes(columns, space))
 
 
-def _read(path: str | Path) -> Run:
+def _read(path: str | Path | Run) -> Run:
     run = read(path)
     if run.snapshots == 0:
-        raise FileError(f"{path}: holds no snapshot yet, so there is nothing to compare")
+        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to compare")
     return run
 
 

@@ -75,4 +75,5 @@ def _local(case: Case) -> list[str]:
 
 
 def _reaction(reaction: Reaction) -> str:
-    return f"{reaction.__struct_config__.tag} reaction, rate {reaction.rate:g}"
+    rate = getattr(reaction, "rate", None)  # which one of a user's own may lack
+    return f"{reaction.__struct_config__.tag} reaction" + ("" if rate is None else f", rate {rate:g}")

@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from meanfield.cli import options as cli_options
+from meanfield.runtime.messages import tell
 
 
 def model(parser: ArgumentParser) -> None:
@@ -87,7 +88,9 @@ def read(options: argparse.Namespace) -> int:
     from meanfield.transformer.reading import read_transformer
 
     states = states_of(options.model, options.text)
-    return read_transformer(states, path, overwrite=options.overwrite, quiet=options.quiet, command=options.command)
+    given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
+    read_transformer(states, path, **given, say=tell)
+    return 0
 
 
 def case(options: argparse.Namespace) -> int:
@@ -214,7 +217,9 @@ def reference(options: argparse.Namespace) -> int:
     require_files(resolved, path)
     from meanfield.transformer.reference import run_reference
 
-    return run_reference(resolved, path, overwrite=options.overwrite, quiet=options.quiet, command=options.command)
+    given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
+    run_reference(resolved, path, **given, say=tell)
+    return 0
 
 
 EACH_PART = ("network", "biases", "gains", "attention", "network,biases,gains")

@@ -277,6 +277,11 @@ def multiple(matrix: Factor) -> float | None:
     return scale if np.array_equal(square, scale * np.eye(len(square))) else None
 
 
+def applied(factor: Factor, points: Floats) -> Floats:
+    """(n, d) rows F x of points (n, d), by a number without any matrix: O(nd), else O(nd²)."""
+    return points * factor if np.ndim(factor) == 0 else np.asarray(points @ np.asarray(factor, dtype=float).T)
+
+
 def matrix_of(factor: Factor, dimension: int) -> Floats:
     """(d, d) matrix of a factor."""
     return np.asarray(factor, dtype=float) * (np.eye(dimension) if np.ndim(factor) == 0 else 1.0)

@@ -1,6 +1,6 @@
 """Matrices of attention: random ensembles, and trained ones from a file.
 
-Entries are scaled such that the norm stays bounded for large d. Ensembles as in section 6 of 2312.10794:
+Entries are scaled such that the norm stays bounded for large d. Ensembles as in 2312.10794, version 4, section 9:
 
     ginibre      independent normal entries of variance 1/d
     wigner       symmetric, independent ±1/√d above the diagonal and on it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 from meanfield.case.case import Case
 from meanfield.case.load import to_toml
@@ -14,9 +15,26 @@ _STIFF_STEPS, _MANY_STEPS = 0.6, 1000  # of adaptive over κn²t/L², measured; 
 _BYTES_PER_CELL = 400  # of memory: the budget of a run, fields and mesh together
 
 
+def memory_bytes(case: Case) -> float:
+    """Memory that a run of the case takes beside the program, about; 0 where the size is that of a file."""
+    if case.domain.has_tokens:
+        return 8.0 * _STATES[case.time.method] * (case.domain.count or 0) * case.domain.d
+    return float(_BYTES_PER_CELL * case.domain.cells_and_width()[0])
+
+
+def file_bytes(case: Case) -> float:
+    """Size of the run's file, at most about; 0 where the size is that of another file."""
+    domain = case.domain
+    row = (domain.count or 0) * domain.d if domain.has_tokens else domain.cells_and_width()[0]
+    return 8.0 * row * _snapshots(case)
+
+
 def estimate(case: Case) -> str:
     """The resolved case, then its cost as comments: the whole is a case file again."""
+    from meanfield.runtime.limits import exceeded_limits
+
     lines = _of_tokens(case) if case.domain.has_tokens else _of_cells(case)
+    lines += [f"TOO LARGE     {text}" for text in exceeded_limits(case, Path())]
     return to_toml(case) + "\n" + "\n".join(f"# {line}" for line in lines)
 
 
@@ -26,8 +44,8 @@ def _of_cells(case: Case) -> list[str]:
     return [
         f"cells         {cells}",
         f"cell width    {width:.4g} (mean)",
-        f"memory        about {_bytes(_BYTES_PER_CELL * cells)}",
-        f"file          at most about {_bytes(8 * cells * snapshots)} for {snapshots} snapshots",
+        f"memory        about {as_bytes(memory_bytes(case))}",
+        f"file          at most about {as_bytes(file_bytes(case))} for {snapshots} snapshots",
         f"time steps    {_steps(case, width)}",
     ]
 
@@ -35,11 +53,11 @@ def _of_cells(case: Case) -> list[str]:
 def _of_tokens(case: Case) -> list[str]:
     if case.domain.count is None:
         return ["tokens        as many as the file has"]
-    numbers, snapshots = case.domain.count * case.domain.d, _snapshots(case)
+    snapshots = _snapshots(case)
     return [
         f"tokens        {case.domain.count} in {case.domain.d} dimensions",
-        f"memory        about {_bytes(8 * _STATES[case.time.method] * numbers)}",
-        f"file          at most about {_bytes(8 * numbers * snapshots)} for {snapshots} snapshots",
+        f"memory        about {as_bytes(memory_bytes(case))}",
+        f"file          at most about {as_bytes(file_bytes(case))} for {snapshots} snapshots",
         f"time steps    {_steps_of_tokens(case, case.domain.count)}",
         *_hand_over(case, case.domain.count),
     ]
@@ -97,7 +115,7 @@ def _snapshots(case: Case) -> int:
     return output.snapshots + 1
 
 
-def _bytes(count: float) -> str:
+def as_bytes(count: float) -> str:
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {unit}"

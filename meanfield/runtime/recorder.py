@@ -12,9 +12,8 @@ from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.restart import Start, checkpoint_of
-from meanfield.runtime.signals import Interrupted
 from meanfield.simulation import sample_schedule, snapshot_schedule
-from solvers.io.checkpoint import Checkpoints
+from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
 from solvers.timestepping.evolution import NonFinite, Observer, State
 
@@ -57,7 +56,7 @@ class Record:
         problem: Problem,
         start: Start,
         diagnostics: Diagnostics,
-        file: RunFile,
+        file: RunFile | RunMemory,
         end: float,
         quiet: bool,
     ) -> None:
@@ -65,7 +64,7 @@ class Record:
         self.progress = Progress(file.path.stem, start.state.time, end, quiet, steady=case.hand_over is None)
         self._own_end = end if end != case.time.end else None  # which no schedule knows
         self._problem, self._diagnostics = problem, diagnostics
-        self._checkpoints, self._every = Checkpoints(file.path), case.output.checkpoint
+        self._checkpoints, self._every = file.checkpoints, case.output.checkpoint
         self._before, self._began = start.wall_time, clock.monotonic()
         self._saved = self._began
         self.observers = (
@@ -116,8 +115,8 @@ class Record:
             self.close("finished")
         elif isinstance(error, NonFinite):
             self.close("failed", reason(error))
-        elif isinstance(error, KeyboardInterrupt):
-            self.close("interrupted", str(error) if isinstance(error, Interrupted) else "interrupted at once")
+        elif isinstance(error, KeyboardInterrupt | SystemExit):
+            self.close("interrupted", str(error) or "interrupted at once")
 
     def close(self, stop_reason: str, message: str = "") -> None:
         """Close the file with why the run has stopped."""

@@ -182,7 +182,47 @@ class Interval(Start, frozen=True, kw_only=True, tag_field="kind", tag="interval
     }
 
 
+class Array(Start, frozen=True, kw_only=True, tag_field="kind", tag="array"):
+    """A number ≥ 0 for each cell in its order, in a .npy file or the dataset ``dataset`` of an .h5 file, normalized.
+
+    Under a causal mask (cells,), the same for all labels, or (labels, cells).
+    """
+
+    file: str
+    dataset: str = "density"
+
+    about: ClassVar = {
+        "file": Key(".npy or .h5 file with a number for each cell", "density.npy"),
+        "dataset": Key("of an .h5 file", "density"),
+    }
+
+
+class Formula(Start, frozen=True, kw_only=True, tag_field="kind", tag="formula"):
+    """A formula that the density is in proportion to, nowhere negative, in x, y, z, phi, theta (radians) and label.
+
+    Numbers, pi, + − * / **, exp, log, sqrt, abs, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh. On the circle
+    phi is the angle; on the sphere phi the azimuth and theta the polar angle. label of a causal mask: (k + ½)/labels.
+    """
+
+    density: str
+
+    about: ClassVar = {"density": Key("formula in coordinates, that the density is in proportion to", "1 + 0.5*x")}
+
+
+class ByLabel(Start, frozen=True, kw_only=True, tag_field="kind", tag="by_label"):
+    """Densities of the labels of a causal mask, in order: each of ``parts`` for as many labels as the others."""
+
+    parts: Annotated[
+        tuple[Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Array | Formula, ...],
+        Meta(min_length=1),
+    ]
+
+    about: ClassVar = {
+        "parts": Key("an initial density for each label, or for as many labels each", [{"kind": "uniform"}])
+    }
+
+
 Initial = (
     Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Snapshot | Gaussian | Equiangular
-    | Waves | Interval
+    | Waves | Interval | Array | Formula | ByLabel
 )  # fmt: skip

@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from meanfield.case.errors import CaseError, install
-from meanfield.sweeping.local_pool import Solved, Solver
+from meanfield.components.loading import loaded_sources
+from meanfield.runtime.messages import tell
+from meanfield.sweeping.local_pool import Solved, Solver, SolverLost
 from meanfield.sweeping.point import FAILED, Result, solve_point
 
 if TYPE_CHECKING:
     from distributed import Client
 
+_GONE = ("cancelled", "lost")  # states of a future that no scheduler knows any more
 CONNECTING = 10.0  # seconds that a scheduler has to answer
 
 
 def with_dask(address: str) -> Solver:
     """A solver on the workers of the Dask scheduler at ``address``, "host:port"; it gives lost points to others.
 
-    Raises CaseError where Dask is not installed or no scheduler answers.
+    Raises CaseError where Dask is not installed or no scheduler answers; the solver SolverLost where the scheduler
+    goes. It waits for workers, and says so where there is none to begin with.
     """
     client = _client(address)
+    solve = with_client(client, f"--dask {address}")
+
+    def solve_and_leave(cases: Mapping[int, str], keep: bool) -> Solved:
+        with client:
+            yield from solve(cases, keep)
+
+    return solve_and_leave
+
+
+def with_client(client: Client, name: str = "client") -> Solver:
+    """A solver on the workers of a client of Dask, which stays open; ``name`` is what messages call it."""
 
     def solve(cases: Mapping[int, str], keep: bool) -> Solved:
         from distributed import as_completed
 
-        with client:
-            futures = {client.submit(solve_point, case, keep, pure=False): number for number, case in cases.items()}
-            for future in as_completed(list(futures), loop=client.loop):
-                yield futures.pop(future), _result(future)
-                future.release()  # the scheduler need not keep it
+        if not client.nthreads():
+            address = client.scheduler_info()["address"]
+            tell(f"{name}: its scheduler has no worker; waiting for one: dask worker {address}")
+        sources = loaded_sources()
+        futures = {
+            client.submit(solve_point, case, keep, None, sources, pure=False): number for number, case in cases.items()
+        }
+        for future in as_completed(list(futures), loop=client.loop):
+            if future.status in _GONE:
+                raise SolverLost(f"{name}: the scheduler has gone")
+            yield futures.pop(future), _result(future)
+            future.release()  # the scheduler need not keep it
 
     return solve
 
@@ -39,6 +62,8 @@ def _client(address: str) -> Client:
         from distributed import Client
     except ModuleNotFoundError:
         raise CaseError(f"--dask: Dask is not installed; install it with: {install('sweep')}") from None
+    for handler in logging.getLogger("distributed").handlers:
+        handler.setLevel(logging.CRITICAL)  # it logs tracebacks of connections that break, which is said in a line here
     try:
         return Client(address, timeout=CONNECTING, set_as_default=False)
     except (OSError, ValueError) as error:

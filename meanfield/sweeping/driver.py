@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from meanfield.case.case import Case
-from meanfield.case.errors import refusal
+from meanfield.case.errors import CaseError, refusal
 from meanfield.case.load import to_toml
 from meanfield.runtime.messages import tell
 from meanfield.runtime.paths import output_for
@@ -18,7 +18,7 @@ from meanfield.sweeping.case import Sweep, load_sweep
 from meanfield.sweeping.dask_pool import with_dask
 from meanfield.sweeping.files import require_free
 from meanfield.sweeping.index import Index, open_index
-from meanfield.sweeping.local_pool import Solver, cores, with_processes
+from meanfield.sweeping.local_pool import Solver, SolverLost, cores, with_processes
 from meanfield.sweeping.point import FAILED
 from meanfield.sweeping.progress import SweepProgress
 from solvers.io.lock import Lock
@@ -62,7 +62,7 @@ def sweep(
     try:
         started = target.exists() and not overwrite
         index = open_index(target, plan, command, overwrite=overwrite, retry=retry)
-        tasks = {number: _task(plan.points[number].case) for number in index.waiting}
+        tasks = {number: task_of(plan.points[number].case) for number in index.waiting}
         if plan.keep.files:
             require_free(target, tasks, started=started, overwrite=overwrite)
         if dask is not None and index.waiting:
@@ -89,9 +89,11 @@ def _solve(index: Index, tasks: Mapping[int, str], solver: Solver, quiet: bool) 
             for number, result in solved:
                 index.put(number, result)
                 progress.look(failed=result.status == FAILED)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SolverLost) as error:
         index.close("interrupted")
         kept = f"{len(index.results)} of {len(sweep.points)} points are kept in {index.path}"
+        if isinstance(error, SolverLost):
+            raise CaseError(f"{error}; {kept}; go on with the same command") from None
         tell(f"interrupted; {kept}; go on with the same command")
         return INTERRUPTED
     if not index.closed:
@@ -116,7 +118,7 @@ def _tell_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
         tell(f"{index.path}: {len(sweep.points)} points; look at it: meanfield plot {index.path}")
 
 
-def _task(case: Case) -> str:
+def task_of(case: Case) -> str:
     """The case as a worker gets it, which may be in another folder: files are named in full."""
     replace = msgspec.structs.replace
     if case.attention.file is not None:

@@ -19,7 +19,7 @@ from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.trained.diagnostics import diagnostics_of_states
 from meanfield.model.discrete_layers import LayerIntegrator
-from meanfield.running import run
+from meanfield.running import Say, run, silent
 from meanfield.simulation import ON_HOST, PAIR_EDGE
 from meanfield.transformer.families import beta_of
 from meanfield.transformer.model import States
@@ -31,9 +31,15 @@ MAX_WIDTH = 4096  # of a case's domain.dimension
 
 
 def read_transformer(
-    states: States, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = ""
-) -> int:
-    """Write the directions of a model's states into a new file, a snapshot a layer; returns the exit status.
+    states: States,
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    quiet: bool = True,
+    command: str = "",
+    say: Say = silent,
+) -> None:
+    """Write the directions of a model's states into a new file, a snapshot a layer.
 
     Beside what any run of particles has: token_id, token_text (UTF-8) and state_length, |h| after each layer;
     diagnostics cosine, length and effective_rank; attributes name the model. Energy and speed belong to a law of
@@ -43,7 +49,7 @@ def read_transformer(
         raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MAX_WIDTH}")
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
-    return run(_case(states), path, problem=_problem(states), overwrite=overwrite, quiet=quiet, command=command)
+    run(_case(states), path, problem=_problem(states), overwrite=overwrite, quiet=quiet, command=command, say=say)
 
 
 class GivenLayers:

@@ -103,6 +103,14 @@ class Part:
         return data
 
 
+def all_boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...]) -> tuple[Part, ...]:
+    """As :func:`boundary_parts`, and the walls, named or not."""
+    parts = boundary_parts(mesh, boundaries, allowed)
+    open_ = {part.tag for part in parts}
+    walls = [tag for tag, faces in mesh.boundary_faces.items() if len(faces) and tag not in open_]
+    return parts + tuple(_part(mesh, tag, Wall(), mesh.boundary_faces[tag]) for tag in walls)
+
+
 def boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...]) -> tuple[Part, ...]:
     """The parts that are no walls. Raises ValueError for unknown parts, TypeError for what is no such condition."""
     parts = []

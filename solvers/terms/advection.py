@@ -16,6 +16,8 @@ from .diffusion import amplitude as amplitude
 from .diffusion import lift_to_zero as lift_to_zero
 from .diffusion import time_to_move as time_to_move
 from .limiters import Reconstruction
+from .ring_geometry import is_of_rings
+from .ring_transport import RingTransport
 from .term import Step as Step
 from .term import StiffTerm as StiffTerm
 from .term import Term as Term
@@ -48,8 +50,6 @@ class Advection:
     velocity   X(time, u) → (cells, d), tangent; of fields (fields, cells) also (fields, cells, d), one for each
     resolved   of "lump": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: below low a cell counts as
                resolved, above high as not. (0, 0) moves everything by donor cells
-    linear_rate  the fastest rate of a small departure from the uniform density, where known. Nothing flows there to
-               limit the time step, so this does, while no cell has twice the mean density
     limiter    default: "lump" for a density on a curve or the unit sphere, else "mc"
     boundaries   part → Wall, Outflow (mass passes outward; inward comes u of the cell), or Value(g) of what comes in;
                not with "lump"
@@ -66,7 +66,6 @@ class Advection:
         mesh: Mesh,
         velocity: Velocity,
         resolved: tuple[float, float] = resolved,
-        linear_rate: float = 0.0,
         *,
         limiter: str | None = None,
         nonnegative: bool = False,
@@ -82,15 +81,16 @@ class Advection:
         _check_lumps(mesh, limiter, nonnegative, resolved)
         self.mesh, self.velocity, self.low_high, self.nonnegative = mesh, velocity, resolved, nonnegative
         self._seen = False
-        self._linear_rate = 5.0 * linear_rate  # at cfl = ½ Runge–Kutta 3 then errs by (0.1)³/24 of the rate
         self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
         self._fields: list[Advection] = []
+        by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh.on_host)
+        self._rings = RingTransport(mesh) if by_rings else None
         self._make_work_arrays()
-        self._send = _SENDERS.get(mesh.dimension)
+        self._send = Advection._send_on_rings if by_rings else _SENDERS.get(mesh.dimension)
 
     def _make_work_arrays(self) -> None:
         mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
-        self._sent = backend.zeros(2 * mesh.faces, number)
+        self._sent = backend.zeros(2 * mesh.faces if self._rings is None else (2, mesh.faces), number)
         by_cell = mesh.dimension == 1 and self._faces is None
         self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
         self._outflow = backend.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
@@ -128,14 +128,10 @@ class Advection:
 
     def _prepare_field(self, time: float, values: Floats, velocity: Floats, field: tuple[int, int] = (0, 0)) -> Step:
         """As ``prepare``, of one field, which is number k of n where ``field`` is (k, n)."""
-        mesh, backend = self.mesh, self.mesh.backend
         if self._faces is None:
             fastest = self._send_with_lumps(values, velocity)
         else:
             fastest = self._send_through_faces(self._faces, values, velocity, time, field)
-        if self._linear_rate:
-            mean = backend.dot(mesh.volumes, values) / mesh.volume
-            fastest = np.maximum(fastest, self._linear_rate * (values.max() < 2.0 * mean))
         with np.errstate(divide="ignore"):
             step: Step = np.divide(1.0, fastest)
             return step
@@ -152,10 +148,13 @@ class Advection:
     def _find_outflow(self, values: Floats) -> Step:
         """The part of its mass that each cell loses per time; returns the largest of the occupied ones."""
         mesh, backend = self.mesh, self.mesh.backend
-        shares = backend.launch(
-            backend.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self._occupied,
-            self._sent, self._outflow,
-        )  # fmt: skip
+        if self._rings is not None:
+            shares = self._rings.outflows(values, self._occupied, self._sent, self._outflow)
+        else:
+            shares = backend.launch(
+                backend.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self._occupied,
+                self._sent, self._outflow,
+            )  # fmt: skip
         fastest: Step = np.max(reduce(np.maximum, shares))
         return fastest
 
@@ -199,6 +198,9 @@ class Advection:
             for field, row in zip(self._by_field(len(rate)), rate, strict=True):
                 field.rate(dt, row)
             return
+        if self._rings is not None:
+            self._rings.receive(self._sent, self._outflow, dt, rate)
+            return
         backend.launch(
             backend.receive, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells, self._sent,
             self._outflow, dt, rate,
@@ -215,6 +217,11 @@ class Advection:
         backend.launch(
             backend.send_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, flow, smooth, self._sent,
         )  # fmt: skip
+
+    def _send_on_rings(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
+        assert self._rings is not None
+        flux = self._flow().reshape(2, -1)
+        self._rings.send(density, velocity, self.low_high, occupied, flux, self._outflow, self._sent)
 
     def _send_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend

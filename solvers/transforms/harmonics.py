@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..backends import Backend, backend_for
 from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
-from .ring_transforms import ring_transform
+from .ring_transforms import PRODUCTS, ring_transform
 
 Complexes = NDArray[np.complex128]
 
@@ -103,7 +103,7 @@ class SphereHarmonics:
         """[l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (cells)."""
         backend, modes = self.mesh.backend, self._along_rings.analysis(masses)
         coefficients: Complexes = backend.zeros((self.degree + 1, self.degree + 1), complex)
-        work = modes[0].size * self.degree  # l ≥ m: half of the modes
+        work = modes[0].size * self.degree // PRODUCTS
         backend.launch(backend.legendre_analysis, work, *self._north, *modes, coefficients)
         return coefficients
 
@@ -130,7 +130,7 @@ class SphereHarmonics:
         backend = self.mesh.backend
         shape = (len(sets), self.degree + 1, len(self.mesh.ring_cells))
         re, im = backend.empty(shape), backend.empty(shape)
-        work = re.size * self.degree // 4  # and half of the rings
+        work = re.size * self.degree // (4 * PRODUCTS)  # l ≥ m, and half of the rings
         backend.launch(backend.legendre_synthesis, work, *self._north, sets, self._mirror, re, im)
         return re, im
 

@@ -19,6 +19,7 @@ from .gauss_grid import GaussGrid
 
 Rings = Mesh | GaussGrid
 MAX_PRODUCTS = 60  # of a sum for a cell: where there are more, FFTs take less time
+PRODUCTS = 16  # that take about as long as an item of other kernels, of which there have to be many for threads
 
 
 class RingTransform(Protocol):
@@ -55,7 +56,7 @@ class RingSums:
         starts = np.concatenate([[0], np.cumsum([len(table) for table in tables])])
         self._tables = self._points, np.concatenate(tables), starts[which]
         self._modes = np.empty((4, *self._shape))
-        self._work = int(_products(counts, degree) @ counts)
+        self._work = int(_products(counts, degree) @ counts) // PRODUCTS
 
     def analysis(self, masses: Floats) -> Floats:
         cpu.launch(sums.ring_analysis, self._work, masses, *self._rings, *self._tables, self._modes)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.status import DONE, run
 
 from meanfield.case.combinations import BY_DOMAIN, EXCLUSIONS
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.domains.table import DOMAINS
 from meanfield.model.layer_norm import SPHERICAL_NORMS
-from meanfield.running import DONE, run
 from meanfield.sections.section import tag_of
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
@@ -87,7 +87,7 @@ def files(tmp_path, monkeypatch):
     for d in (1, 2, 3, 5, 8):
         matrices = {name: random.standard_normal((2, 2, d, d)) for name in ("query", "key", "value")}
         np.savez(f"matrices-{d}.npz", **matrices)
-        np.save(f"tokens-{d}.npy", random.standard_normal((6, d)))
+        np.save(f"tokens-{d}.npy", random.standard_normal((12, d)))
 
 
 def to_be_refused(base, names):

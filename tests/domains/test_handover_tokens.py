@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.exact_atoms import pair_time_equal
+from support.status import DONE, run
 
 from meanfield.analysis.info import describe
 from meanfield.analysis.mergers import report
@@ -15,7 +16,6 @@ from meanfield.domains.atoms.flow import TOUCH, Merger
 from meanfield.domains.atoms.handover_states import TokenStates
 from meanfield.domains.atoms.setup import FIRST_LOOK
 from meanfield.domains.atoms.velocity import Atoms
-from meanfield.running import DONE, run
 from meanfield.runtime.cost import estimate
 from meanfield.simulation import set_up
 from solvers.io.run_file import read

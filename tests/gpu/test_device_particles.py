@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.device import SIMULATED, gpu
+from support.status import run
 
 from meanfield.case.load import parse
 from meanfield.domains.particles.initial import tokens_uniform
@@ -15,7 +16,6 @@ from meanfield.domains.particles.velocity import ParticleLaw, layer_map
 from meanfield.model.feed_forward import feed_forward_random
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
-from meanfield.running import run
 from solvers.io.run_file import read
 from solvers.timestepping.evolution import Exploding, NonFinite, State, integrate
 

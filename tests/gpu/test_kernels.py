@@ -1,6 +1,7 @@
 """Each kernel of the device against the same kernel of the CPU, with the arguments of real calls."""
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,6 +56,7 @@ def use_every_kernel(mesh):
     value, gradient = (make(mesh.centers.shape[1], 4.0, 9) for make in MULTIPLIERS)
     operator, move = zonal_operator(mesh, value, gradient), PushForward(mesh)
     advection = Advection(mesh, lambda t, u: velocity, nonnegative=True)
+    by_faces = Advection(replace(mesh, manifold="another"), lambda t, u: velocity, nonnegative=True)
     diffusion = Diffusion(mesh, 1.0, nonnegative=True)
     for limiter in LIMITERS:
         signed = Advection(mesh, lambda t, u: velocity, limiter=limiter, nonnegative=limiter == "none")
@@ -64,7 +66,8 @@ def use_every_kernel(mesh):
     law.rate(0.1, np.zeros(mesh.cells))
     for density in densities(mesh):
         operator.apply(density * mesh.volumes)
-        advection.rate(0.5 * advection.prepare(0.0, density), np.zeros(mesh.cells))
+        for each in (advection, by_faces):
+            each.rate(0.5 * each.prepare(0.0, density), np.zeros(mesh.cells))
         diffusion.step(0.5, density.copy())
         find_clusters(mesh, density)
         move.apply(density, lambda x: unit(x + [0.3, 0.2, 0.1][: x.shape[1]]))

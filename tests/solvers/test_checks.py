@@ -9,7 +9,7 @@ from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.stack import stack
 from solvers.terms.advection import Advection, Diffusion
-from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.terms.product import ProductAdvection
 from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
 
@@ -39,7 +39,7 @@ def test_input_of_advection_that_does_not_fit_is_refused(velocity, values, kind,
         advance(velocity, values)
 
 
-@pytest.mark.parametrize("term", [Diffusion(MESH, 1.0), DriftDiffusion(LINE, 1.0, np.zeros(64))])
+@pytest.mark.parametrize("term", [Diffusion(MESH, 1.0), IntervalDriftDiffusion(LINE, 1.0, np.zeros(64))])
 @pytest.mark.parametrize(
     ("values", "kind", "message"),
     [
@@ -60,8 +60,8 @@ def test_input_of_diffusion_that_does_not_fit_is_refused(term, values, kind, mes
         (lambda: Advection(MESH, TURN), TypeError, "velocity = ndarray: expected a function"),
         (lambda: Diffusion(MESH, np.ones(63)), ValueError, r"coefficient of shape \(63,\): expected a number, \(64,\)"),
         (lambda: Diffusion(MESH, np.inf), ValueError, "diffusion coefficient = inf: expected a number >= 0, finite"),
-        (lambda: DriftDiffusion(MESH, 1.0, np.zeros(64)), ValueError, "mesh of a circle: expected an interval"),
-        (lambda: DriftDiffusion(LINE, 1.0, np.zeros(63)), ValueError, r"log_steady of shape \(63,\): expected \(64,\)"),
+        (lambda: IntervalDriftDiffusion(MESH, 1.0, np.zeros(64)), ValueError, "mesh of a circle: expected an interval"),
+        (lambda: IntervalDriftDiffusion(LINE, 1.0, np.zeros(63)), ValueError, r"log_steady of shape \(63,\): expected"),
         (lambda: Diffusion(replace(MESH, volumes=np.zeros(64)), 1.0), ValueError, "mesh.volumes: expected numbers > 0"),
         (
             lambda: Diffusion(replace(MESH, face_normals=np.ones((64, 3))), 1.0),

@@ -11,7 +11,7 @@ from meanfield.model.attention import Attention
 from solvers.mesh.interval import line
 from solvers.mesh.mesh import circle, sphere
 from solvers.terms.advection import Advection, Diffusion, lift_to_zero
-from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
 
 MODES = [(1, 0), (1, 1), (2, 1), (2, -2), (3, 2), (4, 4)]
@@ -209,7 +209,7 @@ def test_a_point_on_the_line_spreads_while_it_is_drawn_back():
     start[99:101] = 1 / mesh.volumes[99:101].sum()  # on both sides of 0
     equation = Equation(
         [Advection(mesh, lambda time, p: -mesh.centers, nonnegative=True)],
-        DriftDiffusion(mesh, kappa, np.zeros(mesh.cells), nonnegative=True),
+        IntervalDriftDiffusion(mesh, kappa, np.zeros(mesh.cells), nonnegative=True),
     )
     state = evolve(State(0.0, start), equation, STEPPERS["ssprk3"], until, rtol=None)
     variance = (state.values * mesh.volumes) @ x**2

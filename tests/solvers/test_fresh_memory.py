@@ -10,7 +10,7 @@ import pytest
 
 from solvers.mesh.interval import from_edges
 from solvers.terms.advection import Advection, Diffusion
-from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
 
 TESTS = [
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]  # not tests, whose folder solvers would be imported in place of the package
 BUILDS = [
     lambda mesh: Diffusion(mesh, 1.0, nonnegative=True),
-    lambda mesh: DriftDiffusion(mesh, 1.0, np.zeros(mesh.cells), nonnegative=True),
+    lambda mesh: IntervalDriftDiffusion(mesh, 1.0, np.zeros(mesh.cells), nonnegative=True),
 ]
 
 

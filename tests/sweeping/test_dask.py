@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time as clock
@@ -33,7 +34,7 @@ PATIENCE = 60.0  # seconds for a scheduler or worker to start; a second on an id
 class Cluster:
     """A scheduler and workers as users start them, `dask scheduler` and `dask worker`, in processes of their own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder, self.workers = folder, list[subprocess.Popen[bytes]]()
         file = folder / "scheduler.json"
         options = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
@@ -44,7 +45,7 @@ class Cluster:
             assert clock.monotonic() < deadline
             clock.sleep(0.02)
         self.address = file.read_text().partition('"address": "')[2].partition('"')[0]
-        for _ in range(2):
+        for _ in range(workers):
             self.add_worker()
 
     def add_worker(self) -> None:
@@ -100,6 +101,30 @@ def test_failed_points_are_told_by_workers(cluster: Cluster, tmp_path: Path) -> 
     file, index = write(tmp_path / "tokens.toml", keys, CASE), tmp_path / "tokens.h5"
     assert sweep(file, index, dask=cluster.address, quiet=True) == POINTS_FAILED
     assert statuses(index) == ["failed", "done"]
+
+
+@pytest.mark.slow
+def test_a_scheduler_without_workers_that_dies(tmp_path: Path) -> None:
+    """It is said that workers are missing, and then that it has gone; the index is that of an interrupted sweep."""
+    need_module("distributed")
+    cluster = Cluster(tmp_path, workers=0)
+    file, index = write(tmp_path / "six.toml", SIX, CASE), tmp_path / "six.h5"
+    command = [sys.executable, "-m", "meanfield", "sweep", str(file), "-o", str(index), "--dask", cluster.address]
+    at_once = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}  # no long waits for it to come back
+    process = subprocess.Popen([*command, "--quiet"], stderr=subprocess.PIPE, text=True, env=at_once)
+    try:
+        assert process.stderr is not None
+        assert "its scheduler has no worker; waiting for one: dask worker " in process.stderr.readline()
+    finally:
+        cluster.stop()
+    error = process.stderr.read()
+    assert process.wait() == 2
+    assert error.splitlines()[-1] == (
+        f"meanfield: --dask {cluster.address}: the scheduler has gone; 0 of 6 points are kept in {index}; "
+        "go on with the same command"
+    )
+    assert "Traceback" not in error
+    assert statuses(index) == ["waiting"] * 6
 
 
 def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,9 +49,9 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return Diagnostics(
             names,
-            DIAGNOSTICS | {"energy": energy_entry(energy, abs(attention.beta))},
+            DIAGNOSTICS | {"energy": energy_entry(energy, abs(attention.beta_effective))},
             {"d": 1},
-            lambda time, density: Polar(velocity, time, density),
+            lambda time, density: Polar(velocity, time, density, attention.beta, attention.scales),
         )
 
     return Problem(

@@ -18,7 +18,8 @@ from meanfield.domains.free_radius.attention import ShellAttention, output_at_di
 from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radius_equation, radial_mesh
 from meanfield.domains.free_radius.initial import initial_at_points, initial_at_radius, initial_gaussian
 from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSphere
-from meanfield.domains.sphere.initial_density import embeddings_of, initial_density
+from meanfield.domains.sphere.embeddings import embeddings_of
+from meanfield.domains.sphere.initial_density import initial_density
 from meanfield.model.heads import matrix_of
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from meanfield.sections import initial as sections
@@ -96,7 +97,7 @@ def _output(case: Case, space: FreeRadius, norm: LayerNorm) -> Output:
     key_query = matrix_of(head.key, d).T @ matrix_of(head.query, d)
     attention = ShellAttention(
         space.directions,
-        case.attention.beta_effective,
+        case.attention.beta,
         matrix_of(head.value, d),
         key_query,
         case.attention.normalization,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.domains.particles import initial as particles
-from meanfield.domains.sphere.initial_density import embeddings_of
+from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.sections import initial as sections
 from meanfield.sections.section import tag_of
 from solvers.mesh.mesh import Floats

@@ -115,7 +115,7 @@ def particle_law(case: Case, heads: Sequence[Head], masses: Floats | None = None
     attention, stabilizers = case.attention, case.stabilizers
     switch = 1.0 if stabilizers.switch is None else stabilizers.switch
     return ParticleLaw(
-        case.beta_on_unit_sphere,
+        case.beta_of_heads,
         attention.normalization,
         tuple(heads),
         masses,

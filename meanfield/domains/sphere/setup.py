@@ -104,7 +104,7 @@ def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
     return Velocity(
         Attention(
             mesh,
-            case.beta_on_unit_sphere,
+            case.beta_of_heads,
             attention.normalization,
             heads=heads,
             kernel=attention.kernel,

@@ -11,6 +11,7 @@ from ..cpu import (
     transport_surface,
 )
 from ..cpu.rings import transform
+from ..cpu.rings import transport as on_rings
 from .launching import on_grid, returning_on_grid
 
 advance = on_grid(cells.advance)
@@ -34,6 +35,12 @@ send_through_faces = returning_on_grid(transport_faces.send_through_faces)
 values_at_faces = on_grid(transport_faces.values_at_faces)
 send_on_curve = on_grid(transport_curve.send_on_curve)
 send_on_surface = on_grid(transport_surface.send_on_surface)
+
+local_components = on_grid(on_rings.local_components)
+look_on_rings = on_grid(on_rings.look_on_rings)
+outflows_on_rings = returning_on_grid(on_rings.outflows_on_rings)
+receive_on_rings = on_grid(on_rings.receive_on_rings)
+send_on_rings = on_grid(on_rings.send_on_rings)
 
 fill_corners = on_grid(push_forward.fill_corners)
 look_at_density = on_grid(push_forward.look_at_density)

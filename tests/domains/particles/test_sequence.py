@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 from support.device import SIMULATED, gpu
+from support.status import DONE, run
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.domains.particles.sequence import SequenceDiffusion
-from meanfield.running import DONE, run
 from meanfield.runtime.cost import estimate
 from meanfield.simulation import set_up
 from solvers.io.run_file import read

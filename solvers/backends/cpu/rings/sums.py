@@ -13,7 +13,7 @@ import numpy as np
 from ..caching import compiled
 from ..launching import index, inline
 
-summing = compiled(fastmath={"reassoc", "contract"})  # products in any order, which keeps NaN and ∞
+summing = compiled(fastmath={"reassoc", "contract"}, apart=True)  # products in any order, which keeps NaN and ∞
 
 
 @inline

@@ -1,0 +1,81 @@
+"""Limits of the machine: memory and disk that there are, against what a case needs, before it is run."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+from pathlib import Path
+
+from meanfield.case.case import Case
+from meanfield.case.errors import CaseError
+from meanfield.runtime.cost import as_bytes, file_bytes, memory_bytes
+
+_ADVICE = "--force runs it nevertheless"
+
+
+def require_room(case: Case, output: str | Path) -> None:
+    """Raise CaseError, in one line, for a case that needs more memory, or a larger file, than there is room for."""
+    if exceeded := list(exceeded_limits(case, Path(output).parent)):
+        raise CaseError(f"{'; '.join(exceeded)}; {_ADVICE}")
+
+
+def exceeded_limits(case: Case, folder: Path) -> list[str]:
+    """What a case needs more of than there is, each in some words; its file would lie in ``folder``."""
+    needs = (
+        ("memory", memory_bytes(case), available_memory(), "are available"),
+        ("the file", file_bytes(case), free_disk(folder), f"are free in {folder.absolute()}"),
+    )
+    return [
+        f"{what}: about {as_bytes(need)} are needed, {as_bytes(room)} {where}"
+        for what, need, room, where in needs
+        if need > room
+    ]
+
+
+def available_memory() -> float:
+    """Bytes that this process can still have: of the machine, of its control group, of its own limit."""
+    rooms = [_machine_memory(), _group_memory()]
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY:
+        rooms.append(limit - _own_size())
+    return max(min(rooms), 0.0)
+
+
+def free_disk(folder: Path) -> float:
+    """Bytes that a new file in a folder can have; infinite where that cannot be known."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    most = float("inf") if limit == resource.RLIM_INFINITY else float(limit)
+    try:
+        return min(most, float(shutil.disk_usage(folder).free))
+    except OSError:
+        return most
+
+
+def _machine_memory() -> float:
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            return 1024.0 * int(line.split()[1])
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+def _group_memory() -> float:
+    """Of a container: its limit less what it uses."""
+    limit, used = (_lines(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+    if not (limit and used and limit[0].isdecimal() and used[0].isdecimal()):
+        return float("inf")
+    return float(limit[0]) - float(used[0])
+
+
+def _own_size() -> float:
+    """Bytes of address space that this process has already."""
+    sizes = _lines("/proc/self/statm")
+    return float(int(sizes[0].split()[0]) * os.sysconf("SC_PAGE_SIZE")) if sizes else 0.0
+
+
+def _lines(path: str) -> list[str]:
+    """Of a file of the system; none where the system has no such file."""
+    try:
+        return Path(path).read_text("ascii").splitlines()
+    except OSError:
+        return []

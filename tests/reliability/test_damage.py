@@ -1,0 +1,9 @@
+"""A quick selection of damaged files, by a fixed seed; the long one is ``python -m tests.reliability damage``."""
+
+from pathlib import Path
+
+from reliability.damage import failures
+
+
+def test_damaged_files_are_refused_or_read(tmp_path: Path) -> None:
+    assert failures(tmp_path, count=60, seed=1) == {}

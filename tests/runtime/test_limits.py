@@ -1,0 +1,65 @@
+"""Limits of the machine: a case beyond memory or disk is refused before it begins, and --force goes on."""
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from meanfield.case.load import parse
+from meanfield.cli.parser import main
+from meanfield.runtime import limits
+from meanfield.runtime.cost import estimate, file_bytes, memory_bytes
+
+CASE = """
+[domain]
+manifold = "circle"
+resolution = 32
+[attention]
+beta = 1.0
+[initial]
+kind = "uniform"
+[time]
+end = 0.01
+[output]
+snapshots = 1
+samples = 1
+"""
+
+
+def test_needs_are_those_that_check_prints() -> None:
+    assert (memory_bytes(parse(CASE)), file_bytes(parse(CASE))) == (400 * 32, 8 * 32 * 2)
+    tokens = parse(CASE, ['domain={manifold = "particles", dimension = 3, count = 10}', "time.method=ssprk3"])
+    assert (memory_bytes(tokens), file_bytes(tokens)) == (8 * 12 * 30, 8 * 30 * 2)
+    assert "TOO LARGE" not in estimate(tokens)
+
+
+@pytest.mark.parametrize("name", ["available_memory", "free_disk"])
+def test_what_does_not_fit_is_refused(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("case.toml").write_text(CASE)
+    monkeypatch.setattr(limits, name, lambda *folder: 100.0)
+    assert main(["run", "case.toml", "--quiet"]) == 2
+    error = capsys.readouterr().err
+    expected = {
+        "available_memory": "memory: about 12.8 kB are needed, 100 bytes are available; --force",
+        "free_disk": f"the file: about 512 bytes are needed, 100 bytes are free in {tmp_path}; --force",
+    }
+    assert error.startswith(f"meanfield: {expected[name]}")
+    assert not Path("case.h5").exists()
+    assert main(["check", "case.toml"]) == 0
+    assert "# TOO LARGE " in capsys.readouterr().out
+    assert main(["run", "case.toml", "--quiet", "--force"]) == 0
+    assert Path("case.h5").exists()
+
+
+def test_limits_of_the_process_count(tmp_path: Path) -> None:
+    assert 2**20 < limits.available_memory() < 2**60
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000_000, hard))
+        assert limits.free_disk(tmp_path) <= 10_000_000
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert limits.free_disk(tmp_path / "nowhere") > 10_000_000

@@ -1,0 +1,135 @@
+"""The schema and the checksums of a run file: what is damaged is named, what is sound is read, nobody's bytes leak."""
+
+import random
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from solvers.io.layout import Column
+from solvers.io.run_file import FileError, RunFile, read
+from solvers.io.verifying import verify
+from solvers.mesh.mesh import circle
+
+MESH = circle(32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "run.h5"
+    random_numbers = np.random.default_rng(0)  # so that each snapshot takes much of the file
+    with RunFile.create(path, MESH, [Column("mass")], {"case": "title = 'x'"}) as file:
+        for k in range(5):
+            file.write_sample(k, {"mass": float(k)})
+            file.write_snapshot(k, random_numbers.random(32))
+    return path
+
+
+def virtual(other: Path) -> h5py.VirtualLayout:
+    layout = h5py.VirtualLayout(shape=(5, 32), dtype="f8")
+    layout[:] = h5py.VirtualSource(other, "density", (5, 32), "f8")
+    return layout
+
+
+CHANGES = {
+    "a group": (lambda f: f.create_group("density"), "density is no dataset"),
+    "absent": (lambda f: None, "it has no dataset density"),
+    "external storage": (
+        lambda f: f.create_dataset("density", (5, 32), "f8", external=[(f.filename + ".secret", 0, 1280)]),
+        "density takes its values from another file",
+    ),
+    "virtual": (lambda f: f.create_virtual_dataset("density", virtual(f.filename + ".secret")), "from another file"),
+    "external link": (
+        lambda f: f.__setitem__("density", h5py.ExternalLink("o.h5", "d")),
+        "density is a link elsewhere",
+    ),
+    "soft link": (lambda f: f.__setitem__("density", h5py.SoftLink("/cell_center")), "density is a link elsewhere"),
+    "integers": (lambda f: f.create_dataset("density", (5, 32), "i4"), "density holds int32"),
+    "other cells": (lambda f: f.create_dataset("density", (5, 31), "f8"), "cell"),
+    "flat": (lambda f: f.create_dataset("density", (5,), "f8"), r"density has shape \(5,\)"),
+    "huge": (lambda f: f.create_dataset("density", (2**40, 32), "f8", chunks=(64, 32)), "than the file can hold"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_no_density_is_named(change: str, path: Path) -> None:
+    make, message = CHANGES[change]
+    with h5py.File(path, "r+", locking=False) as file:
+        del file["density"]
+        make(file)
+    with pytest.raises(FileError, match=rf"run\.h5: damaged: .*{message}"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("manifold", 3), ("resolution", "x"), ("stop_reason", "x"), ("wall_time", "x"), ("message", None)],
+)
+def test_attributes_have_their_types(name: str, value: object, path: Path) -> None:
+    with h5py.File(path, "r+", locking=False) as file:
+        del file.attrs[name]
+        if value is not None:
+            file.attrs[name] = value
+    with pytest.raises(FileError, match=f"damaged: .*attribute {name} is"):
+        read(path)
+
+
+def test_texts_and_diagnostics_have_a_digest(path: Path) -> None:
+    assert len(read(path).attributes["digest"]) == 64
+    for change in (
+        lambda file: file["diagnostics/mass"].__setitem__(2, 2.0000001),
+        lambda file: file["time"].__setitem__(1, 1.5),
+        lambda file: file.attrs.__setitem__("case", "title = 'y'"),
+    ):
+        whole = path.read_bytes()
+        with h5py.File(path, "r+", locking=False) as file:
+            change(file)
+        with pytest.raises(FileError, match="damaged: times, diagnostics or attributes are not those that were"):
+            read(path)
+        path.write_bytes(whole)
+    with RunFile.append(path) as file:
+        assert read(path).attributes["digest"] == ""  # it changes
+        file.write_sample(5.0, {"mass": 5.0})
+    assert len(read(path).sample_times) == 6
+
+
+def test_every_flipped_bit_of_a_closed_file_is_seen_or_harmless(path: Path) -> None:
+    """Whatever one flipped bit does, what is read are the values that were written, or an error."""
+    chance, whole, run = random.Random(0), path.read_bytes(), read(path)
+    values = [run.density(k) for k in range(5)]
+    seen = 0
+    for _ in range(150):
+        data = bytearray(whole)
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        path.write_bytes(data)
+        try:
+            found = read(path)
+            assert found.diagnostics["mass"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+            assert found.attributes["case"] == "title = 'x'"
+            for k in range(5):
+                assert np.array_equal(found.density(k), values[k])
+        except FileError:
+            seen += 1
+    assert seen > 10
+
+
+def test_verify_says_what_is_still_good(path: Path) -> None:
+    assert verify(read(path)) == (found := verify(read(path)))
+    assert (found.checked, found.snapshots, found.damaged) == (True, 5, ())
+    with h5py.File(path, locking=False) as file:
+        offset = file["density"].id.get_chunk_info(2).byte_offset
+    data = bytearray(path.read_bytes())
+    data[offset + 40] ^= 1
+    path.write_bytes(data)
+    found = verify(read(path))
+    assert (found.snapshots, found.damaged) == (4, ("snapshots 2 (of 0 to 4)",))
+
+
+def test_a_flipped_superblock_is_not_mended(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[11] ^= 1  # "open for writing"
+    path.write_bytes(data)
+    with pytest.raises(FileError, match="damaged: its first 48 bytes"):
+        read(path)
+    assert path.read_bytes() == bytes(data)
