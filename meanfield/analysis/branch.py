@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.analysis.equilibria import Branch, Equilibria, Equilibrium, follow
 from meanfield.analysis.stability_report import refusal_of_theory
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
-from meanfield.model.equilibria import Branch, Equilibria, Equilibrium, follow
 
 _ROWS = 12  # of the table
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ive
 
-from meanfield.model.equilibria import Equilibria, follow
+from meanfield.analysis.equilibria import Equilibria, follow
 from meanfield.model.linear_stability import continuous_up_to, critical_noise, growth_rates, transition_coefficient
 
 
