@@ -18,7 +18,7 @@ import numpy as np
 
 from meanfield.model.attention import Attention
 from meanfield.model.layer_norm import LayerNorm, by_row, projected
-from meanfield.model.linear_regime import LinearRegime, below_twice_the_mean
+from meanfield.model.linear_stability import LinearRegime, below_twice_the_mean
 from meanfield.model.reactions import Reaction
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection, Diffusion, Term

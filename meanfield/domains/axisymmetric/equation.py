@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.model.layer_norm import LayerNorm
-from meanfield.model.linear_regime import LinearRegime, Near
-from meanfield.model.linear_stability import growth_rates, most_degrees
+from meanfield.model.linear_stability import LinearRegime, Near, growth_rates, most_degrees
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection, Step

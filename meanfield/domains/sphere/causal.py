@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from meanfield.equation import Velocity
-from meanfield.model.linear_regime import LinearRegime, below_twice_the_mean
+from meanfield.model.linear_stability import LinearRegime, below_twice_the_mean
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.mesh.stack import stack
