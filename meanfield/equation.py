@@ -18,6 +18,7 @@ import numpy as np
 
 from meanfield.model.attention import Attention
 from meanfield.model.layer_norm import LayerNorm, by_row, projected
+from meanfield.model.linear_regime import LinearRegime, below_twice_the_mean
 from meanfield.model.reactions import Reaction
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection, Diffusion, Term
@@ -73,10 +74,8 @@ def mean_field_equation(
     noise       κ ≥ 0
     reaction    R[ρ], None for none
     """
-    attention = velocity.attention
-    degree = attention.rate_degree
-    linear_rate = attention.rate + noise * degree * (degree + mesh.centers.shape[1] - 2)
-    terms: list[Term] = [Advection(mesh, velocity, linear_rate=linear_rate, nonnegative=True)]
+    near_uniform = LinearRegime(velocity.attention, noise, mesh.centers.shape[1], below_twice_the_mean(mesh))
+    terms: list[Term] = [Advection(mesh, velocity, nonnegative=True), near_uniform]
     if reaction is not None:
         terms.append(reaction)
     return Equation(

@@ -1,4 +1,4 @@
-"""Finite-volume solvers on meshes of closed manifolds: transport, diffusion and zonal operators for PDEs of your own.
+"""Finite-volume solvers for PDEs of your own: meshes, terms of an equation, time stepping, files.
 
     from solvers import Advection, Diffusion, Equation, State, evolve, sphere
 
@@ -11,15 +11,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .analysis.convergence import ConvergenceStudy, convergence_study
     from .io.run_file import Column, FileError, RunFile, read
+    from .mesh.axisymmetric import axisymmetric
+    from .mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
+    from .mesh.icosphere import icosphere
     from .mesh.interval import interval
     from .mesh.mesh import Mesh, circle, sphere
-    from .mesh.product import product
+    from .mesh.product import box, product, torus
     from .mesh.stack import stack
+    from .mesh.triangles import read_triangles, triangles
+    from .recording.record import record, restart
     from .remap.deposit import deposit_points
     from .remap.push_forward import PushForward, push_forward
-    from .terms.advection import Advection, Diffusion
+    from .terms.advection import Advection
     from .terms.conservation_law import ConservationLaw
+    from .terms.diffusion import Diffusion, NonlinearDiffusion
+    from .terms.laws import Euler, ShallowWater
+    from .terms.scharfetter_gummel import DriftDiffusion
+    from .terms.source import Source
     from .timestepping.evolution import (
         STEPPERS,
         Equation,
@@ -33,22 +43,34 @@ if TYPE_CHECKING:
     from .timestepping.schedules import Every, Listed, Logarithmic
     from .transforms.harmonics import harmonic_transform
     from .transforms.harmonics_points import PointHarmonics
+    from .transforms.interaction import Convolution, DenseKernel, Zonal
     from .transforms.pairwise import exponential_sums
     from .transforms.zonal import zonal_operator
 
 _HOME = {
+    ".analysis.convergence": ("ConvergenceStudy", "convergence_study"),
     ".mesh.mesh": ("Mesh", "circle", "sphere"),
+    ".mesh.axisymmetric": ("axisymmetric",),
+    ".mesh.icosphere": ("icosphere",),
     ".mesh.interval": ("interval",),
-    ".mesh.product": ("product",),
+    ".mesh.product": ("box", "product", "torus"),
     ".mesh.stack": ("stack",),
+    ".mesh.triangles": ("read_triangles", "triangles"),
     ".transforms.pairwise": ("exponential_sums",),
     ".remap.push_forward": ("PushForward", "push_forward"),
     ".transforms.harmonics": ("harmonic_transform",),
     ".transforms.harmonics_points": ("PointHarmonics",),
     ".transforms.zonal": ("zonal_operator",),
     ".terms.conservation_law": ("ConservationLaw",),
+    ".terms.scharfetter_gummel": ("DriftDiffusion",),
+    ".terms.source": ("Source",),
+    ".transforms.interaction": ("Convolution", "DenseKernel", "Zonal"),
+    ".terms.laws": ("Euler", "ShallowWater"),
+    ".recording.record": ("record", "restart"),
     ".remap.deposit": ("deposit_points",),
-    ".terms.advection": ("Advection", "Diffusion"),
+    ".mesh.boundaries": ("Flux", "Outflow", "Periodic", "Robin", "Value", "Wall"),
+    ".terms.advection": ("Advection",),
+    ".terms.diffusion": ("Diffusion", "NonlinearDiffusion"),
     ".timestepping.evolution": (
         "STEPPERS", "Equation", "NonFinite", "Observer", "State", "Stepper", "evolve", "limit_positivity",
     ),
@@ -62,32 +84,56 @@ __all__ = [
     "Advection",
     "Column",
     "ConservationLaw",
+    "ConvergenceStudy",
+    "Convolution",
+    "DenseKernel",
     "Diffusion",
+    "DriftDiffusion",
     "Equation",
+    "Euler",
     "Every",
     "FileError",
+    "Flux",
     "Listed",
     "Logarithmic",
     "Mesh",
     "NonFinite",
+    "NonlinearDiffusion",
     "Observer",
+    "Outflow",
+    "Periodic",
     "PointHarmonics",
     "PushForward",
+    "Robin",
     "RunFile",
+    "ShallowWater",
+    "Source",
     "State",
     "Stepper",
+    "Value",
+    "Wall",
+    "Zonal",
+    "axisymmetric",
+    "box",
     "circle",
+    "convergence_study",
     "deposit_points",
     "evolve",
     "exponential_sums",
     "harmonic_transform",
+    "icosphere",
     "interval",
     "limit_positivity",
     "product",
     "push_forward",
     "read",
+    "read_triangles",
+    "record",
+    "restart",
     "sphere",
     "stack",
+    "torus",
+    "triangles",
     "zonal_operator",
 ]
 
@@ -96,3 +142,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.analysis.differences import differences_in_words
 from meanfield.analysis.wasserstein import Measure, common_patches, distance_l1, measure_of, spaces_of, wasserstein
 from meanfield.domains.table import kind_of
 from meanfield.runtime.segments import case_table
@@ -42,7 +43,7 @@ class Comparison:
     notes: tuple[str, ...]
 
 
-def compare(path_a: str | Path, path_b: str | Path | None = None) -> Comparison:
+def compare(path_a: str | Path | Run, path_b: str | Path | Run | None = None) -> Comparison:
     """Compare two run files at the times that both have, or one file's snapshots with each other and the last.
 
     Where B lacks A's times, with its nearest earlier snapshots, and a note. A circle compares with particles in d = 2,
@@ -59,6 +60,8 @@ def compare(path_a: str | Path, path_b: str | Path | None = None) -> Comparison:
     times = a.times[[k for k, _ in pairs]]
     for name, run, side in (("clusters_a", a, 0), ("clusters_b", b, 1)):
         columns[name] = np.array([clusters_at(run, run.times[pair[side]]) for pair in pairs])
+    differences = differences_in_words(a, b)
+    notes = [*([] if differences is None else [differences]), *notes]
     return Comparison((a, b), space, pairs, times, columns, (*notes, *_notes(columns, space)))
 
 
@@ -99,10 +102,10 @@ def _of_one(run: Run) -> Comparison:
     return Comparison((run,), space, pairs, run.times, columns, _notes(columns, space))
 
 
-def _read(path: str | Path) -> Run:
+def _read(path: str | Path | Run) -> Run:
     run = read(path)
     if run.snapshots == 0:
-        raise FileError(f"{path}: holds no snapshot yet, so there is nothing to compare")
+        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to compare")
     return run
 
 

@@ -15,11 +15,12 @@ from meanfield.runtime.segments import Segment, going_on, read_segments
 from solvers.io.run_file import Run, read
 
 _UNITS = {True: "cells", False: "· 1e-4 rad"}  # of a spread, on a mesh or of tokens
+UNKNOWN = "unknown"  # logits of a model whose attention is of another kind
 LARGE_ERROR = 0.05  # of a merger's time
 HAND_OVER = ("hand_over_time", "hand_over_error", "hand_over_angle")  # attributes of a run with a hand-over
 
 
-def describe(path: str | Path) -> dict[str, Any]:
+def describe(path: str | Path | Run) -> dict[str, Any]:
     """What there is to know of a run file, as plain values for people and programs; None if unknown.
 
     ``state`` is running, killed, interrupted, finished or failed; ``next`` says what to do. Times are model
@@ -33,22 +34,23 @@ def describe(path: str | Path) -> dict[str, Any]:
     state = _state(run)
     steady = state == "running" and "hand_over" not in case  # atoms take decades of time in seconds
     last = run.snapshots - 1
-    particles = kind_of(run.manifold).has_tokens
+    particles = not run.is_solution and kind_of(run.manifold).has_tokens
     density = run.density(last) if last >= 0 and not particles else None
     return {
-        "path": str(path),
+        "path": str(run.path),
         "title": case.get("title"),
         "state": state,
         "stop_reason": attributes["stop_reason"],
         "message": attributes["message"],
         "writer": run.writer,
-        "next": _next(state, attributes, path),
+        "next": _next(state, attributes, run.path),
         "manifold": run.manifold,
         "resolution": case.get("domain", {}).get("resolution", run.resolution),
         "cells": run.cells,
+        "fields": list(run.fields) if run.is_solution else None,
         "tokens": len(run.weights) if particles else None,
         "dimension": case.get("domain", {}).get("dimension"),
-        "beta": case.get("attention", {}).get("beta"),
+        "beta": None if case.get("domain", {}).get("logits") == UNKNOWN else case.get("attention", {}).get("beta"),
         "layer": _layer(text),
         "normalization": case.get("attention", {}).get("normalization"),
         "noise": case.get("stabilizers", {}).get("noise"),
@@ -70,7 +72,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         "segments": [asdict(segment) for segment in segments],
         "versions": attributes.get("versions"),
         "schema_version": attributes["schema_version"],
-        "file_size": Path(path).stat().st_size,
+        "file_size": run.size,
     }
 
 
@@ -85,6 +87,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("title", facts["title"] or ""),
         ("state", _state_text(facts)),
         ("domain", _domain(facts)),
+        ("fields", ", ".join(facts["fields"] or ())),
         ("physics", _physics(facts)),
         ("time", _time(facts)),
         ("stored", f"{facts['snapshots']} snapshots, {facts['samples']} samples of the diagnostics"),
@@ -167,6 +170,13 @@ def _density(facts: dict[str, Any]) -> str:
     return ", ".join(text for text in texts if text)
 
 
+def _merger_error(error: float | None, angle: float | None) -> str:
+    """The error of the next merger's time; where none follows before the end there is none to compare."""
+    if error is not None:
+        return f"a later hand-over changes the next merger by {error:.1e} of the time to it"
+    return "" if angle is None else "no merger follows by the end whose time a later hand-over could change"
+
+
 def _atoms(facts: dict[str, Any]) -> str:
     """From when on clusters are atoms, and what that changes."""
     time, error, angle = (facts[name] for name in HAND_OVER)
@@ -178,8 +188,8 @@ def _atoms(facts: dict[str, Any]) -> str:
     before = " (what the mesh did before is not in this)" if on_mesh else ""
     texts = [
         "" if time is None else f"clusters are atoms from t = {time:.6g} on, one when within 1e-4 rad",
-        "" if error is None else f"a later hand-over changes the next merger by {error:.1e} of the time to it",
-        "" if angle is None else f"and places by {angle:.1e} rad{before}",
+        _merger_error(error, angle),
+        "" if angle is None else f"{'it changes' if error is None else 'and'} places by {angle:.1e} rad{before}",
     ]
     return ", ".join(text for text in texts if text) + hint
 
@@ -231,12 +241,12 @@ def _size(size: int) -> str:
 
 def _mass_drift(run: Run) -> float | None:
     """The largest departure from the first mass, by the diagnostics, else by the last snapshot; tokens keep theirs."""
-    if kind_of(run.manifold).has_tokens:
+    if not run.is_solution and kind_of(run.manifold).has_tokens:
         return None
     mass = run.diagnostics.get("mass")
     if mass is not None and len(mass):
         return float(abs(mass - mass[0]).max())
-    if run.snapshots == 0:
+    if run.snapshots == 0 or run.is_solution:  # whose fields need not keep a mass
         return None
     return abs(float(run.cell_areas @ (run.density(-1) - run.density(0))))
 

@@ -105,8 +105,11 @@ def _around(times: Floats, sample: int, exact_from: float) -> tuple[float, float
 
 
 def staircase(run: Run) -> tuple[Floats, Floats] | None:
-    """Times (samples,) and 2β e^{−β} E (samples,) of a run; None unless Q = K = V = I, β > 0, and E was recorded."""
-    from meanfield.diagnostics.table import energy_unit
+    """Times (samples,) and 2β e^{−β} E (samples,) of a run; None unless Q = K = V = I, β > 0, and E was recorded.
+
+    Q and K may be multiples qI and kI with q k > 0: then 2β e^{−βqk} E.
+    """
+    from meanfield.diagnostics.table import energy_beta, energy_unit
     from meanfield.runtime.segments import case_of
 
     case = case_of(run)
@@ -116,7 +119,7 @@ def staircase(run: Run) -> tuple[Floats, Floats] | None:
     if not plain or beta <= 0 or "energy" not in run.diagnostics or len(run.sample_times) == 0:
         return None
     unit = float(np.exp(energy_unit(run, beta) - beta))
-    return run.sample_times, 2 * beta * unit * run.diagnostics["energy"]
+    return run.sample_times, 2 * energy_beta(run, case) * unit * run.diagnostics["energy"]
 
 
 def measured_steps(tracks: Tracks, mergers: list[Merger], times: Floats, values: Floats) -> list[float | None]:

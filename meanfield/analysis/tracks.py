@@ -124,7 +124,7 @@ def tracks_of(run: Run) -> Tracks:
     recorded = run.diagnostics
     if "cluster_mass" in recorded and "cluster_center" in recorded:
         return track(run.sample_times, recorded["cluster_mass"], recorded["cluster_center"])
-    find = _finder(run)
+    find = cluster_finder(run)
     found = [find(k) for k in range(len(run.times))]
     most = max((one.count for one in found), default=0)
     dimension = found[0].centers.shape[1] if found else 0
@@ -181,7 +181,7 @@ def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
     return np.asarray(found.x.reshape(a, b) * (masses.sum() / LARGE))
 
 
-def _finder(run: Run) -> Callable[[int], Clusters]:
+def cluster_finder(run: Run) -> Callable[[int], Clusters]:
     """Finds the clusters of snapshot k as the diagnostics do. Raises ValueError as :func:`tracks_of`."""
     from meanfield.clusters.among_tokens import find_clusters_of_tokens
     from meanfield.clusters.on_cells import find_clusters

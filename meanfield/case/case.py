@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from meanfield.domains.table import AnyDomain
 from meanfield.sections.attention import Attention, FeedForward, Reaction, scale_of
@@ -29,6 +30,16 @@ class Case(Section, frozen=True):
     hand_over: HandOver | None = None
     output: Output = Output()
 
+    def replace(self, changes: Mapping[str, Any] | Sequence[str]) -> Case:
+        """Another case with ``changes``, {"attention.beta": 4} or ["attention.beta=4"]; what depends on them follows.
+
+        Raises CaseError.
+        """
+        from meanfield.case.load import parse, to_toml
+        from meanfield.case.overrides import overrides_of
+
+        return parse(to_toml(self), overrides_of(changes))
+
     @property
     def tokens_have_radius(self) -> bool:
         """Whether tokens have a radius beside their direction."""
@@ -38,6 +49,11 @@ class Case(Section, frozen=True):
     def beta_on_unit_sphere(self) -> float:
         """β of the same law on the unit sphere: tokens on a sphere of radius g attend as there with β g²."""
         return self.attention.beta_effective * self.stabilizers.scale**2
+
+    @property
+    def beta_of_heads(self) -> float:
+        """β g² beside the matrices of heads, as they are: for directions of tokens on a sphere of radius g."""
+        return self.attention.beta * self.stabilizers.scale**2
 
     @property
     def noise_on_unit_sphere(self) -> float:

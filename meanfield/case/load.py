@@ -14,9 +14,18 @@ import msgspec
 
 from meanfield.case.case import Case
 from meanfield.case.diagnostics import default_diagnostics
-from meanfield.case.errors import CaseError, did_you_mean, refuse_extremes, refuse_unrepresentable, translate
+from meanfield.case.errors import (
+    CaseError,
+    did_you_mean,
+    refusal,
+    refuse_extremes,
+    refuse_unrepresentable,
+    translate,
+)
 from meanfield.case.overrides import apply
 from meanfield.case.validate import check
+from meanfield.components.in_case import Unfit, put_back, take
+from meanfield.sections.section import tag_of
 
 _SNAPSHOTS = 100
 MAX_BYTES = 16 * 2**20  # of a case file: what is longer is something else
@@ -54,12 +63,18 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
     apply(data, overrides)
     refuse_unrepresentable(data)
     try:
+        own = take(data)
+    except Unfit as error:
+        raise CaseError(f"{error.section}.{translate(error.cause, error.table, error.schema)}") from None
+    try:
         case = _resolve(msgspec.convert(data, Case))
     except msgspec.ValidationError as error:
         raise translate(error, data, Case) from None
     check(case)
     refuse_extremes(msgspec.to_builtins(case))
-    return case
+    if "initial" in own and case.domain.mesh is None:
+        raise refusal("initial.kind", tag_of(type(own["initial"])), f"a built-in one {case.domain.where}")
+    return put_back(case, own)
 
 
 def read_toml(text: str, source: str) -> dict[str, Any]:

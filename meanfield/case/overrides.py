@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from meanfield.case.errors import CaseError, refusal, show
+from meanfield.case.errors import CaseError, refusal, show, show_key
 
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _BARE_WORDS = re.compile(r"([^\W\d]|[/~.])[\w .,:;!?/~-]*")
 _SNAPSHOTS = ("snapshots", "every", "times")
+
+
+def overrides_of(changes: Mapping[str, Any] | Sequence[str]) -> list[str]:
+    """Changes as overrides: a mapping of dotted keys to numbers, texts, lists or tables, or overrides as they are.
+
+    Raises CaseError for a text, which is a sequence too.
+    """
+    if isinstance(changes, str):
+        raise CaseError(f"override {show(changes)}: expected a list of KEY=VALUE, or a mapping")
+    if not isinstance(changes, Mapping):
+        return list(changes)
+    return [f"{key}={inline(value)}" for key, value in changes.items()]
+
+
+def inline(value: Any) -> str:
+    """A value as TOML spells it on one line; numpy's numbers and arrays as Python's."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{show_key(key)} = {inline(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(inline, value)) + "]"
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def apply(data: dict[str, Any], overrides: Sequence[str]) -> None:

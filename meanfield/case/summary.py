@@ -20,6 +20,8 @@ def layer_in_words(case: Case) -> list[str]:
 def attention_in_words(case: Case) -> str:
     """As in "unnormalized attention, V = -1 I"."""
     attention, value = case.attention, case.attention.value_scale
+    if not case.domain.has_softmax:
+        return "attention of another kind"
     rescaled = " rescaled" if attention.rescaled else ""
     texts = [f"{attention.normalization}{rescaled} attention", _matrices(case)]
     texts += [f"V = {value:g} I"] if value != 1 else []
@@ -68,8 +70,10 @@ def _depth(case: Case) -> list[str]:
 def _local(case: Case) -> list[str]:
     """What moves or breeds a token by itself."""
     network = [] if case.feed_forward is None else [f"{case.feed_forward.activation} feed-forward"]
+    network += case.domain.layer_in_words
     return network + ([] if case.reaction is None else [_reaction(case.reaction)])
 
 
 def _reaction(reaction: Reaction) -> str:
-    return f"{reaction.__struct_config__.tag} reaction, rate {reaction.rate:g}"
+    rate = getattr(reaction, "rate", None)  # which one of a user's own may lack
+    return f"{reaction.__struct_config__.tag} reaction" + ("" if rate is None else f", rate {rate:g}")

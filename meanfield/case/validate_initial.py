@@ -9,8 +9,12 @@ from typing import Any
 from meanfield.case.case import Case
 from meanfield.case.validate_model import matrix_problem
 from meanfield.domains.domain import Domain
+from meanfield.model.formula import COORDINATES, LABEL, formula_problem
 from meanfield.sections.initial import (
+    Array,
+    ByLabel,
     Equiangular,
+    Formula,
     Gaussian,
     Harmonic,
     Interval,
@@ -18,6 +22,7 @@ from meanfield.sections.initial import (
     Perturbed,
     Points,
     Snapshot,
+    Start,
     Tokens,
     VonMisesFisher,
     Waves,
@@ -36,6 +41,14 @@ def initial_problems(case: Case) -> Problems:
         yield "initial.radius", initial.radius, f"not available {domain.where} for initial.kind = {kind}"
     if type(initial) in _PROBLEMS:
         yield from _PROBLEMS[type(initial)](initial, domain)
+    if isinstance(initial, ByLabel):
+        for index, part in enumerate(initial.parts):
+            for key, value, expected in _PROBLEMS.get(type(part), _none)(part, domain):
+                yield key.replace("initial.", f"initial.parts[{index}].", 1), value, expected
+
+
+def _none(initial: Start, domain: Domain) -> Problems:
+    yield from ()
 
 
 def _perturbed(initial: Perturbed, domain: Domain) -> Problems:
@@ -92,7 +105,7 @@ def _masses(key: str, masses: list[float]) -> Problems:
         yield key, masses, "masses with a positive, finite sum"
 
 
-def _tokens(initial: Tokens, domain: Domain) -> Problems:
+def _tokens(initial: Tokens | Array, domain: Domain) -> Problems:
     if not initial.file.endswith((".npy", ".h5", ".hdf5")):
         yield "initial.file", initial.file, "a file that ends in .npy or .h5"
 
@@ -100,6 +113,13 @@ def _tokens(initial: Tokens, domain: Domain) -> Problems:
 def _snapshot(initial: Snapshot, domain: Domain) -> Problems:
     if not initial.file.endswith((".h5", ".hdf5")):
         yield "initial.file", initial.file, "a run, a file that ends in .h5"
+
+
+def _formula(initial: Formula, domain: Domain) -> Problems:
+    names = COORDINATES[domain.d] if domain.is_closed else ()
+    labels = (LABEL,) if domain.labels is not None else ()
+    if names and (expected := formula_problem(initial.density, (*names, *labels))) is not None:
+        yield "initial.density", initial.density, expected
 
 
 def _gaussian(initial: Gaussian, domain: Domain) -> Problems:
@@ -146,6 +166,8 @@ _PROBLEMS: dict[type, Callable[[Any, Domain], Problems]] = {
     Moebius: _moebius,
     Points: _points,
     Tokens: _tokens,
+    Array: _tokens,
+    Formula: _formula,
     Snapshot: _snapshot,
     Gaussian: _gaussian,
     Equiangular: _equiangular,

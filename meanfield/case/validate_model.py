@@ -135,7 +135,7 @@ def _stabilizers(case: Case) -> Problems:
         yield (
             "stabilizers.noise",
             stabilizers.noise,
-            f"a number <= {_MAX_NOISE:g}{scale}; by far less makes all uniform",
+            f"a number <= {_MAX_NOISE:g}{scale}",
         )
     own = LAYER_NORMS[stabilizers.layer_norm].parameter
     if stabilizers.switch is not None and own != "switch":

@@ -9,6 +9,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from meanfield.runtime.messages import tell
+
 if TYPE_CHECKING:
     from solvers.backends import Backend
 
@@ -28,14 +30,16 @@ def run(options: argparse.Namespace) -> int:
         require_room(case, path)
     from meanfield.running import run as solve
 
-    return solve(
+    solve(
         case,
         path,
         overwrite=options.overwrite,
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
+        say=tell,
     )
+    return 0
 
 
 def _backend(device: str) -> Backend:
@@ -57,14 +61,16 @@ def resume(options: argparse.Namespace) -> int:
     require_file(options.file, "run")
     from meanfield.running import resume as go_on
 
-    return go_on(
+    go_on(
         options.file,
         until=options.until,
         changes=options.overrides,
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
+        say=tell,
     )
+    return 0
 
 
 def info(options: argparse.Namespace) -> int:
@@ -262,6 +268,26 @@ def stability(options: argparse.Namespace) -> int:
     from meanfield.analysis.stability_report import report
 
     print(report(case))
+    return 0
+
+
+def branch(options: argparse.Namespace) -> int:
+    from meanfield.case.load import load
+    from meanfield.cli.kinds import require_kind
+
+    require_kind(options.case, "case")
+    case = load(options.case, options.overrides)
+    from meanfield.analysis.branch import as_dict, branch_of, report
+
+    found = branch_of(case, options.degree)
+    if options.json:
+        _print_json(as_dict(found))
+    else:
+        print(report(found))
+    if options.output is not None:
+        from meanfield.figures.branch import plot_branch
+
+        print(plot_branch(found, options.output))
     return 0
 
 

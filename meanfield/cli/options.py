@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from argparse import ArgumentParser, ArgumentTypeError
 
+MAX_DEGREE = 32  # of a branch: its density is held by 128 nodes
+
 
 def case_file(parser: ArgumentParser) -> None:
     parser.add_argument("case", metavar="CASE", help="a case file, or the name of a shipped case")
@@ -36,6 +38,17 @@ def _overrides(parser: ArgumentParser, after: str) -> None:
 
 def run_file(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE.h5", help="a file that `meanfield run` has written")
+
+
+def components(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--component",
+        metavar="FILE.py",
+        action="append",
+        default=[],
+        dest="components",
+        help="components of your own, or an installed package's entry point; its code runs (default: none)",
+    )
 
 
 def quiet(parser: ArgumentParser) -> None:
@@ -71,9 +84,7 @@ def as_json(parser: ArgumentParser) -> None:
 
 
 def verify(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--verify", action="store_true", help="read all of it against its checksums (default: describe)"
-    )
+    parser.add_argument("--verify", action="store_true", help="read it all by its checksums (default: describe)")
 
 
 def figure_output(parser: ArgumentParser) -> None:
@@ -108,6 +119,19 @@ def export_options(parser: ArgumentParser) -> None:
 
 def figure_if_named(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FIGURE.png", help="draw it too (default: no figure)")
+
+
+def branch_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--over", choices=("stabilizers.noise",), default="stabilizers.noise", help="what varies (default: the noise)"
+    )
+    parser.add_argument("--degree", metavar="L", type=_degree, default=1, help="of the mode it leaves by (default: 1)")
+
+
+def _degree(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= MAX_DEGREE):
+        raise ArgumentTypeError(f"{text}: expected an integer from 1 to {MAX_DEGREE}")
+    return int(text)
 
 
 def other_run(parser: ArgumentParser) -> None:

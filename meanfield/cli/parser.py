@@ -22,7 +22,7 @@ from meanfield.cli import transformer as cli_transformer
 from meanfield.cli.streams import OUTPUT, give_up_output, prepare
 from meanfield.runtime.messages import tell
 
-_BAD_INPUT = 2
+_BAD_INPUT, _NON_FINITE = 2, 3
 _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
 _LONG_WORD, _SHOWN = re.compile(r"\S{301,}"), 100  # characters of a path or a key, and of its two ends
 _EPILOG = """\
@@ -52,8 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _flushed():
             return _dispatch(arguments)
-    except KeyboardInterrupt:
-        return _refuse("interrupted", _INTERRUPTED)
+    except KeyboardInterrupt as error:
+        return _refuse(str(error) or "interrupted", _INTERRUPTED)
     except BrokenPipeError:
         give_up_output()  # the reader has gone
         return _BROKEN_PIPE
@@ -65,10 +65,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename == OUTPUT:
             give_up_output()
         return _refuse(f"{error.filename}: {error.strerror}")
-    except Exception as error:
-        if not isinstance(error, _errors_of_users()):
+    except (Exception, SystemExit) as error:
+        if isinstance(error, SystemExit) and not error.code:  # help
             raise
-        return _refuse(str(error))
+        for kind, code in _errors_of_users().items():
+            if isinstance(error, kind):
+                return _refuse(str(error), code)
+        raise
 
 
 def command() -> int:
@@ -100,11 +103,14 @@ def _cut(word: re.Match[str]) -> str:
     return f"{word[0][:_SHOWN]}…{word[0][-_SHOWN:]}"
 
 
-def _errors_of_users() -> tuple[type[Exception], ...]:
+def _errors_of_users() -> dict[type[BaseException], int]:
+    """The exit status of each error whose message is one line for users."""
     from meanfield.case.errors import CaseError
+    from meanfield.runtime.signals import Terminated
     from solvers.io.run_file import FileError
+    from solvers.timestepping.evolution import NonFinite
 
-    return CaseError, FileError
+    return {CaseError: _BAD_INPUT, FileError: _BAD_INPUT, NonFinite: _NON_FINITE, Terminated: _INTERRUPTED}
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -125,6 +131,10 @@ def _dispatch(argv: list[str]) -> int:
         parser.print_help()
         return 0
     options.command = shlex.join(["meanfield", *argv])
+    if getattr(options, "components", ()):
+        from meanfield.components.loading import load_components
+
+        load_components(*options.components)
     handler: Callable[[argparse.Namespace], int] = options.handler
     return handler(options)
 
@@ -139,6 +149,16 @@ def _commands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argum
     """The parser of each command of a parser, by name; none where it has no commands."""
     groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return groups[0].choices if groups else {}
+
+
+def help_texts() -> dict[str, str]:
+    """The help of every command by what is typed, ``meanfield transformer read`` and the like included."""
+    found: dict[str, str] = {}
+    waiting: list[argparse.ArgumentParser] = [_parsers()]
+    for parser in waiting:  # which grows by the commands of each
+        found[parser.prog] = parser.format_help()
+        waiting.extend(_commands_of(parser).values())
+    return found
 
 
 def _parsers() -> _Parser:
@@ -181,67 +201,73 @@ _COMMANDS: dict[str, _Command] = {
         cli_commands.run,
         "solve a case and write an HDF5 file",
         f"CASE [-o FILE.h5] {_SET} [--overwrite] [--force] [--quiet] [--device cpu|gpu]",
-        (cli_options.case_file, cli_options.run_options, cli_options.quiet, cli_options.device),
+        (cli_options.case_file, cli_options.components, cli_options.run_options, cli_options.quiet, cli_options.device),
     ),
     "resume": (
         cli_commands.resume,
         "go on from the last checkpoint of a run",
         f"FILE.h5 [--until TIME] {_SET} [--quiet] [--device cpu|gpu]",
-        (cli_options.run_to_resume, cli_options.until, cli_options.quiet, cli_options.device),
+        (cli_options.run_to_resume, cli_options.components, cli_options.until, cli_options.quiet, cli_options.device),
     ),
     "info": (
         cli_commands.info,
         "describe a running, killed or finished run",
         "FILE.h5 [--json | --verify]",
-        (cli_options.run_file, cli_options.as_json, cli_options.verify),
+        (cli_options.run_file, cli_options.components, cli_options.as_json, cli_options.verify),
     ),
     "plot": (
         cli_commands.plot,
         "draw snapshots and diagnostics over time",
         "FILE.h5 [-o FIGURE.png]",
-        (cli_options.run_file, cli_options.figure_output),
+        (cli_options.run_file, cli_options.components, cli_options.figure_output),
     ),
     "mergers": (
         cli_commands.mergers,
         "report which clusters merged, when, and the lifetime of each cluster count",
         "FILE.h5 [-o FIGURE.png] [--json]",
-        (cli_options.run_file, cli_options.figure_if_named, cli_options.as_json),
+        (cli_options.run_file, cli_options.components, cli_options.figure_if_named, cli_options.as_json),
     ),
     "compare": (
         cli_commands.compare,
         "distances (L1, Wasserstein) between two runs, or a density and particles",
         "A.h5 [B.h5] [-o FIGURE.png] [--json]",
-        (cli_options.run_file, cli_options.other_run, cli_options.figure_if_named, cli_options.as_json),
+        (
+            cli_options.run_file,
+            cli_options.components,
+            cli_options.other_run,
+            cli_options.figure_if_named,
+            cli_options.as_json,
+        ),
     ),
     "sweep": (
         cli_commands.sweep,
         "run a case over values of its keys, on this machine or a Dask cluster",
         "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--retry] [--overwrite] [--quiet]",
-        (cli_options.sweep_options, cli_options.quiet),
+        (cli_options.sweep_options, cli_options.components, cli_options.quiet),
     ),
     "movie": (
         cli_commands.movie,
         "animate a run, a frame for each snapshot",
         "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
-        (cli_options.run_file, cli_options.movie_options, cli_options.quiet),
+        (cli_options.run_file, cli_options.components, cli_options.movie_options, cli_options.quiet),
     ),
     "view": (
         cli_commands.view,
         "write a page for the browser: turn the sphere, move through time",
         "FILE.h5 [-o FILE.html] [--overwrite]",
-        (cli_options.run_file, cli_options.page_output),
+        (cli_options.run_file, cli_options.components, cli_options.page_output),
     ),
     "export": (
         cli_commands.export,
         "write densities for ParaView or on a regular grid, or diagnostics as a table",
         f"FILE.h5 --to {'|'.join(cli_options.FORMATS)} [-o PATH] [--overwrite]",
-        (cli_options.run_file, cli_options.export_options),
+        (cli_options.run_file, cli_options.components, cli_options.export_options),
     ),
     "check": (
         cli_commands.check,
         "validate a case; print it resolved, with cells, memory and steps",
         f"CASE {_SET}",
-        (cli_options.case_file,),
+        (cli_options.case_file, cli_options.components),
     ),
     "cases": (cli_commands.cases, "list the shipped cases", "", ()),
     "keys": (
@@ -255,7 +281,13 @@ _COMMANDS: dict[str, _Command] = {
         cli_commands.stability,
         "growth rate of each mode about the uniform density, and the critical noise",
         f"CASE {_SET}",
-        (cli_options.case_file,),
+        (cli_options.case_file, cli_options.components),
+    ),
+    "branch": (
+        cli_commands.branch,
+        "stationary densities over the noise, stable and unstable, through their folds",
+        f"CASE [--over stabilizers.noise] [--degree L] [-o FIGURE.png] [--json] {_SET}",
+        (cli_options.case_file, cli_options.branch_options, cli_options.figure_if_named, cli_options.as_json),
     ),
     "transformer": (
         None,

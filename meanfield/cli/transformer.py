@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from argparse import ArgumentParser
+from pathlib import Path
 
 from meanfield.cli import options as cli_options
+from meanfield.runtime.messages import tell
 
 
 def model(parser: ArgumentParser) -> None:
@@ -21,9 +23,42 @@ def read_options(parser: ArgumentParser) -> None:
 
 
 def case_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--layer", metavar="K", type=int, help="its attention in all layers (default: each its own)")
+    parser.add_argument(
+        "--mean-field", action="store_true", help="its attention alone, as the mean-field law on a sphere"
+    )
+    parser.add_argument(
+        "--layer", metavar="K", type=int, help="with --mean-field: its attention in all layers (default: each its own)"
+    )
+    parser.add_argument("--repeat", metavar="N", type=int, default=1, help="its layers N times (default: 1)")
+    _variant(parser)
     parser.add_argument("-o", "--output", metavar="FOLDER", help="default: the model's name with -case, here")
     _overwrite(parser, "the case in FOLDER")
+
+
+def _variant(parser: ArgumentParser) -> None:
+    """Which parts and weights of a model are used."""
+    parser.add_argument("--without", metavar="PARTS", default="", help="parts left out, such as network,biases")
+    parser.add_argument(
+        "--weights", choices=("trained", "random", "rotated"), default="trained",
+        help="of the attention matrices: random of the same norms, or rotated, of the same singular values",
+    )  # fmt: skip
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of random or rotated weights (default: 0)")
+
+
+def ablate_options(parser: ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a folder, or a name on the hub of Hugging Face")
+    parser.add_argument("--texts", metavar="FOLDER", help="its files *.txt (default: ten texts of the package)")
+    parser.add_argument(
+        "--without", metavar="PARTS", action="append",
+        help="parts left out together, such as network,biases; may be given again (default: each part by itself)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seeds", metavar="N", type=int, default=3, help="of random and of rotated weights (default: 3)"
+    )
+    parser.add_argument("--drop", metavar="TOKENS", default="", help="not measured: special, first or both")
+    parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the model's name with -ablation.h5, here")
+    parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
+    _overwrite(parser, "FILE.h5")
 
 
 def reference_options(parser: ArgumentParser) -> None:
@@ -44,21 +79,85 @@ def read(options: argparse.Namespace) -> int:
     from meanfield.transformer.reading import read_transformer
 
     states = states_of(options.model, options.text)
-    return read_transformer(states, path, overwrite=options.overwrite, quiet=options.quiet, command=options.command)
+    given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
+    read_transformer(states, path, **given, say=tell)
+    return 0
 
 
 def case(options: argparse.Namespace) -> int:
     import sys
 
-    from meanfield.transformer.case import require_attention, require_new, write_case
-    from meanfield.transformer.model import short_name, states_of
+    from meanfield.transformer.model import short_name
 
     folder = f"{short_name(options.model)}-case" if options.output is None else options.output
-    require_new(folder, options.overwrite)
-    states = states_of(options.model, options.text, lambda name, config: require_attention(name, config, options.layer))
-    written = write_case(states, folder, options.layer)
+    written = (_mean_field if options.mean_field else _whole_model)(options, folder)
     print(written)
     print(f"solve it: meanfield run {written}", file=sys.stderr)
+    return 0
+
+
+def _whole_model(options: argparse.Namespace, folder: str) -> Path:
+    from meanfield.case.errors import CaseError
+    from meanfield.transformer.case import FILES, CaseOptions, write_case
+    from meanfield.transformer.families import family_of
+    from meanfield.transformer.model import states_of
+    from meanfield.transformer.writing import require_new
+
+    if options.layer is not None:
+        raise CaseError(f"--layer {options.layer}: only allowed with --mean-field")
+    chosen = CaseOptions(_parts(options.without), options.weights, options.seed, options.repeat)
+    require_new(folder, FILES, options.overwrite)
+    return write_case(states_of(options.model, options.text, family_of), folder, chosen)
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _mean_field(options: argparse.Namespace, folder: str) -> Path:
+    from meanfield.case.errors import CaseError
+    from meanfield.transformer.mean_field import FILES, require_attention, write_mean_field
+    from meanfield.transformer.model import states_of
+    from meanfield.transformer.writing import require_new
+
+    for name, usual in (("without", ""), ("weights", "trained"), ("repeat", 1)):
+        if getattr(options, name) != usual:
+            raise CaseError(f"--{name} {getattr(options, name)}: not allowed with --mean-field")
+    require_new(folder, FILES, options.overwrite)
+    states = states_of(options.model, options.text, lambda name, config: require_attention(name, config, options.layer))
+    return write_mean_field(states, folder, options.layer)
+
+
+def ablate(options: argparse.Namespace) -> int:
+    from meanfield.case.errors import CaseError
+    from meanfield.figures.saving import figure_target, save
+    from meanfield.runtime.paths import require_writable
+    from meanfield.transformer.ablation import ablate, last_layer_table, variants_of
+    from meanfield.transformer.families import family_of
+    from meanfield.transformer.head_figures import head_figures
+    from meanfield.transformer.model import load_model, read_texts, short_name
+
+    path = f"{short_name(options.model)}-ablation.h5" if options.output is None else options.output
+    target = figure_target(Path(options.figure or Path(path).with_suffix(".png")))
+    require_writable(path, "", options.overwrite)
+    if options.seeds < 1:
+        raise CaseError(f"--seeds {options.seeds}: expected an integer >= 1")
+    parts = [_parts(text) for text in options.without or EACH_PART]
+    variants, drop, texts = variants_of(parts, options.seeds), _parts(options.drop), read_texts(options.texts)
+    model = load_model(options.model, family_of)
+    states = [model.read(*text) for text in texts]
+    ablation = ablate(iter(states), variants, drop)
+
+    from matplotlib.figure import Figure
+
+    from meanfield.transformer.ablation_output import draw_ablation, write_ablation
+
+    facts = {"model": options.model, "drop": options.drop, "command": options.command}
+    write_ablation(path, ablation, [head_figures(one) for one in states], facts)
+    figure = Figure()
+    draw_ablation(figure, ablation, f"{short_name(options.model)}, {len(states)} texts")
+    print(last_layer_table(ablation))
+    print(f"{path}\n{save(figure, target)}")
     return 0
 
 
@@ -77,9 +176,12 @@ def reference(options: argparse.Namespace) -> int:
     require_files(resolved, path)
     from meanfield.transformer.reference import run_reference
 
-    return run_reference(resolved, path, overwrite=options.overwrite, quiet=options.quiet, command=options.command)
+    given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
+    run_reference(resolved, path, **given, say=tell)
+    return 0
 
 
+EACH_PART = ("network", "biases", "gains", "attention", "network,biases,gains")
 COMMANDS = {
     "read": (
         read,
@@ -89,9 +191,17 @@ COMMANDS = {
     ),
     "case": (
         case,
-        "write a case that has a model's attention, from the same tokens",
-        "MODEL [--layer K] [--text FILE|-] [-o FOLDER] [--overwrite]",
+        "write a case that is a model, or has its attention alone, from the same tokens",
+        "MODEL [--without PARTS] [--weights random|rotated [--seed N]] [--repeat N] [--mean-field [--layer K]] "
+        "[--text FILE|-] [-o FOLDER] [--overwrite]",
         (model, case_options),
+    ),
+    "ablate": (
+        ablate,
+        "which parts of a model hold tokens apart, beside random and rotated weights",
+        "MODEL [--texts FOLDER] [--without PARTS ...] [--seeds N] [--drop special,first] [-o FILE.h5] "
+        "[--figure FILE.png] [--overwrite]",
+        (ablate_options,),
     ),
     "reference": (
         reference,

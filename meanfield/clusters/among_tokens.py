@@ -1,21 +1,22 @@
-"""Clusters of weighted tokens on S^{d−1}: peaks of their kernel density that survive a persistence threshold.
+"""Clusters of weighted tokens on S^{d−1}: angular single linkage with persistence, alike in every dimension.
 
-    f(x) = Σ_j m_j e^{(⟨x, x_j⟩ − 1)/s²}          s the scale, an angle in radians
+    i ~ j  where  ∠(x_i, x_j) ≤ s          f(x) = Σ_j m_j e^{(⟨x, x_j⟩ − 1)/s²}          s the scale, an angle (radians)
 
-With s = 1/√β f is the Z of attention with Q = K = I, so that clusters are what tokens move towards. Circle and sphere:
-f on a mesh, and meanfield.clusters.on_cells. Other d: f at the tokens, and the same persistence on the graph of those
-within 2s of each other (Chazal, Guibas, Oudot, Skraba 2013, ToMATo).
+For s = 1/√β and Q = K = I tokens within s of each other attend to each other by at least e^{−½} of what they attend to
+themselves. Chains of such tokens are joined, but where the density f falls by more than half between two of its peaks:
+the persistence of f on this graph (Chazal, Guibas, Oudot, Skraba 2013, ToMATo). So clusters are never nearer than s
+unless f has a pass between them, and tokens farther apart than s from all others are a cluster each.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters, find_clusters
+from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh, circle, sphere
 from solvers.transforms.gegenbauer import exponential_spectrum
@@ -27,19 +28,29 @@ if TYPE_CHECKING:
     from scipy.spatial import KDTree
 
 SCALE = 0.25  # radians
-REACH = 2.0  # scales: tokens so near are joined; f of two equal ones has a dip between them beyond
-COVER = 0.25  # scales: tokens so near a leader count as where it is
-MOST = 2048  # tokens whose density is looked at in other d than 2 and 3; the rest go with the nearest
+COVER = 0.25  # scales: tokens so near a representative count as where it is
+MAX_TOKENS = 2048  # from which representatives are chosen in other d than 2 and 3; the rest go with the nearest
 BLOCK = 4096
 
 Labels = NDArray[np.intp]
 
 
-def find_clusters_of_tokens(points: Floats, masses: Floats, scale: float = SCALE) -> Clusters:
+class Cover(NamedTuple):
+    """Representatives (k, d) of tokens, the density f at each (k,), f of uniform tokens, and each token's (n,)."""
+
+    points: Floats
+    density: Floats
+    uniform: float
+    nearest: Labels
+
+
+def find_clusters_of_tokens(
+    points: Floats, masses: Floats, scale: float = SCALE, max_tokens: int = MAX_TOKENS
+) -> Clusters:
     """Clusters of tokens at ``points`` (n, d), d ≥ 2, of any length, with masses (n,); basin is of each token.
 
-    scale   of the density estimate, radians. Good values: 1/√β, at most 0.25. Two equal clusters are two when about 2
-            (d > 3) or 3.3 (circle, sphere) scales apart.
+    scale        s, radians: tokens so near are joined. Good values: 1/√β, at most 0.25
+    max_tokens   of which the graph is made for d > 3, evenly through the list; on circle and sphere all count
     There is no cluster where f is below twice that of uniform tokens. Tokens far apart are a cluster each: n
     equiangular ones are n clusters, n random ones in high d too. Raises ValueError for d < 2.
     """
@@ -47,10 +58,15 @@ def find_clusters_of_tokens(points: Floats, masses: Floats, scale: float = SCALE
         raise ValueError(f"points {points.shape}: expected directions in R^d with d of 2 or more")
     length = np.linalg.norm(points, axis=1)[:, None].astype(float)  # tokens may come in single precision
     directions = points / np.where(length > 0, length, 1.0)
-    on_mesh = points.shape[1] <= 3
-    label = (_labels_on_mesh if on_mesh else _labels_on_graph)(directions, masses / masses.sum(), scale)
-    if label is None:
+    shares = masses / masses.sum()
+    cover = (
+        _by_cells(directions, shares, scale)
+        if points.shape[1] <= 3
+        else _by_leaders(directions, shares, scale, max_tokens)
+    )
+    if cover.density.max() < CONTRAST * cover.uniform:
         return Clusters(np.empty(0), np.empty((0, points.shape[1])), np.full(len(points), -1))
+    label = _basins(cover.points, np.log(cover.density + FLOOR * cover.uniform), scale)[cover.nearest]
     peaks, first, basin = np.unique(label, return_index=True, return_inverse=True)
     held = np.bincount(basin, masses, len(peaks)).astype(float)
     sums = np.stack([np.bincount(basin, masses * x, len(peaks)) for x in directions.T], axis=1)
@@ -60,14 +76,17 @@ def find_clusters_of_tokens(points: Floats, masses: Floats, scale: float = SCALE
     return Clusters(held[rank], centers[rank], np.argsort(rank)[basin])
 
 
-def _labels_on_mesh(directions: Floats, masses: Floats, scale: float) -> Labels | None:
-    """(n,) a number for each token's cluster; None where there is none."""
+def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
+    """The mean tokens of the cells of a mesh finer than s that hold any, and f at those cells by a transform."""
     mesh, tree, transform, share = _density_estimate(directions.shape[1], scale)
     cells = tree.query(directions)[1]
-    coefficients = transform.analysis(np.bincount(cells, masses, mesh.cells).astype(float))
+    held = np.bincount(cells, masses, mesh.cells).astype(float)
+    coefficients = transform.analysis(held)
     density = transform.synthesis(coefficients * (share if mesh.dimension == 1 else share[:, None]))
-    found = find_clusters(mesh, np.maximum(density, 0.0))
-    return found.basin[cells] if found.count else None
+    occupied, nearest = np.unique(cells, return_inverse=True)
+    means = np.stack([np.bincount(nearest, x, len(occupied)).astype(float) for x in directions.T], axis=1)
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    return Cover(means, np.maximum(density[occupied], 0.0), 1.0 / mesh.volume, nearest)
 
 
 @lru_cache(maxsize=4)
@@ -86,19 +105,18 @@ def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, KDTree, Harmo
     return mesh, KDTree(mesh.centers), harmonic_transform(mesh, degree), multipliers / multipliers[0]
 
 
-def _labels_on_graph(directions: Floats, masses: Floats, scale: float) -> Labels | None:
-    """(n,) a number for each token's cluster; None where there is none."""
-    leaders = _cover(directions[np.unique(np.linspace(0, len(directions) - 1, MOST).astype(int))], COVER * scale)
+def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: int) -> Cover:
+    """Tokens none of which is within COVER·s of another, and f at each by a sum over all."""
+    some = np.unique(np.linspace(0, len(directions) - 1, max_tokens).astype(int))
+    leaders = _cover(directions[some], COVER * scale)
     nearest = np.concatenate(
         [(directions[k : k + BLOCK] @ leaders.T).argmax(axis=1) for k in range(0, len(directions), BLOCK)]
     )
     held = np.bincount(nearest, masses, len(leaders)).astype(float)
     sharp = scale**-2
     _, density, _ = exponential_sums(leaders * sharp, leaders, held, log_scale=np.full(len(leaders), sharp))
-    uniform = np.exp(exponential_spectrum(directions.shape[1], sharp, 1)[0] - sharp)
-    if density.max() < CONTRAST * uniform:
-        return None
-    return _basins(leaders, np.log(density + FLOOR * uniform), REACH * scale)[nearest]
+    uniform = float(np.exp(exponential_spectrum(directions.shape[1], sharp, 1)[0] - sharp))
+    return Cover(leaders, density, uniform, nearest)
 
 
 def _cover(directions: Floats, radius: float) -> Floats:
@@ -115,7 +133,14 @@ def _cover(directions: Floats, radius: float) -> Floats:
 
 def _basins(points: Floats, level: Floats, reach: float) -> Labels:
     """(k,) the peak of each point (k, d), by persistence over the graph of those nearer than ``reach`` radians."""
-    pairs = np.argwhere(np.triu(points @ points.T >= np.cos(reach), k=1)).astype(np.int32)
+    from scipy.spatial import KDTree
+
+    chord = 2 * np.sin(reach / 2)
+    pairs = (
+        KDTree(points).query_pairs(chord, output_type="ndarray").astype(np.int32)
+        if points.shape[1] <= 3
+        else (np.argwhere(np.triu(points @ points.T >= np.cos(reach), k=1)).astype(np.int32))
+    )
     ends = pairs.reshape(-1)
     sides = np.argsort(ends, kind="stable").astype(np.int32)
     start = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=len(points)))]).astype(np.int32)

@@ -1,7 +1,7 @@
 """The law of z = ⟨x, y⟩ for two tokens x and y drawn at random: how many pairs have met.
 
 P(z in bin) for bins of 3° of the angle arccos z from 180° to 3°, then between 1 − z = 1 − cos 3°, 1e-3, 1e-4, 1e-5,
-1e-6 and 0. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), figure 3, plots P(z ≥ 1 − 1e-3).
+1e-6 and 0. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794) plot P(z ≥ 1 − 1e-3) in their phase diagrams.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def close_pairs(pairs: Floats) -> float:
 def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -> Floats:
     """P(z in bin), (bins), for x and y drawn from unit vectors (n, d) with masses (n,).
 
-    different   x and y are never the same point, P(i, j) ∝ m_i m_j for i ≠ j, as in figure 3 of 2312.10794
+    different   x and y are never the same point, P(i, j) ∝ m_i m_j for i ≠ j, as in the phase diagrams of 2312.10794
     All pairs are counted for n ≤ 4096; beyond, those of 4096 points at equal steps through the list. A single point
     counts as a pair that has met.
     """

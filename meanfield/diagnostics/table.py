@@ -9,6 +9,7 @@ import numpy as np
 
 from meanfield.clusters.pairs import BINS
 from meanfield.model.functionals import energy_log_unit
+from meanfield.model.kernel import KERNELS
 from solvers.io.run_file import Column, FileError, Run
 from solvers.mesh.mesh import Floats
 
@@ -38,7 +39,7 @@ class Diagnostic(NamedTuple):
 
 
 Table = dict[str, Diagnostic]
-REFERENCE, LOG_UNIT = "reference", "log_unit"  # attributes of the entropy and of the energy
+REFERENCE, LOG_UNIT, FACTOR = "reference", "log_unit", "factor"  # attributes of the entropy and of the energy
 ENTROPY = ((REFERENCE, "area"),)  # older axisymmetric files lack it: relative to the uniform density
 MAX_CLUSTERS = 32  # whose masses and centers are kept
 LENGTHS = {"cluster": MAX_CLUSTERS, "pair_bin": BINS}  # of dimensions that are the same for every run
@@ -88,7 +89,21 @@ def energy_entry(function: Callable[[Any], float], log_bound: float) -> Diagnost
     """The entry of the energy where the largest kernel is e^{log_bound}."""
     log_unit = energy_log_unit(log_bound)
     unit = f", in units of e^{log_unit:.6g}" if log_unit else ""
-    return Diagnostic(function, "", f"interaction energy{unit}", attributes=((LOG_UNIT, log_unit),))
+    attributes = ((LOG_UNIT, log_unit), (FACTOR, "1/(2 beta)"))
+    return Diagnostic(function, "", f"interaction energy{unit}", attributes=attributes)
+
+
+def has_energy(case: Case) -> bool:
+    """Whether E has a value: for a window without β its factor 1/2β leaves none, for ∬kρρ is no constant."""
+    return case.attention.beta > 0 or KERNELS[case.attention.kernel].zonal is None
+
+
+def energy_beta(run: Run, case: Case) -> float:
+    """The β of the factor 1/2β of a run's energies: that of the case, as the matrices are in the kernel.
+
+    Older files, which lack the attribute, had multiples of the identity in this β too.
+    """
+    return case.beta_of_heads if FACTOR in run.attributes_of("energy") else case.beta_on_unit_sphere
 
 
 def energy_unit(run: Run, beta: float) -> float:
@@ -107,11 +122,15 @@ def entropy_is_relative(run: Run, has_uniform: bool) -> bool:
     return has_uniform and REFERENCE not in run.attributes_of("entropy")
 
 
-def require_same_units(run: Run, columns: Sequence[Column], beta: float, has_uniform: bool) -> None:
+def require_same_units(run: Run, columns: Sequence[Column], case: Case) -> None:
     """Raise FileError where rows of these columns would not mean in a file what those before them do."""
     attributes = {column.name: dict(column.attributes) for column in columns}
-    if "entropy" in attributes and entropy_is_relative(run, has_uniform):
+    if "entropy" in attributes and entropy_is_relative(run, case.domain.uniform is not None):
         raise FileError(f"{run.path}: its entropy is relative to the uniform density, of an older version; run anew")
-    before, now = energy_unit(run, beta), float(attributes.get("energy", {}).get(LOG_UNIT, 0.0))
-    if "energy" in attributes and before != now:
+    if "energy" not in attributes:
+        return
+    if energy_beta(run, case) != case.beta_of_heads:
+        raise FileError(f"{run.path}: its energy has the scales of query and key in its factor 1/(2 beta); run anew")
+    before, now = energy_unit(run, case.attention.beta_effective), float(attributes["energy"].get(LOG_UNIT, 0.0))
+    if before != now:
         raise FileError(f"{run.path}: its energy is in units of e^{before:g}, not e^{now:g} as from here on; run anew")

@@ -72,6 +72,16 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
         return f"on the {self.manifold}"
 
     @property
+    def has_softmax(self) -> bool:
+        """Whether attention.beta says how steep attention is; not so in files of models with other attention."""
+        return True
+
+    @property
+    def layer_in_words(self) -> list[str]:
+        """What a layer consists of beyond the other sections of a case."""
+        return []
+
+    @property
     def labels(self) -> int | None:
         """Labels of a causal mask, each with a density of its own; None without them."""
         return None

@@ -8,9 +8,10 @@ from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSp
 from meanfield.domains.line.section import Line
 from meanfield.domains.particles.section import Particles
 from meanfield.domains.sphere.section import Circle, Sphere
+from meanfield.domains.trained.section import Trained
 from meanfield.sections.section import tag_of
 
-AnyDomain = Circle | Sphere | Axisymmetric | Line | FreeRadiusCircle | FreeRadiusSphere | Particles
+AnyDomain = Circle | Sphere | Axisymmetric | Line | FreeRadiusCircle | FreeRadiusSphere | Particles | Trained
 DOMAINS: dict[str, type[Domain]] = {tag_of(kind): kind for kind in AnyDomain.__args__}
 _PICTURED: dict[str, type[Domain]] = DOMAINS | {"radius": LogRadius}
 

@@ -12,11 +12,12 @@ from pathlib import Path
 from meanfield.export.csv import write_csv
 from meanfield.export.netcdf import write_netcdf
 from meanfield.export.vtkhdf import write_vtkhdf
+from solvers.io.reading import path_of
 from solvers.io.run_file import FileError, Run, read
 from solvers.io.writing import disk_errors, replacement
 
 
-def export(path: str | Path, to: str, output: str | Path | None = None, *, overwrite: bool = False) -> Path:
+def export(path: str | Path | Run, to: str, output: str | Path | None = None, *, overwrite: bool = False) -> Path:
     """Export the run file ``path`` in the format ``to``, a key of FORMATS; returns the file written.
 
     ``output`` defaults to ``path`` with the format's suffix. The file appears whole or not at all. Raises
@@ -24,8 +25,9 @@ def export(path: str | Path, to: str, output: str | Path | None = None, *, overw
     is false, and where it cannot be written; KeyError for an unknown format.
     """
     suffix, write = FORMATS[to]
-    target = Path(path).with_suffix(suffix) if output is None else Path(output)
-    _require_free(target, Path(path), overwrite)
+    source = path_of(path)
+    target = source.with_suffix(suffix) if output is None else Path(output)
+    _require_free(target, source, overwrite)
     run = read(path)
     with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite) as new:
         write(run, new)

@@ -100,6 +100,11 @@ def write_netcdf(run: Run, path: Path) -> None:
     """Write every snapshot to ``path``. Raises FileError if there is none, or no grid for the manifold."""
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
+    if run.is_solution:
+        raise FileError(
+            f"{run.path}: holds fields on cells, which need no grid: it is netCDF-4 itself, and opens in xarray "
+            'as it is with engine="h5netcdf"'
+        )
     kind = kind_of(run.manifold)
     if kind.has_tokens:
         raise FileError(

@@ -29,7 +29,7 @@ def facts(run_data: RunData) -> list[str]:
     return [
         f"{run_data.manifold.replace('_', ' ')}, {_size(run_data)}",
         run_data.attention,
-        f"β = {run_data.beta:g}",
+        *([f"β = {run_data.beta:g}"] if np.isfinite(run_data.beta) else []),
         *([_noise(run_data)] if run_data.noise else []),
         *([f"atoms from t = {_time(run_data.hand_over)}"] if np.isfinite(run_data.hand_over) else []),
         *([run_data.state] if run_data.state else []),

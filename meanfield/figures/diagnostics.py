@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from meanfield.figures.run_data import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import SubFigure
+    from matplotlib.figure import Figure, SubFigure
 
 MOST = 4  # panels
 NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
@@ -68,21 +68,39 @@ def is_worth(run_data: RunData, name: str) -> bool:
     return name != "escaped" or bool(values.max() > ESCAPED)
 
 
-def draw_diagnostics(figure: SubFigure, run_data: RunData) -> None:
-    """Fill ``figure`` with the panels of ``panels(run_data)``, two to a row, an odd last one across."""
-    names = panels(run_data)
+def require_panels(run_data: RunData, names: Sequence[str]) -> None:
+    """Raise ValueError for a panel that is unknown, or whose diagnostic was not recorded or shows nothing."""
+    drawable = [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
+    for name in names:
+        if name not in drawable:
+            raise ValueError(f"panels = {name!r}: expected some of {', '.join(drawable) or 'none'}")
+
+
+def draw_panel(ax: Axes, run_data: RunData, name: str) -> None:
+    """One panel over time."""
+    PANELS[name][1](ax, run_data)
+    set_time(ax, "time t", run_data.sample_range, log=run_data.log_time)
+    mark_time(ax, run_data.hand_over, ATOMS)
+
+
+def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData, names: Sequence[str] | None = None) -> None:
+    """Fill ``figure`` with panels by ``names``, else ``panels(run_data)``, two to a row, an odd last one across."""
+    is_page = names is None
+    names = panels(run_data) if names is None else names
     rows = [names[i : i + 2] for i in range(0, len(names), 2)]
-    layout: list[Any] = [row * (2 // len(row)) for row in rows]
+    layout: list[Any] = [list(row) * (2 // len(row)) for row in rows]
     axes = figure.subplot_mosaic(layout)
     times = [t for t in run_data.times[snapshots_chosen(run_data, SNAPSHOTS)] if t > 0 or not run_data.log_time]
     for name, ax in axes.items():
         PANELS[name][1](ax, run_data)
-        set_time(ax, "time t  (grey: snapshots above)", run_data.sample_range, log=run_data.log_time)
+        set_time(
+            ax, "time t  (grey: snapshots above)" if is_page else "time t", run_data.sample_range, log=run_data.log_time
+        )
         mark_time(ax, run_data.hand_over, ATOMS)
         if name not in rows[-1]:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")
-        for t in times:
+        for t in times if is_page else ():
             ax.axvline(t, color="0.85", lw=0.8, zorder=0)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +13,13 @@ from meanfield.case.summary import layer_in_words
 from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
 from meanfield.figures.captions import fitting_size, page_heading, state_in_words
-from meanfield.figures.diagnostics import draw_diagnostics, panels
+from meanfield.figures.diagnostics import draw_diagnostics, draw_panel, panels, require_panels
 from meanfield.figures.run_data import Floats, Integers, Particles, RunData
 from meanfield.figures.saving import figure_target, save
 from meanfield.figures.trim import trimmed
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from meanfield.case.case import Case
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 WIDTH = 10.0  # inches
 TALLEST = 13.5  # inches: a higher page would be shown so small that its labels are lost
+PANEL_HEIGHT = 2.3  # inches, of a row of diagnostics
 HEADING_SIZE = 12.5  # points, or less where a line is too long
 STYLE: Any = {  # Any: matplotlib types the keys as literals since 3.11
     "font.size": 10.5,
@@ -46,25 +50,31 @@ def plot(path: str | Path, figure: str | Path) -> Path:
     snapshot, where the suffix is unknown, where the figure's folder is missing or cannot be written, and where
     ``figure`` exists and was not drawn by this package.
     """
+    from meanfield.figures.fields import plot_fields
+    from solvers.io.run_file import read
+
+    run = read(path)
+    if run.is_solution:
+        return plot_fields(run, Path(figure))
     target = figure_target(Path(figure))
     return draw(load(path), target)
 
 
-def load(path: str | Path) -> RunData:
-    """The run data of the file ``path``. Raises solvers.io.run_file.FileError where there is none to tell yet."""
+def load(path: str | Path | Run) -> RunData:
+    """The run data of the file ``path``, or of a run. Raises FileError where there is no snapshot yet."""
     from meanfield.diagnostics.table import energy_unit, entropy_is_relative
     from meanfield.runtime.segments import case_of
     from solvers.io.run_file import FileError, read
 
     run = read(path)
     if len(run.times) == 0:
-        raise FileError(f"{path}: holds no snapshot yet, so there is nothing to draw")
+        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
     case, kind = case_of(run), kind_of(run.manifold)
     run_data = RunData(
         title=case.title,
         manifold=run.manifold,
         ring_cells=_ring_cells(run),
-        beta=case.attention.beta_effective,
+        beta=case.attention.beta_effective if case.domain.has_softmax else np.nan,
         noise=case.stabilizers.noise,
         attention=" · ".join(layer_in_words(case)),
         times=run.times,
@@ -124,11 +134,47 @@ def draw(run_data: RunData, target: Path) -> Path:
         return save(compose(run_data, Figure()), target)
 
 
+def page(run_data: RunData, names: Sequence[str] | None = None) -> Figure:
+    """``run_data`` as a figure that notebooks show, of the diagnostics by ``names`` alone where they are given.
+
+    Raises ValueError for a name that is unknown or was not recorded.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    class Page(Figure):
+        def _repr_png_(self) -> bytes:
+            file = io.BytesIO()
+            self.savefig(file, format="png")
+            return file.getvalue()
+
+    with matplotlib.rc_context(STYLE):
+        figure = Page()
+        if names is None:
+            return compose(run_data, figure)
+        require_panels(run_data, names)
+        figure.set_size_inches(WIDTH, PANEL_HEIGHT * -(-len(names) // 2) + 0.3)
+        draw_diagnostics(figure, run_data, names)
+    return figure
+
+
+def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Figure:
+    """One diagnostic drawn on ``ax``, by default the first that was recorded; returns its figure. Raises ValueError."""
+    chosen = names or panels(run_data)[:1]
+    if len(chosen) != 1:
+        raise ValueError(f"panels = {list(chosen)}: expected one name for one ax, of a diagnostic that was recorded")
+    require_panels(run_data, chosen)
+    draw_panel(ax, run_data, chosen[0])
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
 def compose(run_data: RunData, figure: Figure) -> Figure:
     """Lay the run data out on an empty ``figure``, which takes the size that its parts need, and return it."""
     rows = -(-len(panels(run_data)) // 2)
     draw_snapshots, height = map(domains.load, run_data.kind.figure)
-    heights = [height(run_data)] + ([2.3 * rows + 0.3] if rows else [])
+    heights = [height(run_data)] + ([PANEL_HEIGHT * rows + 0.3] if rows else [])
     figure.set_size_inches(WIDTH, min(sum(heights) + 0.9, TALLEST))
     lines = page_heading(run_data)
     figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * WIDTH, HEADING_SIZE))

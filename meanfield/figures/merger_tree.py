@@ -30,7 +30,7 @@ HEIGHT = 6.6  # inches
 TURN = 2 * np.pi
 
 
-def plot_mergers(path: str | Path, figure: str | Path) -> Path:
+def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
     """Draw the mergers of the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return where it was written.
 
     Above the tree, each cluster a line as thick as its mass; below Σ m², and where Q = K = V = I and the energy was
@@ -48,7 +48,7 @@ def plot_mergers(path: str | Path, figure: str | Path) -> Path:
     run = read(path)
     tracks = tracks_of(run)
     if not len(tracks.times):
-        raise FileError(f"{path}: holds nothing yet, so there is nothing to draw")
+        raise FileError(f"{run.path}: holds nothing yet, so there is nothing to draw")
     atoms_from = exact_from(run)
     mergers = merger_tree(tracks, atoms_from)
     limits, log = _time_axis(tracks, mergers, case_of(run).output.spacing == "log")
@@ -173,7 +173,8 @@ def _heading(run: Run) -> list[str]:
 
     case = case_of(run)
     title = case.title.replace("$", r"\$") or run.path.name
-    facts = [run.manifold, *layer_in_words(case), f"β = {case.attention.beta_effective:g}"]
+    facts = [run.manifold, *layer_in_words(case)]
+    facts += [f"β = {case.attention.beta_effective:g}"] if case.domain.has_softmax else []
     noise = case.stabilizers.noise
     return [title, SEPARATOR.join([*facts, *([f"noise κ = {noise:g}"] if noise else [])])]
 

@@ -3,13 +3,13 @@
     x ← N(αx + Δt (A[ρ](x) + F(x)) / s)          ρ ← the law of the new x, all tokens at once
 
 α = 1 with the residual, 0 without. N normalizes on the circle and the sphere, and leaves x as it is on the line. With
-the residual this is projected Euler for the flow, of first order in Δt (Geshkovski and others, 2312.10794, section 3).
+the residual this is projected Euler for the flow, of first order in Δt (Geshkovski and others, 2312.10794).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -17,8 +17,7 @@ import numpy as np
 from meanfield.model.layer_norm import LayerNorm
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.push_forward import PushForward
-from solvers.timestepping.evolution import NonFinite, Observer, State
-from solvers.timestepping.schedules import events_before
+from solvers.timestepping.state import NonFinite, State, StepResult
 
 Output = Callable[[float, Floats], Floats]
 OutputAt = Callable[[float, Floats, Floats], Floats]
@@ -94,45 +93,32 @@ class Layer(Protocol):
     def __call__(self, time: float, values: Floats, /) -> Floats: ...
 
 
-def run_layers(
-    state: State,
-    layer: Layer,
-    until: float,
-    observers: Sequence[Observer] = (),
-    after_step: Callable[[State], bool] = lambda state: False,
-) -> State:
-    """Push ``state`` on in place, layer by layer, until its time is at least ``until``, and return it.
+class LayerIntegrator:
+    """Steps of one layer each, which end at k·``layer.duration``; ``state.steps`` counts layers.
 
-    Layer k ends at time k·``layer.duration``, and ``state.steps`` counts layers. Observers look after the first layer
-    that reaches a time that is due, once for several. ``after_step`` is called after each layer; True stops.
-    Raises ValueError for an infinite ``until``, and NonFinite with the state as it was after the last good layer.
+    Targets shorten no layer; one within ROUNDING of a layer's end is that end, so that schedules agree to the bit.
+    Raises NonFinite with the state as it was after the last good layer.
     """
-    if not math.isfinite(until):
-        raise ValueError(f"until = {until}: expected a finite time")
-    _look(observers, state)
-    while state.time < until - ROUNDING * layer.duration:
+
+    def __init__(self, layer: Layer, to_device: Callable[[Floats], Floats] = lambda values: values) -> None:
+        self._layer, self._to_device = layer, to_device
+
+    def begin(self, state: State) -> None:
+        state.values = self._to_device(state.values)
+
+    def step(self, state: State, target: float) -> StepResult:
+        duration = self._layer.duration
+        if target - state.time <= ROUNDING * duration:
+            state.time = target
+            return StepResult(stable_dt=duration)
         try:
-            values = layer(state.time, state.values)
+            values = self._layer(state.time, state.values)
         except FloatingPointError as error:
             raise NonFinite(f"at time {state.time:.6g}, layer {state.steps}: {error}") from error
         if not np.isfinite(values).all():
             raise NonFinite(f"at time {state.time:.6g}, layer {state.steps}: the state is not finite")
         state.values[...] = values
-        end = (round(state.time / layer.duration) + 1) * layer.duration
-        state.time = _agreed(end, [until, *(observer.due() for observer in observers)], ROUNDING * layer.duration)
-        state.steps, state.dt = state.steps + 1, layer.duration
-        _look(observers, state)
-        if after_step(state):
-            break
-    return state
-
-
-def _agreed(end: float, times: Sequence[float], tolerance: float) -> float:
-    """The first of the times within the tolerance of ``end``, so that schedules agree to the bit; else ``end``."""
-    return next((time for time in times if abs(time - end) < tolerance), end)
-
-
-def _look(observers: Sequence[Observer], state: State) -> None:
-    for observer in observers:
-        observer.look_if_due(state)
-        observer.count = max(observer.count, events_before(observer.schedule, state.time, or_at=True))
+        end = (round(state.time / duration) + 1) * duration
+        state.time = target if abs(end - target) < ROUNDING * duration else end
+        state.steps, state.dt = state.steps + 1, duration
+        return StepResult(stable_dt=duration)

@@ -5,8 +5,12 @@ Arrays are on the host: masses m (n,) of cells or tokens, and what is known at e
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
+from meanfield.model.heads import Head, matrix_of
+from meanfield.model.kernel import Kernel
 from solvers.mesh.mesh import Floats
 
 MAX_EXPONENT = 700.0  # of the largest kernel: e^709 is the largest double
@@ -27,16 +31,52 @@ def energy_log_unit(log_bound: float) -> float:
     return 0.0 if log_bound <= MAX_EXPONENT else log_bound
 
 
-def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: float, mean: Floats) -> float:
-    """E = (1/2β) ∬ k ρρ = (1/2β) Σ m Z, in units of e^{energy_log_unit(log_bound)}.
+def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: float, limit: Callable[[], float]) -> float:
+    """E = (1/2β) Σ_h w_h ∬ k_h(x, y) ρ(x) ρ(y) dx dy = (1/2β) Σ m Z, in units of e^{energy_log_unit(log_bound)}.
 
-    normalizer   Z e^{−log_bound} (n,)
+    k_h = e^{β⟨Q_h x, K_h y⟩} or another kernel, over the pairs that attend: under a causal mask those where the label,
+    or the place in the sequence, of y is not beyond that of x. Any sign and any size of Q and K are in k, never in the
+    factor 1/2β, so that E is continuous in the matrices; V does not count.
+
+    For one head with V = c QᵀK symmetric, without mask, network and noise, E is a Lyapunov function: layer norm post
+    moves tokens by X = c P ∇(δE/δρ)/s, s = 1 unnormalized and s = Z with softmax, so that dE/dt = ∫ s|X|²ρ/c: E rises
+    for c > 0 (Q = K = V = I), and falls for c < 0 (V = −I, or K = −I). Geshkovski, Letrouit, Polyanskiy, Rigollet
+    (2312.10794) have Q = K = V = I.
+
+    masses       m (n,)
+    normalizer   Σ_h w_h Z_h e^{−log_bound} (n,)
     log_bound    logarithm of the largest k
-    mean         ∫xρ (d,), for the limit of β → 0 less its constant, ½|∫xρ|²
+    limit        () → E at β = 0, see :func:`energy_limit`
     """
     if beta == 0:
-        return 0.5 * float((mean**2).sum())
+        return limit()
     return float(masses @ normalizer) / (2 * beta) * float(np.exp(log_bound - energy_log_unit(log_bound)))
+
+
+def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: Floats) -> float:
+    """lim (E − Σ_h w_h/2β) for β → 0 = ½ Σ_h w_h ∬ (⟨Q_h x, K_h y⟩ + ℓ(Q_h x) + ℓ(K_h y)) ρρ, ℓ = log f/β.
+
+    f is the factor of the kernel, 1 for the exponential one.
+
+    masses   (groups, n): group g attends to the groups up to g; one group without a mask
+    points   (n, d) or (groups, n, d)
+    For Q = K = I it is ½|∫xρ|². NaN for a window, within which the constant depends on ρ.
+    """
+    if kernel.zonal is not None:
+        return np.nan
+    total, rows = 0.0, masses[:, None, :]
+    mass, moment = masses.sum(axis=1), (rows @ points)[:, 0]
+    d = points.shape[-1]
+    for head in heads:
+        query, key = matrix_of(head.query, d), matrix_of(head.key, d)
+        total += head.weight * float(((moment @ query.T) * np.cumsum(moment @ key.T, axis=0)).sum())
+        if kernel.log_factor is not None:
+            here, there = (
+                (rows @ kernel.log_factor(1.0, ((points @ matrix.T) ** 2).sum(axis=-1))[..., None])[:, 0, 0]
+                for matrix in (query, key)
+            )
+            total += head.weight * float(here @ np.cumsum(mass) + mass @ np.cumsum(there))
+    return total / 2
 
 
 def speed(masses: Floats, velocity: Floats) -> float:

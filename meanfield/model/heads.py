@@ -28,18 +28,23 @@ from solvers.transforms.zonal import (
 
 Factor = float | Floats
 
+MAX_KERNEL_WIDTH = 16  # d up to which V is applied token by token; above, as a product of matrices
 MAX_LOG_RANGE = 600.0  # of weights that are multiplied out: no number is lost
 STEEPEST_OPPOSITE = -4.0  # of e^{t⟨x,y⟩} by harmonics: where Z is least they keep 1e-16·e^8 of it
 
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """Q, K and V of one head, each a (d, d) matrix or the number that multiplies the identity, and its weight."""
+    """Q, K and V of one head, each a (d, d) matrix or the number that multiplies the identity, and its weight.
+
+    Trained heads have fewer rows: Q and K (d_head, d), and V = out·value of ``out`` (d, d_head), value (d_head, d).
+    """
 
     query: Factor = 1.0
     key: Factor = 1.0
     value: Factor = 1.0
     weight: float = 1.0
+    out: Floats | None = None
 
     @property
     def is_scalar(self) -> bool:
@@ -54,15 +59,25 @@ class Head:
     @property
     def value_norm(self) -> float:
         """‖V‖, or v with its sign where V = vI."""
+        if self.out is not None:
+            return norm_of_product(self.out.T, self.value)
         scale = multiple(self.value)
         return float(np.linalg.norm(self.value, 2)) if scale is None else scale
 
+    def value_matrix(self, dimension: int) -> Floats:
+        """(d, d) V."""
+        return matrix_of(self.value, dimension) if self.out is None else np.asarray(self.out @ self.value)
+
     def values(self, output: Floats, factor: Factor) -> Floats:
         """factor · V output for vectors (n, d), in place; the factor is (n,) or a number."""
-        scale = multiple(self.value)
-        if scale is None:
-            backend = backend_for(output)
-            matrix = backend.to_device(np.asarray(self.value, dtype=float))
+        scale = multiple(self.value) if self.out is None else None
+        backend = backend_for(output)
+        if scale is None and output.shape[1] > MAX_KERNEL_WIDTH:
+            for matrix in (self.value,) if self.out is None else (self.value, self.out):
+                product = output @ backend.to_device(np.asarray(matrix, dtype=output.dtype)).T
+                output = product
+        elif scale is None:
+            matrix = backend.to_device(self.value_matrix(output.shape[1]))
             backend.launch(backend.apply_matrix, len(output), matrix, output)
         else:
             factor = factor * scale
@@ -257,6 +272,8 @@ def multiple(matrix: Factor) -> float | None:
         return float(matrix)
     square = np.asarray(matrix)
     scale = float(square[0, 0])
+    if square.shape[0] != square.shape[1] or square[0, 1:].any() or square[-1, -1] != scale:
+        return None  # of large matrices the comparison below takes long
     return scale if np.array_equal(square, scale * np.eye(len(square))) else None
 
 

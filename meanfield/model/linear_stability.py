@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats
 
 
@@ -31,16 +32,18 @@ def growth_rates(
     beta        inverse temperature; negative where QᵀK = −I
     value       v of V = vI
     rescaled    unnormalized attention with e^{β⟨x,y⟩ − |β|}
+    Raises ArgumentError for a normalization that is neither softmax nor unnormalized.
     """
     from solvers.transforms.gegenbauer import exponential_spectrum
 
+    relative = normalization_of(normalization, two_sided=False).is_relative
     l = np.asarray(degrees)
     if beta == 0:
         attention = np.where(l == 1, 1.0 / dimension, 0.0)
     else:
         log_first, ratios = exponential_spectrum(dimension, beta, int(l.max()) + 1)
         attention = ratios[l] / beta
-        if normalization != "softmax":
+        if not relative:
             attention = attention * np.exp(log_first - (abs(beta) if rescaled else 0.0))
     return np.asarray(l * (l + dimension - 2) * (value * attention - noise))
 
@@ -68,7 +71,7 @@ def transition_coefficient(dimension: int, beta: float, normalization: str = "so
     d = dimension
     ratios = exponential_spectrum(d, beta, 3)[1]
     r = float(ratios[2] / ratios[1])
-    if normalization != "softmax":
+    if not normalization_of(normalization, two_sided=False).is_relative:
         return (r * (d - 1) / (1 - r) - 1) / (d * (d + 2))
     p = 1 / float(ratios[1])
     return (p - 1) / p**2 * (r * (p - 1) * (d - 1) / (1 - r) - (d + p)) / (d * (d + 2))

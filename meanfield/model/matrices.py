@@ -1,6 +1,6 @@
 """Matrices of attention: random ensembles, and trained ones from a file.
 
-Entries are scaled such that the norm stays bounded for large d. Ensembles as in section 6 of 2312.10794:
+Entries are scaled such that the norm stays bounded for large d. Ensembles as in 2312.10794, version 4, section 9:
 
     ginibre      independent normal entries of variance 1/d
     wigner       symmetric, independent ±1/√d above the diagonal and on it
@@ -20,6 +20,8 @@ import numpy as np
 from solvers.io.arrays import read_arrays
 from solvers.mesh.mesh import Floats
 
+_PARTNERS = {"query": "key", "key": "query", "value": "out", "out": "value"}  # with which an array is a product
+
 
 def random_matrix(ensemble: str, dimension: int, seed: int) -> Floats:
     """(d, d) matrix of an ensemble. Raises KeyError for another name."""
@@ -29,29 +31,33 @@ def random_matrix(ensemble: str, dimension: int, seed: int) -> Floats:
 def matrices_of_layers(path: str | Path, dimension: int) -> dict[str, Floats]:
     """query, key and value, each (layers, heads, d, d), from a .npz or .h5 file; those that it lacks are left out.
 
+    Factors take less room: query and key (layers, heads, d_head, d), and with ``out`` (layers, heads, d, d_head) also
+    value (layers, heads, d_head, d), where V = out·value.
     Raises ValueError for a file without any, or with shapes that do not fit one another or the dimension.
     """
     found = {}
     for name, array in _arrays(Path(path)).items():
         matrices = array[:, None] if array.ndim == 3 else array
-        if matrices.ndim != 4 or matrices.shape[2:] != (dimension, dimension):
-            raise ValueError(
-                f"{path}: {name} has shape {array.shape}: expected (layers, {dimension}, {dimension}) or "
-                f"(layers, heads, {dimension}, {dimension})"
-            )
+        if matrices.ndim != 4 or matrices.shape[2 if name == "out" else 3] != dimension:
+            raise _of_shape(path, name, array.shape, dimension)
         if not np.isfinite(matrices).all():
             raise ValueError(f"{path}: {name} is not finite")
         found[name] = matrices
+    for name, matrices in found.items():
+        rows = matrices.shape[3 if name == "out" else 2]
+        partner = found.get(_PARTNERS[name])
+        if rows != dimension and (partner is None or partner.shape[3 if name == "value" else 2] != rows):
+            raise _of_shape(path, name, matrices.shape, dimension)
     if not found:
         raise ValueError(f"{path}: expected arrays query, key or value, found none of them")
-    if len({matrices.shape for matrices in found.values()}) > 1:
+    if len({matrices.shape[:2] for matrices in found.values()}) > 1:
         shapes = ", ".join(f"{name} {matrices.shape[:2]}" for name, matrices in found.items())
         raise ValueError(f"{path}: expected as many layers and heads in each array, got {shapes}")
     return found
 
 
 def _arrays(path: Path) -> dict[str, Floats]:
-    names = ("query", "key", "value")
+    names = tuple(_PARTNERS)
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     if path.suffix not in (".npz", ".h5", ".hdf5"):
@@ -62,12 +68,16 @@ def _arrays(path: Path) -> dict[str, Floats]:
         raise ValueError(f"{path}: cannot be read: {error}") from None
 
 
-def norm_of_product(query: float | Floats, key: float | Floats) -> float:
-    """‖QᵀK‖ = ‖R_Q R_Kᵀ‖ of the QR factors of Qᵀ and Kᵀ, (d, d) matrices or multiples of the identity.
+def _of_shape(path: str | Path, name: str, shape: tuple[int, ...], d: int) -> ValueError:
+    return ValueError(f"{path}: {name} has shape {shape}: expected (layers, {d}, {d}) or (layers, heads, {d}, {d})")
 
-    A trained head has d_head rows and the rest are zero: without these it takes a small part of the time.
+
+def norm_of_product(query: float | Floats, key: float | Floats) -> float:
+    """‖QᵀK‖ = ‖R_Q R_Kᵀ‖ of the QR factors of Qᵀ and Kᵀ, (rows, d) matrices or multiples of the identity.
+
+    A trained head has d_head rows, or all others zero: without these it takes a small part of the time.
     """
-    d = max(np.atleast_2d(matrix).shape[0] for matrix in (query, key))
+    d = max(np.atleast_2d(matrix).shape[1] for matrix in (query, key))
     query, key = (matrix * np.eye(d) if np.ndim(matrix) == 0 else np.asarray(matrix) for matrix in (query, key))
     used = query.any(axis=1) & key.any(axis=1)
     query, key = (np.linalg.qr(matrix[used].T)[1] for matrix in (query, key))

@@ -14,16 +14,17 @@ before the first layer. Vaswani et al. (1706.03762); heads that share keys and v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from meanfield.model.feed_forward import ACTIVATIONS
+from meanfield.model.trained_parts import PARTS
 from solvers.mesh.mesh import Floats
 
 Arrays = Mapping[str, Floats]
-PARTS = ("attention", "network", "biases", "gains", "residual", "layer_norm", "positions", "final_norm")
+Rows = Iterator[tuple[slice, Floats]]  # of p, some at a time
 REQUIRED = ("query", "key", "value", "out", "inner", "outer")  # of a layer; biases, gains and the gate may be absent
 BIASES = ("query_bias", "key_bias", "value_bias", "out_bias", "inner_bias", "outer_bias", "gate_bias")
 SHIFTS = ("attention_shift", "network_shift", "final_shift")  # of layer norm
@@ -87,19 +88,19 @@ class TrainedLayer:
         _check_shapes(arrays)
 
     def __call__(self, states: Floats) -> Floats:
-        attention, network = self.attention, self.network
-        for part, branch, name in (("attention", attention, "attention"), ("network", network, "network")):
-            if part in self._without:
-                branch = None if self.form.placement == "pre" else np.zeros_like
-            if branch is not None:
-                states = self._with_residual(states, branch, name)
-        return self._normalized(states, "final") if self._final else states
+        branches: dict[str, Callable[[Floats], Floats]] = {"attention": self.attention, "network": self.network}
+        for part, branch in branches.items():
+            if part not in self._without:
+                states = self._with_residual(states, branch, part)
+            elif self.form.placement == "post":  # its layer norm stays
+                states = self.normalized(states, part)
+        return self.normalized(states, "final") if self._final else states
 
     def _with_residual(self, states: Floats, branch: Callable[[Floats], Floats], name: str) -> Floats:
         residual = 0.0 if "residual" in self._without else states
         if self.form.placement == "post":
-            return self._normalized(residual + branch(states), name)
-        moved: Floats = residual + branch(self._normalized(states, name))
+            return self.normalized(residual + branch(states), name)
+        moved: Floats = residual + branch(self.normalized(states, name))
         return moved
 
     def attention(self, points: Floats) -> Floats:
@@ -112,7 +113,7 @@ class TrainedLayer:
 
     def weights(self, states: Floats) -> Floats:
         """(heads, n, n) p of states h (n, d): what each token attends to."""
-        points = self._normalized(states, "attention") if self.form.placement == "pre" else states
+        points = self.normalized(states, "attention") if self.form.placement == "pre" else states
         return np.stack([np.concatenate([part for _, part in weights]) for weights, _, _ in self._heads(points)])
 
     def network(self, points: Floats) -> Floats:
@@ -126,7 +127,7 @@ class TrainedLayer:
         output: Floats = inner @ arrays["outer"].T + arrays.get("outer_bias", 0.0)
         return output
 
-    def _heads(self, points: Floats):
+    def _heads(self, points: Floats) -> Iterator[tuple[Rows, Floats, Floats]]:
         """Of each head its rows of p in chunks, W_V y + b_V (n, d_head), and W_O (d, d_head)."""
         arrays, n = self._arrays, len(points)
         shared = len(arrays["query"]) // len(arrays["key"])
@@ -136,7 +137,7 @@ class TrainedLayer:
             value = self._projected(points, "value", h // shared)
             yield self._softmax(query, key, n), value, arrays["out"][h]
 
-    def _softmax(self, query: Floats, key: Floats, n: int):
+    def _softmax(self, query: Floats, key: Floats, n: int) -> Rows:
         """Rows of p and their numbers, some at a time: never more than _CHUNK pairs."""
         count = max(_CHUNK // n, 1)
         for start in range(0, n, count):
@@ -167,7 +168,7 @@ class TrainedLayer:
         first, second = np.split(vectors, 2, axis=1)
         return np.hstack([first * cosine - second * sine, second * cosine + first * sine])
 
-    def _normalized(self, states: Floats, name: str) -> Floats:
+    def normalized(self, states: Floats, name: str) -> Floats:
         """N of states (n, d)."""
         if "layer_norm" in self._without:
             return states

@@ -9,6 +9,7 @@ from meanfield.figures.figure import STYLE, load
 from meanfield.movie.frames import Frames
 from meanfield.movie.page import DPI, palette
 from meanfield.runtime.paths import require_target
+from solvers.io.reading import path_of
 from solvers.io.replacing import replacement
 from solvers.io.writing import disk_errors
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.animation import AbstractMovieWriter
 
     from meanfield.figures.run_data import RunData
+    from solvers.io.run_file import Run
 
 SUFFIXES = (".gif", ".mp4")
 FPS = 12
@@ -23,7 +25,7 @@ FPS_MOST = 50  # a GIF counts hundredths of a second, and players slow down thos
 
 
 def movie(
-    path: str | Path, target: str | Path, *, fps: int = FPS, overwrite: bool = False, quiet: bool = False
+    path: str | Path | Run, target: str | Path, *, fps: int = FPS, overwrite: bool = False, quiet: bool = False
 ) -> Path:
     """Film the run file ``path``, ``fps`` snapshots a second, to ``target`` (.gif or .mp4) and return ``target``.
 
@@ -34,8 +36,8 @@ def movie(
     """
     if not 1 <= fps <= FPS_MOST:
         raise ValueError(f"fps: {fps}; expected a whole number from 1 to {FPS_MOST}")
-    path, target = Path(path), Path(target)
-    require_target(target, path, overwrite, "movie", SUFFIXES)
+    target = Path(target)
+    require_target(target, path_of(path), overwrite, "movie", SUFFIXES)
     writer = _writer(target, fps)
     run_data = load(path)
     with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite, suffix=target.suffix) as new:

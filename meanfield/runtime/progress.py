@@ -17,6 +17,11 @@ BAR_EVERY = 0.1
 COMPILING = 1.0  # seconds after which the first evaluation must be compiling its kernels
 
 
+def has_bar() -> bool:
+    """Whether a bar can be drawn: on a terminal, and in a notebook."""
+    return on_terminal() or "ipykernel" in sys.modules
+
+
 class Progress:
     """Shows model time, step size and clusters so far on stderr; says nothing if quiet.
 
@@ -25,7 +30,7 @@ class Progress:
 
     def __init__(self, title: str, start: float, end: float, quiet: bool, steady: bool = True) -> None:
         self.quiet, self.end, self.clusters = quiet, end, ""
-        self._terminal = on_terminal() and not quiet
+        self._terminal = has_bar() and not quiet
         self._began = self._told = clock.monotonic()
         self._start, self._steady = start, steady
         if self._terminal:

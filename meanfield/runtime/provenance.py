@@ -12,6 +12,7 @@ from pathlib import Path
 from meanfield import __version__
 from meanfield.case.case import Case
 from meanfield.case.load import to_toml
+from meanfield.components.in_case import components_attribute
 
 PACKAGES = ("numpy", "scipy", "numba", "h5py")
 
@@ -26,6 +27,7 @@ def provenance(case: Case, command: str) -> dict[str, str | int]:
         "command": command.encode(errors="backslashreplace").decode(),  # names of files that are not UTF-8
         "seed": getattr(case.initial, "seed", -1),
         "start": datetime.now(UTC).isoformat(timespec="seconds"),
+        **components_attribute(case),
     }
 
 

@@ -1,8 +1,11 @@
-"""What a run writes into its file on its way, and how it ends there."""
+"""Recorders: what is kept of a run on its way, and how it has ended."""
 
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, Self
 
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
@@ -10,29 +13,68 @@ from meanfield.domains.common.problem import Problem
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.restart import Start, checkpoint_of
 from meanfield.simulation import sample_schedule, snapshot_schedule
-from solvers.io.checkpoint import Checkpoints
+from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
-from solvers.timestepping.evolution import Observer, State
+from solvers.timestepping.evolution import NonFinite, Observer, State
+
+
+class Recorder(Protocol):
+    """What a run is observed by; a context that is left when the run has ended, with its exception if it has one."""
+
+    @property
+    def observers(self) -> Sequence[Observer]:
+        """They look at the state when they are due."""
+        ...
+
+    def compiling(self) -> AbstractContextManager[None]:
+        """A context in which kernels may be compiled."""
+        ...
+
+    def after_step(self, state: State) -> None:
+        """Called after each step."""
+        ...
+
+    def end(self, state: State) -> None:
+        """Called with the last state, also of a run that a signal has stopped."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None: ...
 
 
 class Record:
-    """Writes snapshots and samples when they are due, checkpoints now and then, and how the run has ended.
+    """Recorder in a file: snapshots and samples when they are due, checkpoints now and then, and how the run has ended.
 
+    end         time to which the run goes
     observers   look at the state for snapshots and for samples
     """
 
     def __init__(
-        self, case: Case, problem: Problem, start: Start, diagnostics: Diagnostics, file: RunFile, progress: Progress
+        self,
+        case: Case,
+        problem: Problem,
+        start: Start,
+        diagnostics: Diagnostics,
+        file: RunFile | RunMemory,
+        end: float,
+        quiet: bool,
     ) -> None:
-        self._file, self.progress = file, progress
+        self._file, self.state, self.path = file, start.state, file.path
+        self.progress = Progress(file.path.stem, start.state.time, end, quiet, steady=case.hand_over is None)
+        self._own_end = end if end != case.time.end else None  # which no schedule knows
         self._problem, self._diagnostics = problem, diagnostics
-        self._checkpoints, self._every = Checkpoints(file.path), case.output.checkpoint
+        self._checkpoints, self._every = file.checkpoints, case.output.checkpoint
         self._before, self._began = start.wall_time, clock.monotonic()
         self._saved = self._began
         self.observers = (
             Observer(self._write_snapshot, snapshot_schedule(case), start.snapshots_seen),
             Observer(self._write_sample, sample_schedule(case), start.samples_seen),
         )
+
+    def compiling(self) -> AbstractContextManager[None]:
+        """Says so where it takes long."""
+        return self.progress.said_if_slow("compiling the kernels: once, some seconds; later runs start at once")
 
     @property
     def wall_time(self) -> float:
@@ -53,11 +95,28 @@ class Record:
         self._checkpoints.write(*checkpoint_of(state, file.snapshots, file.samples, self.wall_time))
         file.update(wall_time=self.wall_time, **self._problem.marks)
 
-    def look_at_end(self, state: State) -> None:
-        """A snapshot and a sample of a state at which none was due."""
-        for observer in self.observers:
-            if observer.last_time != state.time:
-                observer.look_now(state)
+    def end(self, state: State) -> None:
+        """Save the last state, with a snapshot and a sample where none was due at the end."""
+        if self._own_end is not None and state.time >= self._own_end:
+            for observer in self.observers:
+                if observer.last_time != state.time:
+                    observer.look_now(state)
+        self.progress.finish(state)
+        self.save(state)
+
+    def __enter__(self) -> Self:
+        self.progress.__enter__()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close the file with why the run has stopped; where it cannot be written that is left to the file."""
+        self.progress.__exit__()
+        if error is None:
+            self.close("finished")
+        elif isinstance(error, NonFinite):
+            self.close("failed", reason(error))
+        elif isinstance(error, KeyboardInterrupt | SystemExit):
+            self.close("interrupted", str(error) or "interrupted at once")
 
     def close(self, stop_reason: str, message: str = "") -> None:
         """Close the file with why the run has stopped."""
@@ -71,3 +130,8 @@ class Record:
         self._file.write_sample(state.time, values)
         if "clusters" in values:
             self.progress.clusters = f", {values['clusters']:.0f} clusters"
+
+
+def reason(error: NonFinite) -> str:
+    """Why a run has failed."""
+    return f"stopped on {error.what}: {error}"

@@ -16,6 +16,7 @@ from typing import Any
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
+from meanfield.components.recorded import require_components
 from meanfield.runtime.provenance import provenance
 from solvers.io.run_file import FileError, Run
 
@@ -55,6 +56,7 @@ def case_of(run: Run) -> Case:
     """The case that a file began with. Raises FileError for a file without one, CaseError for one that cannot be."""
     if not case_table(run.attributes):
         raise FileError(f"{run.path}: has no case; it was not written by `meanfield run`")
+    require_components(run.path, run.attributes)
     return parse(run.attributes["case"])
 
 

@@ -6,21 +6,37 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 STDERR = 2
 _AGAIN = 0.01  # seconds until a lost interrupt comes again: longer than most finalizers take
 
 
+class Interrupted(KeyboardInterrupt):
+    """A run that Ctrl-C has ended. Its message is one line, to be shown as it is."""
+
+
+class Terminated(SystemExit):
+    """A run that SIGTERM has ended; ``code`` is 143, as shells have it. Its message is one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(128 + signal.SIGTERM)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class Stop:
     """Whether a run is to stop after its step: true once Ctrl-C or SIGTERM has come; a second one interrupts.
 
     The second raises KeyboardInterrupt, wherever the run is, until ``close`` is called.
+    say   shows a line at the first one
     """
 
-    def __init__(self) -> None:
-        self._signals, self._closed = 0, False
+    def __init__(self, say: Callable[[str], None] | None = None) -> None:
+        self._signals, self._closed, self._say, self._first = 0, False, say, 0
 
     def __bool__(self) -> bool:
         return self._signals > 0
@@ -29,23 +45,29 @@ class Stop:
         """The loop has been left: what is written now takes milliseconds, and signals must not cut it short."""
         self._closed = True
 
+    def error(self, message: str) -> Interrupted | Terminated:
+        """What to raise once the file is closed, by the signal that came first."""
+        return Terminated(message) if self._first == signal.SIGTERM else Interrupted(message)
+
     def note(self, number: int, frame: object) -> None:
         """Handle a signal."""
         self._signals += 1
+        self._first = self._first or number
         if self._closed:
             return
         if self._signals > 1:
             raise KeyboardInterrupt
-        _tell("stopping after this step; press Ctrl-C again to abort")
+        if self._say is not None:
+            self._say("stopping after this step; press Ctrl-C again to abort")
 
 
 @contextmanager
-def stop_on_signal() -> Iterator[Stop]:
-    """What Ctrl-C and SIGTERM set, for the loop to look at after each step.
+def stop_on_signal(say: Callable[[str], None] | None = None) -> Iterator[Stop]:
+    """What Ctrl-C and SIGTERM set, for the loop to look at after each step; ``say`` shows a line at the first.
 
     Signals reach the main thread only; a run in another one is not stopped by them.
     """
-    stop = Stop()
+    stop = Stop(say)
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
@@ -106,7 +128,7 @@ def _no_interrupt_lost() -> Iterator[None]:
             sender.join()  # one that is about to send does it while somebody still handles it
 
 
-def _tell(text: str) -> None:
+def say_at_once(text: str) -> None:
     """Straight to the terminal or log: ``print`` fails where the signal has interrupted another print."""
     line = f"\n{text}\n" if os.isatty(STDERR) else f"{text}\n"  # the bar, or ^C, stands on the line
     with suppress(OSError):  # nobody reads it any more, which is no reason to lose the run

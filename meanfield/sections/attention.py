@@ -110,10 +110,15 @@ class Attention(Section, frozen=True):
         """β times the scales of query and key where they are multiples of the identity, else β, as with gaussian:
         e^{−β|qx−ky|²/2} depends on more than their product.
         """
+        folds = self.is_scalar and KERNELS[self.kernel].folds_scales
+        return self.beta * self.scales if folds else self.beta
+
+    @property
+    def scales(self) -> float:
+        """The q k of Q = q I and K = k I, 1 where they are not of that form."""
         head = self.all_heads[0]
         query, key = scale_of(head.query), scale_of(head.key)
-        folds = self.is_scalar and KERNELS[self.kernel].folds_scales
-        return self.beta if not folds or query is None or key is None else self.beta * query * key
+        return 1.0 if query is None or key is None else query * key
 
     @property
     def value_scale(self) -> float:

@@ -10,11 +10,16 @@ from meanfield.sections.section import Count, Key, Matrix, NotNegative, Positive
 
 
 class Start(Section, frozen=True):
-    """``radius`` that all tokens have to begin with, where they have one: 1 unless it is given."""
+    """``radius`` that all tokens have to begin with, where they have one: 1 unless it is given.
+
+    Points and tokens of a file begin at their own without it.
+    """
 
     radius: Positive | None = None
 
-    about: ClassVar = {"radius": Key("of all tokens at time 0, where they have one; 1 if left out", 1.0)}
+    about: ClassVar = {
+        "radius": Key("of all tokens at time 0, where they have one; if left out each point's own, else 1", 1.0)
+    }
 
 
 class Uniform(Start, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
@@ -86,6 +91,7 @@ class Moebius(Start, frozen=True, kw_only=True, tag_field="kind", tag="moebius")
 class Points(Start, frozen=True, kw_only=True, tag_field="kind", tag="points"):
     """Point masses, deposited with their mass and first moment; masses are relative, None means equal.
 
+    Directions count, and lengths too where tokens have a radius and ``radius`` is not given.
     Under a causal mask they are in order, as many to each label; by default a label for each.
     """
 
@@ -99,7 +105,10 @@ class Points(Start, frozen=True, kw_only=True, tag_field="kind", tag="points"):
 
 
 class Tokens(Start, frozen=True, kw_only=True, tag_field="kind", tag="tokens"):
-    """Embeddings (n, d) in a .npy file, or the dataset ``dataset`` of an .h5 file, normalized: equal point masses."""
+    """Embeddings (n, d) in a .npy file, or the dataset ``dataset`` of an .h5 file: equal point masses.
+
+    Directions count, and lengths too where tokens have a radius and ``radius`` is not given.
+    """
 
     file: str
     dataset: str = "tokens"
@@ -173,7 +182,47 @@ class Interval(Start, frozen=True, kw_only=True, tag_field="kind", tag="interval
     }
 
 
+class Array(Start, frozen=True, kw_only=True, tag_field="kind", tag="array"):
+    """A number ≥ 0 for each cell in its order, in a .npy file or the dataset ``dataset`` of an .h5 file, normalized.
+
+    Under a causal mask (cells,), the same for all labels, or (labels, cells).
+    """
+
+    file: str
+    dataset: str = "density"
+
+    about: ClassVar = {
+        "file": Key(".npy or .h5 file with a number for each cell", "density.npy"),
+        "dataset": Key("of an .h5 file", "density"),
+    }
+
+
+class Formula(Start, frozen=True, kw_only=True, tag_field="kind", tag="formula"):
+    """A formula that the density is in proportion to, nowhere negative, in x, y, z, phi, theta (radians) and label.
+
+    Numbers, pi, + − * / **, exp, log, sqrt, abs, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh. On the circle
+    phi is the angle; on the sphere phi the azimuth and theta the polar angle. label of a causal mask: (k + ½)/labels.
+    """
+
+    density: str
+
+    about: ClassVar = {"density": Key("formula in coordinates, that the density is in proportion to", "1 + 0.5*x")}
+
+
+class ByLabel(Start, frozen=True, kw_only=True, tag_field="kind", tag="by_label"):
+    """Densities of the labels of a causal mask, in order: each of ``parts`` for as many labels as the others."""
+
+    parts: Annotated[
+        tuple[Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Array | Formula, ...],
+        Meta(min_length=1),
+    ]
+
+    about: ClassVar = {
+        "parts": Key("an initial density for each label, or for as many labels each", [{"kind": "uniform"}])
+    }
+
+
 Initial = (
     Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Snapshot | Gaussian | Equiangular
-    | Waves | Interval
+    | Waves | Interval | Array | Formula | ByLabel
 )  # fmt: skip

@@ -14,8 +14,9 @@ import msgspec
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
 from meanfield.case.load import MAX_BYTES, parse, to_toml
+from meanfield.case.overrides import inline
 from meanfield.sections.section import Count, Positive, Section, Seed
-from meanfield.sweeping.grid import MAX_POINTS, Value, flattened, inline, plan
+from meanfield.sweeping.grid import MAX_POINTS, Value, flattened, plan
 
 
 class Keep(Section, frozen=True):
@@ -117,8 +118,11 @@ def _shipped_texts() -> dict[str, str]:
     return {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
 
 
-def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep") -> Sweep:
-    """The sweep that a TOML text describes; paths of cases are relative to ``folder``. Raises CaseError."""
+def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep", base: str | None = None) -> Sweep:
+    """The sweep that a TOML text describes; paths of cases are relative to ``folder``. Raises CaseError.
+
+    base   the TOML of the case, where the text names none
+    """
     from meanfield.case.load import read_toml
 
     data = read_toml(text, source)
@@ -127,7 +131,7 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep") -> Swee
         file = msgspec.convert(data, _File)
     except msgspec.ValidationError as error:
         raise translate(error, data, _File) from None
-    base = _base(file.case, folder)
+    base = _base(file.case, folder) if base is None else base
     _check_design(file)
     spacings, rows = plan(file.keys, file.design, file.points, file.seed or 0, MAX_POINTS)
     fixed = _fixed(file.fixed, spacings)

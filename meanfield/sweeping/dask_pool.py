@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from meanfield.case.errors import CaseError, install
+from meanfield.components.loading import loaded_sources
 from meanfield.runtime.messages import tell
 from meanfield.sweeping.local_pool import Solved, Solver, SolverLost
 from meanfield.sweeping.point import FAILED, Result, solve_point
@@ -25,19 +26,33 @@ def with_dask(address: str) -> Solver:
     goes. It waits for workers, and says so where there is none to begin with.
     """
     client = _client(address)
+    solve = with_client(client, f"--dask {address}")
+
+    def solve_and_leave(cases: Mapping[int, str], keep: bool) -> Solved:
+        with client:
+            yield from solve(cases, keep)
+
+    return solve_and_leave
+
+
+def with_client(client: Client, name: str = "client") -> Solver:
+    """A solver on the workers of a client of Dask, which stays open; ``name`` is what messages call it."""
 
     def solve(cases: Mapping[int, str], keep: bool) -> Solved:
         from distributed import as_completed
 
-        with client:
-            if not client.nthreads():
-                tell(f"--dask {address}: its scheduler has no worker; waiting for one: dask worker {address}")
-            futures = {client.submit(solve_point, case, keep, pure=False): number for number, case in cases.items()}
-            for future in as_completed(list(futures), loop=client.loop):
-                if future.status in _GONE:
-                    raise SolverLost(f"--dask {address}: the scheduler has gone")
-                yield futures.pop(future), _result(future)
-                future.release()  # the scheduler need not keep it
+        if not client.nthreads():
+            address = client.scheduler_info()["address"]
+            tell(f"{name}: its scheduler has no worker; waiting for one: dask worker {address}")
+        sources = loaded_sources()
+        futures = {
+            client.submit(solve_point, case, keep, None, sources, pure=False): number for number, case in cases.items()
+        }
+        for future in as_completed(list(futures), loop=client.loop):
+            if future.status in _GONE:
+                raise SolverLost(f"{name}: the scheduler has gone")
+            yield futures.pop(future), _result(future)
+            future.release()  # the scheduler need not keep it
 
     return solve
 

@@ -62,7 +62,7 @@ def sweep(
     try:
         started = target.exists() and not overwrite
         index = open_index(target, plan, command, overwrite=overwrite, retry=retry)
-        tasks = {number: _task(plan.points[number].case) for number in index.waiting}
+        tasks = {number: task_of(plan.points[number].case) for number in index.waiting}
         if plan.keep.files:
             require_free(target, tasks, started=started, overwrite=overwrite)
         if dask is not None and index.waiting:
@@ -118,7 +118,7 @@ def _tell_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
         tell(f"{index.path}: {len(sweep.points)} points; look at it: meanfield plot {index.path}")
 
 
-def _task(case: Case) -> str:
+def task_of(case: Case) -> str:
     """The case as a worker gets it, which may be in another folder: files are named in full."""
     replace = msgspec.structs.replace
     if case.attention.file is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 import numpy as np
 
-from meanfield.case.errors import CaseError, refusal, show_key, translate
+from meanfield.case.errors import CaseError, refusal, translate
 from meanfield.sections.section import Section
 
 Value = Any  # what TOML has: a number, text, a list, a table
@@ -87,15 +86,6 @@ def flattened(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda val
         else:
             found[name] = value
     return found
-
-
-def inline(value: Value) -> str:
-    """A value as TOML spells it on one line."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{show_key(key)} = {inline(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(inline, value)) + "]"
-    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _is_range(value: Any) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.case.overrides import inline
 from meanfield.sweeping.case import Sweep
-from meanfield.sweeping.grid import inline
 from meanfield.sweeping.point import Result
 from meanfield.sweeping.scalars import long_name, scalars
 from solvers.io.schema import dataset_of, require_size

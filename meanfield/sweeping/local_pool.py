@@ -12,19 +12,22 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time as clock
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
+from typing import Any
 
+from meanfield.components.loading import Source, loaded_sources
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.point import FAILED, Result, solve_point
 
 Solved = Generator[tuple[int, Result], None, None]
 Solver = Callable[[Mapping[int, str], bool], Solved]
-Task = tuple[str, bool, float | None]  # the arguments of solve_point
+Task = tuple[str, bool, float | None, tuple[Source, ...]]  # the arguments of solve_point
 TRIES = 2  # of a point whose worker dies: once may be another's fault, where memory is short
 ENDING = 2.0  # seconds that a worker has to end after its step
 ORPHANED = 60.0  # and where nobody waits for it: its disk may be slow, and it has a folder to remove
@@ -42,7 +45,9 @@ def cores() -> int:
 
 def with_processes(jobs: int, limit: float | None = None) -> Solver:
     """A solver in ``jobs`` processes, which share the cores and stop each point after ``limit`` seconds."""
-    return lambda cases, keep: _solve_here({n: (case, keep, limit) for n, case in cases.items()}, jobs)
+    return lambda cases, keep: _solve_here(
+        {n: (case, keep, limit, loaded_sources()) for n, case in cases.items()}, jobs
+    )
 
 
 def _solve_here(tasks: Mapping[int, Task], jobs: int) -> Solved:
@@ -88,7 +93,7 @@ class _Worker:
         context = get_context("spawn")  # a fork would share locks of threads that are not there
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, threads), daemon=True)
-        with _environment(_ONE_THREAD):
+        with _environment(_ONE_THREAD), _without_main():
             self.process.start()
         theirs.close()  # so that its end is seen when it dies
         self.number: int | None = None
@@ -153,6 +158,18 @@ def _share_cores(threads: int) -> None:
     import solvers.backends.cpu  # noqa: F401
 
     os.sched_setaffinity(0, mine)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Processes that are started in the block do not run the user's script again, which they have no need of."""
+    names = vars(sys.modules["__main__"])
+    held: dict[str, Any] = {name: names[name] for name in ("__file__", "__spec__") if name in names}
+    names.update(dict.fromkeys(held))
+    try:
+        yield
+    finally:
+        names.update(held)
 
 
 @contextmanager

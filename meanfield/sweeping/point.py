@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from meanfield.components.loading import load_sources
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 DONE, FAILED, OVER_TIME = "done", "failed", "over time"
+FINISHED, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses of a run
 _LOOK = 0.1  # seconds between looks whether a run has begun
 _AGAIN = 30.0  # seconds after which a point that does not end its step is stopped within it
 
@@ -42,14 +45,19 @@ class Result:
     file: bytes | None = None
 
 
-def solve_point(case: str, keep: bool = False, limit: float | None = None) -> Result:
+def solve_point(
+    case: str, keep: bool = False, limit: float | None = None, components: tuple[tuple[str, str], ...] = ()
+) -> Result:
     """Run a case, given as TOML, in a folder of its own; what goes wrong is told by the result, and never raised.
 
+    components   of a user's own: what `meanfield.components.loading.loaded_sources` returned in the sweep
     After ``limit`` seconds the run is stopped, as by Ctrl-C. Only for the main thread of a process.
     """
     began = clock.monotonic()
     with _interrupted_after(limit) as over:
         try:
+            if components:
+                load_sources(components)
             with tempfile.TemporaryDirectory(prefix="meanfield-") as folder:
                 return _run(case, Path(folder) / "run.h5", keep, over)
         except Exception as error:
@@ -62,12 +70,19 @@ def solve_point(case: str, keep: bool = False, limit: float | None = None) -> Re
 
 def _run(text: str, path: Path, keep: bool, over: threading.Event) -> Result:
     from meanfield.case.load import parse
-    from meanfield.running import INTERRUPTED, run
+    from meanfield.running import run
     from solvers.io.run_file import read
+    from solvers.timestepping.evolution import NonFinite
 
-    status = run(parse(text), path, quiet=True)
-    if status == INTERRUPTED and not over.is_set():
-        raise KeyboardInterrupt
+    status = FINISHED
+    try:
+        run(parse(text), path)
+    except NonFinite:
+        status = NON_FINITE
+    except (KeyboardInterrupt, SystemExit):
+        if not over.is_set():
+            raise KeyboardInterrupt from None
+        status = INTERRUPTED
     found = read(path)
     return Result(
         OVER_TIME if status == INTERRUPTED else DONE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time as clock
 from typing import Self
 
-from meanfield.runtime.messages import on_terminal, tell
-from meanfield.runtime.progress import LOG_EVERY
+from meanfield.runtime.messages import tell
+from meanfield.runtime.progress import LOG_EVERY, has_bar
 
 
 class SweepProgress:
@@ -15,7 +15,7 @@ class SweepProgress:
     def __init__(self, title: str, points: int, done: int, quiet: bool) -> None:
         self.quiet, self._points, self._first, self._done, self._failed = quiet, points, done, done, 0
         self._began = self._told = clock.monotonic()
-        self._terminal = on_terminal() and not quiet
+        self._terminal = has_bar() and not quiet
         if self._terminal:
             from tqdm import tqdm
 

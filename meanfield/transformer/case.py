@@ -1,191 +1,175 @@
-"""A trained Transformer's attention as a case: the mean-field law with its matrices, from the same tokens.
+"""A trained Transformer as a case: all of its layers, or its attention alone as the mean-field law.
 
-A layer of the case is x ← N(x + Σ_h V_h Σ_j p_ij x_j), p_ij = softmax_j(β⟨Q_h x_i, K_h x_j⟩), β = 1/√d_head, with the
-weights of meanfield/transformer/weights.py:
-
-    post   x = h/|h| ,   Q = W_Q ,   K = W_K ,   V = C W_O W_V ,   on a sphere of radius R = √(mean |h|²)
-    pre    x = Ch ,      Q = √d W_Q diag(gain) ,   K = √d W_K diag(gain) ,   V = √d C W_O W_V diag(gain)
-
-This is the model's layer exactly if all states have length R (post; pre: at time 0), biases and network are zero, and
-gains after attention are one. Left out otherwise: biases, the network, gains of layer norm (but those of pre before
-attention), and lengths of single tokens. What the rest stands for is a reconstruction: the sources have Q, K and V as
-given.
+The whole model is a case of the domain "transformer", whose layers are those of meanfield/model/trained_layer.py: the
+case is the model, to rounding. Parts can be left out by name. Its attention alone is written by mean_field.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
-from meanfield.transformer.model import States
-from meanfield.transformer.weights import Family, LayerWeights, family_of, weights_of
-from solvers.io.run_file import FileError
-from solvers.io.writing import VERSION, discard, disk_errors, open_shared, replacement
+from meanfield.domains.trained.weights import FREQUENCIES, LAYERS, START, form_attributes
+from meanfield.model.trained_parts import PARTS
+from meanfield.transformer.families import Family, arrays_of, beta_of, family_of, form_of
+from meanfield.transformer.model import States, start_without_positions
+from meanfield.transformer.variants import with_weights
+from meanfield.transformer.writing import write_arrays
+from solvers.io.writing import disk_errors, replacement
 from solvers.mesh.mesh import Floats
 
-MATRICES, TOKENS, CASE = "attention.h5", "tokens.npy", "case.toml"
-NAMES = ("query", "key", "value")  # of the matrices in their file
+CASE, WEIGHTS_FILE = FILES = "case.toml", "layers.h5"
 
 
-def require_new(folder: str | Path, overwrite: bool) -> None:
-    """Raise FileError unless a case may be written into a folder."""
-    for path in (Path(folder) / name for name in (CASE, MATRICES, TOKENS)):
-        if path.exists() and not overwrite:
-            raise FileError(f"{path}: exists already; --overwrite replaces it, -o writes elsewhere")
-    if Path(folder).exists() and not Path(folder).is_dir():
-        raise FileError(f"{folder}: is a file; expected a folder")
+@dataclass(frozen=True)
+class CaseOptions:
+    """What of a model a case has.
+
+    without   parts that are left out, names of PARTS
+    weights   "trained", "random" or "rotated" (meanfield/transformer/variants.py), the last two by ``seed``
+    repeat    how many times the layers follow one another
+    """
+
+    without: tuple[str, ...] = ()
+    weights: str = "trained"
+    seed: int = 0
+    repeat: int = 1
+
+    def __post_init__(self) -> None:
+        for part in self.without:
+            if part not in PARTS:
+                raise CaseError(f"--without {part}: expected parts of {', '.join(PARTS)}")
+        if self.repeat < 1:
+            raise CaseError(f"--repeat {self.repeat}: expected an integer >= 1")
+        if self.seed < 0:
+            raise CaseError(f"--seed {self.seed}: expected an integer >= 0")
 
 
-def require_attention(name: str, config: Any, layer: int | None = None) -> Family:
-    """The family of a model. Raises CaseError for one that is not known, and for a layer that is not there."""
-    family, layers = family_of(name, config), config.num_hidden_layers
-    if layer is not None and not 1 <= layer <= layers:
-        raise CaseError(f"--layer {layer}: expected 1 to {layers}, the layers of {name}")
-    return family
+def write_case(states: States, folder: str | Path, options: CaseOptions = CaseOptions()) -> Path:
+    """Write case.toml and layers.h5 into a folder, made where there is none; returns the case's path.
 
-
-def write_case(states: States, folder: str | Path, layer: int | None = None) -> Path:
-    """Write case.toml, attention.h5 and tokens.npy into a folder, made where there is none; returns the case's path.
-
-    layer   the one whose attention all layers of the case have, from 1 on; None: each layer its own
-    What is there by these names is replaced. Raises CaseError for a family that is not known, a layer that is not
-    there; FileError for a folder that cannot be written.
+    What is there by these names is replaced. Raises CaseError for a family that is not known, FileError for a folder
+    that cannot be written.
     """
     folder = Path(folder)
-    family = require_attention(states.name, states.config, layer)
-    chosen = range(states.layers) if layer is None else [layer - 1]
-    if states.config.model_type == "albert" and states.config.num_hidden_groups == 1:
-        chosen = [0]  # all layers are one
+    family = family_of(states.name, states.config)
+    form = form_of(family, states.network)
+    learned = form.frequencies is None
+    attributes: dict[str, str | float] = {
+        **form_attributes(form), "model": states.name, "positions": "learned" if learned else "rotary",
+        "start_has_positions": float(not (learned and "positions" in options.without)),
+    }  # fmt: skip
     with disk_errors(folder, "cannot write"):
         folder.mkdir(parents=True, exist_ok=True)
-        with (
-            replacement(folder / MATRICES) as matrices,
-            replacement(folder / TOKENS) as tokens,
-            replacement(folder / CASE) as new,
-        ):
-            _write_matrices(matrices, states, family, chosen)
-            with open(tokens, "wb") as file:
-                np.save(file, start_of(states, family))
-            text = case_text(states, family, folder.resolve(), layer)
+        with replacement(folder / WEIGHTS_FILE) as weights, replacement(folder / CASE) as new:
+            rows, shapes = _shapes(states, family, options)
+            write_arrays(weights, shapes, _rows(states, family, form.frequencies, options, rows), attributes)
+            text = case_text(states, folder.resolve(), options)
             parse(text)
             new.write_text(text, encoding="utf-8")
     return folder / CASE
 
 
-def start_of(states: States, family: Family) -> Floats:
-    """(n, d) the states before the first layer, without their means where layer norm comes before attention."""
-    hidden = states.hidden[0]
-    return hidden - hidden.mean(axis=1, keepdims=True) if family.layer_norm == "pre" else hidden
+def layer_arrays(states: States, family: Family, layer: int, options: CaseOptions) -> dict[str, Floats]:
+    """The arrays of a layer, in the variant that the options name."""
+    return with_weights(arrays_of(family, states.network, layer), options.weights, options.seed, layer)
 
 
-def head_matrices(weights: LayerWeights, layer_norm: str) -> dict[str, Floats]:
-    """query, key and value, (heads, d, d) each: Q and K with rows of zeros below, V for heads of weight 1/heads."""
-    heads, size, d = weights.query.shape
-    scale = np.sqrt(d) * weights.gain if layer_norm == "pre" else np.ones(d)
-    rows = ((0, 0), (0, d - size), (0, 0))
-    value = weights.out @ weights.value
-    return {
-        "query": np.pad(weights.query * scale, rows),
-        "key": np.pad(weights.key * scale, rows),
-        "value": heads * (value - value.mean(axis=1, keepdims=True)) * scale,  # C V: no mean is written
-    }
+def start_of(states: States, options: CaseOptions) -> Floats:
+    """(n, d) the states before the first layer."""
+    return start_without_positions(states) if "positions" in options.without else states.hidden[0]
 
 
-def _write_matrices(path: Path, states: States, family: Family, chosen: Sequence[int]) -> None:
-    """One set of matrices a layer, (layers, heads, d, d) each, written layer by layer: together they may be large."""
-    path.write_bytes(_image(len(chosen), states.config.num_attention_heads, states.hidden.shape[2]))
-    file = open_shared(path)
-    sets = {name: file[name] for name in NAMES}  # kept open: a set that is closed writes, and cannot tell of failing
-    try:
-        for k, layer in enumerate(chosen):
-            for name, matrix in head_matrices(weights_of(family, states.network, layer), family.layer_norm).items():
-                sets[name][k] = matrix
-        file.flush()
-    except BaseException:
-        discard(file)  # HDF5 would try again what failed, and crash
-        raise
-    file.close()
+def _rows(
+    states: States, family: Family, frequencies: Floats | None, options: CaseOptions, rows: int
+) -> Iterator[tuple[str, int | None, Floats]]:
+    """Name of a dataset, its row or None for all of it, and the numbers."""
+    yield START, None, start_of(states, options)
+    if frequencies is not None:
+        yield FREQUENCIES, None, frequencies
+    for k in range(rows):
+        for name, array in layer_arrays(states, family, k, options).items():
+            if k == 0 or not name.startswith("final"):
+                yield f"{LAYERS}/{name}", k, array
 
 
-def _image(layers: int, heads: int, d: int) -> bytes:
-    """The bytes of the file without its numbers, laid out in memory: no failing disk meets HDF5 meanwhile."""
-    import h5py
+def _shapes(states: States, family: Family, options: CaseOptions) -> tuple[int, dict[str, tuple[tuple[int, ...], str]]]:
+    """How many layers are stored, and of each dataset its shape and number format.
 
-    packed = {"chunks": (1, 1, d, d), "compression": "gzip", "compression_opts": 1, "shuffle": True}
-    with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
-        for name in NAMES:
-            file.create_dataset(name, (layers, heads, d, d), "f8", **packed)
-        file.flush()
-        return file.id.get_file_image()
+    Layers that are all one are stored once; weights as float32 where that is exact.
+    """
+    config = states.config
+    tied = getattr(config, "num_hidden_groups", None) == 1
+    rows = 1 if tied else states.layers
+    layers = [arrays_of(family, states.network, k) for k in range(rows)]
+    exact = all(np.array_equal(array, array.astype(np.float32)) for arrays in layers for array in arrays.values())
+    number, arrays = "f4" if options.weights == "trained" and exact else "f8", layers[0]
+    shapes: dict[str, tuple[tuple[int, ...], str]] = {START: (states.hidden.shape[1:], "f8")}
+    frequencies = form_of(family, states.network).frequencies
+    if frequencies is not None:
+        shapes[FREQUENCIES] = (frequencies.shape, "f8")
+    for name, array in arrays.items():
+        count = 1 if name.startswith("final") else rows
+        shapes[f"{LAYERS}/{name}"] = ((count, *array.shape), number)
+    return rows, shapes
 
 
-def case_text(states: States, family: Family, folder: Path, layer: int | None) -> str:
-    """The case in TOML, with comments that say what it leaves out."""
-    entering = states.lengths[:-1] if family.layer_norm == "post" else np.linalg.norm(start_of(states, family), axis=1)
-    which = "the attention of its layers" if layer is None else f"the attention of its layer {layer} in each layer"
-    heads, d = states.config.num_attention_heads, states.hidden.shape[2]
-    left_out, place = _LEFT_OUT[family.layer_norm]
-    lines = {place: f"{place} = {float(np.sqrt((entering**2).mean()))!r}  # √(mean |h|²) of the states\n"}
+def case_text(states: States, folder: Path, options: CaseOptions) -> str:
+    """The case in TOML."""
+    beta = beta_of(states.config)
+    assert beta is not None  # of a known family
+    layers = states.layers * options.repeat
+    which = "all parts" if not options.without else f"without {', '.join(options.without)}"
+    kind = "" if options.weights == "trained" else f", {options.weights} attention matrices of seed {options.seed}"
+    repeated = "" if options.repeat == 1 else f", its layers {options.repeat} times"
     return _CASE.format(
-        title=_quoted(f"{states.short_name}: {which}, from the tokens of {states.source}"),
-        left_out=left_out.format(low=entering.min(), high=entering.max()),
-        d=d,
-        beta=float((heads / d) ** 0.5),
-        mask="causal" if family.causal else "none",
-        matrices=_quoted(str(folder / MATRICES)),
-        tokens=_quoted(str(folder / TOKENS)),
-        norm=family.layer_norm,
-        scale=lines.get("scale", ""),
-        radius=lines.get("radius", ""),
-        layers=states.layers,
+        title=_quoted(f"{states.short_name}: {which}{kind}{repeated}, from the tokens of {states.source}"),
+        d=states.hidden.shape[2],
+        file=_quoted(str(folder / WEIGHTS_FILE)),
+        without=_quoted(list(options.without)),
+        beta=beta,
+        mask="causal" if family_of(states.name, states.config).causal else "none",
+        start=_quoted(START),
+        layers=layers,
     )
 
 
-def _quoted(text: str) -> str:
-    """A text as TOML has it."""
-    import json
-
-    return json.dumps(text, ensure_ascii=False)
+def _quoted(value: str | Sequence[str]) -> str:
+    """A text or a list of texts as TOML has it."""
+    return json.dumps(value, ensure_ascii=False)
 
 
-_LEFT_OUT = {  # and the key of the case that has their common length
-    "post": ("biases, the network, gains of layer norm, lengths of single states ({low:.3g} to {high:.3g}).", "scale"),
-    "pre": ("biases, the network, lengths of single states at the start ({low:.3g} to {high:.3g}).", "radius"),
-}
 _CASE = """\
-# Written by `meanfield transformer case`: a trained Transformer's attention as a mean-field law, a reconstruction.
-# Left out: {left_out}
-# A layer is x ← N(x + Σ V Σ_j p_ij x_j). For continuous depth: --set 'time={{end = {layers}.0, step = 1.0}}'
+# Written by `meanfield transformer case`: the layers of a trained Transformer, all parts but those in domain.without.
 title = {title}
 
 [domain]
-manifold = "particles"
+manifold = "transformer"
 dimension = {d}
+file = {file}
+without = {without}
 
 [attention]
 beta = {beta!r}  # 1/√d_head
 mask = "{mask}"
-file = {matrices}
 
-[stabilizers]
-layer_norm = "{norm}"
-{scale}
 [initial]
 kind = "tokens"
-file = {tokens}
-{radius}
+file = {file}
+dataset = {start}
+
 [time]
 method = "layers"
 layers = {layers}
-step = 1.0
 
 [output]
 snapshots = {layers}
 samples = {layers}
-diagnostics = ["speed", "centroid", "pairs", "pairs_close"]
+diagnostics = ["centroid", "clusters", "pairs", "pairs_close", "cosine", "length", "effective_rank"]
 """

@@ -17,6 +17,7 @@ from solvers.mesh.mesh import Floats
 
 Booleans = np.ndarray[Any, np.dtype[np.bool_]]
 DEFAULT_TEXT = "forest.txt"
+POSITIONS = ("position_embeddings", "wpe")  # what families call learned positions
 MAX_UNKNOWN = 0.2  # of a text's tokens: where more are unknown their states say nothing of the text
 
 
@@ -63,32 +64,70 @@ def short_name(model: str) -> str:
     return Path(model).absolute().name
 
 
-def states_of(
-    model: str, text: str | None = None, require: Callable[[str, Any], object] = lambda name, config: None
-) -> States:
-    """The states of a text's tokens in a model: a folder, or a name on the hub of Hugging Face.
+Require = Callable[[str, Any], object]
 
-    text     a file, "-" for the standard input, None for the text of the package
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model with its tokenizer, its network in float64; ``read`` may be called for many texts."""
+
+    name: str
+    config: Any
+    tokenizer: Any
+    network: Any
+
+    def read(self, words: str, source: str) -> States:
+        """The states of a text's tokens. Raises CaseError for too little text, or one that the model cannot read."""
+        ids = _ids(self.name, self.network, self.tokenizer, words, source)
+        return States(
+            name=self.name,
+            config=self.config,
+            network=self.network,
+            source=source,
+            ids=np.array(ids, dtype=float),
+            tokens=tuple(self.tokenizer.convert_ids_to_tokens(ids)),
+            special=np.isin(ids, self.tokenizer.all_special_ids),
+            hidden=hidden_states(self.name, self.network, ids),
+        )
+
+
+def load_model(model: str, require: Require = lambda name, config: None) -> Model:
+    """A model in a folder, or by its name on the hub of Hugging Face.
+
     require  is called with the model's name and its configuration before its weights are loaded, and may refuse it
-    Weights as they are stored, arithmetic in float64, no dropout. A longer text than the model takes is cut, which a
-    line on stderr says. Raises CaseError, in one line, where there is no such model, none that can be read, one
-    that lacks weights or needs code of its own, or too little text; OSError for a file that cannot be opened.
+    Weights as they are stored, arithmetic in float64, no dropout. Raises CaseError, in one line, where there is no such
+    model, none that can be read, or one that lacks weights or needs code of its own.
     """
-    words, source = read_text(text)
     config = load_config(model)
     require(model, config)
-    tokenizer, network = load_tokenizer(model), load_network(model, config)
-    ids = _ids(model, network, tokenizer, words, source)
-    return States(
-        name=model,
-        config=config,
-        network=network,
-        source=source,
-        ids=np.array(ids, dtype=float),
-        tokens=tuple(tokenizer.convert_ids_to_tokens(ids)),
-        special=np.isin(ids, tokenizer.all_special_ids),
-        hidden=hidden_states(model, network, ids),
-    )
+    return Model(model, config, load_tokenizer(model), load_network(model, config))
+
+
+def states_of(model: str, text: str | None = None, require: Require = lambda name, config: None) -> States:
+    """The states of a text's tokens in a model.
+
+    text     a file, "-" for the standard input, None for the text of the package
+    A longer text than the model takes is cut, which a line on stderr says. Raises CaseError as ``load_model``, and for
+    too little text; OSError for a file that cannot be opened.
+    """
+    words, source = read_text(text)
+    return load_model(model, require).read(words, source)
+
+
+def read_texts(folder: str | None) -> list[tuple[str, str]]:
+    """Texts and their names, of all *.txt files of a folder, by name; None for ten texts of the package.
+
+    Raises CaseError for a folder that holds none, or a file that is no text.
+    """
+    if folder is None:
+        files = sorted(
+            resources.files("meanfield.transformer").joinpath("texts", "ten").iterdir(), key=lambda f: f.name
+        )
+        return [(file.read_text("utf-8"), file.name) for file in files]
+    paths = sorted(Path(folder).glob("*.txt"))
+    if not paths:
+        raise CaseError(f"--texts {folder}: expected a folder with files *.txt")
+    return [read_text(str(path)) for path in paths]
 
 
 def read_text(text: str | None) -> tuple[str, str]:
@@ -128,7 +167,7 @@ def max_tokens(network: Any) -> int:
     most = getattr(network.config, "max_position_embeddings", None) or sys.maxsize
     most = sys.maxsize if most < 0 else most  # models with relative positions say −1
     for name, module in network.named_modules():
-        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+        if name.endswith(POSITIONS) and getattr(module, "padding_idx", None) is not None:
             most = min(most, module.num_embeddings - module.padding_idx - 1)
     return int(most)
 
@@ -168,3 +207,20 @@ def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:
     if not np.isfinite(hidden).all():
         raise CaseError(f"{model}: its hidden states are not finite")
     return hidden
+
+
+def start_without_positions(states: States) -> Floats:
+    """(n, d) the states before the first layer where learned positions are zero; rotary ones are in the layers."""
+    import torch
+
+    tables = [module for name, module in states.network.named_modules() if name.endswith(POSITIONS)]
+    kept = [table.weight.detach().clone() for table in tables]
+    try:
+        with torch.no_grad():
+            for table in tables:
+                table.weight.zero_()
+        return hidden_states(states.name, states.network, [int(token) for token in states.ids])[0]
+    finally:
+        with torch.no_grad():
+            for table, weight in zip(tables, kept, strict=True):
+                table.weight.copy_(weight)

@@ -1,4 +1,4 @@
-"""Float64 throughout a network of Hugging Face's library, which rounds to float32 within RMS norm and rotary positions."""
+"""Float64 throughout a network of Hugging Face's library, parts of which round to float32."""
 
 from __future__ import annotations
 

@@ -6,45 +6,50 @@ Rigollet (2312.10794), where inner products of the tokens of ALBERT move to 1 fr
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
-from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table
-from meanfield.domains.common.problem import Problem, advance_in_layers
-from meanfield.domains.particles.diagnostics import DIAGNOSTICS, Particles
-from meanfield.domains.particles.velocity import ParticleLaw
-from meanfield.running import run_problem
+from meanfield.diagnostics.table import Diagnostics
+from meanfield.domains.common.problem import Problem
+from meanfield.domains.trained.diagnostics import diagnostics_of_states
+from meanfield.model.discrete_layers import LayerIntegrator
+from meanfield.running import Say, run, silent
 from meanfield.simulation import ON_HOST, PAIR_EDGE
+from meanfield.transformer.families import beta_of
 from meanfield.transformer.model import States
 from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
+from solvers.timestepping.integrate import fixed
 
 MAX_WIDTH = 4096  # of a case's domain.dimension
-_WITHOUT_LAW = ("mass", "centroid", "clusters", "cluster_mass", "cluster_center", "pairs", "pairs_close")
 
 
 def read_transformer(
-    states: States, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = ""
-) -> int:
-    """Write the directions of a model's states into a new file, a snapshot a layer; returns the exit status.
+    states: States,
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    quiet: bool = True,
+    command: str = "",
+    say: Say = silent,
+) -> None:
+    """Write the directions of a model's states into a new file, a snapshot a layer.
 
-    Beside what any run of particles has: diagnostics/cosine, the mean of ⟨x, y⟩ over two different tokens,
-    diagnostics/length, √(mean |h|²), and token_id; attributes tell the model. Energy and speed belong to a law of
+    Beside what any run of particles has: token_id, token_text (UTF-8) and state_length, |h| after each layer;
+    diagnostics cosine, length and effective_rank; attributes name the model. Energy and speed belong to a law of
     motion, which is not read here. Raises CaseError for a model that is too wide or has a state 0.
     """
     if states.hidden.shape[2] > MAX_WIDTH:
         raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MAX_WIDTH}")
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
-    return run_problem(
-        _case(states, Path(path)), _problem(states), path, overwrite=overwrite, quiet=quiet, command=command
-    )
+    run(_case(states), path, problem=_problem(states), overwrite=overwrite, quiet=quiet, command=command, say=say)
 
 
 class GivenLayers:
@@ -60,78 +65,76 @@ class GivenLayers:
 
 
 def _problem(states: States) -> Problem:
-    positions = states.hidden / states.lengths[:, :, None]
+    lengths = states.lengths
+    positions = states.hidden / lengths[:, :, None]
     _, n, d = positions.shape
     masses = np.full(n, 1 / n)
-    law = ParticleLaw(1.0, masses=masses)  # of clusters only the scale at which they are told apart, one of identities
-    table = DIAGNOSTICS | _of_states(states)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        chosen = [name for name in names if name in _WITHOUT_LAW]
-        return Diagnostics([*chosen, *_of_states(states)], table, {"d": d, **LENGTHS}, look)
-
-    def look(time: float, points: Floats) -> Particles:
-        return Particles(law, time, points, masses)
+        return diagnostics_of_states(names, masses, d, lambda time: lengths[round(time)])
 
     return Problem(
         space=Points(masses, d, time_name="layers passed", name="token"),
         initial=lambda: positions[0].copy(),
-        advance=advance_in_layers(GivenLayers(positions)),
+        dynamics=fixed(LayerIntegrator(GivenLayers(positions))),
         prepare=lambda state: None,
         diagnostics=diagnostics,
-        variables=(PAIR_EDGE, Variable("token_id", ("token",), states.ids, "1", "number in the model's vocabulary")),
+        variables=(PAIR_EDGE, *_variables(states)),
         attributes=_attributes(states),
     )
 
 
-def _of_states(states: States) -> Table:
-    lengths = np.sqrt((states.lengths**2).mean(axis=1))
-    return {
-        "cosine": Diagnostic(cosine, "", "mean inner product of two different tokens"),
-        "length": Diagnostic(
-            lambda sample: float(lengths[round(sample.time)]), "", "root mean square length of the states"
-        ),
-    }
-
-
-def cosine(sample: Particles) -> float:
-    """Mean of ⟨x_i, x_j⟩ over i ≠ j: (n |Σ x/n|² − 1)/(n − 1) for unit vectors."""
-    n = len(sample.points)
-    return float((n * (sample.points.mean(axis=0) ** 2).sum() - 1) / (n - 1))
+def _variables(states: States) -> tuple[Variable, ...]:
+    """Number, text and lengths of each token."""
+    texts = np.array([token.encode() for token in states.tokens])
+    return (
+        Variable("token_id", ("token",), states.ids, "1", "number in the model's vocabulary"),
+        Variable("token_text", ("token",), texts, "1", "token as text, UTF-8"),
+        Variable("state_length", ("layer", "token"), states.lengths, "1", "|h| after each layer"),
+    )
 
 
 def _attributes(states: States) -> dict[str, str]:
     config = states.config
-    told = {"layers": states.layers, "heads": heads_of(config), "width": states.hidden.shape[2]}
+    facts = {"layers": states.layers, "heads": heads_of(config), "width": states.hidden.shape[2]}
     return {
         **ON_HOST,
         "layers_of": states.name,  # such a file cannot be resumed
         "model_type": str(config.model_type),
-        **{f"model_{name}": str(value) for name, value in told.items()},
+        **{f"model_{name}": str(value) for name, value in facts.items()},
         "text": states.source,
     }
 
 
 def heads_of(config: object) -> int:
-    """Number of heads, 1 where the configuration does not tell."""
+    """Number of heads, 1 where the configuration has none."""
     return int(getattr(config, "num_attention_heads", None) or 1)
 
 
-def _case(states: States, path: Path) -> Case:
-    """What a file's readers want to know: softmax attention in d dimensions, β = 1/√d_head, in so many layers."""
-    d, layers = states.hidden.shape[2], states.layers
-    case = parse(_CASE.format(d=d, beta=float((heads_of(states.config) / d) ** 0.5), layers=layers))
-    return msgspec.structs.replace(
-        case,
-        title=f"{states.short_name}, a trained Transformer ({states.config.model_type}), reading {states.source}",
-        initial=msgspec.structs.replace(case.initial, file=str(path)),
+def _case(states: States) -> Case:
+    """The case that readers of the file see: states in R^d, moved by the layers of a model."""
+    beta, d, layers = beta_of(states.config), states.hidden.shape[2], states.layers
+    title = f"{states.short_name}, a trained Transformer ({states.config.model_type}), reading {states.source}"
+    return parse(
+        _CASE.format(
+            title=json.dumps(title, ensure_ascii=False),
+            d=d,
+            file=json.dumps(states.name, ensure_ascii=False),
+            logits="unknown" if beta is None else "softmax",
+            beta=beta or 0.0,
+            layers=layers,
+        )
     )
 
 
 _CASE = """
+title = {title}
 [domain]
-manifold = "particles"
+manifold = "transformer"
 dimension = {d}
+file = {file}
+logits = "{logits}"
+lengths = false
 [attention]
 beta = {beta!r}
 [initial]
@@ -141,7 +144,6 @@ dataset = "position"
 [time]
 method = "layers"
 layers = {layers}
-step = 1.0
 [output]
 snapshots = {layers}
 samples = {layers}

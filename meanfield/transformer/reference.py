@@ -19,22 +19,31 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.domains.common.model_of_case import heads_in_turn, network_of
-from meanfield.domains.common.problem import advance_in_layers
+from meanfield.model.discrete_layers import LayerIntegrator
 from meanfield.model.heads import Head, matrix_of
 from meanfield.model.layer_norm import NEGLIGIBLE
-from meanfield.running import run_problem
+from meanfield.running import Say, run, silent
+from meanfield.sections.attention import FeedForward
 from meanfield.simulation import set_up
 from meanfield.transformer.loading import INSTALL
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
+from solvers.timestepping.integrate import fixed
 
 
 def run_reference(
-    case: Case, path: str | Path, *, overwrite: bool = False, quiet: bool = False, command: str = ""
-) -> int:
-    """Run a case of particles in layers by torch into a new file; returns the exit status.
+    case: Case,
+    path: str | Path,
+    *,
+    overwrite: bool = False,
+    quiet: bool = True,
+    command: str = "",
+    say: Say = silent,
+) -> None:
+    """Run a case of particles in layers by torch into a new file.
 
-    Raises CaseError for a key that torch's attention does not know, or where torch is missing.
+    Raises as ``meanfield.running.run``, and CaseError for a key that torch's attention does not know, or where torch
+    is missing.
     """
     _check(case)
     try:
@@ -45,8 +54,8 @@ def run_reference(
     assert isinstance(problem.space, Points)  # checked above
     told = problem.attributes | {"layers_of": f"torch {torch.__version__}"}  # such a file cannot be resumed
     layers = TorchLayers(case, problem.space.weights)
-    problem = replace(problem, advance=advance_in_layers(layers), prepare=lambda state: None, attributes=told)
-    return run_problem(case, problem, path, overwrite=overwrite, quiet=quiet, command=command)
+    problem = replace(problem, dynamics=fixed(LayerIntegrator(layers)), prepare=lambda state: None, attributes=told)
+    run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, command=command, say=say)
 
 
 class TorchLayers:
@@ -83,12 +92,13 @@ class TorchLayers:
         import torch
 
         n, d = y.shape
-        query, key, value = (
+        query, key = (
             torch.from_numpy(np.stack([matrix_of(getattr(head, name), d) for head in heads]))
-            for name in ("query", "key", "value")
+            for name in ("query", "key")
         )
+        value = torch.from_numpy(np.stack([head.value_matrix(d) for head in heads]))
         found = torch.nn.functional.scaled_dot_product_attention(
-            y @ query.mT, y @ key.mT, y.expand(len(heads), n, d), self._bias, scale=self._case.beta_on_unit_sphere
+            y @ query.mT, y @ key.mT, y.expand(len(heads), n, d), self._bias, scale=self._case.beta_of_heads
         )
         weights = torch.tensor([head.weight for head in heads], dtype=torch.float64)
         return torch.einsum("h,hde,hne->nd", weights, value, found)
@@ -97,7 +107,8 @@ class TorchLayers:
         """W σ(Uy + b), on a sphere of radius g: at gy, over g."""
         import torch
 
-        network, size = network_of(self._case), self._case.stabilizers.scale
+        network: Any = network_of(self._case)
+        size = self._case.stabilizers.scale
         if network is None:
             return torch.zeros_like(y)
         inner, bias, outer = (torch.from_numpy(array) for array in (network.inner, network.bias, network.outer))
@@ -120,6 +131,8 @@ def _check(case: Case) -> None:
             raise refusal(key, value, f'"{expected}" {told}')
     if norm not in LAYER_NORMS:
         raise refusal("stabilizers.layer_norm", norm, f"one of {', '.join(LAYER_NORMS)} {told}")
+    if case.feed_forward is not None and not isinstance(case.feed_forward, FeedForward):
+        raise refusal("feed_forward.field", case.feed_forward.activation, f"a network {told}")
     if case.sequence is not None:
         raise refusal("sequence.diffusion", case.sequence.diffusion, f"no section [sequence] {told}")
 

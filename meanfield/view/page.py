@@ -38,7 +38,7 @@ KEYS = (
 )
 
 
-def view(path: str | Path, target: str | Path, *, overwrite: bool = False) -> Path:
+def view(path: str | Path | Run, target: str | Path, *, overwrite: bool = False) -> Path:
     """Write the run file ``path`` as a page to ``target`` (.html) and return ``target``.
 
     The run may still be going: what it has written by now is shown. Long runs and fine meshes are thinned, with a line
@@ -46,24 +46,25 @@ def view(path: str | Path, target: str | Path, *, overwrite: bool = False) -> Pa
     is unknown, and where ``target`` exists and is not to be overwritten or cannot be written. ``target`` appears
     whole or not at all.
     """
+    from solvers.io.reading import path_of
     from solvers.io.run_file import read
     from solvers.io.writing import disk_errors, replacement
 
-    path, target = Path(path), Path(target)
-    require_target(target, path, overwrite, "page", SUFFIXES)
-    page = compose(path, read(path))
+    target = Path(target)
+    require_target(target, path_of(path), overwrite, "page", SUFFIXES)
+    page = compose(read(path))
     with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite) as new:
         new.write_text(page, encoding="utf-8")
     return target
 
 
-def compose(path: Path, run: Run) -> str:
-    """The page of the run file ``path``, of which ``run`` has the resolved case."""
+def compose(run: Run) -> str:
+    """The page of a run."""
     from meanfield.view.data import describe, thinned
     from meanfield.view.panels import radii
     from meanfield.view.stages import CLUSTERS, PEAKS, clusters_marked, stage_of
 
-    told = load(path)
+    path, told = run.path, load(run)
     run_data, notes = thinned(_on_mesh(path, told))
     if told.particles is not None:
         notes.insert(

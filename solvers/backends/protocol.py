@@ -78,6 +78,11 @@ class Backend(Protocol):
     diffuse_on_curve: Kernel
     diffuse_on_surface: Kernel
     limit_sent: Kernel
+    local_components: Kernel
+    look_on_rings: Kernel
+    outflows_on_rings: Kernel
+    receive_on_rings: Kernel
+    send_on_rings: Kernel
     look_on_curve: Kernel
     look_on_surface: Kernel
     outflows: Kernel

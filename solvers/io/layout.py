@@ -84,8 +84,12 @@ def lay_out(
     columns: Sequence[Column],
     variables: Sequence[Variable] = (),
     measure: Measure | None = None,
+    fields: Sequence[str] = (),
 ) -> None:
-    """Create every dataset of the file, those over time empty. ValueError for contradictory columns."""
+    """Create every dataset of the file, those over time empty. ValueError for contradictory columns.
+
+    fields   names of fields on the cells beside the density, which is the first
+    """
     time_name = _time_name(space)
     _dataset(file, "time", ("time",), np.empty(0), "1", time_name)
     scales = {"time": _scale(file["time"], "time")}
@@ -93,6 +97,10 @@ def lay_out(
         _lay_out_points(file, space, scales)
     else:
         _lay_out_cells(file, space, measure or _MEASURES.get(space.manifold, _PLAIN), scales)
+    for field in fields:
+        if field in file:
+            raise ValueError(f"fields: {field!r} occurs twice, or is a name of the file's own")
+        _describe(_snapshots(file, field, (len(file["cell_area"]),)), ("time", "cell"), "1", field)
     for variable in variables:
         for dim, length in zip(variable.dims, variable.values.shape, strict=True):
             if dim not in scales:
@@ -174,6 +182,8 @@ def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column], time_name
             column.long_name or column.name,
         )
         group[column.name].attrs.update(dict(column.attributes))
+        if column.name != "time":
+            group[column.name].attrs["coordinates"] = "time"  # CF: readers of netCDF find the times of samples by it
     _attach(group, scales)
     group.attrs["columns"] = np.array([column.name for column in columns], dtype=h5py.string_dtype())
 

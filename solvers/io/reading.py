@@ -65,8 +65,22 @@ class Run:
 
     def snapshot(self, k: int) -> Floats:
         """Density (cells,) or positions (n, d) of snapshot k, read now; from the end if k < 0. IndexError if none."""
-        index = range(self.snapshots)[k]
-        return self._read(SNAPSHOT.get(self.manifold, "density"), index)
+        return self._read(self.kind, range(self.snapshots)[k])
+
+    @property
+    def is_solution(self) -> bool:
+        """Whether `solvers.record` wrote it: fields of any equation, without a case."""
+        return "fields" in self.attributes
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields on the cells; one without a name is "density"."""
+        return tuple(str(self.attributes.get("fields", "density")).split(","))
+
+    def field(self, name: str, k: int) -> Floats:
+        """(cells,) of one field in snapshot k, as ``snapshot``. Raises FileError for a name that is none."""
+        self._expect(name in self.fields, f"holds no field {name!r}: expected one of {', '.join(self.fields)}")
+        return self.density(k) if name == self.fields[0] else self._read(name, range(self.snapshots)[k])
 
     def density(self, k: int) -> Floats:
         """(cells,) of snapshot k, as ``snapshot``. Raises FileError where the file holds particles."""
@@ -104,12 +118,12 @@ class Run:
 
     def long_name(self, diagnostic: str) -> str:
         """What a diagnostic is, in the file's words. FileError if it has none by this name."""
-        with _open(self.path) as file:
+        with self.opened() as file:
             return str(dataset_of(file, f"diagnostics/{diagnostic}").attrs["long_name"])
 
     def attributes_of(self, diagnostic: str) -> dict[str, Any]:
         """The attributes of a diagnostic's dataset, beside its units and long name; none where it is absent."""
-        with _open(self.path) as file:
+        with self.opened() as file:
             known = diagnostic in columns_of(file)
             return plain_attributes(dataset_of(file, f"diagnostics/{diagnostic}")) if known else {}
 
@@ -117,20 +131,78 @@ class Run:
         if not condition:
             raise FileError(f"{self.path}: {otherwise}")
 
-    def _read(self, name: str, index: int | None = None) -> Floats:
+    def rows(self, index: Any) -> Floats:
+        """Snapshots by any index of the committed ones, read now: (...) of (snapshots, cells) or (snapshots, n, d)."""
+        numbers = np.arange(self.snapshots)[index]
+        stored, back = np.unique(numbers, return_inverse=True)  # increasing, as HDF5 wants them
+        block = len(stored) > 0 and stored[-1] - stored[0] == len(stored) - 1
+        found = self._read(self.kind, slice(stored[0], stored[-1] + 1) if block else stored)
+        return found[back.reshape(numbers.shape)]
+
+    def described(self) -> dict[str, Described]:
+        """Dimensions and attributes of each dataset that has both, by its name: "density", "diagnostics/mass", ..."""
+        with self.opened() as file:
+            found: dict[str, Described] = {}
+            file.visititems(lambda name, item: _describe(name, item, found))
+        return found
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        return self.path.stat().st_size
+
+    @property
+    def snapshot_shape(self) -> tuple[int, ...]:
+        """(cells,) or (n, d) of a snapshot."""
+        with self.opened() as file:
+            return tuple(int(length) for length in file[self.kind].shape[1:])
+
+    @property
+    def kind(self) -> str:
+        """What a snapshot is called: "density", or "position" of particles."""
+        return SNAPSHOT.get(self.manifold, "density")
+
+    @contextmanager
+    def opened(self) -> Iterator[h5py.File]:
+        """The file, open for reading. Raises FileError where it cannot be read."""
         with _open(self.path) as file:
+            yield file
+
+    def _read(self, name: str, index: Any = None) -> Floats:
+        with self.opened() as file:
             dataset = dataset_of(file, name)
-            require_size(dataset, self.path.stat().st_size)
+            require_size(dataset, self.size)
             if dataset.dtype.kind not in "fiu":
                 raise ValueError(f"{name} holds {dataset.dtype}")
             return dataset[... if index is None else index]
 
 
-def read(path: str | Path) -> Run:
+@dataclass(frozen=True)
+class Described:
+    """Names of a dataset's dimensions, and its attributes: units, long_name and what else it states."""
+
+    dims: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+
+def _describe(name: str, item: Any, found: dict[str, Described]) -> None:
+    """Add a dataset with units, which the scales of bare dimensions have not."""
+    if "units" in item.attrs and (dims := tuple(dimension.label for dimension in getattr(item, "dims", ()))):
+        kept = {key: _plain(value) for key, value in item.attrs.items() if key not in _NETCDF}
+        found[name] = Described(dims, kept)
+
+
+_NETCDF = ("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS", "coordinates")
+
+
+def read(path: str | Path | Run) -> Run:
     """Read a run file in whatever state it is, mending a killed writer's file where that is permitted.
 
-    Raises FileError if it is missing, unreadable, cut short, or no run file.
+    A run that has been read is returned as it is. Raises FileError if the file is missing, unreadable, cut short, or no
+    run file.
     """
+    if isinstance(path, Run):
+        return path
     path = Path(path)
     writer = holder(path)
     _mend(path)
@@ -175,6 +247,11 @@ def _rows(dataset: h5py.Dataset, count: int) -> Floats:
     """The first ``count`` rows, which may be newer than what was known when the dataset was opened."""
     dataset.refresh()
     return dataset[:count]
+
+
+def path_of(source: str | Path | Run) -> Path:
+    """The path of a file, or of a run that was read from it."""
+    return source.path if isinstance(source, Run) else Path(source)
 
 
 def read_times(dataset: h5py.Dataset) -> Floats:

@@ -42,6 +42,7 @@ class RunFile:
 
     snapshots   number of snapshots written
     samples     number of samples written, those that still wait in memory included
+    checkpoints   beside it
 
     Methods raise FileError when the disk is full or a write fails; the file is then valid up to the last snapshot.
     """
@@ -52,6 +53,7 @@ class RunFile:
         self.snapshots, self.samples = self._snapshots.committed, self._samples.committed
         self._waiting: list[tuple[float, dict[str, Floats]]] = []
         self._flushed = clock.monotonic()
+        self.checkpoints = Checkpoints(path)
 
     @classmethod
     def create(
@@ -63,19 +65,22 @@ class RunFile:
         variables: Sequence[Variable] = (),
         *,
         measure: Measure | None = None,
+        fields: Sequence[str] = (),
         overwrite: bool = False,
     ) -> Self:
         """Start a new file, with ``attributes`` beside stop_reason, message and wall_time, which all have.
 
         ``space`` is the mesh that densities live on, or weighted points; ``variables`` are kept beside it. ``measure``
-        says what a density is with respect to; by default the surface, or the sizes of cells.
+        says what a density is with respect to; by default the surface, or the sizes of cells. ``fields`` are the names
+        of several fields on the cells, of which the first is stored as the density.
         An existing file is replaced, and its checkpoints removed, only once the new one is laid out in full. Raises
         FileError if the file exists and ``overwrite`` is false, if another process is writing it, or if the folder
         cannot be written; ValueError for columns or attributes that cannot be stored.
         """
         path = Path(path)
-        check_attributes(attributes or {})
-        start = image(columns, space, attributes or {}, variables, measure)
+        attributes = {**(attributes or {}), **({"fields": ",".join(fields)} if fields else {})}
+        check_attributes(attributes)
+        start = image(columns, space, attributes or {}, variables, measure, fields[1:])
         lock = Lock(path)
         with lock.kept_if_well():
             if os.path.lexists(path) and not (overwrite and path.is_file()):
@@ -126,15 +131,20 @@ class RunFile:
             return self
 
     def write_snapshot(self, t: float, values: ArrayLike) -> None:
-        """Write a density, (cells,) with respect to surface area, or positions (n, d) at ``t``, and what waited.
+        """Write a density, (cells,) with respect to surface area, fields (fields, cells), or positions (n, d) at ``t``.
+
+        What waited is written, too.
 
         Raises ValueError for another shape, or a time that is not finite.
         """
         _ = self._handle
-        row = self._snapshots.row(t, {self._kind: values})
+        rows = [values] if len(self._kinds) == 1 else list(np.asarray(values))
+        if len(rows) != len(self._kinds):
+            raise ValueError(f"{len(rows)} fields: expected {len(self._kinds)}")
+        row = self._snapshots.row(t, dict(zip(self._kinds, rows, strict=True)))
         self.flush()
         with self._writing():
-            self._snapshots.append(self.snapshots, [t], {self._kind: row[self._kind][None]})
+            self._snapshots.append(self.snapshots, [t], {name: value[None] for name, value in row.items()})
             self.snapshots += 1
 
     def write_sample(self, t: float, values: Mapping[str, ArrayLike]) -> None:
@@ -223,9 +233,10 @@ class RunFile:
     def _adopt(self, file: h5py.File) -> None:
         """Take over a file that is in SWMR mode."""
         self._file: h5py.File | None = file
-        self._kind = SNAPSHOT.get(str(file.attrs["manifold"]), "density")  # what a snapshot is called
+        others = str(file.attrs.get("fields", "")).split(",")[1:]
+        self._kinds = [SNAPSHOT.get(str(file.attrs["manifold"]), "density"), *others]  # what a snapshot has
         group = file["diagnostics"]
-        self._snapshots = Series(file, file, [self._kind])
+        self._snapshots = Series(file, file, self._kinds)
         self._samples = Series(file, group, group.attrs["columns"])
 
     @contextmanager

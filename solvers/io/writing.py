@@ -35,12 +35,13 @@ def image(
     attributes: Mapping[str, Attribute],
     variables: Sequence[Variable] = (),
     measure: Measure | None = None,
+    fields: Sequence[str] = (),
 ) -> bytes:
     """The bytes of a new run file, laid out in memory so that no failing disk meets HDF5 meanwhile."""
     import h5py
 
     with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
-        lay_out(file, space, columns, variables, measure)
+        lay_out(file, space, columns, variables, measure, fields)
         create_attributes(file, root_attributes(space, attributes))
         file.flush()
         return file.id.get_file_image()

@@ -25,6 +25,17 @@ def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cell
         raise ValueError(f"{name} of shape {array.shape}: expected {shape}, as the mesh has {shape[0]} {rows}")
 
 
+def check_field(name: str, array: Any, mesh: Mesh, fields: int = 0) -> None:
+    """As :func:`check_array` for (cells,) or (fields, cells); with ``fields`` > 0 for so many fields only."""
+    if getattr(array, "ndim", 0) == 2 or fields:
+        count = fields or (len(array) if hasattr(array, "__len__") else 1)
+        check_array(name, array, (count, mesh.cells), "fields")
+        if not array.flags.c_contiguous:
+            raise ValueError(f"{name} of strides {array.strides}: expected a contiguous array")
+    else:
+        check_array(name, array, (mesh.cells,))
+
+
 def check_finite(name: str, array: Any) -> None:
     """Raise ValueError for NaN or ∞, with the first place of it."""
     finite = np.isfinite(array)

@@ -1,4 +1,4 @@
-"""Meshes of an interval: cells between increasing edges, with a wall at either end.
+"""Meshes of an interval: cells between increasing edges, with a boundary at either end, or periodic.
 
 A wall is a face with the same cell on both sides, ``face_cells = [i, i]``: the cell is its own neighbour there, and the
 transport kernels send nothing through it.
@@ -6,13 +6,38 @@ transport kernels send nothing through it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .mesh import Floats, Mesh
 
+Stretch = Callable[[Floats], Floats]
 
-def interval(edges: ArrayLike, manifold: str) -> Mesh:
+
+def interval(a: float, b: float, cells: int, *, stretch: Stretch | None = None, periodic: bool = False) -> Mesh:
+    """[a, b] in ``cells`` equal cells, with the boundaries "left" and "right".
+
+    stretch   cells of other lengths: an increasing map s(ξ) of [0, 1] onto itself, x = a + (b − a) s(ξ), as
+              ``lambda s: s**2``; one that is smooth keeps terms of second order
+    periodic  whether b is a again: there are then no boundaries
+    Raises ValueError for fewer than 3 cells, or ends or a stretch that do not increase.
+    """
+    if not (np.isfinite([a, b]).all() and a < b):
+        raise ValueError(f"a, b = {a}, {b}: expected finite numbers a < b")
+    part = np.linspace(0.0, 1.0, cells + 1) if cells > 0 else np.zeros(1)
+    if stretch is not None:
+        part = np.asarray(stretch(part), dtype=np.float64)
+        if part.shape != (cells + 1,) or abs(part[0]) > 1e-12 or abs(part[-1] - 1.0) > 1e-12:
+            raise ValueError("stretch: expected a map of [0, 1] onto itself, an array for an array")
+    edges = a + (b - a) * part
+    edges[0], edges[-1] = a, b
+    return from_edges(edges, "interval", periodic=periodic)
+
+
+def from_edges(edges: ArrayLike, manifold: str = "interval", *, periodic: bool = False) -> Mesh:
     """The cells [edges[i], edges[i + 1]] of a line; ``manifold`` is the mesh's name.
 
     edges   (cells + 1,) finite and increasing; a mesh that changes smoothly keeps transport of second order
@@ -25,23 +50,47 @@ def interval(edges: ArrayLike, manifold: str) -> Mesh:
         raise ValueError(f"an interval needs at least 3 cells, got {cells}")
     if not (np.isfinite(edge).all() and (np.diff(edge) > 0).all()):
         raise ValueError("edges of an interval: expected finite, increasing numbers")
-    face = np.arange(cells + 1, dtype=np.int32)
-    centers = 0.5 * (edge[:-1] + edge[1:])
+    joined = _ring(edge) if periodic else _walled(edge)
+    faces = len(joined["face_cells"])
     return Mesh(
         manifold=manifold,
         dimension=1,
-        centers=centers[:, None],
+        centers=0.5 * (edge[:-1] + edge[1:])[:, None],
         volumes=np.diff(edge),
-        face_cells=np.stack([face - 1, face], axis=1).clip(0, cells - 1),
-        face_centers=edge[:, None].copy(),
-        face_normals=np.ones((cells + 1, 1)),
-        face_areas=np.ones(cells + 1),
-        face_curvatures=np.zeros(cells + 1),
-        face_conductances=lambda: np.concatenate([[0.0], 1.0 / np.diff(centers), [0.0]]),
+        face_normals=np.ones((faces, 1)),
+        face_areas=np.ones(faces),
+        face_curvatures=np.zeros(faces),
         cell_start=2 * np.arange(cells + 1, dtype=np.int32),
-        cell_sides=np.stack([2 * face[:-1] + 1, 2 * face[1:]], axis=1).reshape(-1),
         ring_cells=np.array([cells], dtype=np.int32),
+        **joined,
     )
+
+
+def _walled(edge: Floats) -> dict[str, Any]:
+    """What the faces of an interval with two ends are."""
+    cells = len(edge) - 1
+    face, centers = np.arange(cells + 1, dtype=np.int32), 0.5 * (edge[:-1] + edge[1:])
+    return {
+        "face_cells": np.stack([face - 1, face], axis=1).clip(0, cells - 1),
+        "face_centers": edge[:, None].copy(),
+        "face_conductances": lambda: np.concatenate([[0.0], 1.0 / np.diff(centers), [0.0]]),
+        "cell_sides": np.stack([2 * face[:-1] + 1, 2 * face[1:]], axis=1).reshape(-1),
+        "boundary_faces": {"left": face[:1], "right": face[-1:]},
+    }
+
+
+def _ring(edge: Floats) -> dict[str, Any]:
+    """What the faces of a periodic interval are: face i is on the right of cell i."""
+    cells, width = len(edge) - 1, np.diff(edge)
+    face, none = np.arange(cells, dtype=np.int32), np.empty(0, dtype=np.int32)
+    return {
+        "face_cells": np.stack([face, np.roll(face, -1)], axis=1),
+        "face_centers": edge[1:, None].copy(),
+        "face_conductances": lambda: 2.0 / (width + np.roll(width, -1)),
+        "cell_sides": np.stack([2 * np.roll(face, 1) + 1, 2 * face], axis=1).reshape(-1),
+        "boundary_faces": {"left": none, "right": none},
+        "periods": (float(edge[-1] - edge[0]),),
+    }
 
 
 def edges_of(mesh: Mesh) -> Floats:
@@ -58,7 +107,7 @@ def line(cells: int, extent: float, core: float) -> Mesh:
     for name, value in (("extent", extent), ("core", core)):
         if not (np.isfinite(value) and value > 0):
             raise ValueError(f"{name} = {value}: expected a finite number > 0")
-    return interval(_stretched(cells, extent, core), "line")
+    return from_edges(_stretched(cells, extent, core), "line")
 
 
 def polar(cells: int, dimension: int) -> Mesh:
@@ -71,10 +120,10 @@ def polar(cells: int, dimension: int) -> Mesh:
     if dimension < 2:
         raise ValueError(f"dimension = {dimension}: expected at least 2")
     if dimension == 2:
-        return interval(np.linspace(0.0, np.pi, cells + 1), "axisymmetric")
+        return from_edges(np.linspace(0.0, np.pi, cells + 1), "axisymmetric")
     edges = np.pi / 2 + _stretched(cells, np.pi / 2, 2 / np.sqrt(dimension - 2))
     edges[0], edges[-1] = 0.0, np.pi
-    return interval(edges, "axisymmetric")
+    return from_edges(edges, "axisymmetric")
 
 
 def _stretched(cells: int, extent: float, core: float) -> Floats:

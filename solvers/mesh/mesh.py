@@ -8,8 +8,8 @@ of cell i, on surfaces counterclockwise as seen from outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -26,7 +26,9 @@ Integers = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Cells and faces of a closed manifold embedded in R^d.
+    """Cells and faces of a manifold in R^d, closed or with a boundary.
+
+    A face of the boundary has the same cell on both sides, ``face_cells = [i, i]``: one of its two sides is the cell's.
 
     manifold       name of the manifold
     dimension      intrinsic dimension: 1 for a curve, 2 for a surface
@@ -41,6 +43,9 @@ class Mesh:
                    fluxes; only noise asks for them
     cell_start, cell_sides   the sides of each cell, see the module's docstring
     ring_cells     (rings,) cells of each ring of latitude from north to south; on the circle the one ring
+    boundary_faces   tag of each part of the boundary → its faces, on the host; a part that is periodic has none
+    periods        (d,) period of each coordinate, ∞ where not periodic; () where none is
+    shape          cells along each axis of a product, row by row; () of other meshes
     """
 
     manifold: str
@@ -56,6 +61,9 @@ class Mesh:
     cell_start: Integers
     cell_sides: Integers
     ring_cells: Integers
+    boundary_faces: Mapping[str, Integers] = field(default_factory=dict)
+    periods: tuple[float, ...] = ()
+    shape: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for value in vars(self).values():
@@ -119,13 +127,22 @@ class Mesh:
         """(2 faces) the cell that each side belongs to; ``side_cells[side ^ 1]`` is the neighbour through it."""
         return self.face_cells.reshape(-1)
 
+    def shortest(self, offsets: Floats) -> Floats:
+        """Offsets (n, d) between points, to the nearest image where coordinates are periodic."""
+        if not self.periods:
+            return offsets
+        period = np.where(np.isfinite(self.periods), self.periods, 1.0)
+        turns: Floats = np.where(np.isfinite(self.periods), np.rint(offsets / period), 0.0)
+        return offsets - turns * period
+
     def neighbors(self, cell: int) -> Integers:
         """Indices of the cells that share a face with ``cell``, in the order of its sides."""
         sides = self.cell_sides[self.cell_start[cell] : self.cell_start[cell + 1]]
         return self.side_cells[sides ^ 1]
 
 
-_PLACED = {field.name for field in fields(Mesh)} - {"manifold", "dimension", "face_conductances", "ring_cells"}
+_ON_HOST = {"manifold", "dimension", "face_conductances", "ring_cells", "boundary_faces", "periods", "shape"}
+_PLACED = {each.name for each in fields(Mesh)} - _ON_HOST
 
 
 def circle(cells: int) -> Mesh:

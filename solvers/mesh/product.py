@@ -1,38 +1,74 @@
-"""Products of meshes: a torus of two circles, a box of two intervals, a cylinder of a circle and an interval."""
+"""Products of meshes: a box of intervals, a torus of two circles, a cylinder, a sphere times an interval."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from .mesh import Floats, Mesh
+import numpy as np
+from numpy.typing import NDArray
+
+from .interval import Stretch, interval
+from .mesh import Floats, Integers, Mesh, circle
+
+TAGS = (("left", "right"), ("bottom", "top"), ("back", "front"))  # of the boundaries of a box, axis by axis
+
+
+def box(
+    cells: Sequence[int],
+    extent: Sequence[float | tuple[float, float]],
+    *,
+    stretch: Sequence[Stretch | None] | None = None,
+    periodic: bool | Sequence[bool] = False,
+) -> Mesh:
+    """A box of 1 to 3 dimensions; cell (i, j, k) is (i·ny + j)·nz + k, so that a field reshapes to ``cells``.
+
+    cells     (nx, ny, nz) along each axis
+    extent    of each axis: a length from 0, or (low, high)
+    stretch   of each axis: as of :func:`~solvers.mesh.interval.interval`, None for equal cells
+    periodic  of each axis, or of all
+    Boundaries: "left" and "right" across x, "bottom" and "top" across y, "back" and "front" across z.
+    Raises ValueError for more than 3 axes, and as `interval` does.
+    """
+    axes = len(cells)
+    closed = [periodic] * axes if isinstance(periodic, bool) else list(periodic)
+    maps = [None] * axes if stretch is None else list(stretch)
+    for name, given in (("extent", extent), ("periodic", closed), ("stretch", maps)):
+        if len(given) != axes or not 1 <= axes <= len(TAGS):
+            raise ValueError(f"cells of {axes} axes and {name} of {len(given)}: expected the same number, 1 to 3")
+    ends = [each if isinstance(each, tuple) else (0.0, each) for each in extent]
+    lines = [
+        interval(low, high, count, stretch=each, periodic=around)
+        for (low, high), count, each, around in zip(ends, cells, maps, closed, strict=True)
+    ]
+    mesh = lines[0]
+    for line in lines[1:]:
+        mesh = product(mesh, line)
+    return replace(mesh, manifold="box", shape=tuple(cells))
+
+
+def torus(cells: tuple[int, int]) -> Mesh:
+    """The flat torus |x| = |y| = 1 in R⁴, (nx, ny) cells of two circles; cell (i, j) is i·ny + j.
+
+    Of other periods: ``box((nx, ny), (Lx, Ly), periodic=True)``. Raises ValueError for fewer than 3 cells.
+    """
+    return replace(product(circle(cells[0]), circle(cells[1])), manifold="torus")
 
 
 def product(first: Mesh, second: Mesh) -> Mesh:
-    """The mesh of all pairs of a cell of ``first`` and one of ``second``, two curves; cell (i, j) is i·cells + j.
+    """The mesh of all pairs of a cell of ``first`` and one of ``second``; cell (i, j) is i·cells + j.
 
     Embedded in R^{d + d'}: circle × circle is the flat torus |x| = |y| = 1 in R⁴. A state (cells, cells') is flattened.
-    Diffusion's two-point fluxes are exact in both directions. Raises ValueError for anything but two curves.
+    Diffusion's two-point fluxes are those of the factors. Boundaries keep their tags; those of ``second`` that
+    ``first`` has, too, are "bottom" and "top", then "back" and "front", for "left" and "right".
     """
-    for mesh in (first, second):
-        if mesh.dimension != 1:
-            raise ValueError(f"product of a {mesh.manifold}: expected two curves")
     m, n = first.cells, second.cells
-    along = (np.arange(first.faces)[:, None] * n + np.arange(n)).astype(np.int32)  # faces across ``first``
-    across = (first.faces * n + np.arange(m)[:, None] * second.faces + np.arange(second.faces)).astype(np.int32)
-    i, j = np.divmod(np.arange(m * n), n)
-    counts = _sides_of(first)[i], _sides_of(second)[j]
-    sides = np.stack(
-        [
-            2 * along[counts[0][:, 1] >> 1, j] + (counts[0][:, 1] & 1),
-            2 * across[i, counts[1][:, 1] >> 1] + (counts[1][:, 1] & 1),
-            2 * along[counts[0][:, 0] >> 1, j] + (counts[0][:, 0] & 1),
-            2 * across[i, counts[1][:, 0] >> 1] + (counts[1][:, 0] & 1),
-        ],
-        axis=1,
-    )
+    along = np.arange(first.faces)[:, None] * n + np.arange(n)  # faces across ``first``
+    across = first.faces * n + np.arange(m)[:, None] * second.faces + np.arange(second.faces)
+    starts, sides = _sides(first, second, along, across)
     return Mesh(
         manifold=f"{first.manifold} × {second.manifold}",
-        dimension=2,
+        dimension=first.dimension + second.dimension,
         centers=_pairs(first.centers, second.centers),
         volumes=np.outer(first.volumes, second.volumes).reshape(-1),
         face_cells=np.concatenate(
@@ -50,20 +86,62 @@ def product(first: Mesh, second: Mesh) -> Mesh:
                 _pairs(np.zeros_like(first.centers), second.face_normals),
             ]
         ),
-        face_areas=np.append(np.tile(second.volumes, first.faces), np.repeat(first.volumes, second.faces)),
-        face_curvatures=np.zeros(first.faces * n + m * second.faces),
-        face_conductances=lambda: np.append(
-            np.outer(first.face_conductances(), second.volumes), np.outer(first.volumes, second.face_conductances())
+        face_areas=_outer(first.face_areas, second.volumes, first.volumes, second.face_areas),
+        face_curvatures=np.zeros(along.size + across.size),
+        face_conductances=lambda: _outer(
+            first.face_conductances(), second.volumes, first.volumes, second.face_conductances()
         ),
-        cell_start=4 * np.arange(m * n + 1, dtype=np.int32),
-        cell_sides=sides.reshape(-1).astype(np.int32),
+        cell_start=starts,
+        cell_sides=sides,
         ring_cells=np.full(m, n, dtype=np.int32),
+        boundary_faces=_boundaries(first, second, along, across),
+        periods=_periods(first) + _periods(second) if first.periods or second.periods else (),
+        shape=(*(first.shape or (m,)), *(second.shape or (n,))),
     )
 
 
-def _sides_of(mesh: Mesh) -> np.ndarray:
-    """(cells, 2) the side behind and the one ahead of each cell of a curve."""
-    return mesh.cell_sides.reshape(-1, 2)
+def _outer(first_faces: Floats, second_cells: Floats, first_cells: Floats, second_faces: Floats) -> Floats:
+    """(faces,) of numbers of the factors' faces and cells."""
+    return np.append(np.outer(first_faces, second_cells), np.outer(first_cells, second_faces))
+
+
+def _sides(first: Mesh, second: Mesh, along: NDArray, across: NDArray) -> tuple[Integers, Integers]:
+    """``cell_start`` and ``cell_sides``; of two curves counterclockwise: ahead in both, behind in both."""
+    m, n = first.cells, second.cells
+    ours, theirs = _padded(first)[:, None, :], _padded(second)[None, :, :]
+    columns = []
+    for k in reversed(range(max(ours.shape[2], theirs.shape[2]))):
+        if k < ours.shape[2]:
+            side = np.broadcast_to(ours[:, :, k], (m, n))
+            columns.append(np.where(side < 0, -1, 2 * along[side >> 1, np.arange(n)] + (side & 1)))
+        if k < theirs.shape[2]:
+            side = np.broadcast_to(theirs[:, :, k], (m, n))
+            columns.append(np.where(side < 0, -1, 2 * across[np.arange(m)[:, None], side >> 1] + (side & 1)))
+    table = np.stack(columns, axis=-1).reshape(m * n, -1)
+    counts = (table >= 0).sum(axis=1)
+    return np.append(0, np.cumsum(counts)).astype(np.int32), table[table >= 0].astype(np.int32)
+
+
+def _padded(mesh: Mesh) -> NDArray[np.int64]:
+    """(cells, most) the sides of each cell, −1 after its last."""
+    counts = np.diff(mesh.cell_start)
+    table = np.full((mesh.cells, counts.max()), -1, dtype=np.int64)
+    table[np.arange(counts.max()) < counts[:, None]] = mesh.cell_sides
+    return table
+
+
+def _boundaries(first: Mesh, second: Mesh, along: NDArray, across: NDArray) -> Mapping[str, Integers]:
+    """Tag → faces, of both factors."""
+    found = {tag: along[faces].reshape(-1).astype(np.int32) for tag, faces in first.boundary_faces.items()}
+    for tag, faces in second.boundary_faces.items():
+        names = [pair[TAGS[0].index(tag)] for pair in TAGS] if tag in TAGS[0] else [tag]
+        free = next((name for name in names if name not in found), f"{tag} of second")
+        found[free] = across[:, faces].reshape(-1).astype(np.int32)
+    return found
+
+
+def _periods(mesh: Mesh) -> tuple[float, ...]:
+    return mesh.periods or (np.inf,) * mesh.centers.shape[1]
 
 
 def _pairs(first: Floats, second: Floats) -> Floats:

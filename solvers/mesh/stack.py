@@ -35,6 +35,7 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
         cell_start=np.concatenate([start, mesh.cell_start[-1:] * np.int32(copies)]),
         cell_sides=_shifted(mesh.cell_sides, 2 * mesh.faces, copies),
         ring_cells=np.tile(mesh.ring_cells, copies),
+        periods=mesh.periods,
     )
 
 

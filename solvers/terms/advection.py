@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import reduce
-from typing import Protocol
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_call, check_finite, check_mesh, check_number, warn_of_pointwise
+from ..mesh.boundaries import Boundaries, Outflow, Part, Value, boundary_parts
+from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, warn_of_pointwise
 from ..mesh.mesh import Floats, Mesh
+from .diffusion import Diffusion as Diffusion
+from .diffusion import amplitude as amplitude
+from .diffusion import lift_to_zero as lift_to_zero
+from .diffusion import time_to_move as time_to_move
 from .limiters import Reconstruction
+from .ring_geometry import is_of_rings
+from .ring_transport import RingTransport
+from .term import Step as Step
+from .term import StiffTerm as StiffTerm
+from .term import Term as Term
 
 Velocity = Callable[[float, Floats], Floats]
-Step = float | Floats  # a number where the state is: looking at it may mean waiting
 OCCUPIED = 1e-8  # of the mean density: what is thinner is less than that of the mass, and does not rule the time step
-
-
-class Term(Protocol):
-    """An explicit term. :meth:`prepare` looks at the state, :meth:`rate` uses what it saw."""
-
-    def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate at (time, values); returns the largest stable time step (NaN for a non-finite state)."""
-        ...
-
-    def rate(self, dt: float, rate: Floats) -> None:
-        """Add the rate of change at the prepared state, such that a step of dt keeps it admissible."""
-        ...
-
-
-class StiffTerm(Protocol):
-    """A term that advances the state by itself, stable for any time step."""
-
-    def longest_step(self, values: Floats) -> Step:
-        """The largest step that is accurate, beside terms that do not see this one meanwhile; ∞ for no limit."""
-        ...
-
-    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
-        """Advance ``values`` in place by dt; returns the least of them before what is below zero was limited.
-
-        It stays below zero where they are not to be ``limited``: then nothing has to wait for that number.
-        """
-        ...
 
 
 class Advection:
@@ -65,12 +47,12 @@ class Advection:
     A plain function is tried for that once, with a warning; an object with ``__call__`` is not.
 
     mesh       any mesh of a curve, a surface or a body, closed or with walls
-    velocity   X(time, u) → (cells, d), tangent
+    velocity   X(time, u) → (cells, d), tangent; of fields (fields, cells) also (fields, cells, d), one for each
     resolved   of "lump": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: below low a cell counts as
                resolved, above high as not. (0, 0) moves everything by donor cells
-    linear_rate  the fastest rate of a small departure from the uniform density, where known. Nothing flows there to
-               limit the time step, so this does, while no cell has twice the mean density
     limiter    default: "lump" for a density on a curve or the unit sphere, else "mc"
+    boundaries   part → Wall, Outflow (mass passes outward; inward comes u of the cell), or Value(g) of what comes in;
+               not with "lump"
     nonnegative  whether u is a density: then no step takes more from a cell than it has
 
     Raises TypeError and ValueError for input that does not fit: formats, shapes, NaN in the first state, a mesh whose
@@ -84,44 +66,72 @@ class Advection:
         mesh: Mesh,
         velocity: Velocity,
         resolved: tuple[float, float] = resolved,
-        linear_rate: float = 0.0,
         *,
         limiter: str | None = None,
         nonnegative: bool = False,
+        boundaries: Boundaries | None = None,
     ) -> None:
         check_mesh(mesh)
         check_call("velocity", velocity)
+        self._parts = boundary_parts(mesh, boundaries, (Outflow, Value))
         if limiter is None:
-            limiter = "lump" if nonnegative and _moves_lumps(mesh) else "mc"
+            limiter = "lump" if nonnegative and _moves_lumps(mesh) and not self._parts else "mc"
+        if limiter == "lump" and self._parts:
+            raise ValueError('limiter = "lump" with boundaries other than walls: expected "mc", "vanleer" or "none"')
         _check_lumps(mesh, limiter, nonnegative, resolved)
         self.mesh, self.velocity, self.low_high, self.nonnegative = mesh, velocity, resolved, nonnegative
         self._seen = False
-        self._linear_rate = 5.0 * linear_rate  # at cfl = ½ Runge–Kutta 3 then errs by (0.1)³/24 of the rate
-        backend, number = mesh.backend, mesh.volumes.dtype
-        self._sent = backend.zeros(2 * mesh.faces, number)
         self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
+        self._fields: list[Advection] = []
+        by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh.on_host)
+        self._rings = RingTransport(mesh) if by_rings else None
+        self._make_work_arrays()
+        self._send = Advection._send_on_rings if by_rings else _SENDERS.get(mesh.dimension)
+
+    def _make_work_arrays(self) -> None:
+        mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
+        self._sent = backend.zeros(2 * mesh.faces if self._rings is None else (2, mesh.faces), number)
         by_cell = mesh.dimension == 1 and self._faces is None
         self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
         self._outflow = backend.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
         self._occupied = backend.zeros(1, number)
-        self._send = _SENDERS.get(mesh.dimension)
 
     def prepare(self, time: float, values: Floats) -> Step:
-        mesh, backend = self.mesh, self.mesh.backend
-        check_array("values", values, (mesh.cells,))
+        mesh = self.mesh
+        check_field("values", values, mesh)
         if not self._seen:
             check_finite("values", values)
-            warn_of_pointwise(self.velocity, time, values)
+            if values.ndim == 1:
+                warn_of_pointwise(self.velocity, time, values)
             self._seen = True
         velocity = self.velocity(time, values)
-        check_array("velocity", velocity, mesh.centers.shape)
+        if values.ndim == 1:
+            check_array("velocity", velocity, mesh.centers.shape)
+            return self._prepare_field(time, values, velocity)
+        if velocity.ndim == 3:
+            check_array("velocity", velocity, (len(values), *mesh.centers.shape), "fields")
+        else:
+            check_array("velocity", velocity, mesh.centers.shape)
+        steps = [
+            field._prepare_field(time, row, velocity[k] if velocity.ndim == 3 else velocity, (k, len(values)))
+            for k, (field, row) in enumerate(zip(self._by_field(len(values)), values, strict=True))
+        ]
+        return reduce(np.minimum, steps)
+
+    def _by_field(self, count: int) -> list[Advection]:
+        """The same term for each field, with memory of its own."""
+        while len(self._fields) < count:
+            field = copy(self)
+            field._make_work_arrays()
+            self._fields.append(field)
+        return self._fields[:count]
+
+    def _prepare_field(self, time: float, values: Floats, velocity: Floats, field: tuple[int, int] = (0, 0)) -> Step:
+        """As ``prepare``, of one field, which is number k of n where ``field`` is (k, n)."""
         if self._faces is None:
             fastest = self._send_with_lumps(values, velocity)
         else:
-            fastest = self._send_through_faces(self._faces, values, velocity)
-        if self._linear_rate:
-            mean = backend.dot(mesh.volumes, values) / mesh.volume
-            fastest = np.maximum(fastest, self._linear_rate * (values.max() < 2.0 * mean))
+            fastest = self._send_through_faces(self._faces, values, velocity, time, field)
         with np.errstate(divide="ignore"):
             step: Step = np.divide(1.0, fastest)
             return step
@@ -138,14 +148,19 @@ class Advection:
     def _find_outflow(self, values: Floats) -> Step:
         """The part of its mass that each cell loses per time; returns the largest of the occupied ones."""
         mesh, backend = self.mesh, self.mesh.backend
-        shares = backend.launch(
-            backend.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self._occupied,
-            self._sent, self._outflow,
-        )  # fmt: skip
+        if self._rings is not None:
+            shares = self._rings.outflows(values, self._occupied, self._sent, self._outflow)
+        else:
+            shares = backend.launch(
+                backend.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self._occupied,
+                self._sent, self._outflow,
+            )  # fmt: skip
         fastest: Step = np.max(reduce(np.maximum, shares))
         return fastest
 
-    def _send_through_faces(self, faces: Reconstruction, values: Floats, velocity: Floats) -> Step:
+    def _send_through_faces(
+        self, faces: Reconstruction, values: Floats, velocity: Floats, time: float, field: tuple[int, int]
+    ) -> Step:
         """Returns the largest Σ (A X·n)⁺/V of a cell: the same for any u, so that it may have either sign or be 0."""
         mesh, backend = self.mesh, self.mesh.backend
         flux, at_side = self._flow(), backend.empty(2 * mesh.faces, values.dtype)
@@ -155,14 +170,37 @@ class Advection:
             backend.send_through_faces, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells,
             values, flux, at_side, self.nonnegative, self._sent,
         )  # fmt: skip
+        fastest: Step = np.max(reduce(np.maximum, shares))
+        for part in self._parts:
+            fastest = fastest + self._pass_boundary(part, values, flux, at_side, time, field)
         if self.nonnegative:
             self._find_outflow(values)
-        fastest: Step = np.max(reduce(np.maximum, shares))
+        return fastest
+
+    def _pass_boundary(
+        self, part: Part, values: Floats, flux: Floats, at_side: Floats, time: float, field: tuple[int, int]
+    ) -> Step:
+        """What passes the faces of a part: out with u_f of the cell, in with g or u; returns the largest outflow/V."""
+        outward, inward = np.maximum(flux[part.sides], 0.0), np.maximum(-flux[part.sides], 0.0)
+        outside = values[part.cells]
+        if isinstance(part.condition, Value):
+            data = part.data(time, field[1])
+            outside = data[field[0]] if data.ndim == 2 else data
+        self._sent[part.sides] = outward * at_side[part.sides]
+        self._sent[part.sides ^ 1] = inward * outside
+        fastest: Step = (outward / self.mesh.volumes[part.cells]).max()
         return fastest
 
     def rate(self, dt: float, rate: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
-        check_array("rate", rate, (mesh.cells,))
+        check_field("rate", rate, mesh)
+        if rate.ndim == 2:
+            for field, row in zip(self._by_field(len(rate)), rate, strict=True):
+                field.rate(dt, row)
+            return
+        if self._rings is not None:
+            self._rings.receive(self._sent, self._outflow, dt, rate)
+            return
         backend.launch(
             backend.receive, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells, self._sent,
             self._outflow, dt, rate,
@@ -179,6 +217,11 @@ class Advection:
         backend.launch(
             backend.send_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, flow, smooth, self._sent,
         )  # fmt: skip
+
+    def _send_on_rings(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
+        assert self._rings is not None
+        flux = self._flow().reshape(2, -1)
+        self._rings.send(density, velocity, self.low_high, occupied, flux, self._outflow, self._sent)
 
     def _send_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
@@ -199,10 +242,15 @@ class Advection:
 def _moves_lumps(mesh: Mesh) -> bool:
     """Whether the kernels of unresolved cells know the mesh: a curve, or the unit sphere in R³."""
     if mesh.dimension == 1 or mesh.centers.shape[1] != 3:
-        return mesh.dimension == 1
+        return mesh.dimension == 1 and not mesh.periods and _has_lengths(mesh)
     radii = np.linalg.norm(mesh.backend.to_host(mesh.centers), axis=1)
     rounding = 8 * np.finfo(radii.dtype).eps
     return mesh.dimension == 2 and bool(np.abs(radii - 1.0).max() < rounding)
+
+
+def _has_lengths(mesh: Mesh) -> bool:
+    """Whether faces of a curve have the area 1, and volumes are lengths."""
+    return bool((mesh.backend.to_host(mesh.face_areas) == 1.0).all())
 
 
 def _check_lumps(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tuple[float, float]) -> None:
@@ -218,140 +266,3 @@ def _check_lumps(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tuple[fl
 
 
 _SENDERS = {1: Advection._send_on_curve, 2: Advection._send_on_surface}
-
-
-class Diffusion:
-    """κ Δρ by two-point fluxes, advanced by RKL2 super-time-stepping (Meyer, Balsara and Aslam 2014, section 2.3).
-
-    Second order in time and space (fourth in space on a curve of equal cells); s stages cover (s² + s − 2)/4 explicit
-    steps, so the cost grows as √dt and there is no parabolic limit. The stages are polynomials of the Laplacian L,
-    so the step is ρ + L ψ: where it undershoots zero next to an unresolved cell, the fluxes of ψ are limited to what
-    each cell has and receives.
-
-    coefficient  κ ≥ 0, a number
-    nonnegative  whether ρ is a density ≥ 0, which steps keep; else a field of any sign, which is not limited
-    Raises ValueError for a negative coefficient, TypeError for an array.
-    """
-
-    def __init__(self, mesh: Mesh, coefficient: float, *, nonnegative: bool = False) -> None:
-        check_mesh(mesh)
-        check_number("diffusion coefficient", coefficient)
-        self.mesh, self.coefficient, self._seen, self.nonnegative = mesh, coefficient, False, nonnegative
-        backend = mesh.backend
-        faces, volumes = backend.to_host(mesh.face_cells), backend.to_host(mesh.volumes)
-        conductances = mesh.face_conductances()
-        self._conductances = backend.to_device(conductances.astype(volumes.dtype, copy=False))
-        diagonal = np.zeros(mesh.cells)
-        np.add.at(diagonal, faces, conductances[:, None])
-        fastest = coefficient * (diagonal / volumes).max()
-        equal = mesh.dimension == 1 and np.ptp(volumes) < 1e-9 * volumes.max()  # but for the rounding of their edges
-        self._laplacian, self._send = _DIFFUSIONS[equal]
-        if equal:
-            fastest *= 4 / 3  # the highest mode of the fourth-order flux
-        self._explicit_dt = 1.0 / fastest if coefficient > 0 else np.inf
-        self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-
-    def longest_step(self, values: Floats) -> Step:
-        """½ ∫ρ / ∫|κ Δρ|, about the age of a spot that was a point: high modes lose but half of themselves in a step.
-
-        Nothing else limits it where mass is in one cell, at which its own velocity is zero. Fields of any sign have
-        their :func:`amplitude` for ∫ρ.
-        """
-        backend = self.mesh.backend
-        change = backend.empty(values.shape, values.dtype)
-        self.laplacian(values, change)
-        moved = self.coefficient * backend.dot(self.mesh.volumes, np.abs(change, out=change))
-        held = backend.dot(self.mesh.volumes, values) if self.nonnegative else amplitude(self.mesh, values)
-        return time_to_move(held, moved)
-
-    def laplacian(self, values: Floats, out: Floats) -> None:
-        """Δ of values (cells) into ``out``."""
-        check_array("values", values, (self.mesh.cells,))
-        check_array("out", out, (self.mesh.cells,))
-        mesh, backend = self.mesh, self.mesh.backend
-        kernel = getattr(backend, self._laplacian)
-        backend.launch(kernel, mesh.cells, mesh.volumes, self._conductances, *self._neighborhood, values, out)
-
-    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
-        check_array("values", values, (self.mesh.cells,))
-        if not self._seen:
-            check_finite("values", values)
-            self._seen = True
-        stages = self._stages(dt)
-        step = 4.0 / (stages * stages + stages - 2) * dt * self.coefficient
-        start, before = values.copy(), np.zeros_like(values)
-        potential = start * (_weight(1) * step)
-        for j in range(2, stages + 2):
-            self.laplacian(potential, values)
-            values += start
-            if j <= stages:
-                mu, nu = (2 * j - 1) / j * _weight(j) / _weight(j - 1), -(j - 1) / j * _weight(j) / _weight(j - 2)
-                values -= (1 - _weight(j - 1)) * start
-                values *= mu * step
-                values += mu * potential
-                before *= nu
-                before += values
-                potential, before = before, potential
-        if not self.nonnegative:
-            return np.inf  # nothing is limited
-        lowest: Step = values.min()
-        if limited and lowest < 0:
-            self._limit(start, potential, values)
-        return lowest
-
-    def _limit(self, start: Floats, potential: Floats, values: Floats) -> None:
-        """values = start + limited L ψ ≥ 0: no cell gives more than it had and receives."""
-        mesh, backend = self.mesh, self.mesh.backend
-        sent = backend.zeros(2 * mesh.faces, values.dtype)  # the outer sides of walls are nobody's, and send nothing
-        keep, kept = np.ones_like(values), backend.empty(values.shape, values.dtype)
-        kernel = getattr(backend, self._send)
-        backend.launch(kernel, mesh.cells, self._conductances, *self._neighborhood, potential, sent)
-        for _ in range(_LIMITER_ROUNDS):
-            backend.launch(
-                backend.limit_sent, mesh.cells, mesh.volumes, *self._neighborhood, start, sent, keep, kept, values
-            )
-            keep, kept = kept, keep
-            if values.min() >= 0:
-                return
-        lift_to_zero(values, mesh.volumes)
-
-    def _stages(self, dt: float) -> int:
-        """Smallest odd s ≥ 3 with dt ≤ explicit dt · (s² + s − 2)/4."""
-        stages = int(np.ceil((np.sqrt(9 + 16 * dt / self._explicit_dt) - 1) / 2))
-        return max(3, stages + 1 - stages % 2)
-
-
-_DIFFUSIONS = {
-    True: ("diffuse_on_curve", "send_diffusion_on_curve"),
-    False: ("diffuse_on_surface", "send_diffusion_on_surface"),
-}
-_PART = 0.5  # of the mass that diffusion may move in a step: with cfl ½ a spot's age grows by a third to a half in one
-_LIMITER_ROUNDS = 50  # each mends what the last one took from its neighbours; what may be left is lifted to zero
-
-
-def time_to_move(mass: Step, rate: Step) -> Step:
-    """Time in which diffusion moves the part of the ``mass`` that it may in a step, at a ``rate`` of mass; or ∞."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        step: Step = np.where(rate > 0, _PART * mass / rate, np.inf)
-        return step
-
-
-def amplitude(mesh: Mesh, values: Floats) -> Step:
-    """∫|u − ū|, and a thousandth of ∫|u|: departures below that limit no step, nor does their rounding."""
-    dot, mean = mesh.backend.dot, mesh.backend.dot(mesh.volumes, values) / mesh.volume
-    size: Step = dot(mesh.volumes, np.abs(values - mean)) + 1e-3 * dot(mesh.volumes, np.abs(values))
-    return size
-
-
-def _weight(j: int) -> float:
-    """The b_j of RKL2."""
-    return 1 / 3 if j < 2 else (j * j + j - 2) / (2 * j * (j + 1))
-
-
-def lift_to_zero(values: Floats, volumes: Floats) -> None:
-    """Draw values with a negative minimum towards their mean, in place, until the minimum is zero; keeps the mass."""
-    lowest = values.min()
-    if lowest < 0:
-        mean = volumes @ values / volumes.sum()
-        values += (mean - values) * (-lowest / (mean - lowest))
-        np.maximum(values, 0.0, out=values)

@@ -1,89 +1,165 @@
-"""Scalar conservation laws: waves that move at a speed of their own, with shocks."""
+"""Conservation laws, of one field or several: waves that move at speeds of their own, with shocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_call, check_finite, check_mesh
+from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Value, Wall, all_boundary_parts
+from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh
 from ..mesh.mesh import Floats, Mesh
-from .advection import Step
 from .limiters import Reconstruction
+from .term import Step
+from .weno import Weno
 
 Pointwise = Callable[[Floats, Floats], Floats]
+Riemann = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
+Mirror = Callable[[Floats, Floats], Floats]
 
 
 class ConservationLaw:
-    """−div f(u, x) for a field u of any sign.
+    """−div f(u, x) for a field u (cells,) of any sign, or several (fields, cells).
 
-    Fluxes of Rusanov (1961) between the values u₋, u₊ of a limited linear reconstruction at both sides of a face
-    (MUSCL: van Leer 1979): ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), a the larger speed of both. Shocks move at
-    [f]/[u] (Rankine and Hugoniot), without overshoot on a curve at cfl ≤ ½; second order where u is smooth.
+    Fluxes between the values u₋, u₊ that are reconstructed at both sides of a face. Shocks move at [f]/[u] (Rankine and
+    Hugoniot), without overshoot of a scalar on a curve at cfl ≤ ½; second order where u is smooth.
 
     mesh     any mesh of a curve, a surface or a body
-    flux     f(u (n,), x (n, d)) → (n, d), tangent, at points x; (n,) on a curve: along it, towards higher cells
-    speed    (u (n,), x (n, d)) → (n,): |∂f/∂u| at least, of any sign
+    flux     f(u, x (n, d)) → (n, d), tangent, at points x; (n,) on a curve: along it, towards higher cells. Of several
+             fields, u (fields, n), one for each: (fields, n, d) or (fields, n)
+    speed    (u, x) → (n,): the largest |wave speed| at least, of any sign
     limiter  "mc", "vanleer", or "none", which overshoots
-    walls    what an interval's ends are: "closed" lets nothing pass, "open" passes the flux of the cell's own value
+    riemann  "rusanov" (1961): ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), a the larger speed of both; or a function
+             (u₋, u₊, n (n, d), x) → the flux along n, and the speed (n,), as ``Euler().hllc``, ``ShallowWater().hll``
+    reconstruction   "muscl" (van Leer 1979) by ``limiter``, or "weno5" (Jiang and Shu 1996) on equal cells of a curve,
+             a box or a torus: order 5 along one axis, no strict bounds
+    mirror   (u (fields, n), n) → the state across a wall, as ``Euler().mirror``: several fields with walls need it.
+             A wall lets nothing of a single field pass
+    tangent  rows (first, last + 1) of u that are the components of a tangent vector on a surface, which it is kept to
+    boundaries   part → Wall, Outflow, Value(g), Flux(g)
 
     Example: Burgers' equation is f = u²/2, speed u; traffic f = u (1 − u), speed 1 − 2u.
     Raises ValueError and TypeError for input that does not fit.
     """
 
     def __init__(
-        self, mesh: Mesh, flux: Pointwise, speed: Pointwise, limiter: str = "mc", walls: str = "closed"
+        self,
+        mesh: Mesh,
+        flux: Pointwise,
+        speed: Pointwise,
+        limiter: str = "mc",
+        *,
+        riemann: str | Riemann = "rusanov",
+        reconstruction: str = "muscl",
+        mirror: Mirror | None = None,
+        tangent: tuple[int, int] | None = None,
+        boundaries: Boundaries | None = None,
     ) -> None:
         check_mesh(mesh)
         check_call("flux", flux)
         check_call("speed", speed)
-        if walls not in ("closed", "open"):
-            raise ValueError(f"walls = {walls!r}: expected 'closed' or 'open'")
-        self.mesh, self.flux, self.speed, self.walls = mesh, flux, speed, walls
-        self._reconstruction, self._seen = Reconstruction(mesh, limiter), False
-        backend, number = mesh.backend, mesh.volumes.dtype
-        self._at_side = backend.zeros(2 * mesh.faces, number)
-        self._through = backend.zeros(mesh.faces, number)
-        cells = backend.to_host(mesh.face_cells)
-        walled = np.flatnonzero(cells[:, 0] == cells[:, 1])
-        owned = np.zeros(2 * mesh.faces, bool)
-        owned[backend.to_host(mesh.cell_sides)] = True
-        self._walls = backend.to_device(walled)
-        self._wall_sides = backend.to_device(np.where(owned[2 * walled], 2 * walled, 2 * walled + 1))
+        if riemann != "rusanov" and not callable(riemann):
+            raise ValueError(f'riemann = {riemann!r}: expected "rusanov" or a function, as Euler().hllc')
+        if reconstruction not in ("muscl", "weno5"):
+            raise ValueError(f'reconstruction = {reconstruction!r}: expected "muscl" or "weno5"')
+        self.mesh, self.flux, self.speed, self.mirror = mesh, flux, speed, mirror
+        self._riemann: Riemann = riemann if callable(riemann) else self.rusanov
+        self._reconstruction = Reconstruction(mesh, limiter) if reconstruction == "muscl" else Weno(mesh)
+        self._parts, self._seen = all_boundary_parts(mesh, boundaries, (Outflow, Value, Flux)), False
+        self._tangent = None if tangent is None else slice(*tangent)
+        cells = mesh.backend.to_host(mesh.face_cells)
+        self._walls = mesh.backend.to_device(np.flatnonzero(cells[:, 0] == cells[:, 1]))
+        face_centers = mesh.backend.to_host(mesh.face_centers)
+        self._outward = _unit(face_centers) if tangent else mesh.face_centers
+        self._through: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Fluxes of u = values (cells); returns the least V/(½ Σ A a): for two equal faces a width over the speed."""
-        mesh, at_side = self.mesh, self._at_side
-        check_array("values", values, (mesh.cells,))
+        """Fluxes of u = values; returns the least V/(½ Σ A a): for two equal faces a width over the speed."""
+        mesh = self.mesh
+        check_field("values", values, mesh)
         if not self._seen:
             check_finite("values", values)
+            self._check_walls(values)
             self._seen = True
-        self._reconstruction.values_at_faces(values, at_side)
-        at_side[self._wall_sides ^ 1] = at_side[self._wall_sides]
-        left, right = at_side[0::2], at_side[1::2]
-        normal = self._normal_flux(left) + self._normal_flux(right)
-        fastest = np.maximum(np.abs(self._speed(left)), np.abs(self._speed(right)))
-        self._through[:] = 0.5 * mesh.face_areas * (normal - fastest * (right - left))
-        if self.walls == "closed":
-            self._through[self._walls] = 0.0
+        at_side = self._at_sides(values)
+        for part in self._parts:
+            at_side[..., part.sides ^ 1] = self._outside(part, at_side[..., part.sides], time, values)
+        left, right = at_side[..., 0::2], at_side[..., 1::2]
+        normal, fastest = self._riemann(left, right, mesh.face_normals, mesh.face_centers)
+        self._through = mesh.face_areas * normal
+        self._close(values, time)
         return self._stable_step(mesh.face_areas * fastest)
 
     def rate(self, dt: float, rate: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
-        check_array("rate", rate, (mesh.cells,))
-        backend.launch(
-            backend.divergence_of_sides, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, self._through, rate
-        )
+        check_field("rate", rate, mesh)
+        added: Floats = np.zeros_like(rate)
+        rows, through = added.reshape(-1, mesh.cells), self._through.reshape(-1, mesh.faces)
+        for row, fluxes in zip(rows, through, strict=True):
+            backend.launch(
+                backend.divergence_of_sides, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides,
+                np.ascontiguousarray(fluxes), row,
+            )  # fmt: skip
+        self._make_tangent(added, mesh.centers)
+        rate += added
+
+    def rusanov(self, left: Floats, right: Floats, normals: Floats, points: Floats) -> tuple[Floats, Floats]:
+        """½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), and a."""
+        fastest = np.maximum(np.abs(self._speed(left)), np.abs(self._speed(right)))
+        through = self._normal_flux(left) + self._normal_flux(right) - fastest * (right - left)
+        return 0.5 * through, fastest
+
+    def _at_sides(self, values: Floats) -> Floats:
+        """(2 faces,) or (fields, 2 faces) reconstructed values; 0 on the outer sides of the boundary."""
+        rows = values.reshape(-1, self.mesh.cells)
+        at_side: Floats = self.mesh.backend.zeros((len(rows), 2 * self.mesh.faces), values.dtype)
+        for row, sides in zip(rows, at_side, strict=True):
+            self._reconstruction.values_at_faces(row, sides)
+        both = np.stack([at_side[:, 2 * self._walls], at_side[:, 2 * self._walls + 1]])
+        at_side[:, 2 * self._walls] = at_side[:, 2 * self._walls + 1] = both.sum(axis=0)  # one of them is 0
+        self._make_tangent(at_side, np.repeat(self._outward, 2, axis=0) if self._tangent else self._outward)
+        return at_side.reshape(*values.shape[:-1], -1)
+
+    def _make_tangent(self, values: Floats, points: Floats) -> None:
+        """Remove from a vector (d, n) what is along the points (n, d) of the unit sphere, in place."""
+        if self._tangent is not None:
+            vector = values[self._tangent]
+            vector -= (vector * points.T).sum(axis=0) * points.T
+
+    def _outside(self, part: Part, inside: Floats, time: float, values: Floats) -> Floats:
+        """The state across the faces of a part."""
+        if isinstance(part.condition, Value):
+            return part.data(time, len(values) if values.ndim == 2 else 0)
+        if isinstance(part.condition, Wall) and self.mirror is not None:
+            return self.mirror(inside, part.normals)
+        return inside
+
+    def _close(self, values: Floats, time: float) -> None:
+        """Fluxes that are known: none through a wall, what is given."""
+        for part in self._parts:
+            if isinstance(part.condition, Flux):
+                sign = np.where(part.sides & 1, 1.0, -1.0)  # inward, against the face's normal or along it
+                data = part.data(time, len(values) if values.ndim == 2 else 0)
+                self._through[..., part.faces] = sign * data * part.areas
+            elif isinstance(part.condition, Wall) and self.mirror is None:
+                self._through[..., part.faces] = 0.0
+
+    def _check_walls(self, values: Floats) -> None:
+        if values.ndim == 2 and self.mirror is None:
+            for part in self._parts:
+                if isinstance(part.condition, Wall):
+                    raise ValueError(f"boundaries[{part.tag!r}] is a wall of {len(values)} fields: expected mirror=")
 
     def _normal_flux(self, values: Floats) -> Floats:
         """f·n (faces,) of values at the faces."""
         mesh = self.mesh
         flux = self.flux(values, mesh.face_centers)
-        if mesh.dimension == 1 and getattr(flux, "ndim", 0) == 1:
-            check_array("flux", flux, (mesh.faces,), "faces")
+        if mesh.dimension == 1 and getattr(flux, "ndim", 0) == values.ndim:
+            check_array("flux", flux, values.shape, "faces")
             return flux
-        check_array("flux", flux, mesh.face_centers.shape, "faces")
-        normal: Floats = (flux * mesh.face_normals).sum(axis=1)
+        check_array("flux", flux, (*values.shape, mesh.centers.shape[1]), "faces")
+        normal: Floats = (flux * mesh.face_normals).sum(axis=-1)
         return normal
 
     def _speed(self, values: Floats) -> Floats:
@@ -98,3 +174,7 @@ class ConservationLaw:
         with np.errstate(divide="ignore"):
             step: Step = np.divide(2.0, np.max(total / mesh.volumes))
             return step
+
+
+def _unit(points: Floats) -> Floats:
+    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))

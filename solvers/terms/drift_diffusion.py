@@ -9,7 +9,7 @@ from ..mesh.mesh import Floats, Mesh
 from .advection import Step, time_to_move
 
 
-class DriftDiffusion:
+class IntervalDriftDiffusion:
     """∂ₜp = κ ∂ₓ(∂ₓp − p ∂ₓ log p̄) between walls: a stiff term that keeps p̄ steady to the last bit and p ≥ 0.
 
     Fluxes of Scharfetter and Gummel (1969): −κ (B(q) p_b − B(−q) p_a)/Δ, q = log(p̄_b/p̄_a), B(q) = q/(e^q − 1); they
@@ -34,7 +34,7 @@ class DriftDiffusion:
         self.mesh, self.coefficient, self._seen, self.nonnegative = mesh, coefficient, False, nonnegative
         step, steady = np.diff(log_steady), np.exp(log_steady)
         conductance = coefficient * mesh.face_conductances()[1:-1]
-        from_right, from_left = conductance * _bernoulli(step), conductance * _bernoulli(-step)
+        from_right, from_left = conductance * bernoulli(step), conductance * bernoulli(-step)
         leaving, to_device = np.append(from_left, 0.0) + np.append(0.0, from_right), mesh.backend.to_device
         self._from_right, self._from_left, self._leaving = map(to_device, (from_right, from_left, leaving))
         self._steady = to_device(np.where(steady > _LEAST, steady, 1.0))
@@ -105,7 +105,7 @@ def _running_sums(values: Floats) -> Floats:
 _LEAST = 1e-250  # below, ratios p/p̄ might overflow
 
 
-def _bernoulli(q: Floats) -> Floats:
+def bernoulli(q: Floats) -> Floats:
     """q/(e^q − 1), 1 at q = 0, without overflow."""
     size = np.abs(q)
     with np.errstate(invalid="ignore", divide="ignore", under="ignore"):

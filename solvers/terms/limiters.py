@@ -57,14 +57,12 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     own = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
     sides = mesh.cell_sides
     normals = mesh.face_normals[sides >> 1] * np.where(sides & 1, -1.0, 1.0)[:, None]
-    offsets = mesh.centers[mesh.side_cells[sides ^ 1]] - mesh.centers[own]
-    reach = mesh.face_centers[sides >> 1] - mesh.centers[own]
+    offsets = mesh.shortest(mesh.centers[mesh.side_cells[sides ^ 1]] - mesh.centers[own])
+    reach = mesh.shortest(mesh.face_centers[sides >> 1] - mesh.centers[own])
     _check_enclosed(mesh, own, (normals * reach).sum(axis=1) * mesh.face_areas[sides >> 1])
 
     plane = _tangent_planes(_sums(own, normals, normals, mesh.cells), dimension)
-    flat = np.einsum("kc,kcp->kp", offsets, plane[own])
-    inverse = np.linalg.pinv(_sums(own, flat, flat, mesh.cells), rcond=1e-10, hermitian=True)
-    slopes = np.einsum("kcp,kpq,kq->kc", plane[own], inverse[own], flat)
+    slopes = _slopes(own, offsets, plane)
 
     square = (offsets**2).sum(axis=1)
     part = np.where(square > 0, 2.0 * (reach * offsets).sum(axis=1) / np.where(square > 0, square, 1.0), 1.0)
@@ -76,6 +74,23 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         tangents[sides >> 1] = along / np.linalg.norm(along, axis=1, keepdims=True)
     bends = mesh.face_areas**2 / 12 * mesh.face_curvatures if dimension == 2 else np.zeros(mesh.faces)
     return slopes, reach, np.column_stack([offsets, part]), tangents, bends
+
+
+def gradient_weights(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, Floats]:
+    """Owner i and neighbour j of each side of the cells, and weights (sides, d): ∇u_i = Σ weights (u_j − u_i)."""
+    own, sides = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start)), mesh.cell_sides
+    normals = mesh.face_normals[sides >> 1] * np.where(sides & 1, -1.0, 1.0)[:, None]
+    neighbor = mesh.side_cells[sides ^ 1]
+    offsets = mesh.shortest(mesh.centers[neighbor] - mesh.centers[own])
+    plane = _tangent_planes(_sums(own, normals, normals, mesh.cells), mesh.dimension)
+    return own, neighbor, _slopes(own, offsets, plane)
+
+
+def _slopes(own: np.ndarray, offsets: Floats, plane: Floats) -> Floats:
+    """(sides, d) weights of the least-squares gradient in the cells' tangent planes."""
+    flat = np.einsum("kc,kcp->kp", offsets, plane[own])
+    inverse = np.linalg.pinv(_sums(own, flat, flat, len(plane)), rcond=1e-10, hermitian=True)
+    return np.asarray(np.einsum("kcp,kpq,kq->kc", plane[own], inverse[own], flat))
 
 
 def _sums(own: np.ndarray, left: Floats, right: Floats, cells: int) -> Floats:

@@ -11,14 +11,54 @@ import numpy as np
 from ..backends import backend_for
 from ..mesh.mesh import Floats
 from .checks import check_positive, check_until, check_values
-from .evolution import Exploding, NonFinite, Observer, State
-from .schedules import next_time
+from .integrate import fixed, integrate
+from .observers import Observer
+from .state import Exploding, NonFinite, State, StepResult
 
 Rate = Callable[[float, Floats], Floats]
 LANDED = 16  # spacings of floating-point time from a target that count as there
 LEAST = 10  # spacings of time that a step has to have
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0  # of the step that the error asks for; limits of a change of the step
 ORDER = 8  # of the method: the error of a step is of the same order, which is that of the next lower method
+
+
+class AdaptiveIntegrator:
+    """Steps of u̇ = rate(time, u) whose length finds itself, by the error of each.
+
+    rate         (time, values) → rate of change, of the values' shape
+    tolerance    error of a step, absolute and relative, as the root mean square over all numbers of the state
+    limit        applied to the state after each step, in place (back to a sphere, …)
+    to_device    puts a state's values where the rate is computed
+
+    Dormand and Prince's Runge–Kutta method of order 8 with errors of orders 5 and 3 (Hairer, Nørsett and Wanner,
+    Solving Ordinary Differential Equations I, section II.10), each step by itself: it depends on time, values and
+    ``state.dt``, the next step to try, so that a state kept after any step goes on bit for bit. NaN as ``dt`` has the
+    first step chosen from the rates (section II.4). Of a step one number comes to the host, its error.
+    Raises ValueError for a tolerance ≤ 0; Exploding where no step is small enough, and NonFinite where the rate is not
+    finite; the state is then the one after the last good step.
+    """
+
+    def __init__(
+        self,
+        rate: Rate,
+        tolerance: float = 1e-9,
+        limit: Callable[[Floats], None] | None = None,
+        to_device: Callable[[Floats], Floats] = lambda values: values,
+    ) -> None:
+        check_positive(tolerance=tolerance)
+        self._rate, self._tolerance, self._limit, self._to_device = rate, tolerance, limit, to_device
+
+    def begin(self, state: State) -> None:
+        state.values = self._to_device(state.values)
+        self._method = _Method(self._rate, self._tolerance, state.values)
+
+    def step(self, state: State, target: float) -> StepResult:
+        """One step towards ``target``, which is met exactly, by equal steps as long as those before."""
+        with np.errstate(all="ignore"):  # a step that overflows is refused, and a shorter one tried
+            _step(state, self._method, target)
+        if self._limit is not None:
+            self._limit(state.values)
+        return StepResult(stable_dt=state.dt)
 
 
 def evolve_adaptively(
@@ -30,40 +70,19 @@ def evolve_adaptively(
     after_step: Callable[[State], bool] = lambda state: False,
     limit: Callable[[Floats], None] | None = None,
 ) -> State:
-    """Advance ``state`` in place to ``until`` by u̇ = rate(time, u) and return it.
+    """Advance ``state`` in place to ``until`` by u̇ = rate(time, u) and return it: see `AdaptiveIntegrator`.
 
-    rate         (time, values) → rate of change, of the values' shape
-    tolerance    error of a step, absolute and relative, as the root mean square over all numbers of the state
     after_step   called after each step; True stops the loop
-    limit        applied to the state after each step, in place (back to a sphere, …)
-
-    Dormand and Prince's Runge–Kutta method of order 8 with errors of orders 5 and 3 (Hairer, Nørsett and Wanner,
-    Solving Ordinary Differential Equations I, section II.10), each step by itself: what it knows is time, values and
-    ``state.dt``, the next step to try, so that a state kept after any step goes on bit for bit. NaN as ``dt`` has the
-    first step chosen from the rates (section II.4). Of a step one number is looked at, its error.
-    Raises ValueError as `evolve` does, Exploding where no step is small enough, and NonFinite
-    where the rate is not finite; ``state`` is then the one after the last good step.
+    Raises ValueError as `evolve` does, and as the integrator.
     """
+    integrator = AdaptiveIntegrator(rate, tolerance, limit)
     check_until(until, state.time)
-    check_positive(tolerance=tolerance)
     check_values(state.values, ())
-    for observer in observers:
-        observer.begin(state)
-    method = _Method(rate, tolerance, state.values)
-    while state.time < until:
-        with np.errstate(all="ignore"):  # a step that overflows is refused, and a shorter one tried
-            _step(state, method, next_time((observer.due() for observer in observers), until))
-        if limit is not None:
-            limit(state.values)
-        for observer in observers:
-            observer.look_if_due(state)
-        if after_step(state):
-            break
-    return state
+    return integrate(state, fixed(integrator), until, observers, after_step)
 
 
 def _step(state: State, method: _Method, target: float) -> None:
-    """One step towards ``target``, which is met exactly, by equal steps as long as those before."""
+    """Advance a state by one step towards ``target``."""
     left = target - state.time
     first = left / max(math.ceil(left / state.dt), 1) if state.dt > 0 else None
     method.begin(state)

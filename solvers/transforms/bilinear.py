@@ -166,13 +166,10 @@ def _on_cells(transform: Harmonics | PointHarmonics, sets: Complexes, cells: int
     if not isinstance(transform, SphereHarmonics):
         result = transform.synthesis(sets)
         return result[0], result[1:].T.copy()
-    backend = backend_for(sets)
-    first, others = backend.empty(cells), backend.empty((cells, len(sets) - 1))
-    for here, parts in transform.blocks(sets, [(False, np.ones_like(transform.sine))] * len(sets)):
-        first[here] = parts[0]
-        for axis, values in enumerate(parts[1:]):
-            others[here, axis] = values
-        del parts, values  # the next block is made in their place
+    parts = transform.syntheses(sets)
+    first, others = next(parts), backend_for(sets).empty((cells, len(sets) - 1))
+    for axis, values in enumerate(parts):
+        others[:, axis] = values
     return first, others
 
 

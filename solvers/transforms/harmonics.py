@@ -1,13 +1,12 @@
 """Harmonic transforms of point masses at cell centers, exact sums over the cells.
 
-Circle: the discrete Fourier transform. Sphere: an FFT along each ring, then Legendre sums across rings, both exact
+Circle: the discrete Fourier transform. Sphere: sums along each ring, then Legendre sums across rings, both exact
 for every order however few cells a ring has, so that coefficients equal the brute-force sum Σ_j Y_lm(x_j) w_j.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from ..backends import Backend, backend_for
 from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
+from .ring_transforms import PRODUCTS, ring_transform
 
 Complexes = NDArray[np.complex128]
 
@@ -77,17 +77,6 @@ class CircleHarmonics:
         return 2 * np.pi * square
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Consecutive rings with the same number of cells: one batched FFT, as large as is good for the kernels."""
-
-    cells: int
-    first_ring: int
-    last_ring: int
-    start: int
-    stop: int
-
-
 class SphereHarmonics:
     """Real-to-complex spherical harmonics on rings of latitude, orthonormal: ∫|Y_lm|² = 1.
 
@@ -102,81 +91,54 @@ class SphereHarmonics:
         self.mesh, self.degree = mesh, degree
         rings, half = len(mesh.ring_cells), (len(mesh.ring_cells) + 1) // 2
         to_device = mesh.backend.to_device
-        axis = mesh.backend.to_host(mesh.centers)[mesh.ring_start[:-1]]
-        sine, cosine = np.hypot(axis[:, 0], axis[:, 1]), axis[:half, 2].copy()
+        axis = mesh.backend.to_host(mesh.centers)[mesh.ring_start[:-1]][:half]
+        sine, cosine = np.hypot(axis[:, 0], axis[:, 1]), axis[:, 2].copy()
         if rings % 2:
             cosine[-1] = 0.0  # the equator's own ring, to the last bit
-        self.sine = to_device(sine)
-        self._north_cosine, self._north_sine = to_device(cosine), to_device(sine[:half].copy())
+        self._north = to_device(cosine), to_device(sine)
         self._mirror = to_device(np.arange(rings)[::-1][:half].copy())
-        self._blocks = list(_blocks(mesh))
-        self._modes = mesh.backend.empty((2, degree + 1, rings))
+        self._along_rings = ring_transform(mesh, degree)
 
     def analysis(self, masses: Floats) -> Complexes:
         """[l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (cells)."""
-        backend = self.mesh.backend
-        for block in self._blocks:
-            rows = masses[block.start : block.stop].reshape(-1, block.cells)
-            spectrum = backend.rfft(rows)
-            backend.launch(backend.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *self._modes)
-        half = len(self._mirror)
-        north, south = self._modes[:, :, :half], self._modes[:, :, self._mirror]
-        if len(self.sine) % 2:
-            south[:, :, -1] = 0.0
-        even, odd = north + south, north - south
+        backend, modes = self.mesh.backend, self._along_rings.analysis(masses)
         coefficients: Complexes = backend.zeros((self.degree + 1, self.degree + 1), complex)
-        backend.launch(
-            backend.legendre_analysis, even.size * self.degree // 2, self._north_cosine, self._north_sine, *even, *odd,
-            coefficients,
-        )  # fmt: skip  # l ≥ m: half of the modes
+        work = modes[0].size * self.degree // PRODUCTS
+        backend.launch(backend.legendre_analysis, work, *self._north, *modes, coefficients)
         return coefficients
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
-        values: Floats = self.mesh.backend.empty(self.mesh.cells, self.mesh.volumes.dtype)
-        for here, (block_values,) in self.blocks(coefficients[None], [(False, np.ones_like(self.sine))]):
-            values[here] = block_values
+        values: Floats = next(self.syntheses(coefficients[None]))
         return values
 
-    def blocks(self, sets: Complexes, outputs: list[tuple[bool, Floats]]) -> Iterator[tuple[slice, list[Floats]]]:
-        """Synthesis of several coefficient sets at once, block of rings by block of rings.
+    def syntheses(self, sets: Complexes) -> Iterator[Floats]:
+        """The synthesis of each of several (sets, degree + 1, degree + 1), made one after the other."""
+        re, im = self._modes(sets)
+        for k in range(len(sets)):
+            yield self._along_rings.synthesis(re[k : k + 1], im[k : k + 1])
 
-        sets (sets, degree + 1, degree + 1); outputs: for each set whether to take ∂/∂φ, and a factor per ring.
-        Yields the slice of cells and the values of each set there.
-        """
+    def gradient(
+        self, function: Complexes, potential: Complexes, radial: Complexes | None = None
+    ) -> tuple[Floats, Floats]:
+        """f (cells) and ∇p + x r (cells, 3) of coefficients of f, p and r; the highest degree of p has to vanish."""
+        sets = [function, sine_derivative(potential), potential, *([] if radial is None else [radial])]
+        return self._along_rings.gradient(*self._modes(np.stack(sets)))
+
+    def _modes(self, sets: Complexes) -> tuple[Floats, Floats]:
+        """Azimuthal modes of each ring, re and im (sets, degree + 1, rings)."""
         backend = self.mesh.backend
-        shape = (len(sets), self.degree + 1, len(self.sine))
-        re, im, number = backend.empty(shape), backend.empty(shape), np.result_type(self.mesh.volumes, np.complex64)
-        backend.launch(
-            backend.legendre_synthesis, re.size * self.degree // 4, self._north_cosine, self._north_sine, sets,
-            self._mirror, re, im,
-        )  # fmt: skip  # and half of the rings
-        for block in self._blocks:
-            values = []
-            for k, (by_order, scale) in enumerate(outputs):
-                spectrum = backend.empty((block.last_ring - block.first_ring, block.cells // 2 + 1), number)
-                backend.launch(
-                    backend.fold_rings, spectrum.size, re[k], im[k], block.cells, block.first_ring, by_order, scale,
-                    spectrum,
-                )  # fmt: skip
-                values.append(backend.irfft(spectrum, block.cells, "forward").reshape(-1))
-            yield slice(block.start, block.stop), values
+        shape = (len(sets), self.degree + 1, len(self.mesh.ring_cells))
+        re, im = backend.empty(shape), backend.empty(shape)
+        work = re.size * self.degree // (4 * PRODUCTS)  # l ≥ m, and half of the rings
+        backend.launch(backend.legendre_synthesis, work, *self._north, sets, self._mirror, re, im)
+        return re, im
 
     def power(self, masses: Floats) -> Floats:
         """(degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
         square = np.abs(self.analysis(masses)) ** 2
         square[:, 1:] *= 2.0
         return 4 * np.pi * square.sum(axis=1)
-
-
-def _blocks(mesh: Mesh | GaussGrid) -> Iterator[_Block]:
-    counts, start = mesh.ring_cells, mesh.ring_start
-    changes = np.flatnonzero(np.diff(counts)) + 1
-    for first, last in zip([0, *changes], [*changes, len(counts)], strict=True):
-        height = max(mesh.backend.TRANSFORM_CELLS // int(counts[first]), 1)
-        for ring in range(int(first), int(last), height):
-            end = min(ring + height, int(last))
-            yield _Block(int(counts[first]), ring, end, int(start[ring]), int(start[end]))
 
 
 def sine_derivative(coefficients: Complexes) -> Complexes:

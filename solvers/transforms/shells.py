@@ -84,10 +84,9 @@ class SphereShells:
                 modes[:, j, c] = harmonics.analysis(mass * factor)
         spread = _between_shells(kernel, modes)
         values: Floats = empty((spread.shape[1], 4, self.mesh.cells))
-        outputs = [(False, np.ones_like(harmonics.sine))] * 4
         for i in range(len(values)):
-            for here, parts in harmonics.blocks(spread[:, i].swapaxes(0, 1), outputs):
-                values[i, :, here] = np.stack(parts)
+            for c, part in enumerate(harmonics.syntheses(spread[:, i].swapaxes(0, 1))):
+                values[i, c] = part
         return values
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import fft, special
 
 from ..mesh.mesh import Floats, Mesh
-from .harmonics import SphereHarmonics, sine_derivative
+from .harmonics import SphereHarmonics
 
 
 def exponential_multipliers(dimension: int, beta: float, degrees: int) -> Floats:
@@ -161,24 +161,9 @@ class SphereZonal:
         self._radial = None if radial is None else to_device(np.append(radial, 0.0)[:, None])
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        mesh, backend = self.mesh, self.mesh.backend
         coefficients = self._harmonics.analysis(masses)
-        potential = self._gradient * coefficients
-        sets = [self._value * coefficients, sine_derivative(potential), potential]
-        one, over_sine = np.ones_like(self._harmonics.sine), 1.0 / self._harmonics.sine
-        outputs = [(False, one), (False, over_sine), (True, over_sine)]
-        if self._radial is not None:
-            sets.append(self._radial * coefficients)
-            outputs.append((False, one))
-        values = backend.empty(mesh.cells, mesh.volumes.dtype)
-        vectors = backend.empty(mesh.centers.shape, mesh.centers.dtype)
-        for here, (value, south, east, *radial) in self._harmonics.blocks(np.stack(sets), outputs):
-            values[here] = value
-            backend.launch(backend.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here])
-            for along in radial:
-                vectors[here] += along[:, None] * mesh.centers[here]
-            del value, south, east, radial  # the next block is made in their place
-        return values, vectors
+        radial = None if self._radial is None else self._radial * coefficients
+        return self._harmonics.gradient(self._value * coefficients, self._gradient * coefficients, radial)
 
 
 def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:

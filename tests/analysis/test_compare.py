@@ -265,3 +265,15 @@ def test_figures(tmp_path, kinds):
     assert target.stat().st_size > 10_000
     with pytest.raises(FileError, match="unknown kind of figure"):
         plot_compare(compare(*paths), tmp_path / "figure.txt")
+
+
+def test_cases_that_differ_are_named_in_one_line(tmp_path):
+    """Keys of what moves tokens, with short values; not titles, nor what a file keeps."""
+    times = [0.0, 1.0]
+    a = write(tmp_path / "a.h5", Points(np.ones(1), 2), times, at_angle, dimension=2)
+    extra = 'key = [[1.0, 0.0], [0.0, 1.0]]\n[output]\nsamples = 3\n[stabilizers]\nlayer_norm = "cod"\n'
+    b = write(tmp_path / "b.h5", Points(np.ones(1), 2), times, at_angle, dimension=2, extra=extra)
+    line = "the cases differ in attention.key and stabilizers.layer_norm (none, cod)"
+    assert compare(a, b).notes[0] == line
+    assert line in format_text(compare(a, b)).splitlines()
+    assert not compare(a, a).notes

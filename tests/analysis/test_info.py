@@ -245,6 +245,11 @@ def test_hand_over(path):
     assert "3 atoms, mass" in format_text(facts)  # clusters that have come near are one, atoms only when they touch
     expected = "atoms from t = 1.5 on, one when within 1e-4 rad, a later hand-over changes the next merger by 2.0e-03"
     assert expected in format_text(facts)
+    RunFile.append(path, attributes={"hand_over_error": np.nan, "hand_over_angle": 1e-5}).close()
+    expected = (
+        "no merger follows by the end whose time a later hand-over could change, it changes places by 1.0e-05 rad"
+    )
+    assert expected in format_text(describe(path))
 
 
 @pytest.mark.parametrize("name", ["density", "cell_center", "cell_area"])

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from support.status import run
 
 from meanfield.analysis.tracks import FARTHEST, track, tracks_of
 from meanfield.case.load import parse
-from meanfield.running import run
 from solvers.io.run_file import read
 
 TWO_TOKENS = """

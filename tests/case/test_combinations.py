@@ -11,18 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.status import DONE, run
 
 from meanfield.case.combinations import BY_DOMAIN, EXCLUSIONS
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
-from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.domains.table import DOMAINS
 from meanfield.model.layer_norm import SPHERICAL_NORMS
-from meanfield.running import DONE, run
 from meanfield.sections.section import tag_of
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
-from solvers.timestepping.evolution import State
+from solvers.timestepping.evolution import State, integrate
 
 BASES = {  # manifold, the rest of the domain, usual layer norm, d
     "circle": ("circle", "resolution = 16", "post", 2),
@@ -88,7 +87,7 @@ def files(tmp_path, monkeypatch):
     for d in (1, 2, 3, 5, 8):
         matrices = {name: random.standard_normal((2, 2, d, d)) for name in ("query", "key", "value")}
         np.savez(f"matrices-{d}.npz", **matrices)
-        np.save(f"tokens-{d}.npy", random.standard_normal((6, d)))
+        np.save(f"tokens-{d}.npy", random.standard_normal((12, d)))
 
 
 def to_be_refused(base, names):
@@ -196,7 +195,7 @@ def attempt(base, overrides):
         problem.prepare(state)
     except CaseError as refusal:
         return str(refusal)
-    state = problem.advance(state, AdvanceOptions(case.time.end, (), case.time.cfl, lambda state: state.steps >= 2))
+    state = integrate(state, problem.dynamics, case.time.end, (), lambda state: state.steps >= 2)
     found = problem.diagnostics(case.output.diagnostics, None)(state.time, state.values)
     assert 1 <= state.steps <= 2
     assert np.isfinite(state.values).all()

@@ -19,9 +19,12 @@ from meanfield.case.load import load, parse
 from meanfield.cli.kinds import kind_of
 from meanfield.cli.parser import main
 from meanfield.runtime.cost import estimate
+from meanfield.runtime.messages import tell
+from meanfield.runtime.signals import Interrupted, Terminated
 from solvers.backends import backend_on
 from solvers.io.run_file import FileError
 from solvers.mesh.mesh import circle, sphere
+from solvers.timestepping.evolution import NonFinite
 
 CASE = """
 title = "mine"
@@ -217,8 +220,8 @@ def test_run_passes_case_path_and_options(calls: Calls) -> None:
     status = main(["run", "mine.toml", "--set", "time.end=2", "title=a b", "--quiet", "--set", "time.cfl=0.1"])
     case = load("mine.toml", ["time.end=2", "title=a b", "time.cfl=0.1"])
     command = "meanfield run mine.toml --set time.end=2 'title=a b' --quiet --set time.cfl=0.1"
-    assert status == 3  # whatever `run` returns
-    options = {"overwrite": False, "quiet": True, "command": command, "backend": backend_on("cpu")}
+    assert status == 0
+    options = {"overwrite": False, "quiet": True, "command": command, "backend": backend_on("cpu"), "say": tell}
     assert calls == [("run", case, "mine.h5", options)]
 
 
@@ -256,7 +259,8 @@ def test_resume_passes_file_and_options(calls: Calls) -> None:
     assert main(["resume", "mine.h5", "--until", "1e3", "--set", "time.cfl=0.2", "attention.beta=4"]) == 0
     command = "meanfield resume mine.h5 --until 1e3 --set time.cfl=0.2 attention.beta=4"
     changes = ["time.cfl=0.2", "attention.beta=4"]
-    expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command, "backend": backend_on("cpu")}
+    expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command}
+    expected |= {"backend": backend_on("cpu"), "say": tell}
     assert calls == [("resume", "mine.h5", expected)]
 
 
@@ -336,6 +340,9 @@ class Fails:
     ("error", "status", "line"),
     [
         (KeyboardInterrupt(), 130, "meanfield: interrupted\n"),
+        (Interrupted("interrupted at t = 1; go on"), 130, "meanfield: interrupted at t = 1; go on\n"),
+        (Terminated("interrupted at t = 1; go on"), 130, "meanfield: interrupted at t = 1; go on\n"),
+        (NonFinite("stopped on a non-finite state"), 3, "meanfield: stopped on a non-finite state\n"),
         (FileError("mine.h5: is in use"), 2, "meanfield: mine.h5: is in use\n"),
         (PermissionError(13, "Permission denied", "a.h5"), 2, "meanfield: a.h5: Permission denied\n"),
     ],

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from meanfield.clusters import among_tokens as clusters_tokens
 from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
 from meanfield.domains.particles.initial import tokens_equiangular
 
@@ -74,7 +73,7 @@ def test_equiangular_tokens_are_a_cluster_each(count, cosine):
     assert found.count == count
     np.testing.assert_allclose(found.masses, 1 / count, rtol=1e-14)
     assert sorted(found.basin) == list(range(count))
-    together = tokens_equiangular(count, 64, np.cos(1.9 * SCALE))
+    together = tokens_equiangular(count, 64, np.cos(0.9 * SCALE))
     assert find_clusters_of_tokens(together, np.full(count, 1 / count)).count == 1
 
 
@@ -90,10 +89,9 @@ def test_uniform_tokens_have_no_cluster(dimension, count):
 
 @DIMENSIONS
 def test_the_scale_decides_how_near_two_clusters_are_one(dimension):
-    """As documented: two from 3.3 scales on the circle and sphere, from 2 scales in other dimensions."""
+    """Two from one scale on, in every dimension."""
     first, second = np.eye(dimension)[:2]
-    limit = (3.3 if dimension <= 3 else 2.0) * SCALE
-    for angle, expected in ((0.85 * limit, 1), (1.15 * limit, 2)):
+    for angle, expected in ((0.99 * SCALE, 1), (1.01 * SCALE, 2)):
         points = np.stack([first, np.cos(angle) * first + np.sin(angle) * second])
         assert find_clusters_of_tokens(points, np.array([0.5, 0.5])).count == expected
 
@@ -112,14 +110,49 @@ def test_two_clouds_joined_by_a_thin_bridge_are_two(dimension):
     assert find_clusters_of_tokens(bridge, level).count == 1
 
 
-def test_many_tokens_go_with_the_nearest_that_are_looked_at(monkeypatch):
-    monkeypatch.setattr(clusters_tokens, "MOST", 100)
+def test_many_tokens_go_with_the_nearest_that_are_looked_at():
     points = apart(6, 4, seed=7)
     home = np.random.default_rng(8).integers(0, 4, 5000)
     cloud = unit(points[home] + 0.03 * unit(np.random.default_rng(9).standard_normal((5000, 6))))
-    found = find_clusters_of_tokens(cloud, np.full(5000, 2e-4))
+    found = find_clusters_of_tokens(cloud, np.full(5000, 2e-4), max_tokens=100)
     assert found.count == 4
     np.testing.assert_allclose(found.masses, np.sort(np.bincount(home))[::-1] / 5000, atol=1e-12)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 64, 384])
+@pytest.mark.parametrize("angle", [0.26, 0.5, 0.82, 2.78])
+def test_groups_at_known_angles_are_counted_as_they_are_seen(dimension, angle):
+    """Two groups of ten tokens, ± 0.01 rad: two from 15° to 159° apart, of the masses and at the places they have."""
+    random = np.random.default_rng(2)
+    points = np.stack(
+        [np.eye(dimension)[0], np.cos(angle) * np.eye(dimension)[0] + np.sin(angle) * np.eye(dimension)[1]]
+    )
+    home = np.repeat([0, 1], [7, 13])
+    spread = 0.01 * unit(random.standard_normal((20, dimension)))
+    if dimension == 2:
+        spread *= 0.1  # along one line: no nearer than 0.25 rad
+    found = find_clusters_of_tokens(unit(points[home] + spread * (0.1 if angle < 0.3 else 1.0)), np.full(20, 1 / 20))
+    np.testing.assert_allclose(found.masses, [13 / 20, 7 / 20], rtol=1e-14)
+    assert np.linalg.norm(found.centers - points[[1, 0]], axis=1).max() < 0.01
+
+
+@pytest.mark.parametrize("dimension", [64, 384])
+def test_tokens_29_degrees_apart_are_not_one(dimension):
+    """As on the way to one point in many dimensions, when all angles are alike: a cluster each until 14.3°."""
+    for degrees, expected in ((29.0, 32), (15.0, 32), (14.0, 1)):
+        tokens = tokens_equiangular(32, dimension, np.cos(np.radians(degrees)))
+        assert find_clusters_of_tokens(tokens, np.full(32, 1 / 32)).count == expected
+
+
+@pytest.mark.parametrize(("dimension", "count"), [(2, 400), (3, 4000)])
+def test_an_arc_is_one_and_a_gap_parts_it(dimension, count):
+    """Tokens along 2 rad, evenly: one chain; without a quarter of a radian in the middle, two."""
+    angles = np.linspace(0, 2, count)
+    arc = np.zeros((count, dimension))
+    arc[:, 0], arc[:, 1] = np.cos(angles), np.sin(angles)
+    assert find_clusters_of_tokens(arc, np.full(count, 1 / count), 0.2).count == 1
+    kept = arc[np.abs(angles - 1) > 0.125]
+    assert find_clusters_of_tokens(kept, np.full(len(kept), 1 / len(kept)), 0.2).count == 2
 
 
 def test_the_line_is_refused():

@@ -14,9 +14,9 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.linear_stability import growth_rates
 from meanfield.simulation import set_up
-from solvers.mesh.interval import interval, polar
+from solvers.mesh.interval import from_edges, polar
 from solvers.mesh.mesh import sphere
-from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.evolution import STEPPERS, Observer, State, evolve
 from solvers.timestepping.schedules import Every
 from solvers.transforms.gegenbauer import gegenbauer
@@ -256,7 +256,7 @@ def test_d_3_is_the_sphere(normalization, noise):
     """The mass in each ring of the sphere's mesh, from the same start, β = 4: both converge to the same law."""
     differences = []
     for rings in (32, 64, 128):
-        surface, line = sphere(rings), interval(np.linspace(0, np.pi, rings + 1), "axisymmetric")
+        surface, line = sphere(rings), from_edges(np.linspace(0, np.pi, rings + 1), "axisymmetric")
         start = initial.initial_moebius(line, 3, 0.4)
         density = np.repeat(start * line.volumes, surface.ring_cells) / np.repeat(
             surface.ring_cells, surface.ring_cells
@@ -385,7 +385,7 @@ def test_bad_initial_laws_are_refused(build, message):
 
 
 def diffusion(mesh, dimension, noise):
-    return DriftDiffusion(mesh, noise, log_masses(mesh, dimension) - np.log(mesh.volumes), nonnegative=True)
+    return IntervalDriftDiffusion(mesh, noise, log_masses(mesh, dimension) - np.log(mesh.volumes), nonnegative=True)
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 64, 4096])
@@ -489,7 +489,7 @@ def test_noise_and_attraction_settle_on_von_mises_fisher(dimension, noise, start
 @pytest.mark.parametrize("coefficient", [-0.1, float("nan")])
 def test_a_coefficient_that_is_not_nonnegative_is_refused(coefficient):
     with pytest.raises(ValueError, match=rf"diffusion coefficient = {coefficient}: expected a number >= 0"):
-        DriftDiffusion(polar(8, 3), coefficient, np.zeros(8), nonnegative=True)
+        IntervalDriftDiffusion(polar(8, 3), coefficient, np.zeros(8), nonnegative=True)
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 5, 64])

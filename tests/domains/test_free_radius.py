@@ -8,7 +8,12 @@ from scipy.linalg import expm
 
 from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions, output_at_positions
 from meanfield.domains.free_radius.equation import FreeRadius, free_radius_equation, radial_mesh
-from meanfield.domains.free_radius.initial import initial_at_radius, initial_gaussian, initial_product
+from meanfield.domains.free_radius.initial import (
+    initial_at_points,
+    initial_at_radius,
+    initial_gaussian,
+    initial_product,
+)
 from meanfield.domains.sphere.initial import initial_points, initial_uniform
 from meanfield.model.layer_norm import LayerNorm
 from solvers.mesh.mesh import circle, sphere
@@ -205,3 +210,18 @@ def test_initial_laws():
 def test_impossible_radial_meshes(innermost, outermost, core):
     with pytest.raises(ValueError, match="expected"):
         radial_mesh(innermost, outermost, 8, core)
+
+
+def test_points_begin_at_their_own_radii():
+    """Each point keeps its mass, ⟨log r⟩ exactly and its direction on average: chords over a cell are h²/8 short."""
+    points, masses = np.array([[0.5, 0.0], [0.0, 2.0], [-3.0, 3.0]]), np.array([0.5, 0.2, 0.3])
+    space = FreeRadius(circle(64), radial_mesh(0.1, 10.0, 40, 1.0))
+    density = initial_at_points(space, points, masses)
+    radii = np.linalg.norm(points, axis=1)
+    along = space.on_radii(density) * space.radial.volumes
+    assert along @ space.radial.centers[:, 0] == pytest.approx(masses @ np.log(radii), abs=1e-14)
+    mean = (space.on_directions(density) * space.directions.volumes) @ space.directions.centers
+    np.testing.assert_allclose(mean, masses @ (points / radii[:, None]), rtol=(2 * np.pi / 64) ** 2 / 8)
+    assert density.min() >= 0
+    with pytest.raises(ValueError, match=r"radius = 20.0: expected 0\.1"):
+        initial_at_points(space, [[20.0, 0.0]])

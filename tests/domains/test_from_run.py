@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from support.status import run
 
 from meanfield.case.load import parse
 from meanfield.cli.parser import main
-from meanfield.running import run
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
 from solvers.mesh.mesh import circle, sphere

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.exact_atoms import pair_time_equal
+from support.status import DONE, run
 
 from meanfield.analysis.info import describe
 from meanfield.analysis.mergers import report
@@ -15,12 +16,10 @@ from meanfield.domains.atoms.flow import TOUCH, Merger
 from meanfield.domains.atoms.handover_states import TokenStates
 from meanfield.domains.atoms.setup import FIRST_LOOK
 from meanfield.domains.atoms.velocity import Atoms
-from meanfield.domains.common.problem import AdvanceOptions
-from meanfield.running import DONE, run
 from meanfield.runtime.cost import estimate
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
-from solvers.timestepping.evolution import State
+from solvers.timestepping.evolution import State, integrate
 
 PAIR = """
 [domain]
@@ -173,15 +172,15 @@ def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain, mon
         kept.append(replace(state, values=state.values.copy()))
         return math.isfinite(problem.marks["hand_over_time"])
 
-    problem.advance(State(0.0, problem.initial()), AdvanceOptions(case.time.end, (), case.time.cfl, keep))
+    integrate(State(0.0, problem.initial()), problem.dynamics, case.time.end, (), keep)
     first = problem.marks["hand_over_time"]
     before = [state for state in kept if state.time <= first]
     assert before[-1].time == first
     assert len(before) > 1
     for state in before:
         again = set_up(case)
-        once = AdvanceOptions(case.time.end, (), case.time.cfl, lambda _, told=again: told.marks["hand_over_time"] > 0)
-        again.advance(state, once)
+        marks = again.marks
+        integrate(state, again.dynamics, case.time.end, (), lambda _, marks=marks: marks["hand_over_time"] > 0)
         assert again.marks["hand_over_time"] == first
 
 
@@ -197,9 +196,7 @@ def test_a_hand_over_waits_for_no_sample(domain, spacing):
     def handed_over_or_late(state):
         return not math.isnan(problem.marks["hand_over_time"]) or state.time > 1.0
 
-    problem.advance(
-        State(0.0, problem.initial()), AdvanceOptions(case.time.end, (), case.time.cfl, handed_over_or_late)
-    )
+    integrate(State(0.0, problem.initial()), problem.dynamics, case.time.end, (), handed_over_or_late)
     assert problem.marks["hand_over_time"] == FIRST_LOOK
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meanfield.domains.line.equation import LineAttention, initial_gaussian, initial_interval, line_equation
-from solvers.mesh.interval import interval, line
+from solvers.mesh.interval import from_edges, line
 from solvers.remap.deposit_interval import deposit_on_interval
 from solvers.timestepping.evolution import STEPPERS, Observer, State, evolve
 from solvers.timestepping.schedules import Every
@@ -109,7 +109,7 @@ def test_two_points_drive_each_other_apart():
 
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 def test_velocity_is_the_sum_over_cells(normalization):
-    mesh = interval(np.linspace(-3, 3, 201), "line")
+    mesh = from_edges(np.linspace(-3, 3, 201), "line")
     x, density = mesh.centers[:, 0], initial_gaussian(mesh, 0.4, 0.3)
     kernel = np.exp(1.7 * np.outer(x, x)) * density * mesh.volumes
     size = kernel.sum(axis=1) if normalization == "softmax" else 1.0
@@ -139,7 +139,7 @@ def test_noise_alone_spreads_a_gaussian():
 
 def test_a_gaussian_has_exact_cell_masses_and_tails():
     """Against log-space sums of the density on a finer mesh: relative accuracy 12 widths out."""
-    mesh = interval(np.linspace(-12, 12, 97), "line")
+    mesh = from_edges(np.linspace(-12, 12, 97), "line")
     node = mesh.centers + 0.5 * mesh.volumes[:, None] * np.polynomial.legendre.leggauss(20)[0]
     weight = np.polynomial.legendre.leggauss(20)[1] / 2
     expected = np.exp(-((node - 0.3) ** 2) / 2) @ weight / np.sqrt(2 * np.pi)

@@ -3,12 +3,12 @@
 import h5py
 import numpy as np
 import pytest
+from support.status import DONE, run
 
 from meanfield.analysis.stability_report import critical_noise_of, rates_of
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.domains.sphere.initial import initial_points
-from meanfield.running import DONE, run
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
 

@@ -10,6 +10,7 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from support.status import run
 from support.stories import BLOBS, LINEAR, MANIFOLDS, MASSES, blobs, law, run_data, without
 
 from meanfield.case.load import parse
@@ -23,7 +24,6 @@ from meanfield.figures.free_radius import directions_of, draw_plane, quantiles, 
 from meanfield.figures.profiles import merged, time_edges
 from meanfield.figures.run_data import RunData, moment_in_words, snapshots_chosen
 from meanfield.figures.sphere_map import cell_angles, draw_peaks, hammer, hammer_inverse, peaks, pixel_cells
-from meanfield.running import run
 from solvers.io.run_file import Column, FileError, RunFile
 from solvers.mesh.mesh import Mesh, circle, sphere
 from solvers.mesh.rings import sphere_cells

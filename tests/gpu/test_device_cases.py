@@ -3,18 +3,17 @@
 import numpy as np
 import pytest
 from support.device import SIMULATED, gpu
+from support.status import resume, run
 
 from meanfield.case.load import parse
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention
-from meanfield.domains.common.problem import AdvanceOptions
-from meanfield.running import resume, run
 from meanfield.simulation import set_up
 from solvers.backends import cpu
 from solvers.io.run_file import read
 from solvers.mesh.interval import polar
 from solvers.mesh.mesh import sphere
-from solvers.terms.drift_diffusion import DriftDiffusion
-from solvers.timestepping.evolution import State
+from solvers.terms.drift_diffusion import IntervalDriftDiffusion
+from solvers.timestepping.evolution import State, integrate
 from solvers.transforms.bilinear import Bilinear
 from solvers.transforms.polar import log_masses
 
@@ -94,7 +93,7 @@ def advanced(case, backend, steps):
         counts.append(transfers())
         return state.steps >= steps
 
-    problem.advance(state, AdvanceOptions(case.time.end, after_step=after))
+    integrate(state, problem.dynamics, case.time.end, after_step=after)
     return problem, state, np.diff(counts)
 
 
@@ -345,7 +344,7 @@ def test_drift_and_diffusion_are_the_cpu_s(limited):
     for backend in (cpu, gpu):
         density = backend.to_device(np.eye(16)[5])
         log_uniform = log_masses(mesh, 8) - np.log(mesh.volumes)
-        term, before = DriftDiffusion(mesh.on(backend), 1.0, log_uniform, nonnegative=True), transfers()
+        term, before = IntervalDriftDiffusion(mesh.on(backend), 1.0, log_uniform, nonnegative=True), transfers()
         lowest = term.step(0.05, density, limited)
         assert transfers() - before <= (2 if limited else 1)  # one for the check that its first values are finite
         stepped.append((backend.to_host(density), float(lowest)))

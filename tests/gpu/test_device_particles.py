@@ -5,20 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.device import SIMULATED, gpu
+from support.status import run
 
 from meanfield.case.load import parse
-from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.particles.pair_sums import PairSums
-from meanfield.domains.particles.steps import advance_adaptive, advance_explicit, advance_layers
+from meanfield.domains.particles.steps import dynamics_adaptive, dynamics_explicit, dynamics_layers
 from meanfield.domains.particles.sums import token_sums
 from meanfield.domains.particles.velocity import ParticleLaw, layer_map
 from meanfield.model.feed_forward import feed_forward_random
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
-from meanfield.running import run
 from solvers.io.run_file import read
-from solvers.timestepping.evolution import Exploding, NonFinite, State
+from solvers.timestepping.evolution import Exploding, NonFinite, State, integrate
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
 
@@ -81,20 +80,20 @@ def always(law):
     return lambda k: law
 
 
-ADVANCES = {
-    "adaptive": lambda law: advance_adaptive(always(law), tolerance=1e-6),
-    "ssprk3": lambda law: advance_explicit(always(law), "ssprk3"),
-    "ssprk2, noisy": lambda law: advance_explicit(always(law), "ssprk2", noise=0.1, seed=4),
-    "layers": lambda law: advance_layers(always(law), 0.1),
+DYNAMICS = {
+    "adaptive": lambda law: dynamics_adaptive(always(law), tolerance=1e-6),
+    "ssprk3": lambda law: dynamics_explicit(always(law), "ssprk3"),
+    "ssprk2, noisy": lambda law: dynamics_explicit(always(law), "ssprk2", noise=0.1, seed=4),
+    "layers": lambda law: dynamics_layers(always(law), 0.1),
 }
-STEPPED = [(advance, "identities") for advance in ADVANCES] + [("adaptive", name) for name in ("mix", "pre", "cod")]
+STEPPED = [(advance, "identities") for advance in DYNAMICS] + [("adaptive", name) for name in ("mix", "pre", "cod")]
 STEPPED += [("ssprk3", name) for name in ("mix", "ngpt", "peri", "none")]
 
 
 def advanced(advance, law, positions, until=0.1):
     state, kind = State(0.0, positions), type(positions)
     before = getattr(kind, "transfers", 0)
-    ADVANCES[advance](law)(state, AdvanceOptions(until))
+    integrate(state, DYNAMICS[advance](law), until)
     return state, getattr(kind, "transfers", 0) - before
 
 
@@ -116,7 +115,7 @@ def test_goes_on_bit_for_bit_on_the_device():
     part = State(0.0, gpu.to_device(START[:4]))
     while part.time < 1.5:
         part = State(part.time, gpu.to_device(gpu.to_host(part.values)), part.steps, part.dt)
-        ADVANCES["adaptive"](LAWS["identities"])(part, AdvanceOptions(1.5, after_step=lambda state: True))
+        integrate(part, DYNAMICS["adaptive"](LAWS["identities"]), 1.5, after_step=lambda state: True)
     assert part.steps == whole.steps > 2
     assert part.dt == whole.dt
     assert np.array_equal(gpu.to_host(part.values), gpu.to_host(whole.values))

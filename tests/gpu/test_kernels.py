@@ -1,6 +1,7 @@
 """Each kernel of the device against the same kernel of the CPU, with the arguments of real calls."""
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from meanfield.model.attention import Attention
 from solvers.backends import cpu
 from solvers.backends.cpu import launching as cpu_launching
 from solvers.backends.gpu import launching
-from solvers.mesh.interval import interval
+from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.remap.push_forward import PushForward
 from solvers.terms.advection import Advection, Diffusion
@@ -20,6 +21,7 @@ from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.limiters import LIMITERS
 from solvers.timestepping.evolution import STEPPERS, State, evolve
 from solvers.transforms import pairwise
+from solvers.transforms.ring_transforms import RingFFTs
 from solvers.transforms.zonal import exponential_gradient_multipliers, exponential_multipliers, zonal_operator
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
@@ -27,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulat
 EQUAL = 1e-12  # relative to the largest number of an array: the order of sums differs, and a·b + c is one operation
 SINGLE = 3e-6  # a rounding of float32, 6e-8, of differences of neighbours that are a twentieth of them, and twice that
 MESHES = [circle(32), sphere(8)]
-WALLED = interval(np.linspace(0.0, 1.0, 12), "line")
+WALLED = from_edges(np.linspace(0.0, 1.0, 12), "line")
 COMPILED = {name for name in cpu.__all__ if hasattr(getattr(cpu, name), "py_func")}
 LIKE_CPU = [name for name in cpu.__all__ if callable(getattr(cpu, name))]
 
@@ -54,6 +56,7 @@ def use_every_kernel(mesh):
     value, gradient = (make(mesh.centers.shape[1], 4.0, 9) for make in MULTIPLIERS)
     operator, move = zonal_operator(mesh, value, gradient), PushForward(mesh)
     advection = Advection(mesh, lambda t, u: velocity, nonnegative=True)
+    by_faces = Advection(replace(mesh, manifold="another"), lambda t, u: velocity, nonnegative=True)
     diffusion = Diffusion(mesh, 1.0, nonnegative=True)
     for limiter in LIMITERS:
         signed = Advection(mesh, lambda t, u: velocity, limiter=limiter, nonnegative=limiter == "none")
@@ -63,7 +66,8 @@ def use_every_kernel(mesh):
     law.rate(0.1, np.zeros(mesh.cells))
     for density in densities(mesh):
         operator.apply(density * mesh.volumes)
-        advection.rate(0.5 * advection.prepare(0.0, density), np.zeros(mesh.cells))
+        for each in (advection, by_faces):
+            each.rate(0.5 * each.prepare(0.0, density), np.zeros(mesh.cells))
         diffusion.step(0.5, density.copy())
         find_clusters(mesh, density)
         move.apply(density, lambda x: unit(x + [0.3, 0.2, 0.1][: x.shape[1]]))
@@ -92,6 +96,7 @@ def calls():
     original = cpu.launch
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "launch", launch)
+        patch.setattr("solvers.transforms.harmonics.ring_transform", RingFFTs)
         patch.setattr(cpu, "empty", cpu.zeros)  # what a kernel leaves out is compared as well
         for mesh in MESHES:
             use_every_kernel(mesh)

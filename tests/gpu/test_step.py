@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from support.device import SIMULATED, gpu
+from support.status import run
 
 from meanfield.case.load import parse
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head
 from meanfield.model.reactions import reaction_logistic
-from meanfield.running import run
 from solvers.io.run_file import read
 from solvers.mesh.mesh import circle, sphere
 from solvers.timestepping.evolution import STEPPERS, State, evolve

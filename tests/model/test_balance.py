@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from meanfield.case.load import parse
-from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.simulation import sample_schedule, set_up
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import Observer, State
+from solvers.timestepping.evolution import Observer, State, integrate
 
 APART = 0.01  # radians from opposite: a seventh of a cell of the circle, a twentieth of one of the sphere
 
@@ -71,7 +70,7 @@ end = {end}
     )
     problem = set_up(case)
     watch = Observer(lambda state: None, sample_schedule(case))
-    state = problem.advance(State(0.0, problem.initial()), AdvanceOptions(end, [watch]))
+    state = integrate(State(0.0, problem.initial()), problem.dynamics, end, [watch])
     x = problem.space.centers
     x = np.cos(x) if name == "ring" else x
     return np.linalg.norm((state.values * problem.space.volumes) @ x)

@@ -6,15 +6,19 @@ from scipy.spatial.transform import Rotation
 from support import exact
 
 from meanfield.domains.sphere.initial import initial_moebius, initial_points, initial_uniform, initial_von_mises_fisher
-from meanfield.model.discrete_layers import LayerMap, run_layers
+from meanfield.model.discrete_layers import LayerIntegrator, LayerMap
 from meanfield.model.layer_norm import LayerNorm
 from solvers.mesh.interval import line
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import NonFinite, Observer, State
+from solvers.timestepping.evolution import NonFinite, Observer, State, fixed, integrate
 from solvers.timestepping.schedules import Every
 
 POST, NONE = LayerNorm("post"), LayerNorm("none")
 AXES = {2: (0.6, 0.8), 3: (0.3, -0.5, 0.8)}
+
+
+def run_layers(state, layer, until, observers=(), after_step=lambda state: False):
+    return integrate(state, fixed(LayerIntegrator(layer)), until, observers, after_step)
 
 
 def attention(mesh, beta, value=None):

@@ -7,6 +7,7 @@ from support import exact
 
 from meanfield.analysis.stability_report import critical_noise_of, report
 from meanfield.case.load import load
+from meanfield.model.errors import ArgumentError
 from meanfield.model.linear_stability import (
     continuous_up_to,
     critical_noise,
@@ -14,6 +15,7 @@ from meanfield.model.linear_stability import (
     growth_rates,
     transition_coefficient,
 )
+from meanfield.model.metastability import equally_spaced_rates
 
 DEGREES = np.arange(1, 9)
 
@@ -187,3 +189,16 @@ def test_report_tells_transition_and_metastable_states():
     hysteresis = report(load("noise_below", ["attention.normalization='unnormalized'", "attention.beta=4"]))
     assert "discontinuous" in hysteresis
     assert "continuous up to beta = 2.4469" in hysteresis
+
+
+@pytest.mark.parametrize("normalization", ["sinkhorn", "softmx"])
+def test_theory_refuses_a_normalization_that_it_is_not_for(normalization):
+    """By the table of normalizations, in place of taking every other word for unnormalized attention."""
+    for theory in (
+        lambda: growth_rates(3, 2.0, [1], normalization),
+        lambda: transition_coefficient(3, 2.0, normalization),
+        lambda: equally_spaced_rates(3, 2.0, normalization),
+    ):
+        expected = f"normalization = '{normalization}': expected one of softmax, unnormalized"
+        with pytest.raises(ArgumentError, match=expected):
+            theory()

@@ -7,10 +7,9 @@ from scipy.linalg import expm
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
-from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.model.matrices import matrices_of_layers
 from meanfield.simulation import set_up
-from solvers.timestepping.evolution import Observer, State
+from solvers.timestepping.evolution import Observer, State, integrate
 
 CASE = """
 [domain]
@@ -55,7 +54,7 @@ def test_each_layer_turns_by_its_own_matrix_for_its_own_time(tmp_path, name):
         def due(self, count):
             return 0.5 * count
 
-    problem.advance(state, AdvanceOptions(1.5, [Observer(look, Halves())]))
+    integrate(state, problem.dynamics, 1.5, [Observer(look, Halves())])
     assert state.time == 1.5
     np.testing.assert_allclose(angles, [0.0, 0.5, -0.5, 1.0], atol=0.01)  # 1 % of a path of 1 radian
 
@@ -64,7 +63,7 @@ def test_the_last_layer_lasts(tmp_path):
     path = saved(tmp_path / "one.npz", value=TURN[None])
     problem = set_up(parse(CASE.format(path=path)))
     state = State(0.0, problem.initial())
-    problem.advance(state, AdvanceOptions(1.5))
+    integrate(state, problem.dynamics, 1.5)
     center = (state.values * problem.space.volumes) @ problem.space.centers
     np.testing.assert_allclose(center / np.linalg.norm(center), expm(1.5 * TURN)[:, 0], atol=0.015)
 
@@ -73,7 +72,7 @@ def test_a_stop_is_heard_within_a_layer(tmp_path):
     path = saved(tmp_path / "weights.npz", value=np.stack([TURN, TURN, TURN]))
     problem = set_up(parse(CASE.format(path=path)))
     state = State(0.0, problem.initial())
-    problem.advance(state, AdvanceOptions(1.5, after_step=lambda state: state.steps == 3))
+    integrate(state, problem.dynamics, 1.5, after_step=lambda state: state.steps == 3)
     assert state.steps == 3
 
 

@@ -16,19 +16,23 @@ SOLVERS = Path(solvers.mesh.mesh.__file__).parents[1]
 MEANFIELD = Path(meanfield.__file__).parent
 ROOMS = [  # each may import itself and those before it; meanfield itself, the version and the lazy names, is free
     "solvers.backends.cpu", "solvers.backends.gpu", "solvers.backends", "solvers.mesh", "solvers.transforms",
-    "solvers.io", "solvers.terms", "solvers.remap", "solvers.timestepping", "solvers",
+    "solvers.io", "solvers.terms", "solvers.remap", "solvers.timestepping", "solvers.analysis",
+    "solvers.recording", "solvers",
     "meanfield.shadowing", "meanfield.solvers", "meanfield.model.errors", "meanfield.model.kernel",
-    "meanfield.model.layer_norm", "meanfield.model.normalization", "meanfield.sections",
+    "meanfield.model.layer_norm", "meanfield.model.normalization", "meanfield.model.trained_parts",
+    "meanfield.sections",
     "meanfield.domains", "meanfield.model", "meanfield.equation", "meanfield.clusters", "meanfield.diagnostics",
+    "meanfield.components.component", "meanfield.components.in_case",
     "meanfield.case", "meanfield.domains.common", "meanfield.domains.sphere", "meanfield.domains.axisymmetric",
     "meanfield.domains.line", "meanfield.domains.free_radius", "meanfield.domains.particles",
-    "meanfield.domains.atoms", "meanfield.simulation", "meanfield.runtime", "meanfield.running",
+    "meanfield.domains.atoms", "meanfield.domains.trained", "meanfield.components", "meanfield.simulation",
+    "meanfield.runtime", "meanfield.running",
     "meanfield.sweeping", "meanfield.analysis", "meanfield.figures", "meanfield.export", "meanfield.movie",
-    "meanfield.view", "meanfield.transformer", "meanfield.cli", "meanfield.__main__",
+    "meanfield.view", "meanfield.results", "meanfield.transformer", "meanfield.cli", "meanfield.__main__",
 ]  # fmt: skip
 RECORDS = ("domain", "section", "table", "unbounded")  # files of domains/*, which hold data of a case only
 MAX_FILES = 20
-HEAVY = ("numba", "scipy", "h5py", "matplotlib", "ot", "distributed", "cupy", "torch", "transformers")
+HEAVY = ("numba", "scipy", "h5py", "matplotlib", "ot", "distributed", "cupy", "torch", "transformers", "xarray")
 
 
 def module_of(path):
@@ -130,7 +134,7 @@ def test_nothing_outside_its_room_compares_the_name_of_a_domain(path):
 
 
 LIGHT = ["solvers", "meanfield", "meanfield.solvers", "meanfield.cli.parser", "meanfield.transformer.model",
-         "meanfield.transformer.weights"]  # fmt: skip
+         "meanfield.transformer.families"]  # fmt: skip
 
 
 SELDOM = ["scipy.optimize", "scipy.spatial", "scipy.integrate", "scipy.sparse", "matplotlib"]

@@ -12,15 +12,20 @@ import pytest
 from support.needs import need_module
 
 ROOT = Path(__file__).parents[2]
+RUN = ("start", "files", "cases", "tokens", "pde", "transformer")
 PAGES = {  # those whose commands and code are run, in this order and in one folder
     name: (ROOT / name).read_text(encoding="utf-8")
-    for name in ("README.md", *(f"docs/{page}.md" for page in ("files", "cases", "tokens", "pde", "transformer")))
+    for name in (
+        "README.md",
+        *(f"docs/{page}.md" for page in ("start", "files", "cases", "tokens", "pde", "transformer")),
+    )
 }
 README = PAGES["README.md"]
 EVERY_PAGE = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 SMALL = ["domain.resolution=16", "time.end=5"]  # what `run` is given in addition: the runs shown take a minute
 SMALLER = {
     "small.h5": [],
+    "first.h5": [],
     "tokens.h5": ["domain.count=20", "time.end=5"],
     "ladder_circle": ["domain.resolution=128", "time.end=100"],
     "layers.h5": ["output.samples=10"],
@@ -144,9 +149,15 @@ def test_links_lead_somewhere(page):
         assert 10_000 < (page.parent / figure).stat().st_size < 400_000
 
 
-def test_every_page_is_linked_from_the_readme():
+def test_every_page_is_listed_by_the_site():
     links = set(links_of(ROOT / "README.md"))
-    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= links, "a page that no link leads to"
+    site = {
+        f"docs/{name}.md"
+        for name in re.findall(r"^([a-z_]+)$", (ROOT / "docs/index.md").read_text("utf-8"), re.MULTILINE)
+    }
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} - {"docs/index.md"}
+    assert pages <= site, "a page that the site does not list"
+    assert links >= {"docs/index.md", "docs/start.md", "docs/cases.md", "docs/pde.md"}
 
 
 def test_the_readme_is_short():

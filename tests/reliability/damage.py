@@ -15,9 +15,9 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+from support.status import run
 
 from meanfield.case.load import parse
-from meanfield.running import run
 from meanfield.sweeping.driver import sweep
 
 from .commands import contents, failure_of

@@ -15,11 +15,11 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from support.status import DONE, resume, run
 
 from meanfield.analysis.info import describe
 from meanfield.case.load import parse
 from meanfield.cli.parser import main
-from meanfield.running import DONE, resume, run
 from solvers.io.repair import is_open_for_writing
 from solvers.io.run_file import Run, RunFile, read
 

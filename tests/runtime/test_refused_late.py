@@ -4,11 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from support.status import NON_FINITE, run
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.cli.parser import main
-from meanfield.running import NON_FINITE, run
 from meanfield.simulation import set_up
 
 CASE = """

@@ -4,11 +4,11 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from support.status import DONE, INTERRUPTED, resume, run
 
 from meanfield import running
 from meanfield.analysis.info import describe
 from meanfield.case.load import parse
-from meanfield.running import DONE, INTERRUPTED, resume, run
 from meanfield.runtime.signals import Stop
 from solvers.io.run_file import FileError, read
 
@@ -79,7 +79,7 @@ def test_goes_on_to_the_bit(name, steps, tmp_path, monkeypatch):
     whole, path = read(tmp_path / "whole.h5"), tmp_path / "run.h5"
 
     @contextmanager
-    def stops():
+    def stops(say=None):
         yield StopAfter(steps)
 
     with monkeypatch.context() as patch:

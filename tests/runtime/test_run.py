@@ -13,13 +13,13 @@ from datetime import datetime
 
 import numpy as np
 import pytest
+from support.status import DONE, INTERRUPTED, NON_FINITE, resume, run
 
 from meanfield.analysis.info import describe
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse, to_toml
 from meanfield.equation import Velocity
 from meanfield.figures.captions import state_in_words
-from meanfield.running import DONE, INTERRUPTED, NON_FINITE, resume, run
 from meanfield.runtime.segments import read_segments
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.run_file import FileError, RunFile, read

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from runtime.test_run import CASE, LONG, PATIENCE, assert_same, has_snapshots, start, wait_for
+from support.status import DONE, INTERRUPTED, resume, run
 
 import solvers.io.checkpoint
 import solvers.io.series
@@ -30,7 +31,6 @@ from meanfield.analysis.info import describe
 from meanfield.case.load import parse
 from meanfield.cli.parser import main
 from meanfield.equation import Velocity
-from meanfield.running import DONE, INTERRUPTED, resume, run
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.recorder import Record
 from solvers.io.run_file import RunFile, read
@@ -88,7 +88,7 @@ def test_ctrl_c_twice_leaves_at_once(
     assert run(parse(CASE, ["output.checkpoint=1e-3"]), path, quiet=True) == INTERRUPTED
     assert capfd.readouterr().err.splitlines() == [
         "stopping after this step; press Ctrl-C again to abort",
-        f"interrupted at once; go on from the last checkpoint: meanfield resume {path}",
+        f"meanfield: interrupted at once; go on from the last checkpoint: meanfield resume {path}",
     ]
     facts = describe(path)
     assert (facts["state"], facts["message"]) == ("interrupted", "interrupted at once")
@@ -126,7 +126,7 @@ def test_an_interrupt_comes_through_a_finalizer(
     assert clock.monotonic() - began < PATIENCE
     assert capfd.readouterr().err.splitlines() == [
         "stopping after this step; press Ctrl-C again to abort",
-        f"interrupted at once; go on from the last checkpoint: meanfield resume {path}",
+        f"meanfield: interrupted at once; go on from the last checkpoint: meanfield resume {path}",
     ]
 
 

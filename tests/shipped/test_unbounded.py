@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from support.shipped_runs import finished
+from support.status import DONE, run
 
 from meanfield.case.load import load
-from meanfield.running import DONE, run
 from solvers.io.run_file import read
 
 

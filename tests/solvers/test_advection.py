@@ -11,7 +11,7 @@ from meanfield.domains.sphere.initial import (
     initial_von_mises_fisher,
 )
 from solvers.mesh.mesh import circle, sphere
-from solvers.terms.advection import Advection
+from solvers.terms.advection import Advection, Diffusion
 from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve, limit_positivity
 
 CIRCLE, SPHERE = circle(128), sphere(64)
@@ -156,8 +156,24 @@ def test_a_lost_velocity_is_passed_on(mesh):
 def test_nothing_limits_the_time_step_where_nothing_moves(mesh):
     still = np.zeros_like(mesh.centers)
     assert Advection(mesh, lambda t, u: still, nonnegative=True).prepare(0.0, initial_uniform(mesh)) == np.inf
-    bound = Advection(mesh, lambda t, u: still, linear_rate=0.7, nonnegative=True).prepare(0.0, initial_uniform(mesh))
-    assert bound == pytest.approx(1 / (5 * 0.7))
+
+
+@by_manifold
+def test_growth_about_uniform_needs_nothing_from_the_caller(mesh):
+    """X = K Pₓ∫yu and noise κ: degree 1 grows at (d − 1)(K/d − κ), though nothing flows that would limit a step."""
+    d, coupling, noise = mesh.centers.shape[1], 2.0, 0.1
+    x = mesh.centers
+
+    def pull(time, density):
+        mean = coupling * (density * mesh.volumes) @ x
+        return mean - (x @ mean)[:, None] * x
+
+    start = (1 + 1e-3 * x[:, 0]) / mesh.volume
+    equation = Equation([Advection(mesh, pull, nonnegative=True)], Diffusion(mesh, noise, nonnegative=True))
+    state = evolve(State(0.0, start.copy()), equation, "ssprk3", 1.0)
+    first, last = (np.linalg.norm((values * mesh.volumes) @ x) for values in (start, state.values))
+    expected = (d - 1) * (coupling / d - noise)
+    assert np.log(last / first) == pytest.approx(expected, rel=2e-3)  # h² of the coarsest mesh
 
 
 @by_manifold

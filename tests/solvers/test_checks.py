@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from solvers.mesh.interval import interval
+from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.stack import stack
 from solvers.terms.advection import Advection, Diffusion
-from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.terms.product import ProductAdvection
 from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
 
 MESH, UNIFORM = circle(64), np.full(64, 0.5)
 TURN = np.stack([-MESH.centers[:, 1], MESH.centers[:, 0]], axis=1)
-LINE = interval(np.linspace(0.0, 1.0, 65), "interval")
+LINE = from_edges(np.linspace(0.0, 1.0, 65), "interval")
 
 
 def advance(velocity, values):
@@ -39,7 +39,7 @@ def test_input_of_advection_that_does_not_fit_is_refused(velocity, values, kind,
         advance(velocity, values)
 
 
-@pytest.mark.parametrize("term", [Diffusion(MESH, 1.0), DriftDiffusion(LINE, 1.0, np.zeros(64))])
+@pytest.mark.parametrize("term", [Diffusion(MESH, 1.0), IntervalDriftDiffusion(LINE, 1.0, np.zeros(64))])
 @pytest.mark.parametrize(
     ("values", "kind", "message"),
     [
@@ -58,10 +58,10 @@ def test_input_of_diffusion_that_does_not_fit_is_refused(term, values, kind, mes
     [
         (lambda: Advection(64, lambda t, u: TURN), TypeError, "mesh = int: expected a Mesh"),
         (lambda: Advection(MESH, TURN), TypeError, "velocity = ndarray: expected a function"),
-        (lambda: Diffusion(MESH, np.ones(64)), TypeError, r"diffusion coefficient = an array \(64,\): expected a numb"),
+        (lambda: Diffusion(MESH, np.ones(63)), ValueError, r"coefficient of shape \(63,\): expected a number, \(64,\)"),
         (lambda: Diffusion(MESH, np.inf), ValueError, "diffusion coefficient = inf: expected a number >= 0, finite"),
-        (lambda: DriftDiffusion(MESH, 1.0, np.zeros(64)), ValueError, "mesh of a circle: expected an interval"),
-        (lambda: DriftDiffusion(LINE, 1.0, np.zeros(63)), ValueError, r"log_steady of shape \(63,\): expected \(64,\)"),
+        (lambda: IntervalDriftDiffusion(MESH, 1.0, np.zeros(64)), ValueError, "mesh of a circle: expected an interval"),
+        (lambda: IntervalDriftDiffusion(LINE, 1.0, np.zeros(63)), ValueError, r"log_steady of shape \(63,\): expected"),
         (lambda: Diffusion(replace(MESH, volumes=np.zeros(64)), 1.0), ValueError, "mesh.volumes: expected numbers > 0"),
         (
             lambda: Diffusion(replace(MESH, face_normals=np.ones((64, 3))), 1.0),
@@ -79,7 +79,7 @@ def test_what_a_term_cannot_be_built_from_is_refused(build, kind, message):
 
 
 def test_velocities_on_a_product_that_do_not_fit_are_refused():
-    rows, columns = interval(np.linspace(0.0, 1.0, 6), "radial"), circle(8)
+    rows, columns = from_edges(np.linspace(0.0, 1.0, 6), "radial"), circle(8)
     around, outward = stack(columns, 5), stack(rows, 8)
     term = ProductAdvection(around, outward, (5, 8), lambda t, u: (np.ones((5, 8, 2)), np.ones((5, 7, 1))))
     with pytest.raises(ValueError, match=r"velocity in columns of shape \(5, 7, 1\): expected \(5, 8, 1\)"):

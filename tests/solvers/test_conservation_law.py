@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import brentq
 from support import exact
 
-from solvers.mesh.interval import interval
+from solvers.mesh.boundaries import Outflow, Wall
+from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import product
 from solvers.terms.conservation_law import ConservationLaw
@@ -21,7 +22,8 @@ def burgers(mesh, limiter="mc"):
 
 
 def traffic(mesh, walls="open", limiter="mc"):
-    return Equation([ConservationLaw(mesh, lambda u, x: u * (1 - u), lambda u, x: 1 - 2 * u, limiter, walls)])
+    ends = dict.fromkeys(mesh.boundary_faces, Outflow() if walls == "open" else Wall())
+    return Equation([ConservationLaw(mesh, lambda u, x: u * (1 - u), lambda u, x: 1 - 2 * u, limiter, boundaries=ends)])
 
 
 def angles(mesh):
@@ -90,7 +92,7 @@ def test_no_step_of_burgers_adds_to_the_variation(limiter):
 @pytest.mark.parametrize(("left", "right"), [(0.1, 0.7), (0.3, 0.9), (0.0, 1.0)])
 def test_a_traffic_jam_moves_at_the_speed_of_rankine_and_hugoniot(left, right, limiter):
     """f = ρ(1 − ρ): a jam grows at 1 − ρ₋ − ρ₊; by the mass, which is exact until a wave reaches an end."""
-    mesh = interval(np.linspace(-1.0, 1.0, 201), "road")
+    mesh = from_edges(np.linspace(-1.0, 1.0, 201), "road")
     x = mesh.centers[:, 0]
     state = State(0.0, np.where(x < 0, left, right))
     evolve(state, traffic(mesh, limiter=limiter), STEP, 0.8)
@@ -106,7 +108,7 @@ def test_a_queue_that_starts_to_move_is_a_rarefaction():
     """ρ₋ = 1, ρ₊ = 0: ρ = ½ (1 − x/t), the entropy solution. L¹ error of first order, from its corners."""
     sizes, errors = (100, 200, 400), []
     for size in sizes:
-        mesh = interval(np.linspace(-1.0, 1.0, size + 1), "road")
+        mesh = from_edges(np.linspace(-1.0, 1.0, size + 1), "road")
         x = mesh.centers[:, 0]
         state = evolve(State(0.0, np.where(x < 0, 1.0, 0.0)), traffic(mesh), STEP, 0.6)
         errors.append(np.abs(state.values - np.clip(0.5 * (1 - x / 0.6), 0, 1)) @ mesh.volumes)
@@ -115,7 +117,7 @@ def test_a_queue_that_starts_to_move_is_a_rarefaction():
 
 
 def test_closed_walls_keep_the_mass():
-    mesh = interval(np.linspace(-1.0, 1.0, 101), "road")
+    mesh = from_edges(np.linspace(-1.0, 1.0, 101), "road")
     state = State(0.0, 0.3 + 0.2 * np.sin(5 * mesh.centers[:, 0]))
     before = state.values @ mesh.volumes
     evolve(state, traffic(mesh, "closed"), STEP, 1.0)
@@ -166,7 +168,6 @@ def test_a_constant_stays_and_mass_is_kept_on_the_sphere():
         ((lambda u, x: u, lambda u, x: 1.0), TypeError, r"speed = float: expected an array \(64,\)"),
         ((lambda u, x: u, 1.0), TypeError, "speed = float: expected a function"),
         ((lambda u, x: u, lambda u, x: u, "weno"), ValueError, "limiter = 'weno': expected one of 'none', 'mc'"),
-        ((lambda u, x: u, lambda u, x: u, "mc", "free"), ValueError, "walls = 'free': expected 'closed' or 'open'"),
     ],
 )
 def test_input_that_does_not_fit_is_refused(arguments, kind, message):

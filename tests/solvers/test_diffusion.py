@@ -11,7 +11,7 @@ from meanfield.model.attention import Attention
 from solvers.mesh.interval import line
 from solvers.mesh.mesh import circle, sphere
 from solvers.terms.advection import Advection, Diffusion, lift_to_zero
-from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
 
 MODES = [(1, 0), (1, 1), (2, 1), (2, -2), (3, 2), (4, 4)]
@@ -116,7 +116,7 @@ def test_what_is_negative_is_lifted_to_zero():
 
 def test_a_limiter_that_is_not_done_leaves_no_undershoot(monkeypatch):
     """Without any round of the limiter all that undershoots is lifted: positivity and mass do not hang on its end."""
-    monkeypatch.setattr("solvers.terms.advection._LIMITER_ROUNDS", 0)
+    monkeypatch.setattr("solvers.terms.diffusion._LIMITER_ROUNDS", 0)
     mesh = circle(64)
     density = np.where(np.arange(64) == 5, 1 / mesh.volumes, 0.0)
     diffusion = Diffusion(mesh, 1.0, nonnegative=True)
@@ -209,7 +209,7 @@ def test_a_point_on_the_line_spreads_while_it_is_drawn_back():
     start[99:101] = 1 / mesh.volumes[99:101].sum()  # on both sides of 0
     equation = Equation(
         [Advection(mesh, lambda time, p: -mesh.centers, nonnegative=True)],
-        DriftDiffusion(mesh, kappa, np.zeros(mesh.cells), nonnegative=True),
+        IntervalDriftDiffusion(mesh, kappa, np.zeros(mesh.cells), nonnegative=True),
     )
     state = evolve(State(0.0, start), equation, STEPPERS["ssprk3"], until, rtol=None)
     variance = (state.values * mesh.volumes) @ x**2

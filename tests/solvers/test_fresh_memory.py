@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from solvers.mesh.interval import interval
+from solvers.mesh.interval import from_edges
 from solvers.terms.advection import Advection, Diffusion
-from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
 
 TESTS = [
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]  # not tests, whose folder solvers would be imported in place of the package
 BUILDS = [
     lambda mesh: Diffusion(mesh, 1.0, nonnegative=True),
-    lambda mesh: DriftDiffusion(mesh, 1.0, np.zeros(mesh.cells), nonnegative=True),
+    lambda mesh: IntervalDriftDiffusion(mesh, 1.0, np.zeros(mesh.cells), nonnegative=True),
 ]
 
 
@@ -46,7 +46,7 @@ def test_new_memory_holds_nan_in_the_test_mode():
 def test_ornstein_uhlenbeck_between_walls(build, monkeypatch):
     """∂ₜp = ∂ₓ(xp) + ∂ₓₓp from a narrow start: mass to rounding, variance 1 − e^{−2t}, whatever fresh memory holds."""
     monkeypatch.setattr("solvers.backends.cpu.empty", lambda shape, dtype=float: np.full(shape, 1e6, dtype))
-    mesh = interval(np.linspace(-6.0, 6.0, 91), "interval")
+    mesh = from_edges(np.linspace(-6.0, 6.0, 91), "interval")
     x = mesh.centers[:, 0]
     start = np.where(np.abs(x) < mesh.width, 1.0, 0.0)
     state = State(0.0, start / (start @ mesh.volumes))

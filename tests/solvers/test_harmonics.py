@@ -6,8 +6,11 @@ from support import exact
 
 from meanfield.domains.sphere.initial import initial_harmonic
 from solvers.mesh.mesh import circle, sphere
+from solvers.transforms.gauss_grid import GaussGrid
 from solvers.transforms.harmonics import CircleHarmonics, SphereHarmonics, harmonic_transform, sine_derivative
+from solvers.transforms.ring_transforms import MAX_PRODUCTS, RingFFTs, RingSums, ring_transform
 
+ALONG_RINGS = [RingSums, RingFFTs]
 DEGREE = 40  # beyond half of the cells of every ring of the meshes below: aliased orders are exact as well
 
 
@@ -34,7 +37,9 @@ def random_coefficients(degree, seed=0):
 
 
 @pytest.mark.parametrize("rings", [4, 5, 9, 16])
-def test_analysis_is_the_sum_over_cells(rings):
+@pytest.mark.parametrize("along_rings", ALONG_RINGS)
+def test_analysis_is_the_sum_over_cells(rings, along_rings, monkeypatch):
+    monkeypatch.setattr("solvers.transforms.harmonics.ring_transform", along_rings)
     mesh = sphere(rings)
     masses = np.random.default_rng(rings).random(mesh.cells) / mesh.cells
     expected = np.conj(table(exact.harmonic, mesh, DEGREE)) @ masses
@@ -43,7 +48,9 @@ def test_analysis_is_the_sum_over_cells(rings):
 
 
 @pytest.mark.parametrize("rings", [4, 5, 9, 16])
-def test_synthesis_is_the_sum_over_harmonics(rings):
+@pytest.mark.parametrize("along_rings", ALONG_RINGS)
+def test_synthesis_is_the_sum_over_harmonics(rings, along_rings, monkeypatch):
+    monkeypatch.setattr("solvers.transforms.harmonics.ring_transform", along_rings)
     mesh = sphere(rings)
     coefficients = random_coefficients(DEGREE)
     twice = np.where(np.arange(DEGREE + 1) > 0, 2.0, 1.0)
@@ -63,6 +70,30 @@ def test_synthesis_inverts_analysis_to_second_order():
     observed = exact.orders(errors[::2], (32, 128))  # over both refinements: where rings change varies
     assert observed[0] > 1.9, f"order {observed[0]:.2f}, errors {errors}"
     assert errors[-1] < 2e-3, f"error {errors[-1]:.1e} at 128 rings"
+
+
+@pytest.mark.parametrize("degree", [1, 7, 40])
+@pytest.mark.parametrize("mesh", [*map(sphere, range(4, 34)), GaussGrid(5), GaussGrid(6)])
+def test_sums_along_rings_are_the_ffts(mesh, degree):
+    """Values and vectors, with a part along x and without; a sum has 80 terms of size 1, times m ≤ 40 for ∂/∂φ."""
+    random = np.random.default_rng(degree)
+    masses, (re, im) = (
+        random.standard_normal(mesh.cells),
+        random.standard_normal((2, 4, degree + 1, len(mesh.ring_cells))),
+    )
+    one, other = (along_rings(mesh, degree) for along_rings in ALONG_RINGS)
+    pairs = [(one.analysis(masses), other.analysis(masses)), (one.synthesis(re, im), other.synthesis(re, im))]
+    for sets in (3, 4):
+        pairs += zip(one.gradient(re[:sets], im[:sets]), other.gradient(re[:sets], im[:sets]), strict=True)
+    for found, expected in pairs:
+        error = np.abs(found - expected).max() / np.abs(expected).max()
+        assert error < 1e-13 * (degree + 1), f"relative error {error:.1e}"
+
+
+def test_sums_along_rings_are_for_few_degrees():
+    mesh = sphere(16)
+    assert isinstance(ring_transform(mesh, 20), RingSums)
+    assert isinstance(ring_transform(mesh, 4 * MAX_PRODUCTS), RingFFTs)
 
 
 @pytest.mark.parametrize("degree", [1, 2, 7, 20])

@@ -5,11 +5,11 @@ import pytest
 from scipy import special
 from support import exact
 
-from solvers.mesh.interval import edges_of, interval, line, polar
+from solvers.mesh.interval import edges_of, from_edges, line, polar
 from solvers.terms.advection import Advection
 from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
 
-EVEN = interval(np.linspace(-1.0, 3.0, 65), "line")
+EVEN = from_edges(np.linspace(-1.0, 3.0, 65), "line")
 STRETCHED = line(64, 100.0, 1.0)
 by_mesh = pytest.mark.parametrize("mesh", [EVEN, STRETCHED, polar(64, 512)], ids=["even", "stretched", "polar"])
 
@@ -60,9 +60,9 @@ def test_a_polar_mesh_goes_from_pole_to_pole(dimension):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: interval([0.0, 1.0, 2.0], "line"), "at least 3 cells, got 2"),
-        (lambda: interval([0.0, 1.0, 1.0, 2.0], "line"), "expected finite, increasing numbers"),
-        (lambda: interval([0.0, 1.0, 2.0, np.inf], "line"), "expected finite, increasing numbers"),
+        (lambda: from_edges([0.0, 1.0, 2.0], "line"), "at least 3 cells, got 2"),
+        (lambda: from_edges([0.0, 1.0, 1.0, 2.0], "line"), "expected finite, increasing numbers"),
+        (lambda: from_edges([0.0, 1.0, 2.0, np.inf], "line"), "expected finite, increasing numbers"),
         (lambda: line(64, 10.0, 0.0), "core = 0.0: expected a finite number > 0"),
         (lambda: line(64, np.inf, 1.0), "extent = inf: expected a finite number > 0"),
         (lambda: polar(64, 1), "dimension = 1: expected at least 2"),
@@ -113,7 +113,7 @@ def test_a_lump_at_a_wall_stays():
 @pytest.mark.parametrize("side", [0, -1])
 def test_a_linear_wind_thins_an_even_density_evenly(side):
     """ρ = 1, u = x − wall: ∂ₜρ = −1 in all cells from the wall on, but for the one at the other end, which fills."""
-    mesh = interval(np.linspace(-1.0, 3.0, 65), "line")
+    mesh = from_edges(np.linspace(-1.0, 3.0, 65), "line")
     wind = mesh.centers - edges_of(mesh)[side]
     rate = rate_of(mesh, wind, np.ones(mesh.cells))
     assert rate[1 if side else 0 : -1 if side == 0 else None] == pytest.approx(-1.0, rel=1e-12)
@@ -131,7 +131,7 @@ def law_of_gauss(x):
     ("build", "wind", "origin", "law"),
     [
         (
-            lambda n: interval(np.linspace(0, np.pi, n + 1), "axisymmetric"),
+            lambda n: from_edges(np.linspace(0, np.pi, n + 1), "axisymmetric"),
             lambda x: -np.sin(x),
             lambda x: 2 * np.arctan(np.e * np.tan(x / 2)),
             law_of_the_equator,

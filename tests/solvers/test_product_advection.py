@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from solvers.mesh.interval import interval
+from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.stack import stack
 from solvers.terms.product import ProductAdvection
 
-RADIAL = interval(np.linspace(0.0, 2.0, 13), "line")
+RADIAL = from_edges(np.linspace(0.0, 2.0, 13), "line")
 by_directions = pytest.mark.parametrize("directions", [circle(24), sphere(8)], ids=lambda mesh: mesh.manifold)
 
 

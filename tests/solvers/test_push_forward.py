@@ -7,7 +7,7 @@ from support import exact
 
 from meanfield.domains.sphere.initial import initial_moebius, initial_uniform
 from solvers.mesh.dual import Dual
-from solvers.mesh.interval import interval, line
+from solvers.mesh.interval import from_edges, line
 from solvers.mesh.mesh import circle, sphere
 from solvers.remap.pieces import pieces_of
 from solvers.remap.push_forward import PushForward, push_forward
@@ -157,7 +157,7 @@ def test_a_map_to_one_point_makes_a_point_mass(mesh, density):
 
 
 def test_a_stretched_cell_leaves_no_holes():
-    mesh = interval(np.linspace(-4, 4, 161), "line")
+    mesh = from_edges(np.linspace(-4, 4, 161), "line")
     density = np.zeros(mesh.cells)
     density[80] = 20.0  # the cell [0, 0.05]
     after = push_forward(mesh, density, lambda x: 40 * x)
@@ -181,7 +181,7 @@ def test_nothing_lands_within_a_jump(mesh):
 
 
 def test_walls_hold_what_leaves():
-    mesh = interval(np.linspace(0, 1, 11), "line")
+    mesh = from_edges(np.linspace(0, 1, 11), "line")
     after = push_forward(mesh, np.ones(10), lambda x: 3 * x)
     assert after * mesh.volumes == pytest.approx([1 / 30] * 9 + [0.7], rel=1e-12)
     lump = np.zeros(10)

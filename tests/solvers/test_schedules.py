@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
+from support.status import DONE, resume, run
 
 from meanfield.case.load import parse
-from meanfield.running import DONE, resume, run
 from solvers.io.run_file import read
 from solvers.timestepping.adaptive import evolve_adaptively
 from solvers.timestepping.evolution import STEPPERS, Equation, Observer, State, evolve

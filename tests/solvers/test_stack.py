@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from meanfield.domains.sphere.initial import initial_perturbed
-from solvers.mesh.interval import interval
+from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.stack import stack
 from solvers.terms.advection import Advection, Diffusion
 
 COPIES = 3
 CIRCLE, SPHERE = circle(40), sphere(12)
-INTERVAL = interval(np.linspace(0.0, 2.0, 31) ** 2, "line")
+INTERVAL = from_edges(np.linspace(0.0, 2.0, 31) ** 2, "line")
 by_mesh = pytest.mark.parametrize("mesh", [CIRCLE, SPHERE, INTERVAL], ids=lambda mesh: mesh.manifold)
 
 

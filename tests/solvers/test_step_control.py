@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solvers.mesh.interval import interval
+from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.terms.advection import Advection, Diffusion
 from solvers.timestepping.evolution import STEPPERS, Equation, NonFinite, State, evolve
@@ -24,7 +24,7 @@ class Source:
         rate += self.current
 
 
-LINE = interval(np.linspace(0.0, 1.0, 201), "line")
+LINE = from_edges(np.linspace(0.0, 1.0, 201), "line")
 CIRCLE, SPHERE = circle(128), sphere(64)
 HEAT = {  # mesh, κ, mode, λ
     "circle": (CIRCLE, 1.0, CIRCLE.centers[:, 0], 1.0),

@@ -18,7 +18,7 @@ import pytest
 def need(tool: str) -> str:
     """Path of a program such as "ffmpeg" or "chromium"; without it the test that asks is skipped, or fails."""
     path = shutil.which(tool)
-    return path if path is not None else _missing(f"{tool} is not on the PATH")
+    return path if path is not None else missing(f"{tool} is not on the PATH")
 
 
 def need_module(name: str) -> ModuleType:
@@ -26,10 +26,10 @@ def need_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        return _missing(f"module {error.name} is not installed")
+        return missing(f"module {error.name} is not installed")
 
 
-def _missing(what: str) -> NoReturn:
+def missing(what: str) -> NoReturn:
     if os.environ.get("MEANFIELD_TEST_ALL"):
         pytest.fail(f"{what}, and MEANFIELD_TEST_ALL is set", pytrace=False)
     pytest.skip(what, allow_module_level=True)

@@ -1,9 +1,9 @@
 """Runs of the shipped cases, and what their promises are measured by."""
 
 import numpy as np
+from support.status import DONE, run
 
 from meanfield.case.load import load
-from meanfield.running import DONE, run
 from solvers.io.run_file import read
 
 

@@ -38,7 +38,7 @@ KINDS = {
         vocab_size=len(WORDS) + 1, n_layer=LAYERS, n_head=HEADS, n_embd=D, n_positions=MOST, **more
     ),
     "llama": lambda **more: transformers.LlamaConfig(**DECODER, **more),
-    "mistral": lambda **more: transformers.MistralConfig(**DECODER, **more),
+    "mistral": lambda **more: transformers.MistralConfig(**DECODER, sliding_window=None, **more),
     "qwen2": lambda **more: transformers.Qwen2Config(**DECODER, **more),
     "qwen3": lambda **more: transformers.Qwen3Config(**DECODER, head_dim=6, **more),
 }

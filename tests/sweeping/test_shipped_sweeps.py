@@ -13,10 +13,10 @@ from scipy.optimize import root
 from scipy.special import iv
 from support.exact_particles import equiangular_rate
 from support.shipped_runs import crossing
+from support.status import run
 from support.sweeping import in_this_process
 
 from meanfield.model.linear_stability import critical_noise
-from meanfield.running import run
 from meanfield.sweeping.case import load_sweep
 from meanfield.sweeping.driver import DONE, sweep
 from solvers.io.run_file import read

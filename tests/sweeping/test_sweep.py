@@ -9,12 +9,12 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from support.status import run
 from support.sweeping import CASE, SIX, in_this_process, statuses, write
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse, to_toml
 from meanfield.cli.parser import main
-from meanfield.running import run
 from meanfield.sweeping.case import parse_sweep
 from meanfield.sweeping.driver import DONE, POINTS_FAILED, sweep
 from meanfield.sweeping.files import points_folder

@@ -49,6 +49,9 @@ def test_the_file_tells_its_model(model, file):
     with h5py.File(file) as opened:
         assert [opened[name].attrs["long_name"] for name in ("time", "diagnostics/time")] == ["layers passed"] * 2
         np.testing.assert_array_equal(opened["token_id"][:], ["abcdefghijkl".index(word) for word in TEXT.split()])
+        assert [text.decode() for text in opened["token_text"][:]] == TEXT.split()
+        lengths = np.linalg.norm(hidden(model), axis=2)
+        np.testing.assert_allclose(opened["state_length"][:], lengths, rtol=1e-14)  # rounding
 
 
 @pytest.mark.parametrize("command", ["info", "compare", "mergers", "plot", "export --to csv"])

@@ -20,14 +20,14 @@ from meanfield.domains.atoms.handover import HandOverError, hand_over_error
 from meanfield.domains.atoms.handover_states import DensityStates, States, TokenStates
 from meanfield.domains.atoms.velocity import AtomLaw
 from meanfield.domains.common.model_of_case import heads_by_layer
-from meanfield.domains.common.problem import AdvanceOptions, Problem
+from meanfield.domains.common.problem import Problem
 from meanfield.domains.particles.diagnostics import cluster_scale
 from meanfield.domains.particles.setup import particle_law
 from solvers.backends import backend_for
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.timestepping.evolution import Observer, State
-from solvers.timestepping.schedules import Logarithmic, events_before, next_time
+from solvers.timestepping.evolution import Integrator, State, StepResult, integrate
+from solvers.timestepping.schedules import Logarithmic, events_before, is_reached
 
 MARKS = ("hand_over_time", "hand_over_error", "hand_over_angle")
 FIRST_LOOK, LOOKS = 0.1, 24  # in times of ``_Stages``, and how many a decade: a hand-over is at most 10 % late
@@ -44,10 +44,11 @@ def with_hand_over(case: Case, problem: Problem) -> Problem:
     stages = _Stages(case, problem, states, law)
     return replace(
         problem,
-        advance=stages.advance,
+        dynamics=stages.dynamics,
         prepare=lambda state: None if states.are_atoms(state.values) else problem.prepare(state),
         diagnostics=lambda names, degrees: _OfEitherStage(problem.diagnostics(names, degrees), law, states),
         snapshot=states.snapshot,
+        check=lambda state: None if states.are_atoms(state.values) else problem.check(state),
         whole=False,
         marks=stages.marks,
     )
@@ -63,7 +64,11 @@ def _states(case: Case, problem: Problem, law: AtomLaw) -> States:
 
 
 class _Stages:
-    """Moves a density or tokens, and the atoms that they become."""
+    """The dynamics of a density or tokens, and of the atoms that they become.
+
+    Whether all has collapsed is looked at when a time is due, from the first after 0 on, whatever the samples: in a run
+    to 1e14 they may be 1e11 apart. A run that goes on from that time, or from before, is handed over then as well.
+    """
 
     def __init__(self, case: Case, problem: Problem, states: States, law: AtomLaw) -> None:
         assert case.hand_over is not None
@@ -71,75 +76,51 @@ class _Stages:
         unit = 1 / (case.attention.speed_bound or 1.0)  # the time in which the fastest token could move by a radian
         self._again, first = case.hand_over.again * unit, FIRST_LOOK * unit
         self._looks = Logarithmic(first, 10 * first, 1 + LOOKS)
-        self._problem, self._states, self._law = problem, states, law
+        self._problem, self._states, self._atoms = problem, states, AtomIntegrator(law, states)
 
-    def advance(self, state: State, options: AdvanceOptions) -> State:
-        """Advance a state of either stage, in place."""
-        stopped = False
-        if not self._states.are_atoms(state.values):
-            stopped, found = self._advance_at_first(state, options)
-            state.values = _on_host(state.values)
-            if not found or state.time >= options.until:
-                return state
-            self._hand_over(state, options)
-        if not stopped:
-            self._advance_atoms(state, options)
-        return state
+    def dynamics(self, state: State, until: float) -> tuple[Integrator, float]:
+        """The integrator of a state of either stage, to the next look; hands it over where all has collapsed."""
+        if self._states.are_atoms(state.values):
+            return self._atoms, np.inf
+        looks = max(1, events_before(self._looks, state.time))
+        if is_reached(self._looks.due(looks), state.time):
+            if self._states.have_collapsed(_on_host(state.values)):
+                self._hand_over(state, until)
+                return self._atoms, np.inf
+            looks += 1
+        integrator, end = self._problem.dynamics(state, until)
+        return integrator, min(end, self._looks.due(looks))
 
-    def _advance_at_first(self, state: State, options: AdvanceOptions) -> tuple[bool, bool]:
-        """Advance until all has collapsed; whether the run is to stop, and whether all has.
-
-        Looked at when a time is due, from the first after 0 on, whatever the samples: in a run to 1e14 they may be
-        1e11 apart. A run that goes on from that time, or from before, is handed over then as well.
-        """
-        stopped = found = False
-
-        def look(state: State) -> None:
-            nonlocal found
-            found = self._states.have_collapsed(state.values)
-
-        def after(state: State) -> bool:
-            nonlocal stopped
-            stopped = options.after_step(state)
-            return stopped or found
-
-        watch = Observer(look, self._looks, max(1, events_before(self._looks, state.time)))
-        observers = (*options.observers, watch)
-        for observer in observers:
-            observer.look_if_due(state)
-        if not found:
-            self._problem.advance(state, replace(options, observers=observers, after_step=after))
-        return stopped, found
-
-    def _hand_over(self, state: State, options: AdvanceOptions) -> None:
+    def _hand_over(self, state: State, until: float) -> None:
         """On to atoms, with the error that another moment tells."""
-        error = self._error(state, options)
+        state.values = _on_host(state.values)
+        error = self._error(state, until)
         self.marks.update(zip(MARKS, (state.time, error.merger, error.angle), strict=True))
         state.values = self._states.handed_over(state.values)
 
-    def _error(self, state: State, options: AdvanceOptions) -> HandOverError:
+    def _error(self, state: State, until: float) -> HandOverError:
         def carry_on(values: Floats, start: float, end: float) -> Floats:
             copy = State(start, values.copy())
-            return _on_host(self._problem.advance(copy, AdvanceOptions(end, cfl=options.cfl)).values)
+            return _on_host(integrate(copy, self._problem.dynamics, end).values)
 
-        later = min(state.time + self._again, options.until)
-        return hand_over_error(self._law, self._states.atoms, state.values, state.time, later, options.until, carry_on)
+        law, later = self._atoms.law, min(state.time + self._again, until)
+        return hand_over_error(law, self._states.atoms, state.values, state.time, later, until, carry_on)
 
-    def _advance_atoms(self, state: State, options: AdvanceOptions) -> None:
-        """Advance atoms; observers look at their times, and at each merger besides."""
-        for observer in options.observers:
-            observer.look_if_due(state)
-        while state.time < options.until:
-            target = next_time((observer.due() for observer in options.observers), options.until)
-            before = state.values
-            atoms, state.time, mergers = until_merger(self._law, self._states.atoms(before), state.time, target)
-            state.values, state.steps = self._states.moved(before, atoms, mergers), state.steps + 1
-            for observer in options.observers:
-                if mergers and not observer.is_due(state):
-                    observer.look_now(state)
-                observer.look_if_due(state)
-            if options.after_step(state):
-                return
+
+class AtomIntegrator:
+    """Steps of atoms, each to its target or to the next merger, at which observers look besides."""
+
+    def __init__(self, law: AtomLaw, states: States) -> None:
+        self.law, self._states = law, states
+
+    def begin(self, state: State) -> None:
+        state.values = _on_host(state.values)
+
+    def step(self, state: State, target: float) -> StepResult:
+        before = state.values
+        atoms, state.time, mergers = until_merger(self.law, self._states.atoms(before), state.time, target)
+        state.values, state.steps = self._states.moved(before, atoms, mergers), state.steps + 1
+        return StepResult(event=bool(mergers))
 
 
 class _OfEitherStage(Diagnostics):

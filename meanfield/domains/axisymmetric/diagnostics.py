@@ -16,11 +16,13 @@ from solvers.transforms.polar import log_area, log_masses
 
 @dataclass(frozen=True)
 class Polar:
-    """A law p (cells) of the polar angle at a time, and how it moves."""
+    """A density p (cells) of the polar angle at a time, how it moves, β, and the multiples q k of Q and K."""
 
     law: AxisymmetricVelocity
     time: float
     density: Floats
+    beta: float
+    scales: float
 
     @property
     def attention(self) -> AxisymmetricAttention:
@@ -45,10 +47,14 @@ def entropy(sample: Polar) -> float:
 
 
 def energy(sample: Polar) -> float:
-    """(1/2β) ∬e^{β⟨x,y⟩}ρρ; at β = 0 its limit less the constant, ½⟨cos θ⟩². In units of e^{|β|} for |β| > 700."""
-    beta = sample.attention.beta
+    """E = (1/2β) ∬e^{β⟨Qx,Ky⟩}ρρ of :func:`meanfield.model.functionals.energy`; at β = 0 ½ q k ⟨cos θ⟩²."""
+    log_bound = abs(sample.beta * sample.scales)
     normalizer = sample.attention.normalizer_and_velocity(sample.density)[0]
-    return functionals.energy(sample.masses, normalizer, beta, abs(beta), centroid(sample))
+
+    def limit() -> float:
+        return 0.5 * sample.scales * float(centroid(sample)[0]) ** 2
+
+    return functionals.energy(sample.masses, normalizer, sample.beta, log_bound, limit)
 
 
 def speed(sample: Polar) -> float:

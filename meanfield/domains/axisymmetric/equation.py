@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.model.layer_norm import LayerNorm
+from meanfield.model.linear_regime import LinearRegime, Near
 from meanfield.model.linear_stability import growth_rates, most_degrees
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection, Step
-from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.evolution import Equation, limit_positivity
 from solvers.transforms.polar import log_masses, uniform_law
 from solvers.transforms.polar_kernel import PolarKernel
@@ -101,27 +102,6 @@ class AxisymmetricAttention:
         return np.concatenate([(normalizer - exact_normalizer)[None], (found - exact).T])
 
 
-class LinearClock:
-    """No rate of change: bounds the time step while small departures from the uniform law grow.
-
-    Nothing flows there to bound it, and ``Advection`` knows a density as near uniform by its maximum, which for a law
-    of θ is not near its mean.
-    """
-
-    def __init__(self, attention: AxisymmetricAttention, noise: float) -> None:
-        degree = attention.rate_degree
-        fastest = attention.rate + noise * degree * (degree + attention.dimension - 2)
-        self._uniform, self._volumes = attention.uniform, attention.mesh.volumes
-        self._step = 0.2 / fastest if fastest > 0 else np.inf  # at cfl = ½ Runge–Kutta 3 errs by (0.1)³/24 of the rate
-
-    def prepare(self, time: float, values: Floats) -> Step:
-        distance = 0.5 * np.abs(values - self._uniform) @ self._volumes
-        return np.where(distance < 0.5, self._step, np.inf)
-
-    def rate(self, dt: float, rate: Floats) -> None:
-        """Adds nothing."""
-
-
 class AxisymmetricVelocity:
     """v[p]/s at cell centers, s that of a layer norm."""
 
@@ -147,9 +127,16 @@ def axisymmetric_equation(
     """
     mesh, velocity = attention.mesh, AxisymmetricVelocity(attention, LayerNorm() if norm is None else norm)
     host = mesh.on_host
+
+    def is_near(values: Floats) -> Near:
+        """By the distance ½ ∫|p − p̄|: a density of θ is not near its mean where it is uniform on the sphere."""
+        distance: Step = 0.5 * np.abs(values - attention.uniform) @ mesh.volumes
+        return distance < 0.5
+
+    near_uniform = LinearRegime(attention, noise, attention.dimension, is_near)
     log_uniform = log_masses(host, attention.dimension) - np.log(host.volumes)
     return Equation(
-        terms=[Advection(mesh, velocity, nonnegative=True), LinearClock(attention, noise)],
-        stiff=DriftDiffusion(mesh, noise, log_uniform, nonnegative=True) if noise > 0 else None,
+        terms=[Advection(mesh, velocity, nonnegative=True), near_uniform],
+        stiff=IntervalDriftDiffusion(mesh, noise, log_uniform, nonnegative=True) if noise > 0 else None,
         limit=limit_positivity,
     )

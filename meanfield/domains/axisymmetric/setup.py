@@ -14,13 +14,14 @@ from meanfield.domains.axisymmetric import initial
 from meanfield.domains.axisymmetric.diagnostics import DIAGNOSTICS, Polar, energy
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention, AxisymmetricVelocity, axisymmetric_equation
 from meanfield.domains.axisymmetric.section import Axisymmetric
-from meanfield.domains.common.problem import Problem, advance_by, placed
+from meanfield.domains.common.problem import Problem
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.sections import initial as sections
 from solvers.backends import Backend
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, polar
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.timestepping.evolution import SplitIntegrator, fixed
 
 
 def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
@@ -48,15 +49,15 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return Diagnostics(
             names,
-            DIAGNOSTICS | {"energy": energy_entry(energy, abs(attention.beta))},
+            DIAGNOSTICS | {"energy": energy_entry(energy, abs(attention.beta_effective))},
             {"d": 1},
-            lambda time, density: Polar(velocity, time, density),
+            lambda time, density: Polar(velocity, time, density, attention.beta, attention.scales),
         )
 
     return Problem(
         space=mesh,
         initial=lambda: _INITIAL[type(case.initial)](mesh, dimension, case.initial),
-        advance=placed(advance_by(equation, case.time.method), to_device),
+        dynamics=fixed(SplitIntegrator(equation, case.time.method, case.time.cfl, to_device=to_device)),
         prepare=lambda state: equation.prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
         variables=(

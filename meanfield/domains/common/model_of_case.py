@@ -13,7 +13,7 @@ from meanfield.case.validate_model import MAX_BETA
 from meanfield.equation import Local
 from meanfield.model.feed_forward import FeedForward, feed_forward_random
 from meanfield.model.heads import Factor, Head, check_sums, log_bound, steepness
-from meanfield.model.kernel import KERNELS, kernel_of
+from meanfield.model.kernel import kernel_of
 from meanfield.model.matrices import matrices_of_layers, random_matrix
 from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.model.reactions import (
@@ -32,11 +32,10 @@ def heads_by_layer(case: Case) -> list[list[Head]]:
     """The heads of each set of matrices: one set, or as many as the file has layers.
 
     Raises ValueError or OSError for a file that cannot be used, and for matrices that are too large: of any domain by
-    β‖QᵀK‖, and where tokens attend as unit vectors also by the range of numbers and of transforms. Where all is a
-    multiple of the identity, β has the multiples of Q and K in it, but for the gaussian kernel.
+    β‖QᵀK‖, and where tokens attend as unit vectors also by the range of numbers and of transforms.
     """
     sets = _sets_of_heads(case)
-    steepest = max(abs(steepness(case.beta_on_unit_sphere, head)) for heads in sets for head in heads)
+    steepest = max(abs(steepness(case.beta_of_heads, head)) for heads in sets for head in heads)
     if not steepest <= MAX_BETA:
         expected = f"beta times the norm of query^T key at most {MAX_BETA:g}, not {steepest:.3g}"
         raise ValueError(f"attention.beta = {case.attention.beta}: expected {expected}")
@@ -47,7 +46,7 @@ def heads_by_layer(case: Case) -> list[list[Head]]:
 
 def _check_range(case: Case, heads: list[Head]) -> None:
     """Raise ArgumentError for heads whose kernel, or whose sums over cells, would be beyond the range of numbers."""
-    attention, domain, beta = case.attention, case.domain, case.beta_on_unit_sphere
+    attention, domain, beta = case.attention, case.domain, case.beta_of_heads
     kernel = kernel_of(attention.kernel, attention.window)
     if domain.is_closed:
         for head in heads:
@@ -61,8 +60,6 @@ def _sets_of_heads(case: Case) -> list[list[Head]]:
     attention, d = case.attention, case.domain.d
     if attention.file is not None:
         return _from_file(attention.file, d)
-    if attention.is_scalar and KERNELS[attention.kernel].folds_scales:
-        return [[Head(value=attention.value_scale)]]
     return [
         [
             Head(_factor(head.query, d), _factor(head.key, d), _factor(head.value, d), head.weight)
@@ -126,11 +123,13 @@ def feed_forward_of(case: Case) -> Local | None:
     return lambda points: network(size * points) / size
 
 
-def network_of(case: Case) -> FeedForward | None:
-    """W σ(Ux + b) as the case has it, None where it has none."""
+def network_of(case: Case) -> Local | None:
+    """W σ(Ux + b) as the case has it, or a field of a user's own; None where it has none."""
     network = case.feed_forward
     if network is None:
         return None
+    if type(network) in FIELDS:
+        return FIELDS[type(network)](network)
     if network.width is not None:
         return feed_forward_random(case.domain.d, network.width, network.activation, network.strength, network.seed)
     inner, bias, outer = (np.array(matrix, dtype=float) for matrix in (network.inner, network.bias, network.outer))
@@ -139,7 +138,7 @@ def network_of(case: Case) -> FeedForward | None:
 
 def reaction_of(case: Case, mesh: Mesh) -> Reaction | None:
     """R[ρ], None where the case has none."""
-    return None if case.reaction is None else _REACTIONS[type(case.reaction)](mesh, case.reaction)
+    return None if case.reaction is None else REACTIONS[type(case.reaction)](mesh, case.reaction)
 
 
 def _replicator(mesh: Mesh, kind: sections.Replicator) -> Reaction:
@@ -149,8 +148,9 @@ def _replicator(mesh: Mesh, kind: sections.Replicator) -> Reaction:
     return reaction_replicator(mesh, kind.rate, fitness_quadratic(mesh, vector, matrix))
 
 
-_REACTIONS: dict[type, Callable[[Mesh, Any], Reaction]] = {
+REACTIONS: dict[type, Callable[[Mesh, Any], Reaction]] = {
     sections.Linear: lambda mesh, kind: reaction_linear(kind.rate),
     sections.Logistic: lambda mesh, kind: reaction_logistic(mesh, kind.rate, kind.capacity),
     sections.Replicator: _replicator,
 }
+FIELDS: dict[type, Callable[[Any], Local]] = {}  # of components, see meanfield/components

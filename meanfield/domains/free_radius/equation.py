@@ -21,7 +21,7 @@ import numpy as np
 
 from meanfield.model.layer_norm import LayerNorm
 from solvers.backends import Backend
-from solvers.mesh.interval import interval
+from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.mesh.stack import stack
 from solvers.terms.product import ProductAdvection, Velocities
@@ -108,7 +108,7 @@ def radial_mesh(innermost: float, outermost: float, cells: int, core: float) -> 
     if not 0 < core < np.inf:
         raise ValueError(f"core = {core}: expected a finite number > 0")
     steps = np.linspace(np.arcsinh(innermost / core), np.arcsinh(outermost / core), cells + 1)
-    return interval(np.log(core * np.sinh(steps)), "log radius")
+    return from_edges(np.log(core * np.sinh(steps)), "log radius")
 
 
 def free_radius_equation(space: FreeRadius, norm: LayerNorm, output: Output, gate: float = 0.0) -> Equation:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from meanfield.domains.free_radius.equation import FreeRadius
 from meanfield.model.errors import ArgumentError
 from solvers.mesh.mesh import Floats
+from solvers.remap.deposit import deposit_points
 
 
 def initial_at_radius(space: FreeRadius, directions: Floats, radius: float) -> Floats:
@@ -15,19 +16,41 @@ def initial_at_radius(space: FreeRadius, directions: Floats, radius: float) -> F
 
     Raises ValueError for a radius outside the centers of the mesh's cells.
     """
-    s, radii = space.radial.centers[:, 0], space.radii()
-    if not radii[0] <= radius <= radii[-1]:
-        raise ArgumentError("radius", radius, f"{radii[0]:.4g} to {radii[-1]:.4g}, where the mesh is")
-    outer = int(np.clip(np.searchsorted(s, np.log(radius)), 1, len(s) - 1))
-    share = (np.log(radius) - s[outer - 1]) / (s[outer] - s[outer - 1])
-    law = np.zeros(len(s))
-    law[outer - 1 : outer + 1] = [1.0 - share, share] / space.radial.volumes[outer - 1 : outer + 1]
-    return initial_product(space, directions, law)
+    (radial,) = _split(space, np.array([radius])).T
+    return initial_product(space, directions, radial / space.radial.volumes)
 
 
-def initial_product(space: FreeRadius, directions: Floats, law: Floats) -> Floats:
-    """Independent direction and radius: a density of directions (directions,) and one of log r (radii,), normalized."""
-    return _normalized(space, np.outer(law, directions))
+def initial_at_points(space: FreeRadius, points: ArrayLike, masses: ArrayLike | None = None) -> Floats:
+    """Point masses Σ m_k δ at points x_k = r_k ω_k, (n, d), with Σ m_k scaled to 1; masses (n,), equal by default.
+
+    Each is split as in :func:`initial_at_radius`, and its directions keep mass and first moment. Raises ValueError for
+    a radius outside the centers of the mesh's cells.
+    """
+    places = np.asarray(points, dtype=float)
+    radii = np.linalg.norm(places, axis=1)
+    shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
+    density = np.zeros(space.shape)
+    for cell, weights in enumerate(_split(space, radii) * shares):
+        if (held := weights > 0).any():
+            density[cell] = deposit_points(space.directions, places[held] / radii[held, None], weights[held])
+    return _normalized(space, density / space.radial.volumes[:, None])
+
+
+def _split(space: FreeRadius, radii: Floats) -> Floats:
+    """(cells, n) the share of each radius (n,) in each radial cell: two each, such that ⟨log r⟩ is right."""
+    s, centers = space.radial.centers[:, 0], space.radii()
+    for radius in radii[(radii < centers[0]) | (radii > centers[-1])]:
+        raise ArgumentError("radius", float(radius), f"{centers[0]:.4g} to {centers[-1]:.4g}, where the mesh is")
+    outer = np.clip(np.searchsorted(s, np.log(radii)), 1, len(s) - 1)
+    beyond = (np.log(radii) - s[outer - 1]) / (s[outer] - s[outer - 1])
+    shares, each = np.zeros((len(s), len(radii))), np.arange(len(radii))
+    shares[outer - 1, each], shares[outer, each] = 1.0 - beyond, beyond
+    return shares
+
+
+def initial_product(space: FreeRadius, directions: Floats, radial: Floats) -> Floats:
+    """Independent direction and radius: densities of directions (directions,) and of log r (radii,), normalized."""
+    return _normalized(space, np.outer(radial, directions))
 
 
 def initial_gaussian(space: FreeRadius, mean: ArrayLike, variance: ArrayLike) -> Floats:

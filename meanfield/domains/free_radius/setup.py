@@ -12,12 +12,13 @@ from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.diagnostics.unbounded import DIAGNOSTICS, Unbounded
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_layer
-from meanfield.domains.common.problem import Problem, advance_in_turn, placed, within_mesh
+from meanfield.domains.common.problem import Problem, in_turn, within_mesh
 from meanfield.domains.domain import load
 from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions, output_at_positions
 from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radius_equation, radial_mesh
-from meanfield.domains.free_radius.initial import initial_at_radius, initial_gaussian
+from meanfield.domains.free_radius.initial import initial_at_points, initial_at_radius, initial_gaussian
 from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSphere
+from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.domains.sphere.initial_density import initial_density
 from meanfield.model.heads import matrix_of
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
@@ -26,7 +27,7 @@ from solvers.backends import Backend
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.timestepping.evolution import Equation, State
+from solvers.timestepping.evolution import Equation, SplitIntegrator, State
 from solvers.timestepping.schedules import Listed
 
 
@@ -44,6 +45,9 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
         """Of the time before the switch of mix, and from then on."""
         norm = LayerNorm(stabilizers.layer_norm, switch=0.0 if k else np.inf)
         return free_radius_equation(there, norm, _output(case, there, norm), stabilizers.gate)
+
+    def integrator(k: int) -> SplitIntegrator:
+        return SplitIntegrator(equation(k), case.time.method, case.time.cfl, to_device=to_device)
 
     switch = (
         (1.0 if stabilizers.switch is None else stabilizers.switch)
@@ -67,8 +71,8 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
     return Problem(
         space=_cells(space, domain.manifold),
         initial=lambda: _initial(case, space).reshape(-1),
-        advance=within_mesh(
-            placed(advance_in_turn(equation, Listed((0.0, switch)), case.time.method), to_device),
+        dynamics=in_turn(integrator, Listed((0.0, switch))),
+        check=within_mesh(
             at_end,
             f"radius {domain.outermost:g}" + (f"·exp({domain.expansion:g} t)" if domain.expansion else ""),
         ),
@@ -93,7 +97,7 @@ def _output(case: Case, space: FreeRadius, norm: LayerNorm) -> Output:
     key_query = matrix_of(head.key, d).T @ matrix_of(head.query, d)
     attention = ShellAttention(
         space.directions,
-        case.attention.beta_effective,
+        case.attention.beta,
         matrix_of(head.value, d),
         key_query,
         case.attention.normalization,
@@ -118,6 +122,10 @@ def _initial(case: Case, space: FreeRadius) -> Floats:
         return initial_gaussian(
             space, mean, np.array(kind.variance) if isinstance(kind.variance, tuple) else kind.variance
         )
+    if kind.radius is None and isinstance(kind, sections.Points):
+        return initial_at_points(space, kind.points, kind.masses)
+    if kind.radius is None and isinstance(kind, sections.Tokens):
+        return initial_at_points(space, embeddings_of(kind, case.domain.d))
     return initial_at_radius(space, initial_density(case, space.directions), kind.radius or 1.0)
 
 

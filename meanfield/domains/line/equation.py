@@ -16,7 +16,7 @@ from meanfield.model.normalization import normalization_of
 from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection
-from solvers.terms.drift_diffusion import DriftDiffusion
+from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.evolution import Equation, limit_positivity
 from solvers.transforms.pairwise import exponential_sums
 
@@ -106,7 +106,7 @@ def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> E
     """∂ₜρ = −∂ₓ(ρ X[ρ]) + κ ∂ₓₓρ for a density (cells) with mass 1; noise κ ≥ 0. Nothing passes the line's ends."""
     return Equation(
         terms=[Advection(mesh, attention.velocity, nonnegative=True)],
-        stiff=DriftDiffusion(mesh, noise, np.zeros(mesh.cells), nonnegative=True) if noise > 0 else None,
+        stiff=IntervalDriftDiffusion(mesh, noise, np.zeros(mesh.cells), nonnegative=True) if noise > 0 else None,
         limit=limit_positivity,
     )
 

@@ -10,10 +10,10 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.diagnostics.unbounded import DIAGNOSTICS_LINE, Unbounded
-from meanfield.domains.common.problem import Advance, Problem, advance_by, advance_in_layers, placed, within_mesh
+from meanfield.domains.common.problem import Problem, within_mesh
 from meanfield.domains.line.equation import MIN_MASS, LineAttention, initial_gaussian, initial_interval, line_equation
 from meanfield.domains.line.section import Line
-from meanfield.model.discrete_layers import LayerMap
+from meanfield.model.discrete_layers import LayerIntegrator, LayerMap
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.sections import initial as sections
 from solvers.backends import Backend
@@ -21,7 +21,7 @@ from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, line
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit_interval import deposit_on_interval
-from solvers.timestepping.evolution import State
+from solvers.timestepping.evolution import Integrator, SplitIntegrator, State, fixed
 
 
 def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
@@ -40,7 +40,11 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
         least_mass=0.0 if method == "layers" else MIN_MASS,  # a push-forward has no foot ahead of the density
     )
     equation = line_equation(there, velocity, case.stabilizers.noise)
-    advance: Advance = _in_layers(case, velocity) if method == "layers" else advance_by(equation, method)
+    integrator: Integrator = (
+        LayerIntegrator(_layer(case, velocity), to_device)
+        if method == "layers"
+        else SplitIntegrator(equation, method, case.time.cfl, to_device=to_device)
+    )
 
     def at_ends(state: State) -> float:
         return float(state.values[0] * mesh.volumes[0] + state.values[-1] * mesh.volumes[-1])
@@ -55,22 +59,23 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     return Problem(
         space=mesh,
         initial=lambda: _INITIAL[type(case.initial)](mesh, case.initial),
-        advance=within_mesh(placed(advance, to_device), at_ends, f"|x| = {domain.outermost:g}"),
+        dynamics=fixed(integrator),
+        check=within_mesh(at_ends, f"|x| = {domain.outermost:g}"),
         prepare=lambda state: equation.prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
         variables=(Variable("cell_edge", ("edge",), edges_of(mesh), "1", "coordinate between cells"),),
     )
 
 
-def _in_layers(case: Case, attention: LineAttention) -> Advance:
-    """The push-forward by one layer after another, with A exact at every point."""
+def _layer(case: Case, attention: LineAttention) -> LayerMap:
+    """The push-forward by one layer, with A exact at every point."""
 
     def output(time: float, density: Floats) -> Floats:
         return attention.output_at(time, density, attention.mesh.centers)
 
     norm, step = LayerNorm(case.stabilizers.layer_norm), case.time.step or 1.0
     residual, gate = case.stabilizers.residual, case.stabilizers.gate
-    return advance_in_layers(LayerMap(attention.mesh, output, norm, step, residual, gate, attention.output_at))
+    return LayerMap(attention.mesh, output, norm, step, residual, gate, attention.output_at)
 
 
 def _gaussian(mesh: Mesh, kind: sections.Gaussian) -> Floats:

@@ -9,11 +9,12 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
+from meanfield.clusters.modes import count_modes
 from meanfield.clusters.on_cells import Clusters
 from meanfield.clusters.pairs import pairs_of_points
 from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
-from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry
+from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model import functionals
@@ -67,14 +68,19 @@ class Particles:
 
 
 def energy(sample: Particles) -> float:
-    """E = (1/2β) Σ_h w_h Σ_ij m_i m_j e^{β⟨Q_h y_i, K_h y_j⟩}, over j ≤ i under a causal mask.
+    """E of :func:`meanfield.model.functionals.energy`: (1/2β) Σ_h w_h Σ_ij m_i m_j e^{β⟨Q_h y_i, K_h y_j⟩}.
 
-    y = θ, or x without layer norm. At β = 0 its limit less the constant, ½|Σ m_i y_i|². In units of e^{β‖QᵀK‖} where
-    this is beyond e^700.
+    Over j ≤ i under a causal mask; y = θ, or x without layer norm.
     """
     law = sample.law
-    mean = sample.masses @ sample.seen
-    return functionals.energy(sample.masses, sample.normalizer_and_output[0], law.beta, law.log_bound, mean)
+
+    def limit() -> float:
+        masses, points = sample.masses[None], sample.seen
+        if law.causal:
+            masses, points = sample.masses[:, None], points[:, None]
+        return functionals.energy_limit(law.heads, law.kernel_record, masses, points)
+
+    return functionals.energy(sample.masses, sample.normalizer_and_output[0], law.beta, law.log_bound, limit)
 
 
 def speed(sample: Particles) -> float:
@@ -124,8 +130,18 @@ def roughness(sample: Particles) -> float:
 
 @lru_cache(maxsize=4)
 def cluster_scale(law: ParticleLaw) -> float:
-    """Angle (radians) at which clusters of tokens are told apart: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
-    return min(SCALE, max([1.0, *(abs(steepness(law.beta, head)) for head in law.heads)]) ** -0.5)
+    """Angle (radians) within which tokens are joined to clusters: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
+    return min(SCALE, max(1.0, steepest(law)) ** -0.5)
+
+
+def steepest(law: ParticleLaw) -> float:
+    """β‖QᵀK‖ of the steepest head."""
+    return max((abs(steepness(law.beta, head)) for head in law.heads), default=0.0)
+
+
+def modes(sample: Particles) -> float:
+    """Number of modes of the kernel density Σ_j m_j e^{b⟨x, θ_j⟩}, b = β‖QᵀK‖ of the steepest head: bandwidth 1/√b."""
+    return float(count_modes(sample.directions.astype(float, copy=False), sample.masses, steepest(sample.law)))
 
 
 def diagnostics_particles(
@@ -153,18 +169,27 @@ def diagnostics_particles(
     def look(time: float, positions: Floats) -> Particles:
         return Particles(law_at(time), time, positions, masses, start, along)
 
-    table = DIAGNOSTICS | {"energy": energy_entry(energy, first.log_bound)}
+    with np.errstate(divide="ignore"):
+        bandwidth = float(np.divide(1.0, np.sqrt(steepest(first))))
+    table = DIAGNOSTICS | {
+        "energy": energy_entry(energy, first.log_bound),
+        "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", cluster_scale(first)),)),
+        "modes": DIAGNOSTICS["modes"]._replace(attributes=(("bandwidth", bandwidth),)),
+    }
     return Diagnostics(names, table, {"d": dimension, **LENGTHS}, look)
 
 
 DIAGNOSTICS: Table = {
     "mass": unbounded.DIAGNOSTICS["mass"],
-    "energy": Diagnostic(energy, "", "interaction energy"),
+    "energy": Diagnostic(energy, "", "interaction energy", has_energy),
     "speed": Diagnostic(speed, "", "root mean square speed of the tokens"),
     "centroid": unbounded.DIAGNOSTICS["centroid"],
     "variance": unbounded.DIAGNOSTICS["variance"]._replace(possible=lambda case: case.tokens_have_radius),
     "radius": unbounded.DIAGNOSTICS["radius"]._replace(possible=lambda case: case.tokens_have_radius),
-    "clusters": Diagnostic(clusters, "", "number of clusters of directions by persistence"),
+    "clusters": Diagnostic(clusters, "", "number of clusters of directions by angular single linkage and persistence"),
+    "modes": Diagnostic(
+        modes, "", "number of modes of the kernel density of directions", default=False, sums_pairs=True
+    ),
     "cluster_mass": Diagnostic(cluster_mass, "cluster", "mass of each cluster, heaviest first"),
     "cluster_center": Diagnostic(cluster_center, "cluster d", "center of each cluster"),
     "pairs": Diagnostic(

@@ -87,12 +87,16 @@ def tokens_moebius(count: int, axis: ArrayLike, parameter: float, seed: int = 0)
     return _unit((z + np.tanh(parameter)) * e + (start - z * e) / np.cosh(parameter))
 
 
-def tokens_points(points: ArrayLike, masses: ArrayLike | None, count: int) -> tuple[Floats, Floats]:
+def tokens_points(
+    points: ArrayLike, masses: ArrayLike | None, count: int, *, normalized: bool = True
+) -> tuple[Floats, Floats]:
     """Directions (count, d) and masses (count,) of points (k, d), as many tokens at each, in order; Σ m scaled to 1.
 
+    normalized   false keeps the points' lengths: positions x = rθ in place of directions θ
     Raises ValueError unless count is a multiple of the number of points.
     """
-    places = _unit(np.asarray(points, dtype=float))
+    places = np.asarray(points, dtype=float)
+    places = _unit(places) if normalized else places
     shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
     if count % len(places):
         raise ValueError(f"count = {count}: expected a multiple of {len(places)}, the number of points")

@@ -8,25 +8,37 @@ from typing import Any
 import numpy as np
 
 from meanfield.domains.particles import initial as particles
-from meanfield.domains.sphere.initial_density import embeddings_of
+from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.sections import initial as sections
 from meanfield.sections.section import tag_of
 from solvers.mesh.mesh import Floats
 
 
-def draw_tokens(initial: sections.Initial, count: int, dimension: int, seed: int = 0) -> tuple[Floats, Floats]:
+def draw_tokens(
+    initial: sections.Initial, count: int, dimension: int, seed: int = 0, *, normalized: bool = True
+) -> tuple[Floats, Floats]:
     """Positions (n, d) and masses (n,), Σ m = 1, of ``count`` tokens drawn from an initial density by ``seed``.
 
     Directions times ``initial.radius`` (1 unless given), but for a Gaussian and waves, whose positions are their own.
-    Tokens of a file are as many as they are. Raises ValueError for a kind, a count or a file that cannot be, OSError
-    for no file.
+    Points and tokens of a file keep their lengths without a radius where ``normalized`` is false. Tokens of a file are
+    as many as they are. Raises ValueError for a kind, a count or a file that cannot be, OSError for no file.
     """
     kind = tag_of(type(initial))
     if kind not in _TOKENS:
         raise ValueError(f"initial.kind = {kind}: expected one of {', '.join(_TOKENS)} for particles")
+    if not normalized and initial.radius is None and isinstance(initial, sections.Points | sections.Tokens):
+        points, shares = _points_of(initial, dimension)
+        return particles.tokens_points(points, shares, max(count, len(points)), normalized=False)
     positions, masses = _TOKENS[kind](initial, count, dimension, seed)
     radius = 1.0 if initial.radius is None else initial.radius
     return radius * positions, np.full(len(positions), 1 / len(positions)) if masses is None else masses
+
+
+def _points_of(kind: sections.Points | sections.Tokens, dimension: int) -> tuple[Floats, tuple[float, ...] | None]:
+    """Points (k, d) as they are given, and their masses."""
+    if isinstance(kind, sections.Points):
+        return np.array(kind.points, dtype=float), kind.masses
+    return embeddings_of(kind, dimension), None
 
 
 def _von_mises_fisher(kind: sections.VonMisesFisher, count: int, dimension: int, seed: int) -> tuple[Floats, None]:

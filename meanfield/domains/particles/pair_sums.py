@@ -34,8 +34,12 @@ class PairSums:
             self._towards = points * number.type(beta * query * key)
         else:
             d = points.shape[1]
-            matrix = (beta * matrix_of(head.query, d).T @ matrix_of(head.key, d)).astype(number)
-            self._towards = points @ backend_for(points).to_device(matrix)
+            to_device = backend_for(points).to_device
+            first, second = (matrix_of(factor, d) for factor in (beta * head.query, head.key))
+            if len(first) < d:  # two thin products cost less than a square one
+                self._towards = points @ to_device(first.T.astype(number)) @ to_device(second.astype(number))
+            else:
+                self._towards = points @ to_device((first.T @ second).astype(number))
         here = log_factors(kernel, points, beta, head.query)
         self._here = np.zeros_like(points[:, 0]) if here is None else here
         self._there = log_factors(kernel, points, beta, head.key)

@@ -12,13 +12,20 @@ from meanfield.case.errors import refusal
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.from_run import snapshot_of_run
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_in_turn
-from meanfield.domains.common.problem import Advance, Problem, placed
+from meanfield.domains.common.problem import Problem, no_check
 from meanfield.domains.particles.diagnostics import diagnostics_particles
 from meanfield.domains.particles.initial_tokens import draw_tokens
 from meanfield.domains.particles.motion import to_unit_length
 from meanfield.domains.particles.section import Particles as ParticlesDomain
 from meanfield.domains.particles.sequence import SequenceDiffusion
-from meanfield.domains.particles.steps import LawOfTurn, advance_adaptive, advance_explicit, advance_layers
+from meanfield.domains.particles.steps import (
+    LawOfTurn,
+    ToDevice,
+    away_from_origin,
+    dynamics_adaptive,
+    dynamics_explicit,
+    dynamics_layers,
+)
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.domains.table import DOMAINS
 from meanfield.model.heads import Head
@@ -27,6 +34,7 @@ from meanfield.sections.initial import Snapshot, Waves
 from solvers.backends import Backend, backend_for
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
+from solvers.timestepping.integrate import Dynamics
 from solvers.timestepping.schedules import Schedule
 
 
@@ -40,7 +48,9 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
     if isinstance(case.initial, Snapshot):
         positions, masses = tokens_of_run(case)
     else:
-        positions, masses = draw_tokens(case.initial, domain.count or 1, domain.d, domain.seed)
+        positions, masses = draw_tokens(
+            case.initial, domain.count or 1, domain.d, domain.seed, normalized=not case.tokens_have_radius
+        )
     if isinstance(case.initial, Waves | Snapshot) and not case.tokens_have_radius:
         to_unit_length(positions)
     to_device = (backend or backend_for(positions)).to_device
@@ -62,7 +72,8 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
     return Problem(
         space=Points(masses, domain.d, name="token", position=_position(case)),
         initial=lambda: positions.copy(),
-        advance=placed(_advance(case, law, heads.turns, domain.seed), to_device),
+        dynamics=_dynamics(case, law, heads.turns, domain.seed, to_device),
+        check=away_from_origin(law, heads.turns) if case.time.method == "adaptive" else no_check,
         prepare=lambda state: law(0).output_at(to_device(state.values)),
         diagnostics=diagnostics,
     )
@@ -83,14 +94,14 @@ def tokens_of_run(case: Case) -> tuple[Floats, Floats]:
     return run.positions(k), run.weights
 
 
-def _advance(case: Case, law: LawOfTurn, turns: Schedule, seed: int) -> Advance:
+def _dynamics(case: Case, law: LawOfTurn, turns: Schedule, seed: int, to_device: ToDevice) -> Dynamics:
     time, stabilizers, along = case.time, case.stabilizers, _along_sequence(case)
     if time.method == "layers":
-        return advance_layers(law, time.step or 1.0, stabilizers.residual, along)
+        return dynamics_layers(law, time.step or 1.0, stabilizers.residual, along, to_device)
     if time.method == "adaptive":
         assert time.tolerance is not None  # a parsed case has it
-        return advance_adaptive(law, turns, time.tolerance, along)
-    return advance_explicit(law, time.method, turns, case.noise_on_unit_sphere, seed, along)
+        return dynamics_adaptive(law, turns, time.tolerance, along, to_device)
+    return dynamics_explicit(law, time.method, turns, case.noise_on_unit_sphere, seed, along, time.cfl, to_device)
 
 
 def _along_sequence(case: Case) -> SequenceDiffusion | None:
@@ -104,7 +115,7 @@ def particle_law(case: Case, heads: Sequence[Head], masses: Floats | None = None
     attention, stabilizers = case.attention, case.stabilizers
     switch = 1.0 if stabilizers.switch is None else stabilizers.switch
     return ParticleLaw(
-        case.beta_on_unit_sphere,
+        case.beta_of_heads,
         attention.normalization,
         tuple(heads),
         masses,

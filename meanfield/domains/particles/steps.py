@@ -13,93 +13,110 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from meanfield.domains.common.problem import Advance, AdvanceOptions, AfterStep, advance_in_layers, in_turn
+from meanfield.domains.common.problem import Check, turn_at
 from meanfield.domains.particles.brownian import Brownian
 from meanfield.domains.particles.motion import Motion, to_unit_length
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.velocity import ParticleLaw, layer_map
+from meanfield.model.discrete_layers import LayerIntegrator
 from solvers.mesh.mesh import Floats
-from solvers.timestepping.adaptive import evolve_adaptively
-from solvers.timestepping.evolution import STEPPERS, Equation, Exploding, State, Stepper, evolve
+from solvers.timestepping.adaptive import AdaptiveIntegrator
+from solvers.timestepping.evolution import (
+    STEPPERS,
+    Dynamics,
+    Equation,
+    Exploding,
+    Integrator,
+    SplitIntegrator,
+    State,
+    Stepper,
+    fixed,
+)
 from solvers.timestepping.schedules import Listed, Schedule
 
 LawOfTurn = Callable[[int], ParticleLaw]
-Piece = Callable[[ParticleLaw, State, AdvanceOptions], State]
+ToDevice = Callable[[Floats], Floats]
 ONE_TURN = Listed((0.0,))
 MIN_RADIUS = 1e-6  # of a token with a layer norm, within which it counts as at the origin
 
 
-def advance_adaptive(
-    law: LawOfTurn, turns: Schedule = ONE_TURN, tolerance: float = 1e-9, along: SequenceDiffusion | None = None
-) -> Advance:
-    """Advance with the error of each step below ``tolerance``: :func:`solvers.timestepping.adaptive.evolve_adaptively`.
+def dynamics_adaptive(
+    law: LawOfTurn,
+    turns: Schedule = ONE_TURN,
+    tolerance: float = 1e-9,
+    along: SequenceDiffusion | None = None,
+    to_device: ToDevice = lambda values: values,
+) -> Dynamics:
+    """The error of each step below ``tolerance``: :class:`solvers.timestepping.adaptive.AdaptiveIntegrator`.
 
     law     k → the law from time turns.due(k) to turns.due(k + 1)
     along   diffusion from token to token; it is not stiff where κn²/L² is not far above 1
-    Raises NonFinite, or Exploding at a blow-up, when it advances.
+    Its steps raise NonFinite, or Exploding at a blow-up.
     """
 
-    def piece(law: ParticleLaw, state: State, options: AdvanceOptions) -> State:
+    def integrator(law: ParticleLaw, time: float) -> Integrator:
         motion, limit = Motion(law), None if law.norm.carries_radius else to_unit_length
-        diffusion = along and along.where(law.norm.keeps_radius(state.time))
+        diffusion = along and along.where(law.norm.keeps_radius(time))
 
         def rate(time: float, positions: Floats) -> Floats:
             own = motion.rate_at(time, positions)
             return own if diffusion is None else own + diffusion.rate(positions)
 
-        look = options.after_step
-        after = _away_from_origin(look) if law.norm.carries_radius and not law.sees_positions else look
-        return evolve_adaptively(state, rate, options.until, options.observers, tolerance, after, limit)
+        return AdaptiveIntegrator(rate, tolerance, limit, to_device)
 
-    return _in_turn(piece, law, turns)
+    return _in_turn(integrator, law, turns)
 
 
-def _away_from_origin(look: AfterStep) -> AfterStep:
-    """``look``, but with an end where a token comes to the origin: its direction turns ever faster, at 1/r."""
+def away_from_origin(law: LawOfTurn, turns: Schedule = ONE_TURN) -> Check:
+    """A check that no token has come to the origin, where its direction turns ever faster, at 1/r."""
 
-    def after_step(state: State) -> bool:
+    def check(state: State) -> None:
+        now, _ = _in_force(law(turn_at(turns, state.time)), state.time)
+        if not now.norm.carries_radius or now.sees_positions:
+            return
         if np.einsum("nd,nd->n", state.values, state.values).min() < MIN_RADIUS**2:
             raise Exploding(f"{state.when}: a token has reached the origin and has no direction")
-        return look(state)
 
-    return after_step
+    return check
 
 
-def advance_explicit(
+def dynamics_explicit(
     law: LawOfTurn,
     method: str,
     turns: Schedule = ONE_TURN,
     noise: float = 0.0,
     seed: int = 0,
     along: SequenceDiffusion | None = None,
-) -> Advance:
-    """Advance by a method of ``STEPPERS``, and after each step by Brownian motion of ``noise`` κ.
+    cfl: float = 0.5,
+    to_device: ToDevice = lambda values: values,
+) -> Dynamics:
+    """A method of ``STEPPERS``, and after each step Brownian motion of ``noise`` κ.
 
     law     k → the law from time turns.due(k) to turns.due(k + 1)
     seed    of the noise; the same for the same number of the step
     along   diffusion from token to token, half a step before and half a step after
     The noise is of first order in the length of a step. At cfl ½ ssprk3 errs by at most (½)³/24 = 0.5 % of the fastest
-    rate; a good cfl where growth matters is 0.1. Raises NonFinite when it advances.
+    rate; a good cfl where growth matters is 0.1. Its steps raise NonFinite.
     """
 
-    def piece(law: ParticleLaw, state: State, options: AdvanceOptions) -> State:
+    def integrator(law: ParticleLaw, time: float) -> Integrator:
         brownian = Brownian(noise, seed, curved=not law.sees_positions) if noise else None
         stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, law, brownian)
-        with np.errstate(over="ignore", invalid="ignore"):  # the loop itself looks for what is not finite
-            diffusion = along and along.where(law.norm.keeps_radius(state.time))
-            equation = Equation((Motion(law, noise),), diffusion)
-            return evolve(
-                state, equation, stepper, options.until, options.observers, options.cfl, options.after_step, rtol=None
-            )
+        diffusion = along and along.where(law.norm.keeps_radius(time))
+        return SplitIntegrator(Equation((Motion(law, noise),), diffusion), stepper, cfl, to_device=to_device)
 
-    return _in_turn(piece, law, turns)
+    return _in_turn(integrator, law, turns)
 
 
-def advance_layers(
-    law: LawOfTurn, step: float, residual: bool = True, along: SequenceDiffusion | None = None
-) -> Advance:
-    """Advance by one :func:`meanfield.domains.particles.velocity.layer_map` after another, layer k by the law k."""
-    return advance_in_layers(TokenLayers(law, step, residual, along))
+def dynamics_layers(
+    law: LawOfTurn,
+    step: float,
+    residual: bool = True,
+    along: SequenceDiffusion | None = None,
+    to_device: ToDevice = lambda values: values,
+) -> Dynamics:
+    """One :func:`meanfield.domains.particles.velocity.layer_map` after another, layer k by the law k."""
+    return fixed(LayerIntegrator(TokenLayers(law, step, residual, along), to_device))
 
 
 @dataclass(frozen=True)
@@ -118,7 +135,7 @@ class _TokenStepper(Stepper):
 
 
 class TokenLayers:
-    """Layers of tokens as `run_layers` takes them: ``layer(time, positions)`` → (n, d).
+    """Layers of tokens as `LayerIntegrator` takes them: ``layer(time, positions)`` → (n, d).
 
     After each layer tokens diffuse for its Δt = ``step``.
     """
@@ -137,14 +154,15 @@ class TokenLayers:
         return moved
 
 
-def _in_turn(piece: Piece, law: LawOfTurn, turns: Schedule) -> Advance:
-    """Advance piece by piece, from turn to turn; the switch of the layer norm ``mix`` is a turn too."""
+def _in_turn(integrator: Callable[[ParticleLaw, float], Integrator], law: LawOfTurn, turns: Schedule) -> Dynamics:
+    """An integrator for each turn; the switch of the layer norm ``mix`` begins one too."""
 
-    def turn(k: int, state: State, options: AdvanceOptions) -> State:
+    def dynamics(state: State, until: float) -> tuple[Integrator, float]:
+        k = turn_at(turns, state.time)
         now, switch = _in_force(law(k), state.time)
-        return piece(now, state, replace(options, until=min(options.until, switch)))
+        return integrator(now, state.time), min(turns.due(k + 1), switch)
 
-    return in_turn(turn, turns)
+    return dynamics
 
 
 def _in_force(law: ParticleLaw, time: float) -> tuple[ParticleLaw, float]:

@@ -60,7 +60,7 @@ class ParticleLaw:
     rescaled: bool = False
 
     def __post_init__(self) -> None:
-        rule, kernel = self._normalization, self._kernel
+        rule, kernel = self._normalization, self.kernel_record
         self._check_both_sides(kernel)
         rule.check_range(self.beta, self.log_bound, self.rescaled)
         if self.gate and not self.norm.carries_radius:
@@ -83,7 +83,8 @@ class ParticleLaw:
         return normalization_of(self.normalization)
 
     @cached_property
-    def _kernel(self) -> Kernel:
+    def kernel_record(self) -> Kernel:
+        """The entry of the table of kernels, with its window."""
         return kernel_of(self.kernel, self.window)
 
     @property
@@ -98,7 +99,7 @@ class ParticleLaw:
     @property
     def log_bound(self) -> float:
         """Logarithm of the largest kernel between unit vectors."""
-        return max((log_bound(self.beta, head, self._kernel) for head in self.heads), default=0.0)
+        return max((log_bound(self.beta, head, self.kernel_record) for head in self.heads), default=0.0)
 
     def output_at(self, points: Floats) -> Floats:
         """A + F of all tokens, (n, d), where they see each other at ``points`` y (n, d)."""
@@ -124,11 +125,11 @@ class ParticleLaw:
     def _sums(self, head: Head, points: Floats) -> Sums:
         """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
         masses = np.full_like(points[:, 0], 1.0 / len(points)) if self.masses is None else self.masses
-        sums = token_sums(points, self.beta, head, self._kernel, self.causal)
+        sums = token_sums(points, self.beta, head, self.kernel_record, self.causal)
         if not self._normalization.is_two_sided:
             return sums.apply(masses)
-        other = transposed(head, self._kernel)
-        back = None if other is None else token_sums(points, self.beta, other, self._kernel)
+        other = transposed(head, self.kernel_record)
+        back = None if other is None else token_sums(points, self.beta, other, self.kernel_record)
 
         def by(side: TokenSums) -> Weighted:
             return lambda logs: side.apply(masses, logs)

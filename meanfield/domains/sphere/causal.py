@@ -8,9 +8,12 @@ equal mass; each attends to those before it and to itself, so n labels with one 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from meanfield.equation import Velocity
+from meanfield.model.linear_regime import LinearRegime, below_twice_the_mean
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.mesh.stack import stack
@@ -29,26 +32,40 @@ class CausalVelocity:
         """X (labels·cells, d), label by label, of a density (labels, cells) or the same flattened."""
         by_label = density.reshape(self.labels, -1)
         result: Floats = backend_for(density).empty((*by_label.shape, self.dimension))
+        for k, (share, seen) in enumerate(self._seen(by_label)):
+            result[k] = self._of_output(time, share, self.velocity.attention.output(seen))
+        return result.reshape(-1, self.dimension)
+
+    def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
+        """Σ_h w_h ∫ k_h(x,y) ρ_{≤s}(y) dy · e^{−log_bound}, (labels·cells), and X (labels·cells, d)."""
+        by_label = density.reshape(self.labels, -1)
+        normalizer, result = np.empty_like(by_label), np.empty((*by_label.shape, self.dimension))
+        for k, (share, seen) in enumerate(self._seen(by_label)):
+            own, output = self.velocity.attention.normalizer_and_output(seen)
+            normalizer[k], result[k] = share * own, self._of_output(time, share, output)
+        return normalizer.reshape(-1), result.reshape(-1, self.dimension)
+
+    def _seen(self, by_label: Floats) -> Iterator[tuple[float, Floats]]:
+        """The mass of ρ_{≤s}, and ρ_{≤s} over it (cells), label by label."""
         seen = np.zeros_like(by_label[0])
-        is_relative = self.velocity.attention.normalization.is_relative
         for k, own in enumerate(by_label):
             seen += own
             share = (k + 1) / self.labels
-            output = self.velocity.attention.output(seen / share)  # of mass 1
-            if not is_relative:
-                output *= share
-            result[k] = self.velocity.of_output(time, output)
-        return result.reshape(-1, self.dimension)
+            yield share, seen / share
+
+    def _of_output(self, time: float, share: float, output: Floats) -> Floats:
+        """X (cells, d) where A of ρ_{≤s} over its mass is ``output`` (cells, d), which is used up."""
+        if not self.velocity.attention.normalization.is_relative:
+            output *= share
+        return self.velocity.of_output(time, output)
 
 
 def causal_equation(mesh: Mesh, velocity: Velocity, labels: int, noise: float = 0.0) -> Equation:
     """The equation above for a density (labels·cells), each label with the mass 1/labels."""
-    attention = velocity.attention
     stacked = stack(mesh, labels)
-    degree = attention.rate_degree
-    linear_rate = attention.rate + noise * degree * (degree + mesh.centers.shape[1] - 2)
+    near_uniform = LinearRegime(velocity.attention, noise, mesh.centers.shape[1], below_twice_the_mean(stacked))
     return Equation(
-        terms=[Advection(stacked, CausalVelocity(velocity, labels), linear_rate=linear_rate, nonnegative=True)],
+        terms=[Advection(stacked, CausalVelocity(velocity, labels), nonnegative=True), near_uniform],
         stiff=Diffusion(stacked, noise, nonnegative=True) if noise > 0 else None,
         limit=limit_positivity,
     )

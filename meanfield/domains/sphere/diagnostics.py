@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.clusters.on_cells import Clusters, find_clusters
 from meanfield.clusters.pairs import pairs_of_density
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
-from meanfield.diagnostics.table import ENTROPY, LENGTHS, Diagnostic, Diagnostics, Table, energy_entry
+from meanfield.diagnostics.table import ENTROPY, LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
 from meanfield.domains.sphere.causal import CausalVelocity
 from meanfield.equation import Velocity
 from meanfield.model import functionals
@@ -41,7 +41,15 @@ class Sample:
         return self.density * self.mesh.volumes
 
     @cached_property
+    def masses_by_label(self) -> Floats:
+        """(labels, cells)"""
+        return self.by_label * self.mesh.volumes
+
+    @cached_property
     def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
+        """Σ_h w_h Z_h e^{−log_bound} (labels·cells) and X (labels·cells, d), each label's by what it sees."""
+        if len(self.by_label) > 1:
+            return CausalVelocity(self.law, len(self.by_label)).normalizer_and_velocity(self.time, self.by_label)
         normalizer, output = self.law.attention.normalizer_and_output(self.density)
         return normalizer, self.law.of_output(self.time, output)
 
@@ -65,19 +73,19 @@ def entropy(sample: Sample) -> float:
 
 
 def energy(sample: Sample) -> float:
-    """E = (1/2β) ∬e^{β⟨x,y⟩}ρρ; at β = 0 its limit less the constant, ½|∫xρ|². Kernels beyond e^700 are its unit."""
-    attention = sample.law.attention
+    """E of :func:`meanfield.model.functionals.energy`; under a causal mask ρ(s, x) attends to ρ(r, y) with r ≤ s."""
+    attention, masses = sample.law.attention, sample.masses_by_label
+
+    def limit() -> float:
+        return functionals.energy_limit(attention.heads, attention.kernel, masses, sample.mesh.centers)
+
     normalizer = sample.normalizer_and_velocity[0]
-    return functionals.energy(sample.masses, normalizer, attention.beta, attention.log_bound, centroid(sample))
+    return functionals.energy(masses.reshape(-1), normalizer, attention.beta, attention.log_bound, limit)
 
 
 def speed(sample: Sample) -> float:
     """Root mean square speed of the tokens, √∫|X|²ρ, each label's by what it sees."""
-    labels = len(sample.by_label)
-    if labels > 1:
-        masses = (sample.by_label * sample.mesh.volumes).reshape(-1)
-        return functionals.speed(masses, CausalVelocity(sample.law, labels)(sample.time, sample.by_label))
-    return functionals.speed(sample.masses, sample.normalizer_and_velocity[1])
+    return functionals.speed(sample.masses_by_label.reshape(-1), sample.normalizer_and_velocity[1])
 
 
 def centroid(sample: Sample) -> Floats:
@@ -118,8 +126,13 @@ def power(sample: Sample) -> Floats:
 
 def label_centroid(sample: Sample) -> Floats:
     """∫xρ_s/∫ρ_s of each label, (labels, d): its mean token."""
-    masses = sample.by_label * sample.mesh.volumes
+    masses = sample.masses_by_label
     return np.asarray(masses @ sample.mesh.centers / masses.sum(axis=1)[:, None])
+
+
+def label_density(sample: Sample) -> Floats:
+    """(labels, cells) ρ_s of each label, of mass 1/labels."""
+    return sample.by_label
 
 
 def diagnostics_round(
@@ -153,7 +166,12 @@ def diagnostics_round(
         return Sample(mesh, law_at(time), transform, time, total, by_label)
 
     table = DIAGNOSTICS | {"energy": energy_entry(energy, attention.log_bound)}
-    return Diagnostics(names, table, {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, **LENGTHS}, look)
+    return Diagnostics(
+        names,
+        table,
+        {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, "cell": mesh.cells, **LENGTHS},
+        look,
+    )
 
 
 def _has_entropy_rate(law: Velocity, labels: int) -> bool:
@@ -168,7 +186,7 @@ def _has_entropy_rate(law: Velocity, labels: int) -> bool:
 DIAGNOSTICS: Table = {
     "mass": Diagnostic(mass, "", "total mass"),
     "entropy": Diagnostic(entropy, "", "integral of rho log rho", attributes=ENTROPY),
-    "energy": Diagnostic(energy, "", "interaction energy"),
+    "energy": Diagnostic(energy, "", "interaction energy", has_energy),
     "speed": Diagnostic(speed, "", "root mean square speed of the tokens"),
     "centroid": Diagnostic(centroid, "d", "mean token"),
     "clusters": Diagnostic(clusters, "", "number of clusters by persistence"),
@@ -179,6 +197,13 @@ DIAGNOSTICS: Table = {
     "pairs_close": Diagnostic(pairs_close, "", "probability of <x,y> >= 0.999 for two tokens at random"),
     "label_centroid": Diagnostic(
         label_centroid, "label d", "mean token of each label", lambda case: case.attention.mask == "causal"
+    ),
+    "label_density": Diagnostic(
+        label_density,
+        "label cell",
+        "density of each label",
+        lambda case: case.attention.mask == "causal",
+        default=False,
     ),
     "entropy_rate": Diagnostic(
         entropy_rate, "", "rate of the entropy by attention", lambda case: case.is_gradient_flow, default=False

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from meanfield.case.case import Case
-from meanfield.case.errors import CaseError
+from meanfield.case.errors import CaseError, refusal
 from meanfield.domains.sphere import initial
+from meanfield.domains.sphere.embeddings import embeddings_of
+from meanfield.domains.sphere.given_density import density_of_array, density_of_formula
+from meanfield.model.formula import LABEL, names_in
 from meanfield.sections import initial as sections
-from solvers.io.arrays import read_array
 from solvers.mesh.mesh import Floats, Mesh
 
 
 def initial_density(case: Case, mesh: Mesh) -> Floats:
     """The initial density (cells) of a case. Raises CaseError where it would be negative, or its file is no good."""
     try:
-        return _INITIAL[type(case.initial)](mesh, case.initial)
+        return INITIAL[type(case.initial)](mesh, case.initial)
     except (ValueError, OSError, KeyError) as error:
         raise CaseError(str(error)) from None
 
@@ -27,13 +28,31 @@ def initial_density(case: Case, mesh: Mesh) -> Floats:
 def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
     """(labels·cells) initial densities of a causal mask's labels, each of mass 1/labels. Raises CaseError as above.
 
-    Points are in order: each label begins with as many of them as the others. Any other density is that of all labels.
+    Points and tokens of a file are in order: each label begins with as many of them as the others, of a file up to one.
+    An array may have a row for each label, a formula the name ``label``, and the parts of by_label are in order too,
+    each for as many labels. Any other density is that of all labels.
     """
-    kind = case.initial
-    if not isinstance(kind, sections.Points):
-        return np.tile(initial_density(case, mesh) / labels, labels)
-    rows = np.array(kind.points).reshape(labels, -1, case.domain.d)
-    return np.concatenate([initial.initial_points(mesh, points) / labels for points in rows])
+    try:
+        return np.concatenate([density / labels for density in _of_labels(case.initial, mesh, labels)])
+    except (ValueError, OSError, KeyError) as error:
+        raise CaseError(str(error)) from None
+
+
+def _of_labels(kind: sections.Initial, mesh: Mesh, labels: int) -> Iterable[Floats]:
+    """A density (cells) of mass 1 for each label."""
+    if isinstance(kind, sections.Points | sections.Tokens):
+        d = mesh.centers.shape[1]
+        points = np.array(kind.points) if isinstance(kind, sections.Points) else embeddings_of(kind, d)
+        if len(points) < labels:
+            raise refusal("domain.labels", labels, f"at most the number of tokens, {len(points)}")
+        return (initial.initial_points(mesh, some) for some in np.array_split(points, labels))
+    if isinstance(kind, sections.ByLabel):
+        return (INITIAL[type(part)](mesh, part) for part in kind.parts for _ in range(labels // len(kind.parts)))
+    if isinstance(kind, sections.Array):
+        return np.broadcast_to(density_of_array(mesh, kind, labels), (labels, mesh.cells))
+    if isinstance(kind, sections.Formula) and LABEL in names_in(kind.density):
+        return (density_of_formula(mesh, kind, (k + 0.5) / labels) for k in range(labels))
+    return [INITIAL[type(kind)](mesh, kind)] * labels
 
 
 def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
@@ -41,24 +60,7 @@ def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
     return initial.initial_points(mesh, embeddings_of(kind, mesh.centers.shape[1]))
 
 
-def embeddings_of(kind: sections.Tokens, d: int) -> Floats:
-    """(n, d) embeddings of a file. Raises ValueError or OSError for one that has none."""
-    try:
-        embeddings = read_array(Path(kind.file), kind.dataset)
-    except FileNotFoundError:
-        raise ValueError(f"initial.file = {kind.file}: no such file") from None
-    except (ValueError, TypeError, OSError) as error:
-        raise ValueError(f"initial.file = {kind.file}: cannot be read as an array of numbers: {error}") from None
-    if embeddings.ndim != 2 or embeddings.shape[1] != d or not len(embeddings):
-        raise ValueError(f"initial.file = {kind.file}: expected an array (n, {d}), got {embeddings.shape}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        lengths = np.linalg.norm(embeddings, axis=1)
-    if not (np.isfinite(lengths).all() and lengths.min() > 0):
-        raise ValueError(f"initial.file = {kind.file}: expected finite vectors that are not zero")
-    return embeddings
-
-
-_INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
+INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
     sections.Uniform: lambda mesh, kind: initial.initial_uniform(mesh),
     sections.Perturbed: lambda mesh, kind: initial.initial_perturbed(mesh, kind.amplitude, kind.degrees, kind.seed),
     sections.Harmonic: lambda mesh, kind: initial.initial_harmonic(mesh, kind.degree, kind.order, kind.amplitude),
@@ -71,4 +73,6 @@ _INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
     sections.Moebius: lambda mesh, kind: initial.initial_moebius(mesh, kind.axis, kind.parameter),
     sections.Points: lambda mesh, kind: initial.initial_points(mesh, kind.points, kind.masses),
     sections.Tokens: _tokens,
+    sections.Array: density_of_array,
+    sections.Formula: density_of_formula,
 }

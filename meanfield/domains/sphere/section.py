@@ -11,6 +11,9 @@ from msgspec import Meta
 from meanfield.domains.domain import MAX_CELLS, Domain
 from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.sections.initial import (
+    Array,
+    ByLabel,
+    Formula,
     Harmonic,
     Moebius,
     Perturbed,
@@ -43,7 +46,7 @@ class _Closed(Domain, frozen=True, kw_only=True):
     set_up: ClassVar = "meanfield.domains.sphere.setup:set_up_round"
     diagnostics: ClassVar = "meanfield.domains.sphere.diagnostics:DIAGNOSTICS"
     layer_norms: ClassVar = SPHERICAL_NORMS
-    initial: ClassVar = ON_SPHERES
+    initial: ClassVar = (*ON_SPHERES, Array, Formula, ByLabel)
     features: ClassVar = frozenset(
         {"matrices", "heads", "file", "kernels", "sinkhorn", "causal mask", "feed-forward", "reaction", "noise",
          "scale", "layers", "handover", "linear stability"}
@@ -54,7 +57,11 @@ class _Closed(Domain, frozen=True, kw_only=True):
     def resolved(self, case: Case) -> Domain:
         if case.attention.mask == "none" or self.labels is not None:
             return self
-        labels = len(case.initial.points) if isinstance(case.initial, Points) else LABELS
+        labels = LABELS
+        if isinstance(case.initial, Points):
+            labels = len(case.initial.points)
+        elif isinstance(case.initial, ByLabel):
+            labels = len(case.initial.parts)
         return msgspec.structs.replace(self, labels=labels)
 
     def problems(self, case: Case) -> Problems:
@@ -65,6 +72,15 @@ class _Closed(Domain, frozen=True, kw_only=True):
         if case.attention.mask == "none":
             if self.labels is not None:
                 yield "domain.labels", self.labels, 'only allowed with attention.mask = "causal"'
+            if isinstance(case.initial, ByLabel):
+                yield "initial.kind", "by_label", 'another, or attention.mask = "causal"'
+        elif isinstance(case.initial, ByLabel):
+            if (self.labels or 1) % len(case.initial.parts):
+                yield (
+                    "domain.labels",
+                    self.labels,
+                    f"a multiple of the number of initial.parts, {len(case.initial.parts)}",
+                )
         elif isinstance(case.initial, Points):
             if len(case.initial.points) % (self.labels or 1):
                 yield "domain.labels", self.labels, f"a divisor of the number of points, {len(case.initial.points)}"

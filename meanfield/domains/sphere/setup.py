@@ -6,24 +6,27 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_in_turn, reaction_of
-from meanfield.domains.common.problem import Advance, Prepare, Problem, advance_in_layers, advance_in_turn, placed
+from meanfield.domains.common.problem import Problem, in_turn
 from meanfield.domains.domain import load
 from meanfield.domains.sphere.causal import causal_equation
 from meanfield.domains.sphere.diagnostics import diagnostics_round
 from meanfield.domains.sphere.initial_density import initial_by_label, initial_density
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
-from meanfield.model.discrete_layers import LayerMap
+from meanfield.model.discrete_layers import LayerIntegrator, LayerMap
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from solvers.backends import Backend
 from solvers.mesh.mesh import Mesh
-from solvers.timestepping.evolution import Equation, State
+from solvers.timestepping.evolution import Dynamics, Equation, SplitIntegrator, State, fixed
 from solvers.timestepping.schedules import Schedule
+
+Prepare = Callable[[State], Any]
 
 
 def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
@@ -44,14 +47,14 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
         return diagnostics_round(names, mesh, law_at, degrees, labels)
 
     if case.time.method == "layers":
-        advance, prepare = _in_layers(case, there, lambda time: velocity(heads.turn_at(time), there))
+        dynamics, prepare = _in_layers(case, there, lambda time: velocity(heads.turn_at(time), there))
     else:
-        advance, prepare = _flowing(case, there, lambda turn: velocity(turn, there), heads.turns, labels)
+        dynamics, prepare = _flowing(case, there, lambda turn: velocity(turn, there), heads.turns, labels)
     to_device = there.backend.to_device
     return Problem(
         space=mesh,
         initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
-        advance=placed(advance, to_device),
+        dynamics=dynamics,
         prepare=lambda state: prepare(replace(state, values=to_device(state.values))),
         diagnostics=diagnostics,
         snapshot=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
@@ -61,7 +64,7 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
 
 def _flowing(
     case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], turns: Schedule, labels: int
-) -> tuple[Advance, Prepare]:
+) -> tuple[Dynamics, Prepare]:
     """The continuous flow, with the velocity of one set of matrices after another."""
 
     @lru_cache(maxsize=1)
@@ -71,12 +74,13 @@ def _flowing(
             return causal_equation(mesh, velocity(turn), labels, noise)
         return mean_field_equation(mesh, velocity(turn), noise, reaction_of(case, mesh))
 
-    return advance_in_turn(equation, turns, case.time.method), lambda state: float(
-        equation(0).prepare(state.time, state.values)
-    )
+    def integrator(turn: int) -> SplitIntegrator:
+        return SplitIntegrator(equation(turn), case.time.method, case.time.cfl, to_device=mesh.backend.to_device)
+
+    return in_turn(integrator, turns), lambda state: equation(0).prepare(state.time, state.values)
 
 
-def _in_layers(case: Case, mesh: Mesh, law_at: Callable[[float], Velocity]) -> tuple[Advance, Prepare]:
+def _in_layers(case: Case, mesh: Mesh, law_at: Callable[[float], Velocity]) -> tuple[Dynamics, Prepare]:
     """The push-forward by one layer after another."""
     layer = LayerMap(
         mesh,
@@ -90,7 +94,7 @@ def _in_layers(case: Case, mesh: Mesh, law_at: Callable[[float], Velocity]) -> t
         with suppress(FloatingPointError):  # which the first layer will tell as well
             layer(state.time, state.values)
 
-    return advance_in_layers(layer), prepare
+    return fixed(LayerIntegrator(layer, mesh.backend.to_device)), prepare
 
 
 def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
@@ -100,7 +104,7 @@ def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
     return Velocity(
         Attention(
             mesh,
-            case.beta_on_unit_sphere,
+            case.beta_of_heads,
             attention.normalization,
             heads=heads,
             kernel=attention.kernel,

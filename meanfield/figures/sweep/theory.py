@@ -27,8 +27,8 @@ def meeting_time(beta: Floats, tokens: int, normalization: str = "softmax", clos
     """When ``tokens`` orthogonal ones, whose angles stay equal, reach the cosine 1 − δ, for each β.
 
     softmax ġ = 2e^{βg}(1 − g)((n − 1)g + 1)/(e^β + (n − 1)e^{βg}); unnormalized ġ = (2/n)e^{βg}(1 − g)((n − 1)g + 1)
-    (2312.10794, figure 3, where such tokens stand for those in a high dimension); t = ∫₀^{1−δ} dg/ġ, in the variable
-    s = −log(1 − g), by Gauss and Legendre's rule.
+    (2312.10794, version 4, section 6, where such tokens stand for those in a high dimension);
+    t = ∫₀^{1−δ} dg/ġ, in the variable s = −log(1 − g), by Gauss and Legendre's rule.
     """
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     last = -np.log(close)

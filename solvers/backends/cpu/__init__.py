@@ -44,12 +44,19 @@ from .pairwise import (
 )
 from .push_forward import fill_corners, look_at_density, look_at_images
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
-from .rings import (
+from .rings.transform import (
     fold_rings,
     gradient_to_vectors,
     legendre_analysis,
     legendre_synthesis,
     unfold_rings,
+)
+from .rings.transport import (
+    local_components,
+    look_on_rings,
+    outflows_on_rings,
+    receive_on_rings,
+    send_on_rings,
 )
 from .transport import outflows, receive
 from .transport_curve import look_on_curve, send_on_curve
@@ -93,15 +100,19 @@ __all__ = [
     "legendre_analysis",
     "legendre_synthesis",
     "limit_sent",
+    "local_components",
     "locate_on_sphere",
     "look_at_density",
     "look_at_images",
     "look_on_curve",
+    "look_on_rings",
     "look_on_surface",
     "outflows",
+    "outflows_on_rings",
     "persistent_basins",
     "project_to_tangent",
     "receive",
+    "receive_on_rings",
     "redo_sums",
     "remap_on_curve",
     "remap_on_sphere",
@@ -110,6 +121,7 @@ __all__ = [
     "send_diffusion_on_curve",
     "send_diffusion_on_surface",
     "send_on_curve",
+    "send_on_rings",
     "send_on_surface",
     "send_through_faces",
     "solve_tridiagonal",

@@ -11,22 +11,44 @@ from __future__ import annotations
 import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.cpu import CPUTargetOptions
+from numba.core.registry import cpu_target
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator: compile by Numba without Python's lock, on first use, and keep the code on disk; options as njit's."""
+def compiled(*, apart: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator: compile by Numba without Python's lock, on first use, and keep the code on disk; options as njit's.
+
+    apart   whether no array that the function writes shares memory with another argument: its loops use vector
+            instructions then, without being asked whether it does, and numbers out of arrays stay in registers
+    """
     compiler = njit(nogil=True, error_model="numpy", **options)
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         dispatcher = compiler(function)
         dispatcher._cache = LockedCache(function)
+        if apart:
+            dispatcher._compiler.targetdescr = _APART
         return dispatcher
 
     return compile_lazily
+
+
+class _ArraysApart(CPUTargetOptions):
+    """Options of functions whose arguments are apart in memory: Numba knows the flag and has no option for it."""
+
+    def finalize(self, flags: Any, options: Any) -> None:
+        super().finalize(flags, options)
+        flags.noalias = True
+
+
+_APART = SimpleNamespace(
+    options=_ArraysApart, typing_context=cpu_target.typing_context, target_context=cpu_target.target_context
+)
 
 
 class LockedFiles(IndexDataCacheFile):

@@ -45,6 +45,12 @@ def share(worker, workers, items):
 
 
 @inline
+def index(i):
+    """An index that is not negative, and not tested for being so: loops over such indices use vector instructions."""
+    return np.uint64(i)
+
+
+@inline
 def put(landed, place, amount):
     """Add an amount to what has landed at a place; a device has to keep such amounts apart first."""
     landed[place] += amount

@@ -5,6 +5,8 @@ import numpy as np
 from .launching import inline, kernel, scratch, share
 from .transport import misfit_of, smoothness_of
 
+ROUNDING = 1e-9  # weight of a neighbour behind that stands for 0: it has no say in how much is pulled
+
 
 @inline
 def _tangent_basis(centers, i, j):
@@ -156,9 +158,9 @@ def _send_lump(i, k, weight, start, count, cell_sides, neighbors, volumes, densi
         side_a, side_b = cell_sides[start + a], cell_sides[start + b]
         j_a, j_b = neighbors[side_a ^ 1], neighbors[side_b ^ 1]
         behind = mass
-        if weight_a > 0.0:
+        if weight_a > ROUNDING:
             behind = min(behind, density[j_a] * volumes[j_a] / weight_a)
-        if weight_b > 0.0:
+        if weight_b > ROUNDING:
             behind = min(behind, density[j_b] * volumes[j_b] / weight_b)
         pulled = 0.5 * behind / mass
         sent[side_a] -= pulled * (1.0 - resolved[a]) * mass * weight * weight_a

@@ -5,12 +5,13 @@ from ..cpu import (
     diffusion,
     locating,
     push_forward,
-    rings,
     transport,
     transport_curve,
     transport_faces,
     transport_surface,
 )
+from ..cpu.rings import transform
+from ..cpu.rings import transport as on_rings
 from .launching import on_grid, returning_on_grid
 
 advance = on_grid(cells.advance)
@@ -35,9 +36,15 @@ values_at_faces = on_grid(transport_faces.values_at_faces)
 send_on_curve = on_grid(transport_curve.send_on_curve)
 send_on_surface = on_grid(transport_surface.send_on_surface)
 
+local_components = on_grid(on_rings.local_components)
+look_on_rings = on_grid(on_rings.look_on_rings)
+outflows_on_rings = returning_on_grid(on_rings.outflows_on_rings)
+receive_on_rings = on_grid(on_rings.receive_on_rings)
+send_on_rings = on_grid(on_rings.send_on_rings)
+
 fill_corners = on_grid(push_forward.fill_corners)
 look_at_density = on_grid(push_forward.look_at_density)
 look_at_images = on_grid(push_forward.look_at_images)
 locate_on_sphere = on_grid(locating.locate_on_sphere)
 
-gradient_to_vectors = on_grid(rings.gradient_to_vectors)
+gradient_to_vectors = on_grid(transform.gradient_to_vectors)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from support.status import DONE, NON_FINITE, run
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import load, parse
-from meanfield.running import DONE, NON_FINITE, run
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
 

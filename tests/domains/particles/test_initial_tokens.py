@@ -5,6 +5,7 @@ import pytest
 from scipy import integrate
 from support import exact
 
+from meanfield.case.load import load
 from meanfield.domains.particles.field import AROUND, Field, _on_mesh, _upper_bounds, _within
 from meanfield.domains.particles.initial import (
     tokens_equiangular,
@@ -20,6 +21,7 @@ from meanfield.domains.particles.initial_tokens import draw_tokens
 from meanfield.domains.sphere import initial
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
 from meanfield.sections import initial as sections
+from meanfield.simulation import set_up
 from solvers.mesh.mesh import circle, sphere
 from solvers.transforms.harmonics import harmonic_transform
 
@@ -243,3 +245,17 @@ def test_sections_without_a_draw(tmp_path):
         draw_tokens(sections.Interval(low=0.0, high=1.0), 4, 2)
     with pytest.raises(ValueError, match=r"expected an array \(n, 3\), got \(3, 2\)"):
         draw_tokens(sections.Tokens(file=str(tmp_path / "tokens.npy")), 1, 3)
+
+
+@pytest.mark.parametrize("norm", ["none", "pre"])
+def test_points_keep_their_radii_where_tokens_have_one(norm, tmp_path):
+    """Exactly as they are given, from a case and from a file; with initial.radius their directions count alone."""
+    points = np.array([[2.0, 0.0], [0.0, -0.5], [3.0, 4.0]])
+    np.save(tmp_path / "tokens.npy", points)
+    common = ["domain.dimension=2", f"stabilizers.layer_norm={norm}"]
+    given = ["initial.kind=points", f"initial.points={points.tolist()}"]
+    file = ["initial.kind=tokens", f"initial.file={tmp_path}/tokens.npy"]
+    for start in given, file:
+        assert np.array_equal(set_up(load("tokens_high_dimension", [*common, *start])).initial(), points)
+        scaled = set_up(load("tokens_high_dimension", [*common, *start, "initial.radius=2"])).initial()
+        np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 2.0, rtol=1e-15)

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 from support.device import SIMULATED, gpu
+from support.status import DONE, run
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
-from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.domains.particles.sequence import SequenceDiffusion
-from meanfield.running import DONE, run
 from meanfield.runtime.cost import estimate
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
-from solvers.timestepping.evolution import State
+from solvers.timestepping.evolution import State, integrate
 
 KAPPA, LENGTH, MODE = 0.05, 2.0, 3
 CASE = """
@@ -51,7 +50,7 @@ def moved(case, start, backend=None, parts=1):
     """The state at the end, which is gone to in so many parts at least."""
     state, problem = State(0.0, start.copy()), set_up(case, backend)
     for part in range(1, parts + 1):
-        problem.advance(state, AdvanceOptions(case.time.end * part / parts, cfl=case.time.cfl))
+        integrate(state, problem.dynamics, case.time.end * part / parts)
     return state
 
 

@@ -9,15 +9,14 @@ from scipy.optimize import brentq
 from support import exact, exact_particles
 from support.exact_flow import flow
 
-from meanfield.domains.common.problem import AdvanceOptions
 from meanfield.domains.particles.brownian import Brownian
 from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
-from meanfield.domains.particles.steps import advance_adaptive, advance_explicit, advance_layers
+from meanfield.domains.particles.steps import dynamics_adaptive, dynamics_explicit, dynamics_layers
 from meanfield.domains.particles.velocity import ParticleLaw, layer_map
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from solvers.timestepping.adaptive import evolve_adaptively
-from solvers.timestepping.evolution import Exploding, NonFinite, Observer, State
+from solvers.timestepping.evolution import Exploding, NonFinite, Observer, State, integrate
 from solvers.timestepping.schedules import Every, Listed
 
 START = tokens_uniform(7, 3, seed=3)
@@ -29,8 +28,8 @@ def always(law):
     return lambda k: law
 
 
-def go(advance, state, until, observers=(), after_step=lambda state: False):
-    return advance(state, AdvanceOptions(until, observers, after_step=after_step))
+def go(dynamics, state, until, observers=(), after_step=lambda state: False):
+    return integrate(state, dynamics, until, observers, after_step)
 
 
 def tracked(advance, start, until):
@@ -56,7 +55,7 @@ def test_two_tokens_meet_when_they_should(beta, normalization):
     """The time at which their cosine is ½, in closed form with Ei; relative 1e-8, β = 4 and softmax absolute too."""
     times = {"softmax": exact.pair_time_equal, "unnormalized": exact_particles.pair_time_unnormalized}
     time = times[normalization](beta)
-    advance = advance_adaptive(always(ParticleLaw(beta, normalization)), tolerance=1e-12)
+    advance = dynamics_adaptive(always(ParticleLaw(beta, normalization)), tolerance=1e-12)
     near = go(advance, State(0.0, np.array([[1.0, 0.0], [np.cos(2.0), np.sin(2.0)]])), 0.999 * time)
 
     def above(t):
@@ -72,7 +71,7 @@ def test_equiangular_tokens_close_when_they_should(beta):
     """32 orthonormal tokens, g = 0.9 at ∫dg/ġ: the cosine there is right to ġ·1e-6."""
     law = ParticleLaw(beta)
     time, _ = quad(lambda g: 1 / exact_particles.equiangular_rate(32, beta, g), 0.0, 0.9, epsabs=1e-12, epsrel=1e-12)
-    advance = advance_adaptive(always(law), tolerance=1e-10)
+    advance = dynamics_adaptive(always(law), tolerance=1e-10)
     near = go(advance, State(0.0, tokens_equiangular(32, 32)), 0.99 * time)
 
     def above(t):
@@ -86,7 +85,7 @@ def test_equiangular_tokens_close_when_they_should(beta):
 def test_adaptive_is_the_flow(name):
     law = ParticleLaw(2.0, heads=(Head(value=MATRIX),), norm=LayerNorm(name))
     gated = replace(law, gate=0.3) if law.norm.carries_radius else law
-    state = go(advance_adaptive(always(gated), tolerance=1e-11), State(0.0, START.copy()), 1.0)
+    state = go(dynamics_adaptive(always(gated), tolerance=1e-11), State(0.0, START.copy()), 1.0)
     error = np.abs(state.values - expected(gated, START, 1.0)).max()
     assert error < 1e-8, f"{name}: {error:.1e}"  # tolerance times some tens of steps, which spread as they go
 
@@ -94,7 +93,7 @@ def test_adaptive_is_the_flow(name):
 def test_mix_switches_at_its_time():
     """Post until the switch, then pre, from equiangular tokens; and a step ends at the switch."""
     law = ParticleLaw(2.0, norm=LayerNorm("mix", switch=1.0))
-    for advance, close in ((advance_adaptive(always(law), tolerance=1e-11), 1e-8), (explicit(law), 2e-3)):
+    for advance, close in ((dynamics_adaptive(always(law), tolerance=1e-11), 1e-8), (explicit(law), 2e-3)):
         steps = tracked(advance, tokens_equiangular(8, 8), 3.0)
         assert 1.0 in [state.time for state in steps]
         first, second = steps[-1].values[:2]
@@ -102,8 +101,8 @@ def test_mix_switches_at_its_time():
         assert gap == pytest.approx(exact_particles.equiangular_gap("mix", 8, 2.0, [0.0, 3.0])[-1], rel=close)
 
 
-def explicit(law, method="ssprk3", **noise):
-    return advance_explicit(always(law), method, **noise)
+def explicit(law, method="ssprk3", **more):
+    return dynamics_explicit(always(law), method, **more)
 
 
 @pytest.mark.parametrize(("method", "order"), [("ssprk2", 2), ("ssprk3", 3)])
@@ -113,7 +112,7 @@ def test_explicit_methods_have_their_order(name, method, order):
     errors, counts = [], np.array([32, 64, 128])
     for count in counts:  # more steps than stability wants
         state = State(0.0, START.copy())
-        explicit(law, method)(state, AdvanceOptions(1.0, (Observer(lambda state: None, Every(1.0, count)),), cfl=1.0))
+        go(explicit(law, method, cfl=1.0), state, 1.0, (Observer(lambda state: None, Every(1.0, count)),))
         assert state.steps == count
         errors.append(np.abs(state.values - expected(law, START, 1.0)).max())
     orders = exact.orders(errors, counts)
@@ -123,7 +122,7 @@ def test_explicit_methods_have_their_order(name, method, order):
 def test_layers_are_the_flow_to_first_order():
     errors, counts = [], np.array([50, 100, 200])
     for count in counts:
-        state = go(advance_layers(always(LAW), 1 / count), State(0.0, START.copy()), 1.0)
+        state = go(dynamics_layers(always(LAW), 1 / count), State(0.0, START.copy()), 1.0)
         assert (state.steps, state.time) == (count, 1.0)
         errors.append(np.abs(state.values - expected(LAW, START, 1.0)).max())
     orders = exact.orders(errors, counts)
@@ -132,35 +131,35 @@ def test_layers_are_the_flow_to_first_order():
 
 def test_each_layer_has_its_law():
     laws = [ParticleLaw(1.0, heads=(Head(value=MATRIX + k * MATRIX.T),), norm=LayerNorm("cod")) for k in range(3)]
-    state = go(advance_layers(laws.__getitem__, 0.1), State(0.0, START.copy()), 0.3)
+    state = go(dynamics_layers(laws.__getitem__, 0.1), State(0.0, START.copy()), 0.3)
     positions = START
     for k, law in enumerate(laws):
         positions = layer_map(law, positions, 0.1, time=0.1 * k)
     assert state.values == pytest.approx(positions, rel=1e-14)
-    bare = go(advance_layers(laws.__getitem__, 0.1, residual=False), State(0.0, START.copy()), 3.0)
+    bare = go(dynamics_layers(laws.__getitem__, 0.1, residual=False), State(0.0, START.copy()), 3.0)
     assert bare.steps == 3
 
 
 TURNING = [ParticleLaw(2.0, heads=(Head(value=MATRIX + k * MATRIX.T),)) for k in range(3)]
 COD = replace(LAW, norm=LayerNorm("cod"))
 PRE = replace(LAW, norm=LayerNorm("mix", switch=0.37), gate=0.2)
-ADVANCES = {
-    "adaptive": advance_adaptive(always(LAW)),
-    "adaptive, paced": advance_adaptive(always(COD)),
-    "adaptive, with radius": advance_adaptive(always(PRE)),
-    "adaptive, in turns": advance_adaptive(TURNING.__getitem__, Every(0.5)),
+DYNAMICS = {
+    "adaptive": dynamics_adaptive(always(LAW)),
+    "adaptive, paced": dynamics_adaptive(always(COD)),
+    "adaptive, with radius": dynamics_adaptive(always(PRE)),
+    "adaptive, in turns": dynamics_adaptive(TURNING.__getitem__, Every(0.5)),
     "ssprk3": explicit(COD),
-    "ssprk3, in turns": advance_explicit(TURNING.__getitem__, "ssprk3", Every(0.5)),
+    "ssprk3, in turns": dynamics_explicit(TURNING.__getitem__, "ssprk3", Every(0.5)),
     "ssprk2, noisy": explicit(LAW, "ssprk2", noise=0.1, seed=4),
     "ssprk3, noisy, free": explicit(ParticleLaw(1.0, norm=LayerNorm("none")), noise=0.1),
-    "layers": advance_layers(TURNING.__getitem__, 0.5),
+    "layers": dynamics_layers(TURNING.__getitem__, 0.5),
 }
 
 
-@pytest.mark.parametrize("name", ADVANCES)
+@pytest.mark.parametrize("name", DYNAMICS)
 def test_a_stopped_run_goes_on_bit_for_bit(name):
     """Stopped after each of its steps and started again from time, values, steps and dt alone."""
-    advance, schedule = ADVANCES[name], Every(1.4, 3)
+    advance, schedule = DYNAMICS[name], Every(1.4, 3)
     whole, parts = State(0.0, START.copy()), State(0.0, START.copy())
     watch = Observer(lambda state: None, schedule)
     go(advance, whole, 1.4, (watch,))
@@ -179,13 +178,13 @@ def test_a_stopped_run_goes_on_bit_for_bit(name):
 def test_tokens_stay_on_the_sphere_and_observers_are_met(name):
     times, seen = (0.0, 0.1, 0.1 + 1e-13, 0.7, 1.2), []
     watch = Observer(lambda state: seen.append((state.time, state.values.copy())), Listed(times))
-    go(ADVANCES[name], State(0.0, START.copy()), 1.3, (watch,))
+    go(DYNAMICS[name], State(0.0, START.copy()), 1.3, (watch,))
     assert [time for time, _ in seen] == list(times)
     for _, values in seen:
         assert np.abs(np.linalg.norm(values, axis=1) - 1).max() < 1e-15
 
 
-@pytest.mark.parametrize("advance", [advance_adaptive, lambda law, turns: advance_explicit(law, "ssprk3", turns)])
+@pytest.mark.parametrize("advance", [dynamics_adaptive, lambda law, turns: dynamics_explicit(law, "ssprk3", turns)])
 def test_no_step_crosses_a_turn(advance):
     """One token, V = kJ in turn k, J a quarter turn: it turns by Σ k·duration."""
     spin = np.array([[0.0, -1.0], [1.0, 0.0]])
@@ -199,9 +198,9 @@ def test_no_step_crosses_a_turn(advance):
 
 def test_step_sizes_do_not_suffer_from_landing():
     """Fifty observations close together cost their steps; afterwards the step is as long as before."""
-    few = go(ADVANCES["adaptive"], State(0.0, START.copy()), 2.0)
+    few = go(DYNAMICS["adaptive"], State(0.0, START.copy()), 2.0)
     times = tuple(1.0 + 1e-6 * k for k in range(50))
-    state = go(ADVANCES["adaptive"], State(0.0, START.copy()), 2.0, (Observer(lambda state: None, Listed(times)),))
+    state = go(DYNAMICS["adaptive"], State(0.0, START.copy()), 2.0, (Observer(lambda state: None, Listed(times)),))
     assert state.steps <= few.steps + 52
 
 
@@ -214,7 +213,7 @@ def test_a_blow_up_is_told_with_its_time():
     law = ParticleLaw(0.0, heads=(Head(value=0.0),), norm=LayerNorm("none"), feed_forward=cube)
     state = State(0.0, np.array([[1.0, 0.0]]))
     with pytest.raises(Exploding, match=r"at time 0\.5, step \d+: step size underflow \(blow-up\?\)"):
-        go(advance_adaptive(always(law)), state, 1.0)
+        go(dynamics_adaptive(always(law)), state, 1.0)
     assert state.time == pytest.approx(0.5, abs=1e-8)  # the error in time of a tolerance of 1e-9 a step
     assert state.values[0, 0] > 1e3
 
@@ -224,13 +223,13 @@ def test_what_is_not_finite_is_told_and_left_out():
         return np.where(points[:, :1] > 1.1, np.nan, 1.0) * np.ones_like(points)
 
     law = ParticleLaw(0.0, heads=(Head(value=0.0),), norm=LayerNorm("none"), feed_forward=lost)
-    for advance in (advance_adaptive(always(law)), explicit(law), advance_layers(always(law), 0.3)):
+    for advance in (dynamics_adaptive(always(law)), explicit(law), dynamics_layers(always(law), 0.3)):
         state = State(0.0, np.array([[1.0, 0.0]]))
         with pytest.raises(NonFinite, match=r"at time"):
             go(advance, state, 1.0)
         assert np.isfinite(state.values).all()
     with pytest.raises(NonFinite, match="at time 0, step 0: the rate of change is not finite"):
-        go(advance_adaptive(always(law)), State(0.0, np.array([[1.2, 0.0]])), 1.0)
+        go(dynamics_adaptive(always(law)), State(0.0, np.array([[1.2, 0.0]])), 1.0)
     with pytest.raises(ValueError, match="until = inf: expected a finite time"):
         evolve_adaptively(State(0.0, START.copy()), lambda time, values: values, np.inf)
 
@@ -257,7 +256,7 @@ def test_noise_on_the_sphere_decays_by_degree(dimension):
     start = tokens_uniform(count, dimension, seed=1)
     state = State(0.0, start.copy())
     steady = Observer(lambda state: None, Every(time, steps))
-    explicit(law, "ssprk2", noise=noise, seed=2)(state, AdvanceOptions(time, (steady,), cfl=1.0))
+    go(explicit(law, "ssprk2", noise=noise, seed=2, cfl=1.0), state, time, (steady,))
     assert np.abs(np.linalg.norm(state.values, axis=1) - 1).max() < 1e-15
     z = np.einsum("nd,nd->n", state.values, start)
     second = (1 - 1 / dimension) * np.exp(-2 * dimension * noise * time) + 1 / dimension

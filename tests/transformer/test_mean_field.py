@@ -16,13 +16,24 @@ from meanfield.case.load import load
 from meanfield.cli.parser import main
 from solvers.io.run_file import read
 
+COMMAND = ["transformer", "case", "--mean-field"]
 FLOAT32 = (
     3e-6  # single embeddings are stored so: their lengths are equal to 1e-7, which layers of gain about 5 carry on
 )
 
 
 def case_of(model, folder, *more):
-    arguments = ["transformer", "case", str(model), "--text", text_file(folder), "-o", str(folder / "case"), *more]
+    arguments = [
+        "transformer",
+        "case",
+        "--mean-field",
+        str(model),
+        "--text",
+        text_file(folder),
+        "-o",
+        str(folder / "case"),
+        *more,
+    ]
     assert main(arguments) == 0
     return folder / "case" / "case.toml"
 
@@ -82,7 +93,7 @@ def test_a_layer_of_a_model_is_one_of_all_its_layers(tmp_path):
         every = file["value"][:]
     with h5py.File(case_of(model, tmp_path, "--layer", "2", "--overwrite").parent / "attention.h5") as file:
         one = file["value"][:]
-    assert every.shape == (LAYERS, HEADS, D, D)
+    assert every.shape == (LAYERS, HEADS, D // HEADS, D)
     np.testing.assert_array_equal(one, every[1:2])
 
 
@@ -108,7 +119,22 @@ def test_the_case_says_what_it_leaves_out(tmp_path):
 def test_what_cannot_be_read_is_refused(tmp_path, capsys, kind, more, arguments, message):
     model = saved(tmp_path / "model", kind, **more)
     text = text_file(tmp_path)
-    assert main(["transformer", "case", str(model), "--text", text, "-o", str(tmp_path / "case"), *arguments]) == 2
+    assert (
+        main(
+            [
+                "transformer",
+                "case",
+                "--mean-field",
+                str(model),
+                "--text",
+                text,
+                "-o",
+                str(tmp_path / "case"),
+                *arguments,
+            ]
+        )
+        == 2
+    )
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -124,14 +150,28 @@ def test_another_family_is_refused_with_those_that_are_known(tmp_path, capsys):
     config.save_pretrained(tmp_path / "neox")  # its weights are not asked for
     add_tokenizer(tmp_path / "neox")
     text = text_file(tmp_path)
-    assert main(["transformer", "case", str(tmp_path / "neox"), "--text", text, "-o", str(tmp_path / "case")]) == 2
+    assert (
+        main(
+            [
+                "transformer",
+                "case",
+                "--mean-field",
+                str(tmp_path / "neox"),
+                "--text",
+                text,
+                "-o",
+                str(tmp_path / "case"),
+            ]
+        )
+        == 2
+    )
     assert "attention of gpt_neox: expected one of bert, roberta" in capsys.readouterr().err
 
 
 def test_a_case_that_is_there_is_kept(tmp_path, capsys):
     model = saved(tmp_path / "model", "bert")
     before = case_of(model, tmp_path).read_bytes()
-    assert main(["transformer", "case", str(model), "-o", str(tmp_path / "case")]) == 2
+    assert main([*COMMAND, str(model), "-o", str(tmp_path / "case")]) == 2
     assert "exists already; --overwrite replaces it" in capsys.readouterr().err
     assert (tmp_path / "case" / "case.toml").read_bytes() == before
 
@@ -139,7 +179,7 @@ def test_a_case_that_is_there_is_kept(tmp_path, capsys):
 @pytest.mark.parametrize("name", ["attention.h5", "tokens.npy"])
 def test_other_files_of_these_names_are_kept(tmp_path, capsys, name):
     (tmp_path / name).write_bytes(b"mine")
-    assert main(["transformer", "case", "no/such/model", "-o", str(tmp_path)]) == 2
+    assert main([*COMMAND, "no/such/model", "-o", str(tmp_path)]) == 2
     assert f"{name}: exists already" in capsys.readouterr().err
     assert (tmp_path / name).read_bytes() == b"mine"
 
@@ -151,7 +191,7 @@ def test_a_full_disk_is_told_in_a_line_and_harms_no_case(tmp_path, part):
     before = case_of(model, tmp_path)
     matrices = before.with_name("attention.h5")
     kept, size = matrices.read_bytes(), int(part * matrices.stat().st_size)
-    command = [sys.executable, "-m", "meanfield", "transformer", "case", str(model), "--overwrite"]
+    command = [sys.executable, "-m", "meanfield", *COMMAND, str(model), "--overwrite"]
     command += ["--text", text_file(tmp_path), "-o", str(before.parent)]
 
     def limit() -> None:
@@ -178,6 +218,6 @@ def test_a_disk_that_is_full_after_the_matrices_harms_no_case(tmp_path, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(failing, full)
         arguments = ["--text", str(tmp_path / "text.txt"), "-o", str(folder), "--overwrite", "--layer", "1"]
-        assert main(["transformer", "case", str(model), *arguments]) == 2
+        assert main([*COMMAND, str(model), *arguments]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == f"meanfield: {folder}: cannot write: No space left on device"
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

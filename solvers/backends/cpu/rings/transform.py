@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .caching import compiled
-from .launching import inline, kernel, share
+from ..caching import compiled
+from ..launching import inline, kernel, share
 
 
 @kernel

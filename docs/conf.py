@@ -1,0 +1,32 @@
+"""The site: Sphinx reads the pages of this folder; those of the reference are made from the code when it is built.
+
+sphinx-build -W docs build/site
+"""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from reference.pages import write_pages  # noqa: E402
+
+import meanfield  # noqa: E402
+
+project = "meanfield"
+copyright = "the meanfield maintainers"
+release = version = meanfield.__version__
+
+extensions = ["myst_parser"]
+exclude_patterns = ["reference/*.py"]
+html_theme = "furo"
+html_title = f"meanfield {version}"
+html_show_sphinx = False
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
+suppress_warnings = ["myst.xref_missing"]  # links to files of the repository, checked by tests/project/test_readme.py
+
+
+def setup(app):
+    """Make the reference before the pages are read."""
+    app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir) / "reference"))

@@ -1,0 +1,46 @@
+"""Keys in which the cases of two runs differ, as data and as a line for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from meanfield.runtime.segments import case_table
+from solvers.io.run_file import Run
+
+IGNORED = ("title", "output")  # what changes no state
+_SHOWN = 24  # characters of a value; the keys of longer ones, and of lists, are named alone
+
+
+def differing_keys(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Dotted key → its values in two resolved cases, None where a case lacks it; for keys whose values differ.
+
+    Titles and what a file keeps are left out. A list is one value.
+    """
+    flat = [_flat(case) for case in (a, b)]
+    keys = [key for key in dict.fromkeys([*flat[0], *flat[1]]) if key.split(".")[0] not in IGNORED]
+    return {key: (flat[0].get(key), flat[1].get(key)) for key in keys if flat[0].get(key) != flat[1].get(key)}
+
+
+def differences_in_words(a: Run, b: Run) -> str | None:
+    """As in "the cases differ in attention.beta (3, 4) and domain.manifold (circle, particles)"; None where in none."""
+    found = differing_keys(case_table(a.attributes), case_table(b.attributes))
+    texts = [f"{key}{_values(*values)}" for key, values in sorted(found.items())]
+    if not texts:
+        return None
+    return f"the cases differ in {', '.join(texts[:-1])}{' and ' if texts[1:] else ''}{texts[-1]}"
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Values of nested tables by dotted keys."""
+    result: dict[str, Any] = {}
+    for name, value in table.items():
+        result |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return result
+
+
+def _values(a: Any, b: Any) -> str:
+    if isinstance(a, list) or isinstance(b, list):
+        return ""
+    texts = ["none" if value is None else f"{value:g}" if isinstance(value, float) else str(value) for value in (a, b)]
+    return f" ({', '.join(texts)})" if max(map(len, texts)) <= _SHOWN and texts[0] != texts[1] else ""

@@ -1,0 +1,63 @@
+"""Modes of the kernel density of weighted tokens on S^{d−1}: places where attention with Q = K = I has its peaks.
+
+    f(x) = Σ_j m_j e^{β⟨x, x_j⟩}          bandwidth 1/√β
+
+Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794) have Z = f. Of many uniform random tokens on the circle the
+expected number is that of :func:`meanfield.model.linear_stability.expected_clusters_from_tokens`, about √(3β/2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.mesh.mesh import Floats
+from solvers.transforms.pairwise import exponential_sums
+from solvers.transforms.zonal import exponential_degree, exponential_multipliers
+
+FLAT = 1e-12  # of the mean density: what rises no higher has no mode
+LOST = 1e-9  # of the highest: below, a transform keeps no digits of f
+NODES = 16  # for each degree: a wave of the highest has so many, and extrema that are nearer are not told apart
+SAME = 0.1  # bandwidths: limits so near are one mode
+
+
+def count_modes(directions: Floats, masses: Floats, beta: float, starts: int = 512, rounds: int = 1000) -> int:
+    """Number of local maxima of f for unit vectors (n, d), d ≥ 2, with masses (n,); 0 where f is constant.
+
+    On the circle by the signs of f' on a grid, where f is above LOST of its maximum. For d > 2 by the ascent
+    x ← Σ m x_j e^{β⟨x,x_j⟩}/|…| (mean shift) from ``starts`` tokens, evenly through the list, in at most ``rounds``:
+    modes that none of these reaches are not seen.
+    """
+    if directions.shape[1] == 2:
+        return _on_circle(directions, masses / masses.sum(), beta)
+    return _by_ascent(directions, masses, beta, starts, rounds)
+
+
+def _on_circle(directions: Floats, masses: Floats, beta: float) -> int:
+    degree = max(exponential_degree(2, beta), 1)
+    multipliers = exponential_multipliers(2, beta, degree + 1) / exponential_multipliers(2, beta, 1)[0]
+    turn = directions[:, 0] - 1j * directions[:, 1]
+    power, coefficients = masses.astype(complex), np.zeros(degree + 1, dtype=complex)
+    for l in range(1, degree + 1):
+        power = power * turn
+        coefficients[l] = power.sum() * multipliers[l] if beta else (power.sum() if l == 1 else 0.0)
+    if np.abs(coefficients).max() <= FLAT:
+        return 0
+    coefficients[0] = 1.0
+    density = np.fft.irfft(coefficients, NODES * degree)
+    rising = np.fft.irfft(1j * np.arange(degree + 1) * coefficients, NODES * degree) > 0
+    return int((rising & ~np.roll(rising, -1) & (density > LOST * density.max())).sum())
+
+
+def _by_ascent(directions: Floats, masses: Floats, beta: float, starts: int, rounds: int) -> int:
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    some = np.unique(np.linspace(0, len(directions) - 1, min(starts, len(directions))).astype(int))
+    places, same = directions[some], SAME / np.sqrt(max(beta, 1.0))
+    for _ in range(rounds):
+        _, _, means = exponential_sums(places * beta, directions, masses)
+        lengths = np.linalg.norm(means, axis=1, keepdims=True)
+        moved = np.divide(means, lengths, out=places.copy(), where=lengths > FLAT * masses.sum())
+        step, places = np.abs(moved - places).max(), moved
+        if step < FLAT:
+            break
+    return 1 if len(places) == 1 else int(fcluster(linkage(places, "single"), same, "distance").max())

@@ -1,0 +1,78 @@
+"""Component of a user's own: a function with a name, of one of six kinds, and the table of those that are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Component:
+    """A function that a case names like a built-in one; see KINDS for its arguments and value.
+
+    kind, name   of it, the name of the function
+    parameters   keys of its section in a case, and their defaults
+    long_name    of a diagnostic, for files
+    source       the file, or the entry point, that it comes from; sha256 of its text, or of the version
+    """
+
+    kind: str
+    name: str
+    function: Callable[..., Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    long_name: str = ""
+    source: str = ""
+    sha256: str = ""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self.function(*arguments, **options)
+
+
+def component(kind: str, *, long_name: str = "", **parameters: Any) -> Callable[[Callable[..., Any]], Component]:
+    """Make a component of a function; it exists in cases once its file is loaded.
+
+    kind         one of KINDS
+    parameters   of a reaction, feed-forward field or initial density: keys of its section and their defaults
+    Raises ValueError for another kind, TypeError for parameters of a kind that has none.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}")
+    if parameters and not KINDS[kind].has_section:
+        raise TypeError(f"a {kind} takes no parameters: {', '.join(parameters)}")
+    return lambda function: Component(kind, function.__name__, function, parameters, long_name)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Where a case names a component, and which built-in one stands for it while the case is checked.
+
+    section, key   of the case
+    stand_in       value of the key, or the whole section where it is the component's
+    signature      arguments and value of its function
+    """
+
+    section: str
+    key: str
+    stand_in: Any
+    signature: str
+
+    @property
+    def has_section(self) -> bool:
+        """Whether the section is the component's, with its parameters."""
+        return isinstance(self.stand_in, dict)
+
+
+KINDS: dict[str, Kind] = {
+    "kernel": Kind("attention", "kernel", "gaussian", "(z, beta) → k at cosines z = ⟨x,y⟩, at most e^{|β|}"),
+    "layer_norm": Kind("stabilizers", "layer_norm", "post", "(time, size) → s of ẋ = Pₓ A / s, size = |A| (...)"),
+    "reaction": Kind(
+        "reaction", "kind", {"kind": "linear", "rate": 1.0}, "(x, density, **parameters) → g (n,) of R = ρ g"
+    ),
+    "feed_forward": Kind(
+        "feed_forward", "field", {"activation": "tanh", "width": 1}, "(x, **parameters) → F (n, d) at x (n, d)"
+    ),
+    "initial": Kind("initial", "kind", {"kind": "uniform"}, "(x, **parameters) → density (n,) up to its mass"),
+    "diagnostic": Kind("output", "diagnostics", None, "(x, mass) → number, for points x (n, d) with masses (n,)"),
+}
+LOADED: dict[tuple[str, str], Component] = {}  # by kind and name

@@ -1,0 +1,105 @@
+"""Components in a case: stand-ins while it is converted and checked, the components' own sections afterwards."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from meanfield.components.component import KINDS, LOADED, Component
+from meanfield.sections.initial import Start
+from meanfield.sections.section import Section
+
+if TYPE_CHECKING:
+    from meanfield.case.case import Case
+
+Taken = dict[str, Any]  # by kind the component's section, or its name
+
+
+class Unfit(Exception):
+    """A section that does not fit the ``schema`` of its component, with the ``cause``."""
+
+    def __init__(self, section: str, table: dict[str, Any], schema: type, cause: msgspec.ValidationError) -> None:
+        self.section, self.table, self.schema, self.cause = section, table, schema, cause
+
+
+class OwnFeedForward(Section, frozen=True):
+    """Base of sections [feed_forward] with a component's field."""
+
+    @property
+    def activation(self) -> str:
+        """The field's name, where captions have the activation's."""
+        return str(self.__struct_config__.tag)
+
+
+def take(data: dict[str, Any]) -> Taken:
+    """Replace the loaded components that a case names by built-in stand-ins. Raises Unfit."""
+    taken: Taken = {}
+    for kind, place in KINDS.items():
+        section = data.get(place.section)
+        if place.stand_in is None or not isinstance(section, dict):
+            continue
+        name = section.get(place.key)
+        if not isinstance(name, str) or (kind, name) not in LOADED:
+            continue
+        if place.has_section:
+            schema = section_of(LOADED[kind, name])
+            try:
+                taken[kind] = msgspec.convert(section, schema)
+            except msgspec.ValidationError as error:
+                raise Unfit(place.section, section, schema, error) from None
+            data[place.section] = dict(place.stand_in)
+        else:
+            taken[kind] = name
+            data[place.section] = section | {place.key: place.stand_in}
+    return taken
+
+
+def put_back(case: Case, taken: Taken) -> Case:
+    """The checked case with its components."""
+    for kind, value in taken.items():
+        place = KINDS[kind]
+        if not place.has_section:
+            value = msgspec.structs.replace(getattr(case, place.section), **{place.key: value})
+        case = msgspec.structs.replace(case, **{place.section: value})
+    return case
+
+
+def used_by(case: Case) -> list[Component]:
+    """The components that a case names."""
+    names = {
+        "kernel": [case.attention.kernel],
+        "layer_norm": [case.stabilizers.layer_norm],
+        "diagnostic": list(case.output.diagnostics or ()),
+    }
+    for kind in ("reaction", "feed_forward", "initial"):
+        names[kind] = [str(type(getattr(case, kind)).__struct_config__.tag)] if getattr(case, kind) is not None else []
+    return [LOADED[kind, name] for kind, found in names.items() for name in found if (kind, name) in LOADED]
+
+
+def components_attribute(case: Case) -> dict[str, str]:
+    """The attribute ``components`` of a run's file: a line "kind name sha256" for each; absent without any."""
+    lines = [f"{one.kind} {one.name} {one.sha256}" for one in used_by(case)]
+    return {"components": "\n".join(lines)} if lines else {}
+
+
+def section_of(component: Component) -> type[Section]:
+    """The section of a case that names a component: its parameters, of the types of their defaults."""
+    defaults = tuple(sorted(component.parameters.items()))
+    return _section(component.kind, component.name, tuple((name, type(value), value) for name, value in defaults))
+
+
+@cache
+def _section(kind: str, name: str, fields: tuple[tuple[str, type, Any], ...]) -> type[Section]:
+    bases = {"initial": Start, "feed_forward": OwnFeedForward}
+    return msgspec.defstruct(  # type: ignore[return-value]
+        name, fields, bases=(bases.get(kind, Section),), frozen=True, kw_only=True,
+        forbid_unknown_fields=True, tag_field=KINDS[kind].key, tag=name,
+    )  # fmt: skip
+
+
+def parameters_of(section: Any) -> dict[str, Any]:
+    """The parameters that a component's section gives."""
+    own = {name: getattr(section, name) for name in section.__struct_fields__}
+    return {name: value for name, value in own.items() if name not in Start.__struct_fields__}

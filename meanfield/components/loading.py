@@ -1,0 +1,95 @@
+"""Loading components, from files and entry points that a user names; a case never does."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from meanfield.case.errors import CaseError
+from meanfield.components.component import LOADED, Component
+from meanfield.components.installing import INSTALL, built_in
+
+GROUP = "meanfield.components"
+Source = tuple[str, str]  # a file's path and text, or an entry point and an empty text
+
+
+def load_components(*sources: str | Path) -> list[Component]:
+    """Load components: of Python files, and of installed packages by the names of their entry points.
+
+    Their code runs now. A name that is loaded already is replaced. Raises CaseError for a file that cannot be read or
+    run, for one without components, and for the name of a built-in one.
+    """
+    return load_sources([_source(str(source)) for source in sources])
+
+
+def load_sources(sources: Iterable[Source]) -> list[Component]:
+    """As ``load_components``, from texts, as another process has read them; what is loaded already stays."""
+    found = []
+    for path, text in sources:
+        values = vars(_module(path, text)) if text else _entry_point(path)
+        made = [value for value in values.values() if isinstance(value, Component)]
+        if not made:
+            raise CaseError(f"{path}: expected functions with @component, found none")
+        digest = hashlib.sha256((text or _version(path)).encode()).hexdigest()
+        own = [replace(one, source=path, sha256=digest) for one in made]
+        for one in own:
+            _install(one)
+        _SOURCES[path] = text
+        found += own
+    return found
+
+
+def loaded_sources() -> tuple[Source, ...]:
+    """What has been loaded, for other processes."""
+    return tuple(_SOURCES.items())
+
+
+def _install(one: Component) -> None:
+    if built_in(one):
+        raise CaseError(f"{one.source}: the {one.kind} {one.name} is a built-in one; choose another name")
+    LOADED[one.kind, one.name] = one
+    INSTALL[one.kind](one)
+
+
+def _source(name: str) -> Source:
+    if not name.endswith(".py"):
+        return name, ""
+    try:
+        return str(Path(name).absolute()), Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CaseError(f"component {name}: cannot be read: {getattr(error, 'strerror', 'not UTF-8 text')}") from None
+
+
+def _module(path: str, text: str) -> ModuleType:
+    """A module of its own, in which the text has run."""
+    module = ModuleType(Path(path).stem)
+    module.__file__ = path
+    try:
+        exec(compile(text, path, "exec"), vars(module))
+    except Exception as error:
+        line = " ".join(f"{type(error).__name__}: {error}".split())
+        raise CaseError(f"component {path}: cannot be run: {line}") from error
+    return module
+
+
+def _entry_point(name: str) -> dict[str, Any]:
+    """The components of an installed package by name."""
+    points = entry_points(group=GROUP)
+    if name not in points.names:
+        known = ", ".join(sorted(points.names)) or "no installed package has any"
+        raise CaseError(f"component {name}: expected a file that ends in .py, or an entry point of {GROUP}: {known}")
+    value = points[name].load()
+    return {name: value} if isinstance(value, Component) else vars(value)
+
+
+def _version(name: str) -> str:
+    point = entry_points(group=GROUP)[name]
+    return f"{point.value} {point.dist.name} {point.dist.version}" if point.dist else point.value
+
+
+_SOURCES: dict[str, str] = {}

@@ -1,0 +1,78 @@
+"""Diagnostics of hidden states, one small function each, in the table at the foot; none needs a velocity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table
+from meanfield.domains.particles.diagnostics import DIAGNOSTICS as OF_PARTICLES
+from meanfield.domains.particles.diagnostics import Particles
+from meanfield.domains.particles.velocity import ParticleLaw
+from solvers.mesh.mesh import Floats
+
+_SHARED = ("mass", "centroid", "clusters", "cluster_mass", "cluster_center", "pairs", "pairs_close")
+
+
+@dataclass(frozen=True)
+class States(Particles):
+    """States (n, d) of tokens after some layers, and their lengths (n,) where only directions are kept."""
+
+    lengths: Floats | None = None
+
+    @cached_property
+    def state_lengths(self) -> Floats:
+        return self.radii if self.lengths is None else self.lengths
+
+
+def cosine(sample: Particles) -> float:
+    """Mean of ⟨x_i, x_j⟩ over i ≠ j: (n |Σ x/n|² − 1)/(n − 1) for unit vectors."""
+    return mean_cosine(sample.directions)
+
+
+def mean_cosine(directions: Floats) -> float:
+    """Mean of ⟨x_i, x_j⟩ over i ≠ j for unit vectors (n, d)."""
+    n = len(directions)
+    return float((n * (directions.mean(axis=0) ** 2).sum() - 1) / (n - 1))
+
+
+def effective_rank(vectors: Floats) -> float:
+    """e^H of the shares σ_i/Σσ of the singular values of (n, d) vectors (Roy and Vetterli 2007); 0 for zeros."""
+    values = np.linalg.svd(vectors, compute_uv=False)
+    total = values.sum()
+    if not total > 0:
+        return 0.0
+    shares = values[values > 0] / total
+    return float(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def diagnostics_of_states(
+    names: Sequence[str], masses: Floats, dimension: int, lengths: Callable[[float], Floats | None] = lambda time: None
+) -> Diagnostics:
+    """Diagnostics of states (n, d).
+
+    names     from the table DIAGNOSTICS
+    masses    (n,) of sum 1
+    lengths   time → |h| (n,) where the states looked at are directions
+    """
+    law = ParticleLaw(1.0, masses=masses)  # clusters take their scale from it
+
+    def look(time: float, points: Floats) -> States:
+        return States(law, time, points, masses, lengths=lengths(time))
+
+    return Diagnostics(names, DIAGNOSTICS, {"d": dimension, **LENGTHS}, look)
+
+
+DIAGNOSTICS: Table = {
+    **{name: OF_PARTICLES[name] for name in _SHARED},
+    "cosine": Diagnostic(cosine, "", "mean inner product of two different tokens"),
+    "length": Diagnostic(
+        lambda sample: float(np.sqrt((sample.state_lengths**2).mean())), "", "root mean square length of the states"
+    ),
+    "effective_rank": Diagnostic(
+        lambda sample: effective_rank(sample.directions), "", "effective rank of the tokens' directions"
+    ),
+}

@@ -1,0 +1,81 @@
+"""Section [domain] of a trained Transformer: its hidden states in R^d, moved by its own layers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from msgspec import Meta
+
+from meanfield.domains.domain import Domain
+from meanfield.model.trained_parts import PARTS
+from meanfield.sections.initial import Tokens
+from meanfield.sections.section import Problems
+
+if TYPE_CHECKING:
+    from meanfield.case.case import Case
+
+    Part = str
+else:
+    Part = Literal[PARTS]
+
+
+class Trained(Domain, frozen=True, kw_only=True, tag="transformer"):
+    """States of tokens in R^``dimension``, moved by the layers in ``file`` (.h5), less the parts in ``without``.
+
+    Layers beyond those of the file are its layers again. ``logits``: whether attention is softmax of
+    β⟨Qx, Ky⟩; "unknown" in files of models of another kind, of which no case can be run. ``lengths``: whether a file
+    has states and not only their directions.
+    """
+
+    set_up: ClassVar = "meanfield.domains.trained.setup:set_up_trained"
+    diagnostics: ClassVar = "meanfield.domains.trained.diagnostics:DIAGNOSTICS"
+    layer_norms: ClassVar = ("post",)  # the key's default, which means nothing here: layer norm is the model's own
+    initial: ClassVar = (Tokens,)
+    features: ClassVar = frozenset({"causal mask", "layers"})
+    has_tokens: ClassVar = True
+    figure: ClassVar = (
+        "meanfield.figures.particles.panels:draw_particles", "meanfield.figures.particles.panels:particles_height"
+    )  # fmt: skip
+    movie: ClassVar = "meanfield.movie.particles:draw_tokens"
+
+    dimension: Annotated[int, Meta(ge=2, le=4096)]
+    file: str
+    without: tuple[Part, ...] = ()
+    logits: Literal["softmax", "unknown"] = "softmax"
+    lengths: bool = True
+
+    @property
+    def d(self) -> int:
+        return self.dimension
+
+    @property
+    def where(self) -> str:
+        return "for a trained Transformer"
+
+    @property
+    def radial_norms(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.layer_norms if self.lengths else ()
+
+    @property
+    def has_softmax(self) -> bool:
+        return self.logits == "softmax"
+
+    @property
+    def layer_in_words(self) -> list[str]:
+        return [f"without {', '.join(self.without)}"] if self.without else ["all parts of a trained layer"]
+
+    def problems(self, case: Case) -> Problems:
+        attention = case.attention
+        if case.time.method != "layers":
+            yield "time.method", case.time.method, '"layers" for a trained Transformer'
+        if case.time.step != 1.0:
+            yield "time.step", case.time.step, "1 for a trained Transformer, whose layers are whole"
+        if attention.normalization != "softmax":
+            yield "attention.normalization", attention.normalization, '"softmax" for a trained Transformer'
+        for name in ("query", "key", "value"):
+            if getattr(attention, name) is not None:
+                yield f"attention.{name}", getattr(attention, name), "not allowed beside domain.file"
+        if not case.stabilizers.residual:
+            yield "stabilizers.residual", False, 'true; domain.without = ["residual"] leaves it out'
+        if case.initial.radius is not None:
+            yield "initial.radius", case.initial.radius, "none: states of the file are taken as they are"

@@ -1,0 +1,84 @@
+"""File of a trained Transformer's layers: the form of its layers as attributes, arrays (layers, ...) as datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meanfield.model.trained_layer import REQUIRED, LayerForm, TrainedLayer
+from solvers.mesh.mesh import Floats
+
+LAYERS = "layers"  # group of the arrays, each with as many rows as layers, or one for all
+START, START_WITHOUT_POSITIONS = "start", "start_without_positions"
+FREQUENCIES = "frequencies"
+_FORM = ("placement", "norm", "epsilon", "activation", "rotary_scale")
+
+
+class TrainedLayers:
+    """The layers in a file, read one by one: the arrays of a large model do not fit a host's memory twice.
+
+    path     of the file
+    beta     β of the logits
+    causal   whether token i sees tokens j ≤ i only
+    without  parts that are left out
+    total    layers of a run: the file's layers again and again, and a final norm after the last
+    Raises ValueError for a file that holds no layers.
+    """
+
+    duration = 1.0
+
+    def __init__(
+        self, path: str | Path, beta: float, causal: bool, without: tuple[str, ...] = (), total: int | None = None
+    ) -> None:
+        import h5py
+
+        if not Path(path).is_file():
+            raise ValueError(f"domain.file = {path}: no such file")
+        try:
+            with h5py.File(path) as file:
+                self._stored = {name: np.asarray(array) for name, array in file[LAYERS].items()}
+                self.form = _form_of(file, beta, causal)
+                start_lacks = not file.attrs["start_has_positions"]
+                learned = file.attrs["positions"] == "learned"
+        except (OSError, KeyError) as error:
+            raise ValueError(f"domain.file = {path}: cannot be read as layers of a Transformer: {error}") from None
+        absent = [name for name in REQUIRED if name not in self._stored]
+        if absent:
+            raise ValueError(f"domain.file = {path}: has no array {LAYERS}/{absent[0]}")
+        if learned and start_lacks != ("positions" in without):
+            raise ValueError(
+                f"domain.without = {list(without)}: positions of this model are in its start: write the case anew, "
+                "by `meanfield transformer case --without`"
+            )
+        self.count = len(self._stored["query"])
+        self._path, self._without, self.total = path, without, total or self.count
+        self.layer(0)  # what no layer can have is refused here
+
+    @property
+    def dimension(self) -> int:
+        return int(self._stored["query"].shape[3])
+
+    def layer(self, index: int) -> TrainedLayer:
+        """Layer ``index`` of a run, from 0 on."""
+        k = index % self.count
+        arrays = {name: np.asarray(array[min(k, len(array) - 1)], float) for name, array in self._stored.items()}
+        try:
+            return TrainedLayer(self.form, arrays, self._without, is_last=index == self.total - 1)
+        except ValueError as error:
+            raise ValueError(f"domain.file = {self._path}: {error}") from None
+
+    def __call__(self, time: float, positions: Floats) -> Floats:
+        return self.layer(round(time))(positions)
+
+
+def _form_of(file: Any, beta: float, causal: bool) -> LayerForm:
+    form: dict[str, Any] = {name: file.attrs[name] for name in _FORM}
+    frequencies = np.asarray(file[FREQUENCIES]) if FREQUENCIES in file else None
+    return LayerForm(beta=beta, causal=causal, frequencies=frequencies, **form)
+
+
+def form_attributes(form: LayerForm) -> dict[str, str | float]:
+    """What a file says of the form beside β and the mask, which are of the case."""
+    return {name: getattr(form, name) for name in _FORM}

@@ -1,0 +1,93 @@
+"""Figure of a recorded solution: snapshots of each field above, diagnostics over time below."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.figures.saving import figure_target, save
+from solvers.io.run_file import FileError, Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from solvers.mesh.mesh import Floats
+
+SNAPSHOTS = 4  # columns
+UNIT = 1e-6  # departure of |x| from 1 on a circle or a sphere
+
+
+def plot_fields(run: Run, figure: Path) -> Path:
+    """Draw a file of `solvers.record` to ``figure``. Raises FileError where it holds no snapshot."""
+    from matplotlib.figure import Figure
+
+    target = figure_target(figure)
+    if run.snapshots == 0:
+        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
+    return save(compose_fields(run, Figure(layout="constrained")), target)
+
+
+def compose_fields(run: Run, figure: Figure) -> Figure:
+    """Lay fields and diagnostics out on an empty ``figure``, and return it."""
+    places, labels = chart(run.cell_centers)
+    shown = np.unique(np.linspace(0, run.snapshots - 1, SNAPSHOTS).round().astype(int))
+    rows = len(run.fields) + bool(run.diagnostics)
+    figure.set_size_inches(10, 2.4 * rows + 0.5)
+    parts = figure.subfigures(rows, 1, squeeze=False)[:, 0]
+    for name, part in zip(run.fields, parts, strict=False):
+        draw = _draw_lines if places.shape[1] == 1 else _draw_maps
+        draw(part, run, name, shown, places, labels)
+    if run.diagnostics:
+        axes = parts[-1].subplots(1, len(run.diagnostics), squeeze=False)[0]
+        for ax, (name, values) in zip(axes, run.diagnostics.items(), strict=True):
+            ax.plot(run.sample_times, values)
+            ax.set(title=name, xlabel="time")
+    figure.suptitle(f"{run.path.name}: {', '.join(run.fields)} on a {run.manifold}, {run.cells} cells")
+    return figure
+
+
+def chart(centers: Floats) -> tuple[Floats, list[str]]:
+    """(cells, 1 or 2) numbers that locate cells in a figure, and their names; of a body those with z in the middle."""
+    d = centers.shape[1]
+    on_unit = bool(np.abs(np.linalg.norm(centers, axis=1) - 1).max() < UNIT)
+    if d == 1:
+        return centers, ["x"]
+    if on_unit and d == 2:
+        return _angle(centers[:, :2]) % 360.0, ["angle (degrees)"]
+    if on_unit and d == 3:
+        latitude = np.degrees(np.arcsin(centers[:, 2].clip(-1, 1)))[:, None]
+        return np.hstack([_angle(centers[:, :2]), latitude]), ["longitude (degrees)", "latitude (degrees)"]
+    if d == 4:
+        return np.hstack([_angle(centers[:, :2]), _angle(centers[:, 2:])]), ["first angle", "second angle (degrees)"]
+    return centers[:, :2], ["x", "y"]
+
+
+def _angle(vectors: Floats) -> Floats:
+    return np.degrees(np.arctan2(vectors[:, 1:2], vectors[:, :1]))
+
+
+def _draw_lines(part: Any, run: Run, name: str, shown: Any, places: Floats, labels: list[str]) -> None:
+    ax, order = part.subplots(), np.argsort(places[:, 0])
+    for k in shown:
+        ax.plot(places[order, 0], run.field(name, int(k))[order], label=f"t = {run.times[k]:.4g}")
+    ax.set(xlabel=labels[0], ylabel=name)
+    ax.legend()
+
+
+def _draw_maps(part: Any, run: Run, name: str, shown: Any, places: Floats, labels: list[str]) -> None:
+    centers = run.cell_centers
+    layer = np.ones(len(places), dtype=bool)
+    if labels[0] == "x" and centers.shape[1] == 3:  # the layer of a body that is nearest to its middle
+        height = np.abs(centers[:, 2] - (centers[:, 2].min() + centers[:, 2].max()) / 2)
+        layer = height <= height.min() * (1 + 1e-9) + 1e-12
+    values = [run.field(name, int(k))[layer] for k in shown]
+    low, high = min(v.min() for v in values), max(v.max() for v in values)
+    axes = part.subplots(1, len(shown), squeeze=False, sharey=True)[0]
+    size = max(6e3 / layer.sum(), 1.0)  # points²: cells touch
+    for ax, k, value in zip(axes, shown, values, strict=True):
+        image = ax.scatter(*places[layer].T, c=value, s=size, marker="s", vmin=low, vmax=high, linewidths=0)
+        ax.set(title=f"{name}, t = {run.times[k]:.4g}", xlabel=labels[0])
+    axes[0].set_ylabel(labels[1])
+    part.colorbar(image, ax=axes)

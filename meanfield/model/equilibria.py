@@ -1,0 +1,260 @@
+"""Stationary densities with noise that are symmetric about an axis, followed through folds as the noise changes.
+
+On S^{d−1} with z = ⟨x, e⟩ and f the density relative to the uniform one, a stationary state of ∂ₜρ + div(ρX) = κΔρ has
+
+    κ log f = (v/β) φ(Z) + const ,   Z(z) = ∫ k(z, z') f(z') dμ(z') ,   φ(Z) = log Z (softmax), Z (unnormalized)
+
+since X = (v/β) ∇φ(Z). k is e^{β⟨x,y⟩} averaged about the axis, μ the uniform law of z. z is on the nodes of a
+Gauss–Jacobi rule, so that sums are exact to rounding where f is resolved. Branches are followed by pseudo-arclength
+continuation (Keller 1977) in u = log f and log κ; a fold is where d(log κ)/ds = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solvers.mesh.mesh import Floats
+
+NODES = 128
+_MODES = 32  # of perturbations whose growth is looked for
+_FIRST, _LONGEST = 0.02, 0.1  # arclength of steps, in u by L²(μ) and log κ; the longest relative to u
+_NEWTON = 8  # iterations, of which a step that is short enough takes three or four
+_ROUNDING = 1e-12  # of u, in the largest node
+_NEUTRAL = 1e-9  # of κ: an eigenvalue so small is zero to rounding
+_RESOLVED = 1e-8  # of the largest coefficient of u: what the last eighth of them may be
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """A stationary density.
+
+    noise     κ
+    order     ∫⟨x, e⟩ρ, the length of the mean token with its sign
+    log_density  log f at the nodes
+    fastest   largest real part of the eigenvalues of perturbations about the same axis, per unit of time
+    unstable  number of those eigenvalues with positive real part
+    """
+
+    noise: float
+    order: float
+    log_density: Floats
+    fastest: float
+    unstable: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Stationary densities along a curve, from the uniform one on, and the folds where the noise turns back."""
+
+    degree: int
+    critical: float  # κ at which the branch leaves the uniform density
+    equilibria: tuple[Equilibrium, ...]
+    folds: tuple[Equilibrium, ...]
+
+
+class Equilibria:
+    """The equations of stationary densities on S^{d−1} of a β ≠ 0 and V = vI, discretized at Gauss–Jacobi nodes."""
+
+    def __init__(
+        self, dimension: int, beta: float, normalization: str = "softmax", value: float = 1.0, nodes: int = NODES
+    ) -> None:
+        from scipy.special import roots_jacobi
+
+        self.nodes, weights = roots_jacobi(nodes, (dimension - 3) / 2, (dimension - 3) / 2)
+        self.weights: Floats = weights / weights.sum()
+        self._log = normalization == "softmax"
+        self._gain = value / beta
+        self._kernel = np.exp(_log_kernel(dimension, beta, self.nodes) - (abs(beta) if self._log else 0.0))
+        self._dimension = dimension
+
+    def critical_noise(self, degree: int) -> float:
+        """κ at which modes of this degree neither grow nor decay about the uniform density."""
+        mode = self.mode(degree)
+        normalizer = self._kernel @ self.weights
+        moved = self._slope(normalizer) * (self._kernel @ (self.weights * mode))
+        return float(self._gain * (self.weights * mode) @ moved)
+
+    def mode(self, degree: int) -> Floats:
+        """The zonal harmonic of this degree, of unit mean square."""
+        from scipy.special import eval_chebyt, eval_gegenbauer
+
+        d = self._dimension
+        values = eval_chebyt(degree, self.nodes) if d == 2 else eval_gegenbauer(degree, d / 2 - 1, self.nodes)
+        return np.asarray(values / np.sqrt(self.weights @ values**2))
+
+    def residual(self, u: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
+        """u − log f[u], its derivative by u and by log κ."""
+        masses = self.weights * np.exp(u)
+        normalizer = self._kernel @ masses
+        h = self._gain / noise * (np.log(normalizer) if self._log else normalizer)
+        shift = h.max()
+        images = self.weights * np.exp(h - shift)
+        total = images.sum()
+        images /= total
+        by_u = (self._gain / noise) * self._slope(normalizer)[:, None] * self._kernel * masses
+        return u - h + shift + np.log(total), np.eye(len(u)) - by_u + images @ by_u, h - images @ h
+
+    def equilibrium(self, u: Floats, noise: float) -> Equilibrium:
+        """The stationary density with its linear stability."""
+        masses = self.weights * np.exp(u)
+        growth = self._growth_rates(masses, noise)
+        return Equilibrium(
+            noise, float(masses @ self.nodes), u, float(growth.max()), int((growth > _NEUTRAL * noise).sum())
+        )
+
+    def is_resolved(self, u: Floats) -> bool:
+        """Whether the nodes hold u: its last coefficients are small beside its largest."""
+        size = np.abs(self._to_coefficients @ u)
+        return bool(size[-len(u) // 8 :].max() <= _RESOLVED * size.max())
+
+    def _slope(self, normalizer: Floats) -> Floats:
+        """φ'(Z)."""
+        return 1 / normalizer if self._log else np.ones_like(normalizer)
+
+    def _growth_rates(self, masses: Floats, noise: float) -> Floats:
+        """Real parts of the eigenvalues of h ↦ div(f ∇(κh − (v/β) φ'(Z) k(fh)))/f on h without mass, ∫fh = 0.
+
+        Galerkin with the polynomials p_1, p_2, … that are orthonormal with respect to f, which follow it as it narrows:
+        −∫f (1 − z²) p_j' (κp_k − …)' dμ.
+        """
+        from scipy.linalg import eigvals
+
+        root = np.sqrt(masses)
+        values, slopes = _orthonormal(self.nodes, root, min(_MODES, len(root) // 2))
+        potential = self._gain * self._slope(self._kernel @ masses)[:, None] * (self._kernel @ (root[:, None] * values))
+        flux = noise * slopes - root[:, None] * (self._derivative @ potential)
+        return np.real(eigvals(-slopes.T @ ((1 - self.nodes**2)[:, None] * flux)))
+
+    @cached_property
+    def _to_coefficients(self) -> Floats:
+        """From values at the nodes to coefficients of the zonal harmonics."""
+        return np.stack([self.weights * self.mode(l) for l in range(len(self.nodes))])
+
+    @cached_property
+    def _derivative(self) -> Floats:
+        """d/dz at the nodes of the polynomial through them, by barycentric weights (Berrut and Trefethen 2004)."""
+        z = self.nodes
+        gaps = z[:, None] - z
+        np.fill_diagonal(gaps, 1.0)
+        logs, signs = -np.log(np.abs(gaps)).sum(1), np.prod(np.sign(gaps), axis=1)
+        ratios = signs[None, :] / signs[:, None] * np.exp(logs[None, :] - logs[:, None])
+        matrix = ratios / gaps
+        np.fill_diagonal(matrix, 0.0)
+        np.fill_diagonal(matrix, -matrix.sum(1))
+        return matrix
+
+
+def follow(equilibria: Equilibria, degree: int = 1, sign: int = 1, least: float = 0.3, steps: int = 400) -> Branch:
+    """The branch that leaves the uniform density with ``sign`` times the harmonic of ``degree``.
+
+    Followed until κ is ``least`` of the critical one, the nodes do not resolve the density, or for ``steps`` steps.
+    Raises ValueError where modes of this degree decay without noise.
+    """
+    critical = equilibria.critical_noise(degree)
+    if critical <= 0:
+        raise ValueError(f"degree {degree}: expected one that grows without noise, got critical noise {critical:.6g}")
+    points, folds = [equilibria.equilibrium(np.zeros_like(equilibria.nodes), critical)], []
+    for before, after in _steps(equilibria, degree, sign, critical, steps):
+        if before.tangent[-1] * after.tangent[-1] < 0 and abs(before.state[-1] - np.log(critical)) > 0:
+            folds.append(_equilibrium(equilibria, _fold(equilibria, before, after)))
+        points.append(_equilibrium(equilibria, after.state))
+        if points[-1].noise < least * critical or not equilibria.is_resolved(after.state[:-1]):
+            break
+    return Branch(degree, critical, tuple(points), tuple(folds))
+
+
+@dataclass(frozen=True)
+class _Point:
+    """(u, log κ), the unit tangent of the branch there, and the step that led to it."""
+
+    state: Floats
+    tangent: Floats
+    length: float
+
+
+def _steps(
+    equilibria: Equilibria, degree: int, sign: int, critical: float, steps: int
+) -> Iterator[tuple[_Point, _Point]]:
+    mode = np.append(sign * equilibria.mode(degree), 0.0)
+    start = np.append(np.zeros_like(equilibria.nodes), np.log(critical))
+    point, length = _Point(start, mode, 0.0), _FIRST
+    for _ in range(steps):
+        while (found := _next(equilibria, point, length)) is None:
+            length /= 2
+        yield point, found[0]
+        point = found[0]
+        size = float(np.sqrt(equilibria.weights @ point.state[:-1] ** 2))
+        length = min(_LONGEST * max(1.0, size), length * (1.5 if found[1] <= 4 else 0.7))
+
+
+def _next(equilibria: Equilibria, point: _Point, length: float) -> tuple[_Point, int] | None:
+    """The point of the branch at this arclength along the tangent and its iterations; None where Newton fails."""
+    metric = np.append(equilibria.weights, 1.0)
+    state = point.state + length * point.tangent
+    row = metric * point.tangent
+    for iteration in range(_NEWTON):
+        residual, by_u, by_log = equilibria.residual(state[:-1], float(np.exp(state[-1])))
+        matrix = np.block([[by_u, by_log[:, None]], [row[None, :]]])
+        short = row @ (state - point.state) - length
+        change = np.linalg.solve(matrix, np.append(residual, short))
+        state = state - change
+        if not np.isfinite(state).all() or np.abs(change).max() > 2:
+            return None
+        if np.abs(change).max() < _ROUNDING * max(1.0, np.abs(state).max()):
+            tangent = np.linalg.solve(matrix, np.append(np.zeros(len(state) - 1), 1.0))
+            return _Point(state, tangent / np.sqrt(metric @ tangent**2), length), iteration + 1
+    return None
+
+
+def _fold(equilibria: Equilibria, before: _Point, after: _Point) -> Floats:
+    """The state between two points where log κ has an extremum along the branch."""
+    from scipy.optimize import brentq
+
+    def slope(length: float) -> float:
+        found = _next(equilibria, before, length)
+        if found is None:
+            raise ValueError(f"no point of the branch at arclength {length:g} before a fold")
+        return float(found[0].tangent[-1])
+
+    length = float(brentq(slope, 1e-3 * after.length, after.length, xtol=1e-12, rtol=1e-12))
+    found = _next(equilibria, before, length)
+    assert found is not None  # as it was for the last slope
+    return found[0].state
+
+
+def _equilibrium(equilibria: Equilibria, state: Floats) -> Equilibrium:
+    return equilibria.equilibrium(state[:-1], float(np.exp(state[-1])))
+
+
+def _orthonormal(z: Floats, root: Floats, count: int) -> tuple[Floats, Floats]:
+    """√f p_k and √f p_k' for k = 1 … count, p_k orthonormal with respect to f = ``root``², by their recurrence."""
+    values, slopes = np.zeros((2, len(z), count + 1))
+    values[:, 0] = root / np.linalg.norm(root)
+    for k in range(count):
+        known, slopes_known = values[:, : k + 1], slopes[:, : k + 1]
+        value, slope = z * values[:, k], z * slopes[:, k] + values[:, k]
+        for _ in range(2):  # twice is enough (Kahan and Parlett)
+            parts = known.T @ value
+            value, slope = value - known @ parts, slope - slopes_known @ parts
+        size = np.linalg.norm(value)
+        values[:, k + 1], slopes[:, k + 1] = value / size, slope / size
+    return values[:, 1:], slopes[:, 1:]
+
+
+def _log_kernel(dimension: int, beta: float, z: Floats) -> Floats:
+    """log of e^{β⟨x,y⟩} averaged over rotations about the axis: β z z' + log c₀(|β| √(1−z²) √(1−z'²)).
+
+    c₀(b) = Γ(h) (2/b)^{h−1} I_{h−1}(b), h = (d − 1)/2, by its series 1 + b²/(4h) where b is small.
+    """
+    from scipy.special import gammaln, ive
+
+    h, sines = (dimension - 1) / 2, np.sqrt(1 - z**2)
+    b = abs(beta) * sines[:, None] * sines
+    small = b < 1e-4
+    safe = np.where(small, 1.0, b)
+    average = gammaln(h) + (h - 1) * np.log(2 / safe) + np.log(ive(h - 1, safe)) + safe
+    return np.asarray(beta * z[:, None] * z + np.where(small, b**2 / (4 * h), average))

@@ -1,0 +1,195 @@
+"""Result of a run, in a file or in memory: its arrays, its case, and what is made of it."""
+
+from __future__ import annotations
+
+import html
+import io
+import shutil
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.results.rows import DiagnosticsTable, Snapshots
+from solvers.io.checkpoint import Checkpoints
+from solvers.io.memory import MemoryRun
+from solvers.io.run_file import FileError, Run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+    from meanfield.analysis.mergers import Merger
+    from meanfield.case.case import Case
+    from meanfield.clusters.on_cells import Clusters
+    from solvers.mesh.mesh import Floats, Mesh
+
+
+class Result:
+    """A run: ``simulate`` returns it in memory, ``run``, ``resume`` and ``open_run`` in a file, alike.
+
+    time         (snapshots,) times of the snapshots
+    density      (time, cell) with respect to area; read from a file when it is indexed
+    position     (time, token, d) of particles, in place of a density
+    weight       (token,) masses of particles
+    diagnostics  by name (samples, ...), and ``diagnostics.time`` (samples,)
+    attributes   what the file says of itself: versions, seed, device, start, wall_time, ...
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.time, self.diagnostics = run.times, DiagnosticsTable(run)
+        self.attributes = dict(run.attributes)
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None in memory."""
+        return None if isinstance(self._run, MemoryRun) else self._run.path
+
+    @property
+    def density(self) -> Floats | Snapshots:
+        """(time, cell) ρ. Raises AttributeError for particles."""
+        return self._snapshots("density")
+
+    @property
+    def position(self) -> Floats | Snapshots:
+        """(time, token, d) x. Raises AttributeError for a density."""
+        return self._snapshots("position")
+
+    @property
+    def weight(self) -> Floats:
+        """(token,) masses. Raises AttributeError for a density."""
+        self._require("position", "weight")
+        return self._run.weights
+
+    @cached_property
+    def case(self) -> Case:
+        """The case that it began with."""
+        from meanfield.runtime.segments import case_of
+
+        return case_of(self._run)
+
+    @cached_property
+    def mesh(self) -> Mesh:
+        """The cells of its density. Raises AttributeError for particles."""
+        from meanfield.simulation import set_up
+
+        self._require("density", "mesh")
+        return set_up(self.case).space  # type: ignore[return-value]
+
+    @property
+    def stop_reason(self) -> str:
+        """ "finished", "interrupted", "failed", or "running" of a file that is being written or whose writer died."""
+        return str(self.attributes["stop_reason"])
+
+    @property
+    def message(self) -> str:
+        """Why it stopped early; empty where it did not."""
+        return str(self.attributes["message"])
+
+    def to_xarray(self) -> Dataset:
+        """Snapshots as an xarray Dataset with coordinates, units and names; ``diagnostics.to_xarray()`` has the rest.
+
+        Those of a file are read when they are used.
+        """
+        from meanfield.results.labelled import snapshots_of
+
+        return snapshots_of(self._run)
+
+    def clusters(self, time: float | None = None) -> Clusters:
+        """Masses (k,) and centers (k, d) of the clusters, heaviest first, at the last snapshot up to ``time``."""
+        from meanfield.analysis.tracks import cluster_finder
+
+        return cluster_finder(self._run)(self._number(time))
+
+    def mergers(self) -> list[Merger]:
+        """The mergers of clusters, in order of time. Raises ValueError where clusters cannot be followed."""
+        from meanfield.analysis.mergers import exact_from, merger_tree
+        from meanfield.analysis.tracks import tracks_of
+
+        return merger_tree(tracks_of(self._run), exact_from(self._run))
+
+    def plot(self, ax: Axes | None = None, panels: str | Sequence[str] | None = None) -> Figure:
+        """The figure of the run: snapshots above, diagnostics over time below; or some ``panels`` of these.
+
+        ax      axes for the one panel that is named, else for the first
+        panels  names such as "energy", "clusters"; by default the first four that were recorded
+        Raises ValueError for a panel that is unknown or was not recorded.
+        """
+        from meanfield.figures.figure import load, page, panel
+
+        names = None if panels is None else (panels,) if isinstance(panels, str) else tuple(panels)
+        return page(load(self._run), names) if ax is None else panel(load(self._run), ax, names)
+
+    def movie(self, path: str | Path, *, fps: int = 12, overwrite: bool = False, progress: bool = False) -> Path:
+        """Film the snapshots to a .gif or .mp4, and return its path."""
+        from meanfield.movie.animate import movie
+
+        return movie(self._run, path, fps=fps, overwrite=overwrite, quiet=not progress)
+
+    def view(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write a page for the browser, and return its path."""
+        from meanfield.view.page import view
+
+        return view(self._run, path, overwrite=overwrite)
+
+    def export(self, path: str | Path, to: str, *, overwrite: bool = False) -> Path:
+        """Write it as "csv", "netcdf" or "vtkhdf", and return the path."""
+        from meanfield.export.formats import export
+
+        return export(self._run, to, path, overwrite=overwrite)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write a run file, with the checkpoint from which ``resume`` goes on, and return its path.
+
+        Raises FileError if it exists and ``overwrite`` is false, or cannot be written.
+        """
+        path = Path(path)
+        if isinstance(self._run, MemoryRun):
+            self._run.write(path, overwrite)
+            return path
+        if path.exists() and (not overwrite or path.samefile(self._run.path)):
+            raise FileError(f"{path}: exists already; choose another name")
+        shutil.copyfile(self._run.path, path)
+        if (checkpoint := Checkpoints(self._run.path).read()) is not None:
+            Checkpoints(path).write(*checkpoint)
+        return path
+
+    def __repr__(self) -> str:
+        from meanfield.analysis.info import describe, format_text
+
+        lines = format_text(describe(self._run)).splitlines()
+        hidden = ("file ", "next ") if self.path is None else ()  # what only a file has
+        return "\n".join(line for line in lines if not line.startswith(hidden))
+
+    def _repr_html_(self) -> str:
+        """The figure above a folded table of facts."""
+        facts = html.escape(repr(self))
+        picture = ""
+        if len(self.time):
+            file = io.BytesIO()
+            self.plot().savefig(file, format="png", dpi=80)
+            title = html.escape(self.case.title)
+            source = b64encode(file.getvalue()).decode()
+            picture = f'<img alt="{title}" style="max-width: 100%" src="data:image/png;base64,{source}">'
+        return f"{picture}<details><summary>{self.stop_reason}</summary><pre>{facts}</pre></details>"
+
+    def _number(self, time: float | None) -> int:
+        """The last snapshot up to a time. Raises ValueError where there is none."""
+        number = len(self.time) - 1 if time is None else int(np.searchsorted(self.time, time, side="right")) - 1
+        if number < 0:
+            raise ValueError(f"time = {time}: expected one from {self.time[:1]} on, the time of the first snapshot")
+        return number
+
+    def _snapshots(self, kind: str) -> Floats | Snapshots:
+        self._require(kind, kind)
+        return self._run.values if isinstance(self._run, MemoryRun) else Snapshots(self._run)
+
+    def _require(self, kind: str, name: str) -> None:
+        if self._run.kind != kind:
+            held = "particles, which have position and weight" if kind == "density" else "a density on a mesh"
+            raise AttributeError(f"{name}: the result holds {held}")

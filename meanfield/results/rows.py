@@ -1,0 +1,83 @@
+"""Arrays of a result: snapshots that are read when they are indexed, and the table of diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from solvers.io.run_file import Run
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+    from solvers.io.reading import Floats
+
+
+class Snapshots(NDArrayOperatorsMixin):
+    """An array (time, ...) in a file: indexing reads the rows that it names; as an operand it is read whole."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.shape: tuple[int, ...] = (run.snapshots, *run.snapshot_shape)
+        self.dtype, self.ndim = np.dtype(float), len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Floats:
+        first, *rest = key if isinstance(key, tuple) else (key,)
+        if first is Ellipsis or first is None:
+            return np.asarray(self)[key]
+        rows = self._run.rows(first)
+        return rows[(*(slice(None),) * np.ndim(np.arange(len(self))[first]), *rest)] if rest else rows
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        return np.asarray(self._run.rows(slice(None)), dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        arrays = [np.asarray(value) if isinstance(value, Snapshots) else value for value in inputs]
+        return getattr(ufunc, method)(*arrays, **options)
+
+    def __repr__(self) -> str:
+        return f"<{self._run.kind} {self.shape} of {self._run.path}, read when indexed>"
+
+
+class DiagnosticsTable(Mapping[str, "Floats"]):
+    """Diagnostics over time, by name: each (samples, ...), and ``time`` (samples,).
+
+    Raises KeyError, with the nearest name, for one that was not recorded.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @property
+    def time(self) -> Floats:
+        """(samples,) times of the samples."""
+        return self._run.sample_times
+
+    def to_xarray(self) -> Dataset:
+        """An xarray Dataset over ``sample`` whose coordinate ``time`` selects: ``.clusters.sel(time=3)``."""
+        from meanfield.results.labelled import diagnostics_of
+
+        return diagnostics_of(self._run)
+
+    def __getitem__(self, name: str) -> Floats:
+        if name not in self._run.diagnostics:
+            near = get_close_matches(name, self._run.diagnostics, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(self)}"
+            raise KeyError(f"diagnostic {name!r} was not recorded{hint}")
+        return self._run.diagnostics[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._run.diagnostics)
+
+    def __len__(self) -> int:
+        return len(self._run.diagnostics)
+
+    def __repr__(self) -> str:
+        return f"<diagnostics of {len(self.time)} samples: {', '.join(self)}>"

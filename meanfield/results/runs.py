@@ -1,0 +1,115 @@
+"""Running cases from Python: in memory, into a file, from its checkpoint; and opening what has been run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from meanfield import running
+from meanfield.case.case import Case
+from meanfield.case.errors import CaseError
+from meanfield.case.load import load
+from meanfield.case.overrides import overrides_of
+from meanfield.results.result import Result
+from meanfield.runtime.paths import require_files
+from meanfield.runtime.progress import has_bar
+from solvers.backends import Backend, NoDevice, NotInstalled, backend_on
+from solvers.io.run_file import FileError, read
+from solvers.timestepping.evolution import NonFinite
+
+
+def load_case(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequence[str] = ()) -> Case:
+    """The case in a file, or the shipped case of that name, with ``overrides`` like ["attention.beta=4"].
+
+    Raises CaseError, whose message is one line with the key, the value and what was expected.
+    """
+    return load(str(name_or_path), overrides_of(overrides))
+
+
+def simulate(case: Case | str | Path, *, progress: bool | None = None, device: str = "cpu") -> Result:
+    """Run a case, or the one of that name, in memory: the numbers that ``run`` writes, bit for bit.
+
+    progress   True: a bar on a terminal and in a notebook, else lines; by default a bar or nothing
+    device     "cpu" or "gpu"
+    Raises CaseError for what cannot be run, NonFinite for a state that becomes so, KeyboardInterrupt after Ctrl-C and
+    SystemExit after SIGTERM. What had been computed by then is the ``result`` of these errors.
+    """
+    case = _ready(case)
+    try:
+        return Result(running.run_in_memory(case, quiet=_quiet(progress), backend=_backend(device)))
+    except (NonFinite, KeyboardInterrupt, SystemExit) as error:
+        if hasattr(error, "run"):
+            error.result = Result(error.run)  # type: ignore[union-attr]
+        raise
+
+
+def run(
+    case: Case | str | Path,
+    path: str | Path,
+    overwrite: bool = False,
+    *,
+    progress: bool | None = None,
+    device: str = "cpu",
+) -> Result:
+    """Run a case, or the one of that name, into a file, and open it.
+
+    Raises as ``simulate``, and FileError for a file that exists, unless ``overwrite``, or cannot be written. The file
+    is closed well and valid up to its last snapshot whatever is raised.
+    """
+    path = Path(path)
+    if path.is_dir() or (path.exists() and not overwrite):
+        raise FileError(f"{path}: exists already; overwrite=True replaces it, if it is a file")
+    case = _ready(case, path)
+    running.run(case, path, overwrite=overwrite, quiet=_quiet(progress), command="run", backend=_backend(device))
+    return open_run(path)
+
+
+def resume(
+    path: str | Path,
+    until: float | None = None,
+    *,
+    changes: Mapping[str, Any] | Sequence[str] = (),
+    progress: bool | None = None,
+    device: str = "cpu",
+) -> Result:
+    """Go on with a file from its last checkpoint, to the end of its case or ``until``, and open it.
+
+    changes   settings that hold from there on, like {"attention.beta": 1}
+    Raises as ``run``.
+    """
+    running.resume(
+        path,
+        until=until,
+        changes=overrides_of(changes),
+        quiet=_quiet(progress),
+        command="resume",
+        backend=_backend(device),
+    )
+    return open_run(path)
+
+
+def open_run(path: str | Path) -> Result:
+    """The run in a file: running, killed or finished. Snapshots are read when they are indexed. Raises FileError."""
+    return Result(read(path))
+
+
+def _ready(case: Case | str | Path, path: Path | None = None) -> Case:
+    """A case whose files are there."""
+    case = case if isinstance(case, Case) else load_case(case)
+    require_files(case, None if path is None else str(path))
+    return case
+
+
+def _quiet(progress: bool | None) -> bool:
+    return not (has_bar() if progress is None else progress)
+
+
+def _backend(device: str) -> Backend | None:
+    """The backend of a device by name. Raises CaseError for one that is unknown or cannot be used."""
+    if device not in ("cpu", "gpu"):
+        raise CaseError(f"device = {device!r}: expected 'cpu' or 'gpu'")
+    try:
+        return backend_on(device)
+    except (NotInstalled, NoDevice) as error:
+        raise CaseError(f"device = {device!r}: {error}") from None

@@ -1,0 +1,159 @@
+"""Sweeps from Python: a case over values of its keys, as an xarray Dataset with the keys as dimensions."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.case.case import Case
+from meanfield.case.errors import CaseError
+from meanfield.case.load import to_toml
+from meanfield.case.overrides import inline
+from meanfield.domains.domain import load as load_name
+from meanfield.results.result import Result
+from meanfield.results.runs import load_case, open_run
+from meanfield.runtime.progress import has_bar
+from meanfield.runtime.signals import terminate_as_interrupt
+from meanfield.sweeping.case import Sweep, parse_sweep
+from meanfield.sweeping.dask_pool import with_client
+from meanfield.sweeping.driver import task_of
+from meanfield.sweeping.local_pool import Solver, cores, with_processes
+from meanfield.sweeping.point import FAILED
+from meanfield.sweeping.point import Result as PointResult
+from meanfield.sweeping.progress import SweepProgress
+from meanfield.sweeping.results import SweepResults, read_sweep
+from meanfield.sweeping.scalars import long_name, scalars
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from xarray import Dataset
+
+Scalar = Callable[[Result], Any]  # of a result: a number, or an array of the same shape for all
+
+
+def sweep(
+    case: Case | str | Path,
+    keys: Mapping[str, Sequence[Any]],
+    *,
+    jobs: int | None = None,
+    client: Client | None = None,
+    scalars: Mapping[str, Scalar] | None = None,
+    progress: bool | None = None,
+) -> Dataset:
+    """Run a case for every combination of the values of its ``keys``; returns what each ends with, in memory.
+
+        mf.sweep("ladder_circle", {"attention.beta": [2, 4, 8], "initial.seed": range(3)}, jobs=2)
+
+    jobs      processes on this machine, by default one for each core
+    client    of Dask, whose workers run the cases instead
+    scalars   by name functions of a result, called in this process
+    The Dataset's dimensions are the keys, its variables the last value of each diagnostic, the scalars of a sweep's
+    index (most_clusters, …), those of ``scalars``, ``status`` and ``reason``; NaN where a point has failed.
+    Raises CaseError for the first point that cannot be run, before any is.
+    """
+    plan = _plan(case, keys)
+    tasks = {number: task_of(point.case) for number, point in enumerate(plan.points)}
+    solver = with_processes(min(jobs or cores(), len(tasks))) if client is None else with_client(client)
+    quiet = not (has_bar() if progress is None else progress)
+    rows: dict[int, dict[str, Any]] = {}
+    status = np.full(len(tasks), "", dtype=object)
+    reasons = status.copy()
+    for number, result in _solved(solver, tasks, bool(scalars), plan.title, quiet):
+        rows[number] = _row(result, scalars or {})
+        status[number], reasons[number] = result.status, result.reason
+    return _dataset(plan, keys, rows, {"status": status, "reason": reasons})
+
+
+def open_sweep(path: str | Path) -> Dataset:
+    """The index of a sweep as a Dataset: its keys as dimensions where it is a grid, else as coordinates of ``point``.
+
+    Raises FileError where it is none.
+    """
+    from xarray import Dataset
+
+    found = read_sweep(path)
+    variables: dict[str, Any] = {
+        name: (("point", *(f"{name}_{axis}" for axis in range(1, values.ndim))), values, {"long_name": long_name(name)})
+        for name, values in found.scalars.items()
+    }
+    variables |= {"status": ("point", list(found.status)), "reason": ("point", list(found.reasons))}
+    variables["wall_time"] = ("point", found.wall_times, {"units": "s"})
+    coordinates = {key: ("point", values) for key, values in found.parameters.items()}
+    dataset = Dataset(variables, coords=coordinates, attrs={"title": str(found.attributes["title"])})
+    if not _is_grid(found):
+        return dataset
+    return dataset.set_index(point=list(found.parameters)).unstack("point")
+
+
+def _is_grid(found: SweepResults) -> bool:
+    """Whether every combination of values occurs once."""
+    lengths = [len(np.unique(values)) for values in found.parameters.values()]
+    count = len(found.status)
+    combinations = set(zip(*(values.tolist() for values in found.parameters.values()), strict=True))
+    return int(np.prod(lengths)) == count == len(combinations)
+
+
+def _plan(case: Case | str | Path, keys: Mapping[str, Sequence[Any]]) -> Sweep:
+    """The sweep of every combination. Raises CaseError."""
+    case = case if isinstance(case, Case) else load_case(case)
+    if not keys:
+        raise CaseError('keys = {}: expected some, such as {"attention.beta": [2, 4, 8]}')
+    texts = [f'"{key}" = {inline(list(values))}' for key, values in keys.items()]
+    return parse_sweep("\n".join([f"title = {inline(case.title)}", "[keys]", *texts, ""]), base=to_toml(case))
+
+
+def _solved(
+    solver: Solver, tasks: Mapping[int, str], keep: bool, title: str, quiet: bool
+) -> Iterator[tuple[int, PointResult]]:
+    with (
+        SweepProgress(title or "sweep", len(tasks), 0, quiet) as progress,
+        terminate_as_interrupt(),
+        closing(solver(tasks, keep)) as solved,
+    ):
+        for number, result in solved:
+            progress.look(failed=result.status == FAILED)
+            yield number, result
+
+
+def _row(result: PointResult, functions: Mapping[str, Scalar]) -> dict[str, Any]:
+    """Names and values of one point."""
+    row: dict[str, Any] = dict(scalars(result.tables))
+    if result.file is None:
+        return row
+    with tempfile.TemporaryDirectory(prefix="meanfield-") as folder:
+        path = Path(folder) / "run.h5"
+        path.write_bytes(result.file)
+        opened = open_run(path)
+        return row | {name: np.asarray(function(opened)) for name, function in functions.items()}
+
+
+def _dataset(
+    plan: Sweep, keys: Mapping[str, Sequence[Any]], rows: Mapping[int, Mapping[str, Any]], texts: Mapping[str, Any]
+) -> Dataset:
+    from xarray import Dataset
+
+    shape = tuple(len(values) for values in keys.values())
+    table = load_name(plan.points[0].case.domain.diagnostics)
+    variables: dict[str, Any] = {name: (tuple(keys), values.reshape(shape)) for name, values in texts.items()}
+    for name in dict.fromkeys(name for row in rows.values() for name in row):
+        values = _stacked(name, rows, len(plan.points))
+        inner = table[name].dimensions.split() if name in table else []
+        inner = inner if len(inner) == values.ndim - 1 else [f"{name}_{axis}" for axis in range(1, values.ndim)]
+        variables[name] = ((*keys, *inner), values.reshape(*shape, *values.shape[1:]), {"long_name": long_name(name)})
+    return Dataset(variables, coords={key: list(values) for key, values in keys.items()}, attrs={"title": plan.title})
+
+
+def _stacked(name: str, rows: Mapping[int, Mapping[str, Any]], count: int) -> np.ndarray:
+    """(points, ...) values of one name, NaN where a point has none or a smaller one."""
+    shapes = [np.shape(row[name]) for row in rows.values() if name in row]
+    values = np.full((count, *np.max(shapes, axis=0).astype(int)), np.nan)
+    for number, row in rows.items():
+        if name in row:
+            place: tuple[Any, ...] = (number, *(slice(length) for length in np.shape(row[name])))
+            values[place] = row[name]
+    return values

@@ -1,0 +1,62 @@
+"""Linear theory of a case, and distances between results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.analysis import comparison, stability_report
+from meanfield.case.case import Case
+from meanfield.results.result import Result
+from meanfield.results.runs import load_case
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from solvers.mesh.mesh import Floats
+
+DEGREES = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """Growth e^{λt} of small departures from the uniform density.
+
+    degrees, rates    (n,) degrees l = 0, 1, … and their λ
+    critical_noise    κ above which none grows
+    report            what `meanfield stability` prints
+    """
+
+    degrees: NDArray[np.intp]
+    rates: Floats
+    critical_noise: float
+    report: str
+
+    @property
+    def fastest(self) -> int:
+        """The degree that grows fastest: about as many clusters form on the circle."""
+        return int(self.degrees[np.argmax(self.rates)])
+
+    def __repr__(self) -> str:
+        return self.report
+
+
+def stability(case: Case | str | Path, degrees: int = DEGREES) -> Stability:
+    """The linear theory of a case about uniform, of degrees 0 … ``degrees`` − 1. Raises CaseError where it has none."""
+    case = case if isinstance(case, Case) else load_case(case)
+    text = stability_report.report(case)  # refuses what theory does not cover
+    numbers = np.arange(degrees)
+    rates = np.asarray(stability_report.rates_of(case, numbers))
+    return Stability(numbers, rates, float(stability_report.critical_noise_of(case)), text)
+
+
+def compare(a: Result | str | Path, b: Result | str | Path | None = None) -> comparison.Comparison:
+    """Distances (L¹, Wasserstein) of two runs at the times of both, or of one run's snapshots. Raises FileError."""
+    return comparison.compare(_run(a), None if b is None else _run(b))
+
+
+def _run(source: Result | str | Path) -> comparison.Run | str | Path:
+    return source._run if isinstance(source, Result) else source

@@ -1,0 +1,149 @@
+"""Ablation of a trained Transformer: which of its parts holds tokens apart, beside what chance would do.
+
+A variant is the model without some parts, or with random or rotated attention matrices, or tokens that stand still, on
+the same tokens. Of each, by layer, over several texts:
+
+    cosine      mean of ⟨x_i, x_j⟩ over i ≠ j, x = h/|h|
+    clusters    of the directions, by persistence
+    energy      ½ mean of e^{⟨x_i, x_j⟩} over all i, j
+    rank        effective rank of the directions: e^H of the shares of their singular values
+    agreement   mean of ⟨x_i, x_i of the whole model⟩
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from meanfield.case.errors import CaseError
+from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
+from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
+from meanfield.model.trained_layer import TrainedLayer
+from meanfield.transformer.case import CaseOptions, layer_arrays, start_of
+from meanfield.transformer.families import family_of, form_of
+from meanfield.transformer.model import States
+from solvers.mesh.mesh import Floats
+
+WHOLE, STILL = "whole model", "standing still"
+DROPS = ("special", "first")
+Variants = dict[str, CaseOptions | None]  # None: tokens stand still
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """Measures (variants, texts, layers + 1) of each quantity, and the texts' names."""
+
+    variants: tuple[str, ...]
+    texts: tuple[str, ...]
+    measures: dict[str, Floats]
+
+
+def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
+    """The whole model, the model without each set of parts, and the nulls."""
+    variants: Variants = {WHOLE: CaseOptions()}
+    variants |= {f"without {', '.join(without)}": CaseOptions(without) for without in parts}
+    variants[STILL] = None
+    for kind in ("random", "rotated"):
+        variants |= {f"{kind} {seed}": CaseOptions(weights=kind, seed=seed) for seed in range(seeds)}
+    return variants
+
+
+def ablate(texts: Iterator[States], variants: Variants, drop: Sequence[str] = ()) -> Ablation:
+    """The measures of all variants on all texts; tokens in ``drop``, of DROPS, are moved but not measured.
+
+    Raises CaseError where fewer than two tokens of a text are left.
+    """
+    names: list[str] = []
+    rows: list[dict[str, list[list[float]]]] = []
+    for states in texts:
+        names.append(states.source)
+        keep = kept_tokens(states, drop)
+        whole = _directions(states.hidden[:, keep])
+        rows.append(
+            {name: _measures(states_of_variant(states, options), keep, whole) for name, options in variants.items()}
+        )
+    stacked = np.array([[row[name] for row in rows] for name in variants])  # variants, texts, quantities, layers + 1
+    measures = {quantity: stacked[:, :, k] for k, quantity in enumerate((*QUANTITIES, "agreement"))}
+    return Ablation(tuple(variants), tuple(names), measures)
+
+
+def kept_tokens(states: States, drop: Sequence[str]) -> Floats:
+    """(n,) which tokens are measured: not special ones, such as [CLS], or not the first, to which many attend."""
+    for name in drop:
+        if name not in DROPS:
+            raise CaseError(f"--drop {name}: expected one of {', '.join(DROPS)}")
+    keep = np.ones(len(states.tokens), bool)
+    if "special" in drop:
+        keep &= ~states.special
+    if "first" in drop:
+        keep[0] = False
+    if keep.sum() < 2:
+        raise CaseError(f"{states.source}: {keep.sum()} tokens are left by --drop: expected at least two")
+    return keep
+
+
+def states_of_variant(states: States, options: CaseOptions | None) -> Floats:
+    """(layers + 1, n, d) the states of a variant on the tokens of a text."""
+    if options is None:
+        return np.broadcast_to(states.hidden[0], states.hidden.shape)
+    family = family_of(states.name, states.config)
+    form, h = form_of(family, states.network), start_of(states, options)
+    found, total = [h], states.layers * options.repeat
+    tied = getattr(states.config, "num_hidden_groups", None) == 1
+    layers = [layer_arrays(states, family, k, options) for k in range(1 if tied else states.layers)]
+    for k in range(total):
+        h = TrainedLayer(form, layers[k % len(layers)], options.without, is_last=k == total - 1)(h)
+        found.append(h)
+    return np.stack(found)
+
+
+def _measures(hidden: Floats, keep: Floats, whole: Floats) -> list[list[float]]:
+    directions = _directions(hidden[:, keep])
+    rows = [[quantity(points) for points in directions] for quantity in QUANTITIES.values()]
+    return [*rows, list((directions * whole).sum(axis=2).mean(axis=1))]
+
+
+def _directions(hidden: Floats) -> Floats:
+    """h/|h|; a state 0 has no direction, and is 0."""
+    lengths = np.linalg.norm(hidden, axis=-1, keepdims=True)
+    return np.asarray(hidden / np.where(lengths > 0, lengths, 1.0))
+
+
+def _energy(directions: Floats) -> float:
+    return float(0.5 * np.exp(directions @ directions.T).mean())
+
+
+def _clusters(directions: Floats) -> float:
+    masses = np.full(len(directions), 1 / len(directions))
+    return float(find_clusters_of_tokens(directions, masses, SCALE).count)
+
+
+QUANTITIES: dict[str, Callable[[Floats], float]] = {
+    "cosine": mean_cosine, "clusters": _clusters, "energy": _energy, "rank": effective_rank
+}  # fmt: skip
+
+
+def grouped(ablation: Ablation, quantity: str) -> dict[str, tuple[Floats, Floats]]:
+    """Mean and standard deviation (layers + 1,) over texts, and over the seeds of a null."""
+    groups: dict[str, list[Floats]] = {}
+    for name, values in zip(ablation.variants, ablation.measures[quantity], strict=True):
+        groups.setdefault(group_of(name), []).append(values)
+    return {name: (np.concatenate(v).mean(axis=0), np.concatenate(v).std(axis=0)) for name, v in groups.items()}
+
+
+def group_of(name: str) -> str:
+    """The name of a variant without its seed."""
+    return name.split(" ")[0] if name.split(" ")[0] in ("random", "rotated") else name
+
+
+def last_layer_table(ablation: Ablation) -> str:
+    """Of each variant the measures after the last layer, mean ± spread, as Markdown."""
+    columns = {quantity: grouped(ablation, quantity) for quantity in ablation.measures}
+    head = ["variant", *columns]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for name in next(iter(columns.values())):
+        cells = [f"{mean[-1]:.3g} ± {spread[-1]:.2g}" for mean, spread in (column[name] for column in columns.values())]
+        lines.append("| " + " | ".join([name, *cells]) + " |")
+    return "\n".join(lines)

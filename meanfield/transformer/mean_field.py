@@ -1,0 +1,168 @@
+"""A trained Transformer's attention as a case: the mean-field law with its matrices, from the same tokens.
+
+A layer of the case is x ← N(x + Σ_h V_h Σ_j p_ij x_j), p_ij = softmax_j(β⟨Q_h x_i, K_h x_j⟩), β = 1/√d_head, with the
+arrays of meanfield/transformer/families.py:
+
+    post   x = h/|h| ,   Q = W_Q ,   K = W_K ,   V = C W_O W_V ,   on a sphere of radius R = √(mean |h|²)
+    pre    x = Ch ,      Q = √d W_Q diag(gain) ,   K = √d W_K diag(gain) ,   V = √d C W_O W_V diag(gain)
+
+This is the model's layer exactly if all states have length R (post; pre: at time 0), biases and network are zero, and
+gains after attention are one. Left out otherwise: biases, the network, gains of layer norm (but those of pre before
+attention), and lengths of single tokens. What the rest stands for is a reconstruction: the sources have Q, K and V as
+given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meanfield.case.errors import CaseError
+from meanfield.case.load import parse
+from meanfield.transformer.families import Family, arrays_of, family_of, head_size
+from meanfield.transformer.model import States
+from meanfield.transformer.writing import Shapes, write_arrays
+from solvers.io.writing import disk_errors, replacement
+from solvers.mesh.mesh import Floats
+
+MATRICES, TOKENS, CASE = FILES = "attention.h5", "tokens.npy", "case.toml"
+
+
+def require_attention(name: str, config: Any, layer: int | None = None) -> Family:
+    """The family of a model. Raises CaseError for one whose attention is no mean-field law, and for a layer that is
+    not there."""
+    family, layers = family_of(name, config), config.num_hidden_layers
+    if family.norm != "layer":
+        raise CaseError(
+            f"--mean-field: {config.model_type} has RMS norm and rotary positions: expected a case of the whole model"
+        )
+    if layer is not None and not 1 <= layer <= layers:
+        raise CaseError(f"--layer {layer}: expected 1 to {layers}, the layers of {name}")
+    return family
+
+
+def write_mean_field(states: States, folder: str | Path, layer: int | None = None) -> Path:
+    """Write case.toml, attention.h5 and tokens.npy into a folder, made where there is none; returns the case's path.
+
+    layer   the one whose attention all layers of the case have, from 1 on; None: each layer its own
+    What is there by these names is replaced. Raises CaseError for a family that is not known, a layer that is not
+    there; FileError for a folder that cannot be written.
+    """
+    folder = Path(folder)
+    family = require_attention(states.name, states.config, layer)
+    chosen = range(states.layers) if layer is None else [layer - 1]
+    if states.config.model_type == "albert" and states.config.num_hidden_groups == 1:
+        chosen = [0]  # all layers are one
+    with disk_errors(folder, "cannot write"):
+        folder.mkdir(parents=True, exist_ok=True)
+        with (
+            replacement(folder / MATRICES) as matrices,
+            replacement(folder / TOKENS) as tokens,
+            replacement(folder / CASE) as new,
+        ):
+            write_arrays(matrices, _shapes(states, family, len(chosen)), _rows(states, family, chosen))
+            with open(tokens, "wb") as file:
+                np.save(file, start_of(states, family))
+            text = case_text(states, family, folder.resolve(), layer)
+            parse(text)
+            new.write_text(text, encoding="utf-8")
+    return folder / CASE
+
+
+def start_of(states: States, family: Family) -> Floats:
+    """(n, d) the states before the first layer, without their means where layer norm comes before attention."""
+    hidden = states.hidden[0]
+    return hidden - hidden.mean(axis=1, keepdims=True) if family.placement == "pre" else hidden
+
+
+def head_matrices(arrays: dict[str, Floats], placement: str) -> dict[str, Floats]:
+    """query, key, value (heads, d_head, d) and out (heads, d, d_head), V = out·value for heads of weight 1/heads."""
+    heads, _, d = arrays["query"].shape
+    scale = np.sqrt(d) * arrays["attention_gain"] if placement == "pre" else np.ones(d)
+    out = arrays["out"]
+    return {
+        **{name: arrays[name] * scale for name in ("query", "key", "value")},
+        "out": heads * (out - out.mean(axis=1, keepdims=True)),  # C W_O: no mean is written
+    }
+
+
+def _rows(states: States, family: Family, chosen: Sequence[int]) -> Iterator[tuple[str, int | None, Floats]]:
+    for k, layer in enumerate(chosen):
+        arrays = arrays_of(family, states.network, layer)
+        for name, matrix in head_matrices(arrays, family.placement).items():
+            yield name, k, matrix
+
+
+def _shapes(states: States, family: Family, count: int) -> Shapes:
+    arrays = head_matrices(arrays_of(family, states.network, 0), family.placement)
+    return {name: ((count, *matrix.shape), "f8") for name, matrix in arrays.items()}
+
+
+def case_text(states: States, family: Family, folder: Path, layer: int | None) -> str:
+    """The case in TOML, with comments that say what it leaves out."""
+    entering = states.lengths[:-1] if family.placement == "post" else np.linalg.norm(start_of(states, family), axis=1)
+    which = "the attention of its layers" if layer is None else f"the attention of its layer {layer} in each layer"
+    d = states.hidden.shape[2]
+    left_out, place = _LEFT_OUT[family.placement]
+    lines = {place: f"{place} = {float(np.sqrt((entering**2).mean()))!r}  # √(mean |h|²) of the states\n"}
+    return _CASE.format(
+        title=_quoted(f"{states.short_name}: {which}, from the tokens of {states.source}"),
+        left_out=left_out.format(low=entering.min(), high=entering.max()),
+        d=d,
+        beta=float(head_size(states.config) ** -0.5),
+        mask="causal" if family.causal else "none",
+        matrices=_quoted(str(folder / MATRICES)),
+        tokens=_quoted(str(folder / TOKENS)),
+        norm=family.placement,
+        scale=lines.get("scale", ""),
+        radius=lines.get("radius", ""),
+        layers=states.layers,
+    )
+
+
+def _quoted(text: str) -> str:
+    """A text as TOML has it."""
+    import json
+
+    return json.dumps(text, ensure_ascii=False)
+
+
+_LEFT_OUT = {  # and the key of the case that has their common length
+    "post": ("biases, the network, gains of layer norm, lengths of single states ({low:.3g} to {high:.3g}).", "scale"),
+    "pre": ("biases, the network, lengths of single states at the start ({low:.3g} to {high:.3g}).", "radius"),
+}
+_CASE = """\
+# Written by `meanfield transformer case --mean-field`: attention as a mean-field law, a reconstruction.
+# Left out: {left_out}
+# A layer is x ← N(x + Σ V Σ_j p_ij x_j). For continuous depth: --set 'time={{end = {layers}.0, step = 1.0}}'
+title = {title}
+
+[domain]
+manifold = "particles"
+dimension = {d}
+
+[attention]
+beta = {beta!r}  # 1/√d_head
+mask = "{mask}"
+file = {matrices}
+
+[stabilizers]
+layer_norm = "{norm}"
+{scale}
+[initial]
+kind = "tokens"
+file = {tokens}
+{radius}
+[time]
+method = "layers"
+layers = {layers}
+step = 1.0
+
+[output]
+snapshots = {layers}
+samples = {layers}
+diagnostics = ["speed", "centroid", "pairs", "pairs_close"]
+"""

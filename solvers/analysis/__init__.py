@@ -1,0 +1,1 @@
+"""Analysis of solutions: errors and orders of convergence over resolutions."""

@@ -1,0 +1,133 @@
+"""Convergence study: errors over resolutions, against an exact answer or by themselves, and observed orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..mesh.mesh import Floats, Mesh
+
+Answer = float | tuple[Mesh, Floats]
+
+
+@dataclass(frozen=True)
+class ConvergenceStudy:
+    """Errors over resolutions. ``print`` shows a table; ``plot`` draws it.
+
+    resolutions   as given, from coarse to fine
+    errors        of each; without an exact answer estimates, by Richardson's extrapolation, NaN for the first
+    orders        log(error ratio)/log(resolution ratio) of neighbours, NaN where there is none
+    exact         whether errors are against an exact answer
+    """
+
+    resolutions: tuple[int, ...]
+    errors: tuple[float, ...]
+    orders: tuple[float, ...]
+    exact: bool
+
+    @property
+    def estimate(self) -> float:
+        """Error of the finest resolution."""
+        return self.errors[-1]
+
+    def __str__(self) -> str:
+        kind = "error" if self.exact else "estimated error"
+        rows = [f"{'resolution':>10}  {kind:>15}  {'order':>6}"]
+        for size, error, order in zip(self.resolutions, self.errors, self.orders, strict=True):
+            columns = ("" if np.isnan(error) else f"{error:.3e}", "" if np.isnan(order) else f"{order:.2f}")
+            rows.append(f"{size:>10}  {columns[0]:>15}  {columns[1]:>6}")
+        return "\n".join(rows)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Errors over resolutions, both logarithmic, with a line of the last order; returns the axes."""
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots()[1] if ax is None else ax
+        sizes, errors = np.array(self.resolutions, dtype=float), np.array(self.errors)
+        ax.loglog(sizes, errors, "o-", label="error" if self.exact else "estimated error")
+        ax.loglog(
+            sizes, errors[-1] * (sizes[-1] / sizes) ** self.orders[-1], "k:", label=f"order {self.orders[-1]:.2f}"
+        )
+        ax.set_xlabel("resolution")
+        ax.set_ylabel("error")
+        ax.legend()
+        return ax
+
+
+def convergence_study(
+    problem: Callable[[int], Answer],
+    resolutions: Sequence[int],
+    exact: float | Callable[[Floats], Floats] | None = None,
+) -> ConvergenceStudy:
+    """Solve ``problem`` at each resolution; errors and observed orders.
+
+    problem       resolution → a number, or (mesh, u (cells,) or (fields, cells))
+    resolutions   at least two, increasing; three for estimates of a problem without an exact answer
+    exact         that number; or a function of the centers (cells, d) with u's shape. None: self-convergence, of
+                  numbers, or of fields on boxes and curves whose resolutions are multiples of the one before
+    Errors of fields are L², relative to that of u: √(Σ V |e|²/Σ V |u|²). Raises ValueError for input that does not fit.
+    """
+    sizes = tuple(int(size) for size in resolutions)
+    if len(sizes) < (2 if exact is not None else 3) or not all(a < b for a, b in pairwise(sizes)):
+        need = "at least 2" if exact is not None else "at least 3, as there is no exact answer"
+        raise ValueError(f"resolutions = {list(resolutions)}: expected {need}, increasing")
+    answers = [problem(size) for size in sizes]
+    if exact is None:
+        return _self_convergence(sizes, answers)
+    errors = [_error(answer, exact) for answer in answers]
+    return ConvergenceStudy(sizes, tuple(errors), _orders(sizes, errors), True)
+
+
+def _self_convergence(sizes: tuple[int, ...], answers: list[Answer]) -> ConvergenceStudy:
+    """Differences of neighbours; the finer one's error is the difference over r^p − 1."""
+    differences = [_difference(coarse, fine) for coarse, fine in pairwise(answers)]
+    orders = _orders(sizes[1:], differences)
+    errors = [np.nan]
+    for k, difference in enumerate(differences):
+        ratio = sizes[k + 1] / sizes[k]
+        order = orders[max(k, 1)]
+        errors.append(difference / (ratio**order - 1))
+    return ConvergenceStudy(sizes, tuple(errors), (np.nan, *orders), False)
+
+
+def _orders(sizes: Sequence[int], errors: Sequence[float]) -> tuple[float, ...]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.diff(np.log(errors)) / -np.diff(np.log(sizes))
+    return (np.nan, *(float(order) for order in found))
+
+
+def _error(answer: Answer, exact: Any) -> float:
+    if not isinstance(answer, tuple):
+        return abs(float(answer) - float(exact))
+    mesh, u = answer
+    expected = np.asarray(exact(mesh.centers), dtype=np.float64)
+    if expected.shape != u.shape:
+        raise ValueError(f"exact of shape {expected.shape}: expected {u.shape}, as the solution has")
+    return _norm(mesh, u - expected) / _norm(mesh, expected)
+
+
+def _difference(coarse: Answer, fine: Answer) -> float:
+    if not (isinstance(coarse, tuple) and isinstance(fine, tuple)):
+        return abs(float(fine) - float(coarse))  # type: ignore[arg-type]
+    (mesh, u), (finer, v) = coarse, fine
+    return _norm(mesh, u - _restricted(mesh, finer, v)) / _norm(mesh, u)
+
+
+def _restricted(mesh: Mesh, finer: Mesh, u: Floats) -> Floats:
+    """Averages of u over the cells of a coarser box or curve."""
+    shape, fine = mesh.shape or (mesh.cells,), finer.shape or (finer.cells,)
+    if len(shape) != len(fine) or any(b % a for a, b in zip(shape, fine, strict=True)) or mesh.manifold == "sphere":
+        raise ValueError(f"meshes of {fine} and {shape} cells: expected boxes or curves, one a multiple of the other")
+    split = [part for a, b in zip(shape, fine, strict=True) for part in (a, b // a)]
+    lead = u.shape[:-1]
+    axes = tuple(len(lead) + 2 * k + 1 for k in range(len(shape)))
+    masses = (u * finer.volumes).reshape(*lead, *split).sum(axis=axes)
+    return np.asarray(masses.reshape(*lead, mesh.cells) / mesh.volumes)
+
+
+def _norm(mesh: Mesh, u: Floats) -> float:
+    return float(np.sqrt((mesh.volumes * u**2).sum()))

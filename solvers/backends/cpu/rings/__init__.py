@@ -1,0 +1,1 @@
+"""Kernels on rings of latitude, whose cells are all alike."""

@@ -1,0 +1,181 @@
+"""A run kept in memory: written by the methods of a run file, read by those of a run."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .attributes import CHANGING, Attribute, check_attributes, create_attributes, root_attributes
+from .checkpoint import Checkpoints, Contents, Scalar
+from .layout import Column, Measure, Points, Space, Variable
+from .lock import Lock
+from .reading import Floats, Run
+from .repair import FileError
+from .series import Series
+from .verifying import digest
+from .writing import VERSION, disk_errors, image, replacement
+
+if TYPE_CHECKING:
+    import h5py
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryRun(Run):
+    """A run that is in no file, or not yet: its snapshots, and the bytes of an empty run file for all else.
+
+    values       (snapshots, cells) or (snapshots, n, d)
+    layout       a run file as it is created, with its mesh, units and names
+    checkpoint   of the last state
+    """
+
+    values: Floats
+    layout: bytes
+    checkpoint: Contents | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[h5py.File]:
+        """The empty file, open for reading."""
+        import h5py
+
+        with h5py.File(io.BytesIO(self.layout), "r") as file:
+            try:
+                yield file
+            except KeyError as error:
+                raise FileError(f"{self.path}: {error.args[0]}") from error
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        return len(self.layout) + self.values.nbytes + sum(values.nbytes for values in self.diagnostics.values())
+
+    def _read(self, name: str, index: Any = None) -> Floats:
+        if name == self.kind:
+            return np.array(self.values[... if index is None else index])
+        return super()._read(name, index)
+
+    def write(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write it as a run file, with the checkpoint from which it goes on.
+
+        Raises FileError if the file exists and ``overwrite`` is false, is being written, or cannot be written.
+        """
+        path = Path(path)
+        lock = Lock(path)
+        try:
+            if os.path.lexists(path) and not (overwrite and path.is_file()):
+                raise FileError(f"{path}: exists already; choose another name, or overwrite it if it is a file")
+            Checkpoints(path).require_own()
+            with disk_errors(path, "cannot write it"), replacement(path) as new:
+                new.write_bytes(self.layout)
+                self._fill(new)
+                Checkpoints(path).remove()
+            if self.checkpoint is not None:
+                Checkpoints(path).write(*self.checkpoint)
+        finally:
+            lock.release()
+
+    def _fill(self, path: Path) -> None:
+        import h5py
+
+        with h5py.File(path, "r+", libver=VERSION, locking=False) as file:
+            Series(file, file, [self.kind]).append(0, list(self.times), {self.kind: self.values})
+            group = file["diagnostics"]
+            Series(file, group, group.attrs["columns"]).append(0, list(self.sample_times), self.diagnostics)
+            create_attributes(file, self.attributes)
+
+
+class RunMemory:
+    """The methods of `RunFile`, for a run that is kept in memory under a name; `run` is what it holds.
+
+    snapshots   number of snapshots written
+    samples     number of samples written
+    """
+
+    def __init__(
+        self,
+        name: str,
+        space: Space,
+        columns: Sequence[Column] = (),
+        attributes: Mapping[str, Attribute] | None = None,
+        variables: Sequence[Variable] = (),
+        *,
+        measure: Measure | None = None,
+    ) -> None:
+        check_attributes(attributes or {})
+        self.path, self.snapshots, self.samples = Path(name), 0, 0
+        self.checkpoints = MemoryCheckpoints()
+        self._layout = image(columns, space, attributes or {}, variables, measure)
+        self._attributes = root_attributes(space, attributes or {})
+        self._space, self._columns = space, {column.name: column.shape for column in columns}
+        self._times: list[float] = []
+        self._values: list[Floats] = []
+        self._sample_times: list[float] = []
+        self._rows: dict[str, list[Floats]] = {name: [] for name in self._columns}
+
+    def write_snapshot(self, t: float, values: ArrayLike) -> None:
+        """Keep a copy of a density (cells,) or positions (n, d) at ``t``."""
+        self._times.append(float(t))
+        self._values.append(np.array(values, dtype=np.float64))
+        self.snapshots += 1
+
+    def write_sample(self, t: float, values: Mapping[str, ArrayLike]) -> None:
+        """Keep a copy of one value for each column at ``t``."""
+        self._sample_times.append(float(t))
+        for name, rows in self._rows.items():
+            rows.append(np.array(values[name], dtype=np.float64))
+        self.samples += 1
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    sync = flush
+
+    def update(self, **attributes: Attribute) -> None:
+        """Set attributes."""
+        check_attributes(attributes)
+        self._attributes.update(attributes)
+
+    def close(self, **attributes: Attribute) -> None:
+        """Set attributes, the ``stop_reason`` "finished" unless given."""
+        self.update(**{"stop_reason": "finished", **attributes})
+
+    def run(self) -> MemoryRun:
+        """What has been written so far, in copies."""
+        times, sample_times = np.array(self._times), np.array(self._sample_times)
+        diagnostics = {
+            name: np.array(rows).reshape(self.samples, *self._columns[name]) for name, rows in self._rows.items()
+        }
+        texts = {name: text for name, text in self._attributes.items() if name not in CHANGING}
+        space, points = self._space, isinstance(self._space, Points)
+        shape = (len(space.weights), space.dimension) if isinstance(space, Points) else (space.cells,)
+        return MemoryRun(
+            path=self.path,
+            attributes=self._attributes | {"digest": digest(texts, times, sample_times, diagnostics)},
+            times=times,
+            sample_times=sample_times,
+            diagnostics=diagnostics,
+            manifold=space.manifold,
+            resolution=int(self._attributes["resolution"]),
+            ring_cells=np.empty(0, np.int32) if points else space.ring_cells,  # type: ignore[union-attr]
+            writer=None,
+            values=np.array(self._values).reshape(self.snapshots, *shape),
+            layout=self._layout,
+            checkpoint=self.checkpoints.last,
+        )
+
+
+class MemoryCheckpoints:
+    """The last checkpoint alone, see `Checkpoints`."""
+
+    def __init__(self) -> None:
+        self.last: Contents | None = None
+
+    def write(self, arrays: Mapping[str, NDArray], scalars: Mapping[str, Scalar]) -> None:
+        self.last = ({name: np.array(values) for name, values in arrays.items()}, dict(scalars))

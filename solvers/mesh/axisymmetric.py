@@ -1,0 +1,62 @@
+"""Zones of the unit sphere between angles from an axis: fields that depend on that angle alone."""
+
+from __future__ import annotations
+
+from math import gamma
+
+import numpy as np
+
+from .interval import from_edges
+from .mesh import Floats, Mesh
+
+NODES = 16  # of Gauss's rule in a cell: exact to rounding where sin^{d−2} changes by less than e^{10}
+
+
+def axisymmetric(d: int, cells: int) -> Mesh:
+    """S^{d−1} for fields of the angle θ ∈ [0, π] from an axis: zones of equal width in θ, with their own areas.
+
+    A face has the area |S^{d−2}| sin^{d−2} θ, so that −div and Δ = sin^{2−d} θ ∂_θ (sin^{d−2} θ ∂_θ) are the sphere's.
+    Centers (cells, 1) are the mean θ of a zone, by area. Velocities are (cells, 1), along θ; no mass passes a pole.
+    Raises ValueError for d < 2, fewer than 3 cells, or so few that sin^{d−2} θ is not resolved.
+    """
+    if d < 2:
+        raise ValueError(f"d = {d}: expected at least 2")
+    edges = np.linspace(0.0, np.pi, cells + 1)
+    line = from_edges(edges)
+    volumes, centers = _zones(edges, d)
+    areas = _sphere_area(d - 1) * np.sin(edges) ** (d - 2) if d > 2 else np.full(cells + 1, 2.0)
+    if d > 2:
+        areas[[0, -1]] = 0.0
+    distances = np.diff(centers)
+    return Mesh(
+        manifold=f"axisymmetric S^{d - 1}",
+        dimension=1,
+        centers=centers[:, None],
+        volumes=volumes,
+        face_cells=line.face_cells,
+        face_centers=line.face_centers,
+        face_normals=line.face_normals,
+        face_areas=areas,
+        face_curvatures=line.face_curvatures,
+        face_conductances=lambda: np.concatenate([[0.0], areas[1:-1] / distances, [0.0]]),
+        cell_start=line.cell_start,
+        cell_sides=line.cell_sides,
+        ring_cells=line.ring_cells,
+    )
+
+
+def _zones(edges: Floats, d: int) -> tuple[Floats, Floats]:
+    """Areas (cells,) and mean angles (cells,)."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    half = np.diff(edges)[:, None] / 2
+    theta = edges[:-1, None] + half * (1 + nodes)
+    density = _sphere_area(d - 1) * half * weights * np.sin(theta) ** (d - 2)
+    volumes = density.sum(axis=1)
+    if not (volumes > 0).all():
+        raise ValueError(f"d = {d}: the areas of zones next to the poles are too small for a number")
+    return volumes, (density * theta).sum(axis=1) / volumes
+
+
+def _sphere_area(d: int) -> float:
+    """|S^{d−1}|; 2 for two points."""
+    return float(2 * np.pi ** (d / 2) / gamma(d / 2))

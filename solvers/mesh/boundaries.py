@@ -1,0 +1,146 @@
+"""Conditions on the boundary of a mesh, part by part: ``boundaries={"left": Value(1.0), "right": Outflow()}``.
+
+A part that is not named is a wall. Data g are a number, an array over the part's faces, or a function g(t, x) of the
+time and the faces' centers (faces, d); of several fields they may have one row for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..backends import backend_for
+from .mesh import Floats, Integers, Mesh
+
+Data = float | Floats | Callable[[float, Floats], Any]
+
+
+@dataclass(frozen=True)
+class Wall:
+    """Nothing passes through the part: the flux is 0."""
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """The part joins the one across: stated, as the mesh is made with ``periodic=True``."""
+
+
+@dataclass(frozen=True)
+class Outflow:
+    """∂ₙu = 0: outside, the field goes on as it is at the face, and what moves passes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """u = g at the boundary; for what moves: u = g outside, which comes in where the flow does."""
+
+    g: Data
+
+
+@dataclass(frozen=True, eq=False)
+class Flux:
+    """Inward flux g of the term, per area and time: for diffusion D ∂ₙu = g."""
+
+    g: Data
+
+
+@dataclass(frozen=True, eq=False)
+class Robin:
+    """a u + b ∂ₙu = g, n outward, with numbers a, b ≥ 0, not both 0."""
+
+    a: float
+    b: float
+    g: Data
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.a < np.inf and 0 <= self.b < np.inf and self.a + self.b > 0):
+            raise ValueError(f"Robin a, b = {self.a}, {self.b}: expected finite numbers >= 0, not both 0")
+
+
+Condition = Wall | Periodic | Outflow | Value | Flux | Robin
+Boundaries = Mapping[str, Condition]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The faces of a boundary with one condition; arrays on the mesh's device.
+
+    faces, cells   (n,) indices of the faces, and of their cells
+    sides          (n,) the side of each face that is the cell's
+    points         (n, d) centers of the faces, on the host
+    normals        (n, d) outward
+    areas          (n,)
+    distances      (n,) from a cell's center to the face, along the normal
+    """
+
+    tag: str
+    condition: Condition
+    faces: Integers
+    cells: Integers
+    sides: Integers
+    points: Floats
+    normals: Floats
+    areas: Floats
+    distances: Floats
+
+    def data(self, time: float, fields: int = 0) -> Floats:
+        """g (n,), or (fields, n) for fields > 0. Raises ValueError for another shape, or numbers not finite."""
+        g = self.condition.g  # type: ignore[union-attr]
+        given = np.asarray(g(time, self.points) if callable(g) else g, dtype=self.areas.dtype)
+        faces = len(self.areas)
+        if fields and given.shape == (fields,):
+            given = given[:, None]  # one number for each field
+        shape = (fields, faces) if fields else (faces,)
+        if given.shape not in ((), (faces,), shape, (fields, 1)):
+            expected = f"a number, ({faces},)" + (f", ({fields},) or ({fields}, {faces})" if fields else "")
+            raise ValueError(f"boundaries[{self.tag!r}] of shape {given.shape}: expected {expected}")
+        if not np.isfinite(given).all():
+            raise ValueError(f"boundaries[{self.tag!r}] at time {time:.6g}: expected finite numbers")
+        data: Floats = backend_for(self.areas).to_device(np.broadcast_to(given, shape).copy())
+        return data
+
+
+def all_boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...]) -> tuple[Part, ...]:
+    """As :func:`boundary_parts`, and the walls, named or not."""
+    parts = boundary_parts(mesh, boundaries, allowed)
+    open_ = {part.tag for part in parts}
+    walls = [tag for tag, faces in mesh.boundary_faces.items() if len(faces) and tag not in open_]
+    return parts + tuple(_part(mesh, tag, Wall(), mesh.boundary_faces[tag]) for tag in walls)
+
+
+def boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...]) -> tuple[Part, ...]:
+    """The parts that are no walls. Raises ValueError for unknown parts, TypeError for what is no such condition."""
+    parts = []
+    for tag, condition in (boundaries or {}).items():
+        if tag not in mesh.boundary_faces:
+            known = ", ".join(map(repr, mesh.boundary_faces)) or "none, the mesh is closed"
+            raise ValueError(f"boundaries[{tag!r}]: expected a part of the boundary: {known}")
+        if not isinstance(condition, (*allowed, Wall, Periodic)):
+            names = ", ".join(each.__name__ for each in (Wall, Periodic, *allowed))
+            raise TypeError(f"boundaries[{tag!r}] = {condition!r}: expected one of {names}")
+        faces = mesh.boundary_faces[tag]
+        if isinstance(condition, Periodic) != (len(faces) == 0):
+            expected = "Periodic(), as the mesh is" if len(faces) == 0 else "another; a mesh is made with periodic=True"
+            raise ValueError(f"boundaries[{tag!r}] = {condition!r}: expected {expected}")
+        if not isinstance(condition, (Wall, Periodic)):
+            parts.append(_part(mesh, tag, condition, faces))
+    return tuple(parts)
+
+
+def _part(mesh: Mesh, tag: str, condition: Condition, faces: Integers) -> Part:
+    host = mesh.on_host
+    cells = host.face_cells[faces, 0]
+    owned = np.zeros(2 * host.faces, dtype=bool)
+    owned[host.cell_sides] = True
+    sides = np.where(owned[2 * faces], 2 * faces, 2 * faces + 1)
+    normals = host.face_normals[faces] * np.where(sides & 1, -1.0, 1.0)[:, None]
+    areas, points = host.face_areas[faces], host.face_centers[faces]
+    away = (mesh.shortest(points - host.centers[cells]) * normals).sum(axis=1)
+    least = 0.1 * host.volumes[cells] / np.maximum(areas, np.finfo(float).tiny)  # where a center lies on the boundary
+    to_device, number = mesh.backend.to_device, mesh.volumes.dtype
+    normals, areas, away = (to_device(each.astype(number)) for each in (normals, areas, np.maximum(away, least)))
+    faces, cells, sides = (to_device(each) for each in (faces, cells, sides))
+    return Part(tag, condition, faces, cells, sides, points, normals, areas, away)

@@ -1,0 +1,43 @@
+"""Sides and faces of cells that are polygons around the points of a triangulation: what its edges join."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .mesh import Floats, Integers
+
+Table = NDArray[np.int64]
+
+
+def edges_of_triangles(triangles: Table) -> tuple[Table, Table]:
+    """(edges, 2) points of each edge, the lower first, and (triangles, 3) the edge across from each corner.
+
+    Raises ValueError where more than two triangles share an edge.
+    """
+    ends = np.stack([np.roll(triangles, -1, axis=1), np.roll(triangles, 1, axis=1)], axis=-1)
+    edges, of_corner, counts = np.unique(
+        np.sort(ends, axis=-1).reshape(-1, 2), axis=0, return_inverse=True, return_counts=True
+    )
+    if counts.max() > 2:
+        raise ValueError(f"triangles: {counts.max()} share the edge {edges[counts.argmax()]}: expected 2 at most")
+    return edges, of_corner.reshape(-1, 3)
+
+
+def sides_around(
+    face_cells: NDArray, centers: Floats, face_centers: Floats, outward: Floats
+) -> tuple[Integers, Integers]:
+    """``cell_start`` and ``cell_sides``, counterclockwise around each center as seen from ``outward`` (cells, 3).
+
+    Of a face with the same cell on both sides the first side is the cell's.
+    """
+    owners = face_cells.reshape(-1)
+    sides = np.flatnonzero(~((np.arange(len(owners)) % 2 == 1) & (np.repeat(face_cells[:, 0] == face_cells[:, 1], 2))))
+    own = owners[sides]
+    away = face_centers[sides >> 1] - centers[own]
+    axis = np.eye(3)[np.abs(outward).argmin(axis=1)]  # any direction that is not the normal
+    east = np.cross(outward, axis)
+    angle = np.arctan2((away * np.cross(outward, east)[own]).sum(axis=1), (away * east[own]).sum(axis=1))
+    order = np.lexsort((angle, own))
+    starts = np.append(0, np.cumsum(np.bincount(own, minlength=len(centers))))
+    return starts.astype(np.int32), sides[order].astype(np.int32)

@@ -1,0 +1,188 @@
+"""Meshes of triangles, in the plane or on a surface in space: one cell around each point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .mesh import Floats, Mesh
+from .polygons import Table, edges_of_triangles, sides_around
+
+
+def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLike] | None = None) -> Mesh:
+    """The median dual of a triangulation: a cell around each point, a third of each triangle that meets there.
+
+    points    (n, 2) of the plane, or (n, 3) of a surface
+    corners   (triangles, 3) the points of each, in either order
+    tags      name → (k, 2) pairs of points, edges of the boundary; the others are "boundary"
+
+    Two-point fluxes by the cotangents of the angles across (Pinkall and Polthier 1993): those of linear finite
+    elements with lumped masses, second order; they keep u ≥ 0 where no two angles across an edge add up to more
+    than π, as in a Delaunay triangulation. Points on the boundary are the centers of their cells.
+    Raises ValueError for points that no triangle has, triangles without an area, and edges that more than two share.
+    """
+    place, table = np.asarray(points, dtype=np.float64), np.asarray(corners, dtype=np.int64)
+    _check(place, table)
+    space = place if place.shape[1] == 3 else np.column_stack([place, np.zeros(len(place))])
+    table = _oriented(space, table) if place.shape[1] == 2 else table
+    edges, of_corner = edges_of_triangles(table)
+    twice = np.cross(space[table[:, 1]] - space[table[:, 0]], space[table[:, 2]] - space[table[:, 0]])
+    area = np.linalg.norm(twice, axis=1) / 2
+    if not (area > 1e-14 * area.max()).all():
+        raise ValueError(f"triangle {int(area.argmin())}: expected corners that are not on a line")
+    inner = _inner_faces(space, table, edges, of_corner, twice / (2 * area)[:, None])
+    rim = _outer_faces(space, table, edges, of_corner, twice / (2 * area)[:, None])
+    face_cells = np.concatenate([edges, rim["cells"]])
+    normals, areas = _unit(np.concatenate([inner["normals"], rim["normals"]]))
+    centers = np.concatenate([inner["centers"], rim["centers"]])
+    outward = _unit(_at_points(table, twice, len(space)))[0]
+    starts, sides = sides_around(face_cells, space, centers, outward)
+    conductances = np.append(_cotangents(space, table, of_corner, len(edges)), np.zeros(len(rim["cells"])))
+    d = place.shape[1]
+    return Mesh(
+        manifold="triangles",
+        dimension=2,
+        centers=place,
+        volumes=np.asarray(np.bincount(table.reshape(-1), np.repeat(area / 3, 3), len(place)), dtype=np.float64),
+        face_cells=face_cells.astype(np.int32),
+        face_centers=np.ascontiguousarray(centers[:, :d]),
+        face_normals=np.ascontiguousarray(normals[:, :d]),
+        face_areas=areas,
+        face_curvatures=np.zeros(len(areas)),
+        face_conductances=lambda: conductances,
+        cell_start=starts,
+        cell_sides=sides,
+        ring_cells=np.array([len(place)], dtype=np.int32),
+        boundary_faces=_tagged(rim["edges"], len(edges), tags or {}),
+    )
+
+
+def read_triangles(path: str | PathLike[str]) -> Mesh:
+    """The triangles of a mesh file (Gmsh, VTK, STL, … : what meshio reads), lines with a physical name as tags.
+
+    Plane where all z are 0. Raises ImportError without meshio, ValueError for a file without triangles.
+    """
+    try:
+        import meshio
+    except ImportError:
+        raise ImportError("reading a mesh file needs meshio: pip install meshio, or use triangles()") from None
+    file: Any = meshio.read(path)
+    if "triangle" not in file.cells_dict:
+        raise ValueError(f"{path}: expected triangles, it has {', '.join(file.cells_dict) or 'nothing'}")
+    points, corners = file.points, file.cells_dict["triangle"]
+    if points.shape[1] == 3 and not points[:, 2].any():
+        points = points[:, :2]
+    used, place = np.unique(corners, return_inverse=True)
+    renumbered = np.full(len(points), -1)
+    renumbered[used] = np.arange(len(used))
+    tags = {
+        name: renumbered[file.cells_dict["line"][cells["line"]]]
+        for name, cells in file.cell_sets_dict.items()
+        if "line" in cells and not name.startswith("gmsh:")
+    }
+    return triangles(points[used], place.reshape(-1, 3), tags)
+
+
+def _check(points: Floats, corners: Table) -> None:
+    if points.ndim != 2 or points.shape[1] not in (2, 3):
+        raise ValueError(f"points of shape {points.shape}: expected (n, 2) or (n, 3)")
+    if corners.ndim != 2 or corners.shape[1] != 3 or not len(corners):
+        raise ValueError(f"corners of shape {corners.shape}: expected (triangles, 3)")
+    if not np.isfinite(points).all():
+        raise ValueError("points: expected finite numbers")
+    if corners.min() < 0 or corners.max() >= len(points):
+        raise ValueError(f"corners {corners.min()} to {corners.max()}: expected 0 to {len(points) - 1}")
+    unused = np.setdiff1d(np.arange(len(points)), corners)
+    if len(unused):
+        raise ValueError(f"point {unused[0]}: expected to be a corner of a triangle")
+
+
+def _oriented(space: Floats, table: Table) -> Table:
+    """Triangles of the plane, counterclockwise."""
+    a, b, c = space[table].swapaxes(0, 1)
+    clockwise = np.cross(b - a, c - a)[:, 2] < 0
+    return np.where(clockwise[:, None], table[:, ::-1], table)
+
+
+def _inner_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up: Floats) -> dict[str, Floats]:
+    """Normal times area, and center, of the face of each edge: two segments from its middle to the centroids."""
+    count, middle = len(edges), space[table].mean(axis=1)
+    normals, moments, lengths = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
+    for k in range(3):
+        edge = of_corner[:, k]
+        half, along = space[edges[edge]].mean(axis=1), space[edges[edge, 1]] - space[edges[edge, 0]]
+        normal = np.cross(middle - half, up)
+        normal *= np.sign((normal * along).sum(axis=1))[:, None]
+        length = np.linalg.norm(middle - half, axis=1)
+        lengths += np.bincount(edge, length, count)
+        normals += _at(edge, normal, count)
+        moments += _at(edge, length[:, None] * (half + middle) / 2, count)
+    return {"normals": normals, "centers": moments / lengths[:, None]}
+
+
+def _outer_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up: Floats) -> dict[str, Any]:
+    """Of each edge that one triangle has: a half for either point, on the boundary."""
+    triangle_of = np.repeat(np.arange(len(table)), 3)
+    rim = np.flatnonzero(np.bincount(of_corner.reshape(-1), minlength=len(edges)) == 1)
+    order = np.argsort(of_corner.reshape(-1), kind="stable")
+    first = order[np.searchsorted(of_corner.reshape(-1)[order], rim)]
+    ends = space[edges[rim]]
+    along = ends[:, 1] - ends[:, 0]
+    normal = np.cross(along, up[triangle_of[first]]) / 2
+    inside = space[table.reshape(-1)[first]] - ends[:, 0]
+    normal *= -np.sign((normal * inside).sum(axis=1))[:, None]
+    near = np.stack([0.75 * ends[:, 0] + 0.25 * ends[:, 1], 0.25 * ends[:, 0] + 0.75 * ends[:, 1]], axis=1)
+    return {
+        "cells": np.repeat(edges[rim].reshape(-1), 2).reshape(-1, 2),
+        "normals": np.repeat(normal, 2, axis=0),
+        "centers": near.reshape(-1, 3),
+        "edges": edges[rim],
+    }
+
+
+def _tagged(rim: Table, first: int, tags: Mapping[str, ArrayLike]) -> dict[str, Any]:
+    """Tag → faces: two for each edge of the boundary, numbered from ``first``."""
+    if not len(rim):
+        return {}
+    key = rim[:, 0] * (rim.max() + 1) + rim[:, 1]
+    order, found, free = np.argsort(key), {}, np.ones(len(rim), dtype=bool)
+    for tag, pairs in tags.items():
+        pair = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
+        wanted = pair[:, 0] * (rim.max() + 1) + pair[:, 1]
+        at = order[np.searchsorted(key[order], wanted).clip(0, len(rim) - 1)]
+        at = at[key[at] == wanted]  # lines within the mesh are no boundary
+        free[at] = False
+        found[tag] = at
+    if free.any():
+        found["boundary"] = np.flatnonzero(free)
+    return {tag: (first + 2 * at[:, None] + np.arange(2)).reshape(-1).astype(np.int32) for tag, at in found.items()}
+
+
+def _cotangents(space: Floats, table: Table, of_corner: Table, count: int) -> Floats:
+    """(edges,) ½ Σ cot of the angles across."""
+    sums = np.zeros(count)
+    for k in range(3):
+        corner, one, other = (space[table[:, (k + j) % 3]] for j in range(3))
+        a, b = one - corner, other - corner
+        cotangent = (a * b).sum(axis=1) / np.linalg.norm(np.cross(a, b), axis=1)
+        sums += np.bincount(of_corner[:, k], cotangent / 2, count)
+    return sums
+
+
+def _at_points(table: Table, vectors: Floats, count: int) -> Floats:
+    return sum((_at(table[:, k], vectors, count) for k in range(3)), np.zeros((count, 3)))
+
+
+def _at(places: Any, vectors: Floats, count: int) -> Floats:
+    """(count, 3) sums of vectors (n, 3) at places (n,)."""
+    return np.stack([np.bincount(places, column, count) for column in vectors.T], axis=1)
+
+
+def _unit(vectors: Floats) -> tuple[Floats, Floats]:
+    """Directions and lengths."""
+    length = np.linalg.norm(vectors, axis=1)
+    return vectors / length[:, None], length

@@ -1,0 +1,1 @@
+"""Recording of solutions into run files, and going on from them."""

@@ -1,0 +1,153 @@
+"""Recorder of a solution on its way, into a run file that `meanfield info` and xarray open, and restarts from it."""
+
+from __future__ import annotations
+
+import math
+import time as clock
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from weakref import finalize
+
+import numpy as np
+
+from ..backends import backend_for
+from ..io.checkpoint import Checkpoints
+from ..io.layout import Column
+from ..io.run_file import FileError, RunFile, read
+from ..mesh.checks import check_call, check_mesh
+from ..mesh.mesh import Floats, Mesh
+from ..timestepping.observers import Observer
+from ..timestepping.schedules import Every
+from ..timestepping.state import State
+
+Diagnostic = Callable[[Floats], float]
+
+
+class Recorder(Observer):
+    """What :func:`record` gives: an observer for ``solve(..., callbacks=[...])`` or ``evolve(..., observers=[...])``.
+
+    The file is closed by ``close()``, at the end of a ``with`` block, or when nothing refers to the recorder any more.
+    """
+
+    def __init__(self, writer: _Writer, every: float) -> None:
+        super().__init__(writer.look, Every(every))
+        self._writer = writer
+        self.close = finalize(self, writer.close)
+
+    def begin(self, state: State) -> None:
+        self._writer.begin(state)
+        super().begin(state)
+
+    def look_if_due(self, state: State) -> None:
+        super().look_if_due(state)
+        self._writer.checkpoint_if_due(state)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def record(
+    path: str | Path,
+    mesh: Mesh,
+    *,
+    every: float,
+    fields: Sequence[str] = ("u",),
+    diagnostics: Mapping[str, Diagnostic] | None = None,
+    checkpoint: float = 60.0,
+    overwrite: bool = False,
+    resume: bool = False,
+) -> Recorder:
+    """Record u at multiples of ``every`` into an HDF5 file laid out as netCDF-4, which may be read while it grows.
+
+    fields        names, one for u (cells,), n for u (n, cells); the first is the file's dataset "density"
+    diagnostics   name → function of u that gives a number, recorded with each snapshot
+    checkpoint    seconds of wall time between checkpoints, from which :func:`restart` goes on
+    overwrite     whether an existing file is replaced
+    resume        whether an existing file is gone on with, from the time of the state that the solver begins with;
+                  what it holds of later times is dropped
+    Raises FileError where the file exists already, or cannot be written; ValueError for names that do not fit.
+    """
+    check_mesh(mesh)
+    for name, function in (diagnostics or {}).items():
+        check_call(f"diagnostics[{name!r}]", function)
+    names = [fields] if isinstance(fields, str) else list(fields)
+    if not names or not all(name.isidentifier() for name in names):
+        raise ValueError(f"fields = {fields!r}: expected names such as 'u', letters, digits and _")
+    return Recorder(_Writer(Path(path), mesh, names, dict(diagnostics or {}), checkpoint, overwrite, resume), every)
+
+
+def restart(path: str | Path) -> State:
+    """The latest state that a file recorded: ``time``, ``values``, ``steps`` and ``dt``, exact to the last bit.
+
+    That of the last checkpoint or snapshot, whichever is later. Go on with ``solve(equation, state.values,
+    (state.time, end), callbacks=[record(path, mesh, ..., resume=True)])``, or ``evolve(state, ...)``.
+    Raises FileError for a file without a snapshot.
+    """
+    run, found = read(path), Checkpoints(path).read()
+    if found is not None:
+        arrays, scalars = found
+        if not run.snapshots or float(scalars["time"]) >= run.times[-1]:
+            dt = float(scalars["dt"]) or math.nan
+            return State(float(scalars["time"]), arrays["values"], int(scalars["steps"]), dt)
+    if not run.snapshots:
+        raise FileError(f"{path}: holds no snapshot: expected a state to go on from")
+    rows = [run.field(name, -1) for name in run.fields]
+    return State(float(run.times[-1]), rows[0] if len(rows) == 1 else np.stack(rows))
+
+
+class _Writer:
+    """The file, and what is written into it."""
+
+    def __init__(
+        self,
+        path: Path,
+        mesh: Mesh,
+        fields: list[str],
+        diagnostics: dict[str, Diagnostic],
+        checkpoint: float,
+        overwrite: bool,
+        resume: bool,
+    ) -> None:
+        self._path, self._mesh, self._fields, self._diagnostics = path, mesh, fields, diagnostics
+        self._every, self._last, self._resume = checkpoint, clock.monotonic(), resume
+        self._file: RunFile | None = None
+        if not resume:
+            columns = [Column(name) for name in diagnostics]
+            self._file = RunFile.create(path, mesh.on_host, columns, fields=fields, overwrite=overwrite)
+
+    def begin(self, state: State) -> None:
+        """Check the state; open a file to go on with, cut back to what lies before the state's time."""
+        shape = (len(self._fields), self._mesh.cells) if len(self._fields) > 1 else (self._mesh.cells,)
+        if state.values.shape != shape:
+            names = ", ".join(self._fields)
+            raise ValueError(f"record: a state of shape {state.values.shape}, expected {shape} for fields {names}")
+        if self._file is None and self._resume:
+            run = read(self._path)
+            if list(run.fields) != self._fields or set(run.diagnostics) != set(self._diagnostics):
+                raise FileError(f"{self._path}: holds {', '.join(run.fields)} and {', '.join(run.diagnostics) or 'no'}"
+                                " diagnostics: expected those that are recorded")  # fmt: skip
+            kept, samples = (int(np.searchsorted(times, state.time)) for times in (run.times, run.sample_times))
+            self._file = RunFile.append(self._path, snapshots=kept, samples=samples)
+            self._resume = False
+
+    def look(self, state: State) -> None:
+        if self._file is None:
+            raise FileError(f"{self._path}: closed already: expected a new record(..., resume=True)")
+        values = {name: float(function(state.values)) for name, function in self._diagnostics.items()}
+        self._file.write_sample(state.time, values)
+        self._file.write_snapshot(state.time, state.values)
+
+    def checkpoint_if_due(self, state: State) -> None:
+        if self._file is not None and clock.monotonic() - self._last >= self._every:
+            dt = float(state.dt) if math.isfinite(state.dt) else 0.0
+            scalars = {"time": float(state.time), "steps": state.steps, "dt": dt}
+            Checkpoints(self._path).write({"values": backend_for(state.values).to_host(state.values)}, scalars)
+            self._last = clock.monotonic()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,294 @@
+"""Diffusion of fields: constant, by cell, by field or by direction; Δφ(u)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..mesh.boundaries import Boundaries, Flux, Outflow, Robin, Value, boundary_parts
+from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number
+from ..mesh.mesh import Floats, Mesh
+from .operators import FaceOperator, Operator, TensorOperator, diffusion_source, two_point_rates
+from .term import Step
+
+Coefficient = float | Floats
+CONDITIONS = (Outflow, Value, Flux, Robin)
+
+
+class Diffusion:
+    """div(D∇u), explicit, or advanced by itself by RKL2 super-time-stepping (Meyer, Balsara and Aslam 2014, § 2.3).
+
+    Second order in time and space (fourth in space on a curve of equal cells); s stages cover (s² + s − 2)/4 explicit
+    steps, so the cost grows as √dt and there is no parabolic limit. The stages are polynomials of the operator L,
+    so the step is u + L ψ: where a density undershoots zero next to an unresolved cell, the fluxes of ψ are limited to
+    what each cell has and receives.
+
+    D            a number ≥ 0; (cells,) one in each cell; (d, d) or (cells, d, d) a tensor, symmetric and positive,
+                 whose fluxes do not keep u ≥ 0 by themselves; a list or tuple, one of these for each field
+    boundaries   part → Wall, Outflow, Value(g), Flux(g) or Robin(a, b, g); with others than walls nothing is kept
+    nonnegative  whether u is a density ≥ 0, which steps keep; else a field of any sign, which is not limited
+
+    u is (cells,) or (fields, cells). ``step`` takes g at the time of the last ``prepare``.
+    Raises ValueError for a negative coefficient or another shape, TypeError for what is no number.
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        D: Coefficient | list[Coefficient] | tuple[Coefficient, ...],
+        *,
+        boundaries: Boundaries | None = None,
+        nonnegative: bool = False,
+    ) -> None:
+        check_mesh(mesh)
+        each = list(D) if isinstance(D, (list, tuple)) else [D]
+        for coefficient in each:
+            _check_coefficient(mesh, coefficient)
+        self.mesh, self.nonnegative, self._seen, self.time = mesh, nonnegative, False, 0.0
+        self._parts = boundary_parts(mesh, boundaries, CONDITIONS)
+        self._each, self._by_field = each, len(each) if isinstance(D, (list, tuple)) else 0
+        self._operators = [_operator(mesh, one, self._parts) for one in each]
+        self._explicit_dt = min(operator.explicit_dt for operator in self._operators)
+        self._rate: Any = None
+
+    def prepare(self, time: float, values: Floats) -> Step:
+        """L u + what comes in through the boundary, for an explicit method; returns its longest step."""
+        self._check(values)
+        self.time = time
+        self._rate = self._rates(values)
+        return self._explicit_dt
+
+    def rate(self, dt: float, rate: Floats) -> None:
+        check_field("rate", rate, self.mesh, self._by_field)
+        rate += self._rate
+
+    def longest_step(self, values: Floats) -> Step:
+        """½ ∫ρ / ∫|κ Δρ|, about the age of a spot that was a point: high modes lose but half of themselves in a step.
+
+        Nothing else limits it where mass is in one cell, at which its own velocity is zero. Fields of any sign have
+        their :func:`amplitude` for ∫ρ.
+        """
+        self._check(values)
+        dot, volumes = self.mesh.backend.dot, self.mesh.volumes
+        rows, changes = values.reshape(-1, self.mesh.cells), self._rates(values).reshape(-1, self.mesh.cells)
+        steps = [
+            time_to_move(
+                dot(volumes, row) if self.nonnegative else amplitude(self.mesh, row), dot(volumes, np.abs(change))
+            )
+            for row, change in zip(rows, changes, strict=True)
+        ]
+        step: Step = steps[0] if len(steps) == 1 else np.min(np.stack([np.asarray(one) for one in steps]))
+        return step
+
+    def laplacian(self, values: Floats, out: Floats) -> None:
+        """div(D∇u)/D, D = 1 but for a number, of values (cells) into ``out``."""
+        check_array("values", values, (self.mesh.cells,))
+        check_array("out", out, (self.mesh.cells,))
+        self._operators[0].apply(values, out)
+
+    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
+        """Advance by dt in place; returns the least value before undershoots of a density were limited, else ∞."""
+        self._check(values)
+        if not self._seen:
+            check_finite("values", values)
+            self._seen = True
+        rows = values.reshape(-1, self.mesh.cells)
+        fields = len(rows) if values.ndim == 2 else 0
+        lowest = [self._step_field(k, dt, row, limited, fields) for k, row in enumerate(rows)]
+        return lowest[0] if len(lowest) == 1 else np.min(np.stack([np.asarray(one) for one in lowest]))
+
+    def _step_field(self, field: int, dt: float, values: Floats, limited: bool, fields: int) -> Step:
+        operator = self._operators[field if self._by_field else 0]
+        if operator.coefficient == 0.0 and not self._parts:
+            return np.inf if not self.nonnegative else values.min()
+        start = values.copy()
+        if self._parts:  # u + L ψ(u) of an affine L is u + ψ of its rate
+            rates = self._rate_of(field, start, fields) / max(operator.coefficient, np.finfo(float).tiny)
+            values += self._potential(operator, dt, rates, values.copy())
+        else:
+            potential = self._potential(operator, dt, start, values)
+        if not self.nonnegative:
+            return np.inf  # nothing is limited
+        lowest: Step = values.min()
+        if limited and lowest < 0:
+            if isinstance(operator, FaceOperator) and not self._parts:
+                self._limit(operator, start, potential, values)
+            else:
+                np.maximum(values, 0.0, out=values)
+        return lowest
+
+    def _potential(self, operator: Operator, dt: float, start: Floats, values: Floats) -> Floats:
+        """ψ of the step u + L ψ from u = ``start``; ``values`` become u + L ψ."""
+        stages = self._stages(dt, operator.explicit_dt)
+        step = 4.0 / (stages * stages + stages - 2) * dt * operator.coefficient
+        before = np.zeros_like(start)
+        potential: Floats = start * (_weight(1) * step)
+        for j in range(2, stages + 2):
+            operator.apply(potential, values)
+            values += start
+            if j <= stages:
+                mu, nu = (2 * j - 1) / j * _weight(j) / _weight(j - 1), -(j - 1) / j * _weight(j) / _weight(j - 2)
+                values -= (1 - _weight(j - 1)) * start
+                values *= mu * step
+                values += mu * potential
+                before *= nu
+                before += values
+                potential, before = before, potential
+        return potential
+
+    def _rates(self, values: Floats) -> Floats:
+        """L u + b of values (cells,) or (fields, cells)."""
+        rows = values.reshape(-1, self.mesh.cells)
+        fields = len(rows) if values.ndim == 2 else 0
+        rates: Floats = np.stack([self._rate_of(k, row, fields) for k, row in enumerate(rows)]).reshape(values.shape)
+        return rates
+
+    def _rate_of(self, field: int, values: Floats, fields: int) -> Floats:
+        operator = self._operators[field if self._by_field else 0]
+        rate: Floats = self.mesh.backend.empty(values.shape, values.dtype)
+        operator.apply(values, rate)
+        if operator.coefficient != 1.0:
+            rate *= operator.coefficient
+        D = self._each[field if self._by_field else 0]
+        source = diffusion_source(self.mesh, D, self._parts, self.time, fields)
+        if source is not None:
+            rate += source if source.ndim == 1 else source[field]
+        return rate
+
+    def _check(self, values: Floats) -> None:
+        check_field("values", values, self.mesh, self._by_field)
+
+    def _limit(self, operator: FaceOperator, start: Floats, potential: Floats, values: Floats) -> None:
+        """values = start + limited L ψ ≥ 0: no cell gives more than it had and receives."""
+        mesh, backend = self.mesh, self.mesh.backend
+        sent = operator.sent(potential)
+        keep, kept = np.ones_like(values), backend.empty(values.shape, values.dtype)
+        neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+        for _ in range(_LIMITER_ROUNDS):
+            backend.launch(backend.limit_sent, mesh.cells, mesh.volumes, *neighborhood, start, sent, keep, kept, values)
+            keep, kept = kept, keep
+            if values.min() >= 0:
+                return
+        lift_to_zero(values, mesh.volumes)
+
+    @staticmethod
+    def _stages(dt: float, explicit_dt: float) -> int:
+        """Smallest odd s ≥ 3 with dt ≤ explicit dt · (s² + s − 2)/4."""
+        stages = int(np.ceil((np.sqrt(9 + 16 * dt / explicit_dt) - 1) / 2))
+        return max(3, stages + 1 - stages % 2)
+
+
+class NonlinearDiffusion:
+    """Δφ(u) for an increasing φ, as u² in a porous medium or log u: an explicit term that keeps its bounds.
+
+    Two-point fluxes of φ: second order where u is smooth, first order at least at a front, where φ'(u) = 0, which
+    moves at its own speed; no new extremum at the step that is returned.
+
+    phi          pointwise φ(u), arrays for arrays
+    boundaries   part → Wall, Outflow, Value(g) of u, or Flux(g)
+    u is (cells,) or (fields, cells). Source: Vázquez, The Porous Medium Equation (2007).
+    """
+
+    def __init__(self, mesh: Mesh, phi: Callable[[Floats], Floats], *, boundaries: Boundaries | None = None) -> None:
+        check_mesh(mesh)
+        check_call("phi", phi)
+        self.mesh, self.phi, self._parts = mesh, phi, boundary_parts(mesh, boundaries, (Outflow, Value, Flux))
+        self._operator = FaceOperator(mesh, np.ones(mesh.cells), self._parts)
+        self._fastest = two_point_rates(mesh, np.asarray(mesh.face_conductances()))
+        self._rate: Any = None
+
+    def prepare(self, time: float, values: Floats) -> Step:
+        check_field("values", values, self.mesh)
+        level = self.phi(values)
+        check_array("phi", level, values.shape)
+        rows = level.reshape(-1, self.mesh.cells)
+        rates = np.stack([self._rate_of(row) for row in rows]).reshape(values.shape)
+        for part in self._parts:
+            rates = rates + self._coming_in(part, time)
+        self._rate = rates
+        return self._stable_step(values, level)
+
+    def rate(self, dt: float, rate: Floats) -> None:
+        rate += self._rate
+
+    def _rate_of(self, level: Floats) -> Floats:
+        rate: Floats = self.mesh.backend.empty(level.shape, level.dtype)
+        self._operator.apply(np.ascontiguousarray(level), rate)
+        return rate
+
+    def _coming_in(self, part: Any, time: float) -> Floats:
+        g = part.data(time)
+        if isinstance(part.condition, Outflow):
+            g = 0.0 * g
+        coming = g if isinstance(part.condition, Flux) else self.phi(g) / part.distances
+        coming = coming * part.areas / self.mesh.volumes[part.cells]
+        found: Floats = self.mesh.backend.sums_at(part.cells, coming, self.mesh.cells)
+        return found
+
+    def _stable_step(self, values: Floats, level: Floats) -> Step:
+        """1/max Σ conductance φ'/V, φ' the larger one of two neighbours', by a difference of φ."""
+        small = 1e-6 * (np.abs(values).max() + 1e-30)
+        slope = np.abs(self.phi(values + small) - level) / small
+        with np.errstate(divide="ignore"):
+            step: Step = np.divide(1.0, slope.max() * self._operator_rate)
+            return step
+
+    @property
+    def _operator_rate(self) -> float:
+        return 1.0 / self._operator.explicit_dt
+
+
+def _operator(mesh: Mesh, D: Any, parts: Any) -> Operator:
+    return FaceOperator(mesh, D, parts) if np.ndim(D) < 2 else TensorOperator(mesh, D, parts)
+
+
+def _check_coefficient(mesh: Mesh, D: Any) -> None:
+    if np.ndim(D) == 0:
+        check_number("diffusion coefficient", D)
+        return
+    d = mesh.centers.shape[1]
+    if np.shape(D) not in ((mesh.cells,), (d, d), (mesh.cells, d, d)):
+        raise ValueError(
+            f"diffusion coefficient of shape {np.shape(D)}: expected a number, ({mesh.cells},), ({d}, {d}) or"
+            f" ({mesh.cells}, {d}, {d})"
+        )
+    check_finite("diffusion coefficient", D)
+    host = np.asarray(mesh.backend.to_host(D), dtype=np.float64)
+    least = host.min() if host.ndim == 1 else np.linalg.eigvalsh(host).min()
+    rounding = 1e-12 * np.abs(host).max()
+    if least < -rounding * (host.ndim > 1) or (host.ndim > 1 and np.abs(host - host.swapaxes(-1, -2)).max() > rounding):
+        raise ValueError("diffusion coefficient: expected numbers >= 0, symmetric tensors without negative eigenvalues")
+
+
+_PART = 0.5  # of the mass that diffusion may move in a step: with cfl ½ a spot's age grows by a third to a half in one
+_LIMITER_ROUNDS = 50  # each mends what the last one took from its neighbours; what may be left is lifted to zero
+
+
+def time_to_move(mass: Step, rate: Step) -> Step:
+    """Time in which diffusion moves the part of the ``mass`` that it may in a step, at a ``rate`` of mass; or ∞."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        step: Step = np.where(rate > 0, _PART * mass / rate, np.inf)
+        return step
+
+
+def amplitude(mesh: Mesh, values: Floats) -> Step:
+    """∫|u − ū|, and a thousandth of ∫|u|: departures below that limit no step, nor does their rounding."""
+    dot, mean = mesh.backend.dot, mesh.backend.dot(mesh.volumes, values) / mesh.volume
+    size: Step = dot(mesh.volumes, np.abs(values - mean)) + 1e-3 * dot(mesh.volumes, np.abs(values))
+    return size
+
+
+def _weight(j: int) -> float:
+    """The b_j of RKL2."""
+    return 1 / 3 if j < 2 else (j * j + j - 2) / (2 * j * (j + 1))
+
+
+def lift_to_zero(values: Floats, volumes: Floats) -> None:
+    """Draw values with a negative minimum towards their mean, in place, until the minimum is zero; keeps the mass."""
+    lowest = values.min()
+    if lowest < 0:
+        mean = volumes @ values / volumes.sum()
+        values += (mean - values) * (-lowest / (mean - lowest))
+        np.maximum(values, 0.0, out=values)

@@ -1,0 +1,220 @@
+"""Linear operators div(D∇u) with conditions on the boundary, as kernels over faces or as a sparse matrix."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..mesh.boundaries import Flux, Outflow, Part, Robin
+from ..mesh.mesh import Floats, Integers, Mesh
+from .limiters import gradient_weights
+
+
+class Operator(Protocol):
+    """L u = coefficient · apply(u), and the largest dt of an explicit Euler step that makes no new extremum."""
+
+    coefficient: float
+    explicit_dt: float
+
+    def apply(self, values: Floats, out: Floats) -> None:
+        """L values / coefficient (cells) into ``out``."""
+        ...
+
+
+class FaceOperator:
+    """Two-point fluxes with a number D, or D ≥ 0 in each cell, whose harmonic mean is a face's.
+
+    On a curve of equal cells, with one D and walls only, fluxes are of fourth order.
+    """
+
+    def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
+        self.mesh, self._parts = mesh, parts
+        backend, volumes = mesh.backend, mesh.on_host.volumes
+        is_number = np.ndim(D) == 0
+        self.coefficient = float(D) if is_number else 1.0
+        conductances = np.array(mesh.face_conductances(), dtype=np.float64)
+        if not is_number:
+            conductances *= face_means(mesh, np.asarray(backend.to_host(np.atleast_1d(D))))
+        self.conductances = backend.to_device(conductances.astype(volumes.dtype, copy=False))
+        self._decay = _decay(mesh, 1.0 if is_number else D, parts)
+        rates = two_point_rates(mesh, conductances) + (0.0 if self._decay is None else backend.to_host(self._decay))
+        fastest = self.coefficient * rates.max()
+        uniform = mesh.dimension == 1 and np.ptp(volumes) < 1e-9 * volumes.max()  # but for the rounding of their edges
+        fourth = bool(uniform and is_number and not parts)
+        if fourth:
+            fastest *= 4 / 3  # the highest mode of the fourth-order flux
+        self.explicit_dt = 1.0 / fastest if fastest > 0 else np.inf
+        self._apply, self.send = _KERNELS[fourth]
+        self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+
+    def apply(self, values: Floats, out: Floats) -> None:
+        mesh, backend = self.mesh, self.mesh.backend
+        kernel = getattr(backend, self._apply)
+        backend.launch(kernel, mesh.cells, mesh.volumes, self.conductances, *self._neighborhood, values, out)
+        if self._decay is not None:
+            out -= self._decay * values
+
+    def sent(self, values: Floats) -> Floats:
+        """(2 faces,) outward part of the flux through each side."""
+        mesh, backend = self.mesh, self.mesh.backend
+        sent: Floats = backend.zeros(2 * mesh.faces, values.dtype)  # the outer sides of walls send nothing
+        kernel = getattr(backend, self.send)
+        backend.launch(kernel, mesh.cells, self.conductances, *self._neighborhood, values, sent)
+        return sent
+
+
+_KERNELS = {
+    True: ("diffuse_on_curve", "send_diffusion_on_curve"),
+    False: ("diffuse_on_surface", "send_diffusion_on_surface"),
+}
+
+
+class TensorOperator:
+    """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, as a sparse matrix.
+
+    The flux is that of D n along the line between two centers, and of what is left with the mean of both cells'
+    least-squares gradients: second order, not monotone where D is strongly anisotropic.
+    """
+
+    coefficient = 1.0
+
+    def __init__(self, mesh: Mesh, D: Floats, parts: tuple[Part, ...] = ()) -> None:
+        self.mesh = mesh
+        rows, columns, weights = _tensor_entries(mesh.on_host, np.asarray(mesh.backend.to_host(D), dtype=np.float64))
+        to_device = mesh.backend.to_device
+        self.rows, self.columns = to_device(rows), to_device(columns)
+        self.weights = to_device(weights.astype(mesh.volumes.dtype))
+        self._decay = _decay(mesh, np.abs(_along_normals(D, parts)) if parts else 1.0, parts)
+        sums = np.bincount(rows, np.abs(weights), mesh.cells) / 2
+        fastest = (sums + (0.0 if self._decay is None else mesh.backend.to_host(self._decay))).max()
+        self.explicit_dt = 1.0 / fastest if fastest > 0 else np.inf
+
+    def apply(self, values: Floats, out: Floats) -> None:
+        out[...] = self.mesh.backend.sums_at(self.rows, self.weights * values[self.columns], self.mesh.cells)
+        if self._decay is not None:
+            out -= self._decay * values
+
+
+def diffusion_source(
+    mesh: Mesh, D: float | Floats, parts: tuple[Part, ...], time: float, fields: int = 0
+) -> Floats | None:
+    """(cells,), or (fields, cells) for fields > 0, rate of what comes in by the data g; None without any."""
+    rates: Any = None
+    for part in parts:
+        if isinstance(part.condition, Outflow):
+            continue
+        coming = (
+            part.areas * part.data(time, fields) * _share_of_data(part, _at_cells(D, part)) / mesh.volumes[part.cells]
+        )
+        rates = _added(mesh, rates, part.cells, coming)
+    found: Floats | None = rates
+    return found
+
+
+def face_means(mesh: Mesh, D: Floats) -> Floats:
+    """(faces,) harmonic mean of D (cells,) by the distances to the face: the flux is that of layers in series."""
+    host = mesh.on_host
+    first, second = host.face_cells.T
+    near, far = (
+        np.linalg.norm(host.shortest(host.face_centers - host.centers[side]), axis=1) for side in (first, second)
+    )
+    total = near + far
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = total / (near / D[first] + far / D[second])
+    return np.where((D[first] > 0) & (D[second] > 0), mean, 0.0)
+
+
+def two_point_rates(mesh: Mesh, conductances: Floats) -> Floats:
+    """(cells,) Σ conductance/V over the faces of each cell."""
+    host = mesh.on_host
+    inner = host.face_cells[:, 0] != host.face_cells[:, 1]
+    cells, amounts = host.face_cells[inner].reshape(-1), np.repeat(conductances[inner], 2)
+    return np.asarray(np.bincount(cells, amounts, mesh.cells) / host.volumes)
+
+
+def _at_cells(D: float | Floats, part: Part) -> Any:
+    """D (n,) at the cells of a part."""
+    if np.ndim(D) == 0:
+        return D
+    return (D if np.ndim(D) == 1 else _along_normals(np.asarray(D), (part,)))[part.cells]  # type: ignore[index]
+
+
+def _along_normals(D: Floats, parts: tuple[Part, ...]) -> Floats:
+    """n·D n at the cells of the boundary, by their index: (cells,) as far as the highest one."""
+    most = max(int(part.cells.max()) for part in parts) + 1
+    along = np.zeros(most)
+    for part in parts:
+        tensor = D if np.ndim(D) == 2 else D[part.cells]
+        along[part.cells] = np.einsum("nc,...cd,nd->n", part.normals, tensor, part.normals)
+    return along
+
+
+def _robin(part: Part) -> tuple[float, float] | None:
+    """a, b of a u + b ∂ₙu = g; None where the flux is given."""
+    condition = part.condition
+    if isinstance(condition, Robin):
+        return condition.a, condition.b
+    return None if isinstance(condition, (Flux, Outflow)) else (1.0, 0.0)
+
+
+def _share_of_data(part: Part, D: Any) -> Any:
+    """Flux that comes in per g: D/(a h + b)."""
+    robin = _robin(part)
+    return 1.0 if robin is None else D / (robin[0] * part.distances + robin[1])
+
+
+def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | None:
+    """(cells,) rate at which u leaves through the boundary, a D A/(V (a h + b)); None for no such condition."""
+    total: Any = None
+    for part in parts:
+        robin = _robin(part)
+        if robin is not None and robin[0] > 0:
+            rate = robin[0] * _share_of_data(part, _at_cells(D, part)) * part.areas / mesh.volumes[part.cells]
+            total = _added(mesh, total, part.cells, rate)
+    found: Floats | None = total
+    return found
+
+
+def _added(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
+    """sums (cells,) or (fields, cells), or None for 0, and amounts at cells, which may occur twice."""
+    rows = amounts.reshape(-1, amounts.shape[-1])
+    added = np.stack([mesh.backend.sums_at(cells, row, mesh.cells) for row in rows]).astype(mesh.volumes.dtype)
+    added = added.reshape(*amounts.shape[:-1], mesh.cells)
+    total: Floats = added if sums is None else sums + added
+    return total
+
+
+def _tensor_entries(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floats]:
+    """Rows, columns and weights of div(D∇u) (cells)."""
+    inner = np.flatnonzero(mesh.face_cells[:, 0] != mesh.face_cells[:, 1])
+    first, second = mesh.face_cells[inner].T
+    offset = mesh.shortest(mesh.centers[second] - mesh.centers[first])
+    distance = np.linalg.norm(offset, axis=1)
+    line = offset / distance[:, None]
+    tensor = np.broadcast_to(D, (len(inner), *D.shape)) if D.ndim == 2 else 0.5 * (D[first] + D[second])
+    conormal = np.einsum("fcd,fc->fd", tensor, mesh.face_normals[inner]) * mesh.face_areas[inner, None]
+    along = (conormal * line).sum(axis=1)
+    across = conormal - along[:, None] * line
+    fluxes = [(second, along / distance), (first, -along / distance)]  # (column, weight) of the flux into ``first``
+    entries = [(first, second, np.arange(len(inner)), column, weight) for column, weight in fluxes]
+    owner, neighbor, weights = gradient_weights(mesh)
+    start = np.append(0, np.cumsum(np.bincount(owner, minlength=mesh.cells)))
+    for cell in (first, second):
+        counts = np.diff(start)[cell]
+        face = np.repeat(np.arange(len(inner)), counts)
+        entry = np.repeat(start[cell] - np.append(0, np.cumsum(counts)[:-1]), counts) + np.arange(counts.sum())
+        weight = 0.5 * (across[face] * weights[entry]).sum(axis=1)
+        for column, sign in ((neighbor[entry], 1.0), (owner[entry], -1.0)):
+            entries.append((first, second, face, column, sign * weight))
+    rows = np.concatenate([np.append(one[face], other[face]) for one, other, face, _, _ in entries])
+    columns = np.concatenate([np.append(column, column) for *_, column, _ in entries])
+    amounts = np.concatenate([np.append(weight, -weight) for *_, weight in entries])
+    return _summed(rows, columns, amounts / mesh.volumes[rows], mesh.cells)
+
+
+def _summed(rows: Any, columns: Any, weights: Floats, cells: int) -> tuple[Integers, Integers, Floats]:
+    """Entries of a matrix, each once, row by row."""
+    key, place = np.unique(rows.astype(np.int64) * cells + columns, return_inverse=True)
+    sums = np.bincount(place, weights)
+    return (key // cells).astype(np.int32), (key % cells).astype(np.int32), np.asarray(sums, dtype=np.float64)

@@ -1,0 +1,199 @@
+"""Geometry of the cells of each ring of a sphere, of one or two kinds: tables read off the mesh at a cell of each.
+
+What :func:`ring_geometry` returns is in the plane (east, north) at the cell's center, see
+:mod:`solvers.backends.cpu.rings.transport`; its formulas are those of :mod:`solvers.backends.cpu.transport_surface`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..mesh.mesh import Floats, Mesh
+from ..mesh.rings import face_starts, faces_between
+
+SIDES = 6  # of a cell at most, as tables have room for
+SAME = 1e-12  # relative difference of cells of a ring that is rounding
+SNAP = 1e-9  # weight of a neighbour behind that is the rounding of 0
+
+
+@dataclass(frozen=True, eq=False)
+class RingGeometry:
+    """Tables as the kernels take them; sine, cosine and volumes (rings,)."""
+
+    rows: np.ndarray
+    sine: Floats
+    cosine: Floats
+    volumes: Floats
+    offsets: Floats
+    reach: Floats
+    slopes: Floats
+    tangents: Floats
+    stencils: Floats
+    spans: Floats
+    opposite: Floats
+
+
+def is_of_rings(mesh: Mesh) -> bool:
+    """Whether a mesh on the host is a sphere of rings whose cells are alike, numbered as `solvers.mesh.rings` does."""
+    counts = mesh.ring_cells.astype(np.int64)
+    if mesh.manifold != "sphere" or counts.sum() != mesh.cells or len(counts) < 2:
+        return False
+    ratio = np.maximum(counts[:-1], counts[1:]) / np.minimum(counts[:-1], counts[1:])
+    if not np.isin(ratio, (1, 2)).all() or face_starts(counts)[-1] != mesh.faces:
+        return False
+    start, groups = mesh.ring_start[:-1], face_starts(counts)[:-1]
+    fine = np.repeat(faces_between(counts), faces_between(counts))
+    place = np.arange(len(fine)) - np.repeat(groups[len(counts) :] - mesh.cells, faces_between(counts))
+    across = [
+        np.repeat(start[side], faces_between(counts)) + place * np.repeat(counts[side], faces_between(counts)) // fine
+        for side in (slice(None, -1), slice(1, None))
+    ]
+    ring = np.repeat(np.arange(len(counts)), counts)
+    inside = np.arange(mesh.cells) + 1
+    inside = np.where(inside == (start + counts)[ring], start[ring], inside)
+    expected = np.concatenate([np.stack([np.arange(mesh.cells), inside], 1), np.stack(across, 1)])
+    return (
+        np.array_equal(mesh.face_cells, expected)
+        and _alike(mesh.volumes, start)
+        and _alike(mesh.face_areas, groups)
+        and _alike(mesh.face_curvatures, groups)
+        and _turned(mesh.centers, start)
+        and _turned(mesh.face_centers, groups)
+        and _turned(mesh.face_normals, groups)
+    )
+
+
+def _alike(values: Floats, start: np.ndarray) -> bool:
+    """Whether the numbers of each group are equal, but for rounding."""
+    spread = np.maximum.reduceat(values, start) - np.minimum.reduceat(values, start)
+    return bool((spread <= _rounding(values) * np.abs(values).max()).all())
+
+
+def _turned(vectors: Floats, start: np.ndarray) -> bool:
+    """Whether the vectors of each group are the first one, turned about the axis by equal angles."""
+    first, last = start, np.append(start[1:], len(vectors))
+    for begin, end in zip(first, last, strict=True):
+        flat, angle = vectors[begin:end, 0] + 1j * vectors[begin:end, 1], 2 * np.pi / (end - begin)
+        expected = flat[0] * np.exp(1j * angle * np.arange(end - begin))
+        error = max(np.abs(flat - expected).max(), np.ptp(vectors[begin:end, 2]))
+        if not error <= _rounding(vectors):
+            return False
+    return True
+
+
+def _rounding(values: Floats) -> float:
+    return max(SAME, 8 * float(np.finfo(values.dtype).eps))
+
+
+def ring_geometry(mesh: Mesh) -> RingGeometry:
+    """The tables of a mesh on the host, for which :func:`is_of_rings`."""
+    rows = _rows(mesh)
+    kinds = np.repeat(rows[:, 0] - rows[:, 2], rows[:, 3]) + np.arange(rows[:, 3].sum())  # a cell of each
+    sides = np.diff(mesh.cell_start)[kinds]
+    tables: list[Floats] = []
+    for count in np.unique(sides):
+        same = sides == count
+        for k, table in enumerate(_of_cells(mesh, kinds[same], int(count))):
+            if len(tables) <= k:
+                tables.append(np.zeros((len(kinds), *table.shape[1:])))
+            tables[k][same] = table
+    offsets, reach, slopes, tangents, stencils, spans, opposite = tables
+    axis = mesh.centers[rows[:, 0]].astype(np.float64)
+    found = (
+        np.hypot(axis[:, 0], axis[:, 1]), axis[:, 2], mesh.volumes[rows[:, 0]], offsets, reach, slopes, tangents,
+        np.ascontiguousarray(stencils.swapaxes(0, 1)), spans, opposite,
+    )  # fmt: skip
+    return RingGeometry(rows, *(each.astype(mesh.volumes.dtype) for each in found))
+
+
+def _rows(mesh: Mesh) -> np.ndarray:
+    """(rings, 13) integers: START to SOUTH_TIMES of the kernels' module."""
+    counts = mesh.ring_cells.astype(np.int64)
+    rings, start = len(counts), mesh.ring_start
+    between, faces = faces_between(counts), face_starts(counts)[len(counts) :]
+    rows = np.zeros((rings, 13), dtype=np.int64)
+    rows[:, 0], rows[:, 1] = start[:-1], counts
+    rows[:, [8, 12]] = 1
+    rows[1:, 5], rows[1:, 6] = start[:-2], between // counts[1:]
+    rows[1:, 7], rows[1:, 8] = faces[:-1], between // counts[:-1]
+    rows[:-1, 9], rows[:-1, 10] = start[1:-1], between // counts[:-1]
+    rows[:-1, 11], rows[:-1, 12] = faces[:-1], between // counts[1:]
+    rows[:, 3] = np.maximum(rows[:, 8], rows[:, 12])
+    rows[:, 2] = np.concatenate([[0], np.cumsum(rows[:-1, 3])])
+    rows[:, 4] = (rows[:, [6, 8, 10, 12]] == 1).all(axis=1)
+    return rows
+
+
+def _of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
+    """offsets, reach, slopes, tangents (n, 2, 6), stencils (n, 2, 6, 14), spans (n, 6), opposite (n, 6, 6).
+
+    cells (n,) have ``count`` sides each. Vectors (n, sides, 3) are in R³, those in the plane (n, 2, sides).
+    """
+    sides = mesh.cell_sides[mesh.cell_start[cells][:, None] + np.arange(count)]
+    around, faces = mesh.side_cells[sides ^ 1], sides >> 1
+    own = mesh.centers[cells].astype(np.float64)
+    basis = np.stack(_east_north(own), axis=1)
+    d = _in_plane(own, mesh.centers[around], basis)
+    at = _in_plane(own, mesh.face_centers[faces], basis)
+    slopes = np.linalg.inv(d @ d.swapaxes(1, 2)) @ d
+    spans = _spans(d)
+
+    areas = mesh.face_areas[faces] * np.where(sides & 1, -1.0, 1.0)
+    normals, bends = mesh.face_normals[faces].astype(np.float64), mesh.face_curvatures[faces][:, :, None]
+    along = np.cross(mesh.face_centers[faces].astype(np.float64), normals)
+    t = basis @ along.swapaxes(1, 2)
+    # Of the neighbours' X, less the cell's own, in X·n at each face, ∂_t X and the mean of X·n: (n, sides, neighbours).
+    at_face, along_face = ((at - 0.25 * d).swapaxes(1, 2) @ slopes), t.swapaxes(1, 2) @ slopes
+    twelfth = areas[:, :, None] ** 2 / 12
+    flux = at_face[..., None] * normals[:, :, None] + ((twelfth * bends) * along_face)[..., None] * along[:, :, None]
+    change = along_face[..., None] * normals[:, :, None]
+    neighbors = np.stack(_east_north(mesh.centers[around].astype(np.float64)), axis=-1)  # (n, neighbours, 3, 2)
+    stencils = np.zeros((len(cells), 2, SIDES, 2 * SIDES + 2))
+    for what, (weights, mean, size) in enumerate(
+        [(flux, normals, areas), (change, bends * along, 0.5 * areas * twelfth[:, :, 0])]
+    ):
+        at_neighbors = np.einsum("nkmx,nmxc->nkmc", weights, neighbors).reshape(len(cells), count, -1)
+        stencils[:, what, :count, : 2 * count] = size[:, :, None] * at_neighbors
+        at_own = (mean - weights.sum(axis=2)) @ basis.swapaxes(1, 2)
+        stencils[:, what, :count, 2 * SIDES :] = size[:, :, None] * at_own
+
+    padded = [np.pad(each, ((0, 0), (0, 0), (0, SIDES - count))) for each in (d, at, slopes, t)]
+    opposite = np.stack([_opposite(*each) for each in zip(d, spans, strict=True)])
+    return *padded, stencils, np.pad(spans, ((0, 0), (0, SIDES - count))), opposite
+
+
+def _east_north(points: Floats) -> tuple[Floats, Floats]:
+    """Unit vectors towards east and north at points (..., 3) of the unit sphere."""
+    x, y, z = np.moveaxis(points, -1, 0)
+    sine = np.hypot(x, y)
+    return (
+        np.stack([-y / sine, x / sine, 0 * z], axis=-1),
+        np.stack([-z * x / sine, -z * y / sine, sine], axis=-1),
+    )
+
+
+def _in_plane(own: Floats, points: Floats, basis: Floats) -> Floats:
+    """(n, 2, sides) coordinates of points in the tangent planes of cells: geodesic offsets, to fourth order."""
+    offset = points.astype(np.float64) - own[:, None]
+    arc = 1.0 + (offset**2).sum(axis=2, keepdims=True) / 6.0
+    return np.asarray(basis @ (offset * arc).swapaxes(1, 2))
+
+
+def _spans(d: Floats) -> Floats:
+    """(n, sides) 1/(d_k × d_n), n the side after k."""
+    after = np.roll(d, -1, axis=2)
+    return np.asarray(1.0 / (d[:, 0] * after[:, 1] - d[:, 1] * after[:, 0]))
+
+
+def _opposite(d: Floats, spans: Floats) -> Floats:
+    """(6, 6) weights of each side's opposite: −d_k = Σ_m w_km d_m, of two consecutive neighbours."""
+    weights, count = np.zeros((SIDES, SIDES)), d.shape[1]
+    cross = np.outer(d[0], d[1]) - np.outer(d[1], d[0])  # d_k × d_m = d_m × −d_k
+    first, second = -np.roll(cross, -1, axis=1) * spans, cross * spans
+    for k in range(count):
+        for m in np.flatnonzero((spans > 0) & (first[k] > -SNAP) & (second[k] > -SNAP))[:1]:
+            weights[k, m] = first[k, m] if first[k, m] > SNAP else 0.0
+            weights[k, (m + 1) % count] = second[k, m] if second[k, m] > SNAP else 0.0
+    return weights

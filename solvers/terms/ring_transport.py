@@ -1,0 +1,57 @@
+"""Transport of a density on a sphere of rings, by kernels that know each ring's geometry instead of each cell's."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from ..mesh.mesh import Floats, Mesh
+from .ring_geometry import ring_geometry
+
+
+class RingTransport:
+    """The kernels of :mod:`solvers.backends.cpu.rings.transport`, for a mesh that is of rings.
+
+    What cells send is (2, faces): by the first cell of each face, and by the second. The same as what the kernels of
+    any sphere find, :mod:`solvers.backends.cpu.transport_surface`, but for rounding.
+    """
+
+    def __init__(self, mesh: Mesh) -> None:
+        backend, number = mesh.backend, mesh.volumes.dtype
+        tables = ring_geometry(mesh.on_host)
+        there = {field.name: backend.to_device(getattr(tables, field.name)) for field in fields(tables)}
+        self.mesh, self._tables = mesh, replace(tables, **there)
+        self._east, self._north = backend.work_array(mesh.cells, number), backend.work_array(mesh.cells, number)
+
+    def send(
+        self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, flux: Floats,
+        smooth: Floats, sent: Floats,
+    ) -> None:  # fmt: skip
+        """What each cell sends into ``sent``; uses ``flux`` (2, faces) and ``smooth`` (cells,)."""
+        mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
+        east, north = self._east(), self._north()
+        backend.launch(
+            backend.local_components, mesh.cells, tables.rows, tables.sine, tables.cosine, mesh.centers, velocity,
+            east, north,
+        )  # fmt: skip
+        backend.launch(
+            backend.look_on_rings, mesh.cells, tables.rows, tables.slopes, tables.offsets, tables.tangents,
+            tables.stencils, density, east, north, *low_high, occupied, flux, smooth, sent,
+        )  # fmt: skip
+        backend.launch(
+            backend.send_on_rings, mesh.cells, tables.rows, tables.volumes, tables.slopes, tables.offsets,
+            tables.reach, tables.spans, tables.opposite, density, east, north, flux, smooth, occupied, sent,
+        )  # fmt: skip
+
+    def outflows(self, density: Floats, occupied: Floats, sent: Floats, outflow: Floats) -> list:
+        """The part of its mass that each cell loses per time, (cells,); returns the largest of the occupied ones."""
+        mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
+        return backend.launch(
+            backend.outflows_on_rings, mesh.cells, tables.rows, tables.volumes, density, occupied, sent, outflow
+        )
+
+    def receive(self, sent: Floats, outflow: Floats, dt: float, rate: Floats) -> None:
+        """Add to ``rate`` (cells,) what each cell receives less what it loses within dt, per area."""
+        mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
+        backend.launch(
+            backend.receive_on_rings, mesh.cells, tables.rows, tables.volumes, sent, outflow, dt, rate
+        )  # fmt: skip

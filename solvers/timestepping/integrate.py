@@ -1,0 +1,83 @@
+"""The loop in time: an integrator that makes steps, and observers that look at the state when they are due."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from .checks import check_until
+from .observers import Observer
+from .schedules import TIME_RTOL, next_time
+from .state import State, StepResult
+
+
+class Integrator(Protocol):
+    """A method that advances a state step by step."""
+
+    def begin(self, state: State) -> None:
+        """Get ready for a first step: the device of the values, work arrays, the first stable step."""
+        ...
+
+    def step(self, state: State, target: float) -> StepResult:
+        """One step towards ``target``, which is met exactly where steps have no length of their own.
+
+        Advances time, values, steps and dt of ``state`` in place. Raises NonFinite where no step is good; the state is
+        then the one before it.
+        """
+        ...
+
+
+Dynamics = Callable[
+    [State, float], tuple[Integrator, float]
+]  # of a state and the end of its run: what moves it, to when
+AfterStep = Callable[[State], bool]
+
+
+def fixed(integrator: Integrator) -> Dynamics:
+    """The same integrator at all times."""
+    return lambda state, until: (integrator, math.inf)
+
+
+def integrate(
+    state: State,
+    dynamics: Dynamics,
+    until: float,
+    observers: Sequence[Observer] = (),
+    after_step: AfterStep = lambda state: False,
+) -> State:
+    """Advance ``state`` in place to ``until`` and return it.
+
+    dynamics     the integrator of a state, and the time to which it holds; no step crosses that time
+    observers    look at the state when they are due; steps are shortened to meet those times
+    after_step   called after each step; True stops the loop
+    Raises ValueError for an ``until`` that is not finite or before the state's time, and what integrators raise.
+    """
+    check_until(until, state.time)
+    for observer in observers:
+        observer.begin(state)
+    integrator, end = None, -math.inf
+    while state.time < until:
+        if state.time >= end:
+            before = integrator
+            integrator, end = dynamics(state, until)
+            if integrator is not before:
+                integrator.begin(state)
+        assert integrator is not None
+        dues = [observer.due() for observer in observers]
+        target = next_time(dues, min(until, end))
+        result = integrator.step(state, target)
+        if state.time > target:  # a step with a length of its own
+            state.time = _agreed(state.time, [until, end, *dues])
+        for observer in observers:
+            if result.event and not observer.is_due(state):
+                observer.look_now(state)
+            observer.look_if_due(state)
+        if after_step(state):
+            break
+    return state
+
+
+def _agreed(time: float, dues: Sequence[float]) -> float:
+    """The first of the due times that is equal to ``time`` but for rounding, so that schedules agree to the bit."""
+    return next((due for due in dues if abs(due - time) <= TIME_RTOL * abs(time)), time)

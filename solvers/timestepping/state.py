@@ -1,0 +1,52 @@
+"""State of a run, the record of a step, and the errors of a step that is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..mesh.mesh import Floats
+
+
+class NonFinite(ArithmeticError):
+    """The state has become NaN or infinite, or its time step has shrunk to nothing."""
+
+    what = "a non-finite state"
+
+
+class Exploding(NonFinite):
+    """The state has outgrown its mesh."""
+
+    what = "an exploding state"
+
+
+@dataclass
+class State:
+    """Where a run is: time, values (cells) or (cells, components), and steps taken so far."""
+
+    time: float
+    values: Floats
+    steps: int = 0
+    dt: float = np.nan
+
+    @property
+    def when(self) -> str:
+        """For messages."""
+        return f"at time {self.time:.6g}, step {self.steps}"
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """Outcome of one step.
+
+    stable_dt   largest stable time step of the state that it leads to
+    undershot   whether a density has fallen below zero on the way, and was limited if that was asked for
+    finite      whether that state is finite
+    event       whether observers look at that state although none is due (atoms have merged, …)
+    """
+
+    stable_dt: float = np.inf
+    undershot: bool = False
+    finite: bool = True
+    event: bool = False

@@ -1,0 +1,64 @@
+"""Strong-stability-preserving Runge–Kutta methods of an equation's explicit terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..backends import backend_for
+from ..mesh.mesh import Floats
+from .equation import Equation
+from .state import State
+
+
+@dataclass(frozen=True)
+class Stepper:
+    """Strong-stability-preserving Runge–Kutta in Shu–Osher form: w = u + dt L(u), u ← w + a_k (u₀ − w) for each stage.
+
+    weights   a_k of each stage; (0,) is forward Euler
+    order     order of accuracy in time
+    """
+
+    weights: tuple[float, ...]
+    order: int
+
+    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, Floats]) -> None:
+        """Advance the prepared state by dt in place; ``work`` then holds the values before it, and a rate."""
+        start, rate = work
+        backend = backend_for(start)
+        start[...] = state.values
+        stage_time = 0.0
+        for k, weight in enumerate(self.weights):
+            if k > 0:
+                equation.prepare(state.time + stage_time * dt, state.values)
+            rate[...] = 0.0
+            for term in equation.terms:
+                term.rate(dt, rate)
+            flat = (start.reshape(-1), state.values.reshape(-1), rate.reshape(-1))
+            backend.launch(backend.advance, flat[0].size, *flat, dt, weight, flat[1])
+            if equation.limit is not None:
+                equation.limit(state.values)
+            stage_time = (1 - weight) * (stage_time + 1)
+
+
+STEPPERS = {
+    "euler": Stepper((0.0,), 1),
+    "ssprk2": Stepper((0.0, 1 / 2), 2),
+    "ssprk3": Stepper((0.0, 3 / 4, 1 / 3), 3),
+}
+
+
+def stepper_of(stepper: Stepper | str) -> Stepper:
+    """A stepper itself, or the one of that name. Raises ValueError for another name, TypeError for what is neither."""
+    if isinstance(stepper, Stepper):
+        return stepper
+    expected = f"expected a Stepper, or one of {', '.join(STEPPERS)}"
+    if not isinstance(stepper, str):
+        raise TypeError(f"stepper = {stepper!r}: {expected}")
+    if stepper not in STEPPERS:
+        raise ValueError(f"stepper = {stepper!r}: {expected}")
+    return STEPPERS[stepper]
+
+
+def order_of(equation: Equation, stepper: Stepper) -> int:
+    """Order in time of a step: Strang splitting around a stiff term is of second order."""
+    return stepper.order if equation.stiff is None else min(stepper.order, 2)

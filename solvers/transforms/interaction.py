@@ -1,0 +1,157 @@
+"""Interactions of a field with itself: sums ∫K(x, y) u(y) dy over all cells, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..mesh.checks import check_array, check_mesh
+from ..mesh.mesh import Floats, Mesh
+from .zonal import kernel_multipliers, zonal_operator
+
+Kernel = Callable[[Floats], Floats]
+TILE_BYTES = 1 << 26  # of a tile of a dense kernel
+NODES = 3  # of Gauss's rule along each axis of a cell, over which kernels are averaged: none is asked for at 0
+
+
+class Zonal:
+    """∫K(⟨x, y⟩) u(y) dy on the circle or the sphere, by transforms (Funk–Hecke): ``potential`` and its gradient.
+
+    kernel   K(z), z from −1 to 1, as ``lambda z: 2.0 * z``, or its multipliers (degrees,): the factor of each degree
+    tol      degrees are kept until the others add at most ``tol`` of all to K; ``truncation`` is what they add
+    As a velocity ``drift(u)`` is attraction where K increases: Kuramoto's oscillators have K = coupling · z.
+    Raises ValueError for another mesh, and where the kernel asks for more degrees than the mesh has rings or cells:
+    the message says how much would be lost.
+    """
+
+    def __init__(self, mesh: Mesh, kernel: Kernel | Floats, tol: float = 1e-12) -> None:
+        check_mesh(mesh)
+        if mesh.manifold not in _MOST_DEGREES:
+            raise ValueError(f"Zonal on a {mesh.manifold}: expected a circle or a sphere of rings; else DenseKernel")
+        if not 0 < tol < 1:
+            raise ValueError(f"tol = {tol}: expected a number between 0 and 1")
+        self.mesh, most, d = mesh, _MOST_DEGREES[mesh.manifold](mesh), mesh.centers.shape[1]
+        found = kernel_multipliers(d, kernel, 2 * most) if callable(kernel) else np.asarray(kernel, dtype=np.float64)
+        if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
+            raise ValueError("kernel: expected finite numbers, a function K(z) or multipliers (degrees,)")
+        l = np.arange(len(found))
+        parts = np.abs(found) * (np.where(l > 0, 2.0, 1.0) if d == 2 else 2 * l + 1)
+        beyond = np.append(np.cumsum(parts[::-1])[::-1], 0.0) / max(parts.sum(), np.finfo(float).tiny)
+        degrees = min(int(np.argmax(beyond <= tol)), most)
+        self.truncation = float(beyond[degrees])
+        if self.truncation > max(tol, 1e-3):
+            raise ValueError(f"kernel: {degrees} degrees leave {self.truncation:.1e} of it; expected a finer mesh")
+        self.multipliers = np.append(found[:degrees], 0.0)[: max(degrees, 2)]
+        self._operator = zonal_operator(mesh, self.multipliers, self.multipliers)
+
+    def potential(self, u: Floats) -> Floats:
+        """∫K(⟨x, y⟩) u(y) dy (cells) of u (cells)."""
+        return self._applied(u)[0]
+
+    def drift(self, u: Floats) -> Floats:
+        """∇ of :meth:`potential`, (cells, d), tangent."""
+        return self._applied(u)[1]
+
+    def _applied(self, u: Floats) -> tuple[Floats, Floats]:
+        check_array("u", u, (self.mesh.cells,))
+        return self._operator.apply(u * self.mesh.volumes)
+
+
+_MOST_DEGREES: dict[str, Callable[[Mesh], int]] = {
+    "circle": lambda mesh: mesh.cells // 2,
+    "sphere": lambda mesh: len(mesh.ring_cells),
+}
+
+
+class Convolution:
+    """∫K(x − y) u(y) dy on a box of equal cells, by FFT: ``potential`` and its gradient ``drift``.
+
+    kernel     K(r), r (n, d) → (n,): averaged over cells, so that it may be singular at 0, as −log|r|/2π is
+    gradient   ∇K(r), (n, d) → (n, d), likewise; else by differences of K over two cells
+    Along periodic axes r is the shortest of all images; along the others u is 0 outside the box.
+    Raises ValueError for a mesh that is no such box.
+    """
+
+    def __init__(self, mesh: Mesh, kernel: Kernel, gradient: Kernel | None = None) -> None:
+        check_mesh(mesh)
+        host = mesh.on_host
+        shape = host.shape or ((host.cells,) if host.dimension == 1 and host.centers.shape[1] == 1 else ())
+        if len(shape) != host.centers.shape[1] or np.ptp(host.volumes) > 1e-9 * host.volumes.max():
+            raise ValueError(f"Convolution on a {mesh.manifold}: expected an interval or a box of equal cells")
+        self.mesh, self._shape = mesh, shape
+        axes = [np.unique(np.round(host.centers[:, c], 12)) for c in range(len(shape))]
+        widths = np.array([axis[1] - axis[0] for axis in axes])
+        periodic = [bool(host.periods) and np.isfinite(host.periods[c]) for c in range(len(shape))]
+        self._padded = tuple(n if around else 2 * n for n, around in zip(shape, periodic, strict=True))
+        steps = [np.fft.fftfreq(n, 1 / n) * width for n, width in zip(self._padded, widths, strict=True)]
+        offsets = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, len(shape))
+        self._potential = self._spectrum(_averaged(kernel, offsets, widths))
+        slopes = _slopes(kernel, offsets, widths) if gradient is None else _averaged(gradient, offsets, widths).T
+        for c, (slope, around, n) in enumerate(zip(slopes, periodic, shape, strict=True)):
+            if around and n % 2 == 0:  # half a period away, both images pull alike
+                slope.reshape(self._padded)[(slice(None),) * c + (n // 2,)] = 0.0
+        self._slopes = [self._spectrum(slope) for slope in slopes]
+
+    def potential(self, u: Floats) -> Floats:
+        """∫K(x − y) u(y) dy (cells) of u (cells)."""
+        return self._inverse(self._forward(u) * self._potential)
+
+    def drift(self, u: Floats) -> Floats:
+        """∇ of :meth:`potential`, (cells, d)."""
+        spectrum = self._forward(u)
+        return np.stack([self._inverse(spectrum * slope) for slope in self._slopes], axis=1)
+
+    def _spectrum(self, values: Floats) -> Any:
+        if not np.isfinite(values).all():
+            raise ValueError("kernel: expected finite numbers at all offsets but 0")
+        return np.fft.rfftn(values.reshape(self._padded))
+
+    def _forward(self, u: Floats) -> Any:
+        check_array("u", u, (self.mesh.cells,))
+        return np.fft.rfftn((u * self.mesh.volumes).reshape(self._shape), self._padded, axes=range(len(self._shape)))
+
+    def _inverse(self, spectrum: Any) -> Floats:
+        values = np.fft.irfftn(spectrum, self._padded, axes=range(len(self._shape)))
+        return np.ascontiguousarray(values[tuple(slice(n) for n in self._shape)]).reshape(-1)
+
+
+class DenseKernel:
+    """∫K(x, y) u(y) dy on any mesh, cell by cell in tiles: cells² evaluations of K each time.
+
+    kernel   K(x (m, 1, d), y (1, n, d)) → (m, n), or (m, n, d) for a velocity
+    """
+
+    def __init__(self, mesh: Mesh, kernel: Callable[[Floats, Floats], Floats]) -> None:
+        check_mesh(mesh)
+        self.mesh, self.kernel = mesh, kernel
+
+    def __call__(self, u: Floats) -> Floats:
+        """(cells,) or (cells, d) of u (cells)."""
+        check_array("u", u, (self.mesh.cells,))
+        x, masses = self.mesh.centers, u * self.mesh.volumes
+        rows = max(TILE_BYTES // (8 * self.mesh.cells * x.shape[1]), 1)
+        tiles = [self.kernel(x[i : i + rows, None], x[None]) for i in range(0, self.mesh.cells, rows)]
+        return np.concatenate([np.einsum("mn...,n->m...", tile, masses) for tile in tiles])
+
+
+def _averaged(kernel: Kernel, offsets: Floats, widths: Floats) -> Floats:
+    """K averaged over the cell around each offset, (n,) or (n, d), by a rule that has no node at its center."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES + NODES % 2)
+    grids = np.stack(np.meshgrid(*[nodes] * len(widths), indexing="ij"), axis=-1).reshape(-1, len(widths))
+    shares = np.prod(np.stack(np.meshgrid(*[weights / 2] * len(widths), indexing="ij"), axis=-1), axis=-1).reshape(-1)
+    total: Any = 0.0
+    for share, node in zip(shares, grids, strict=True):
+        total = total + share * np.asarray(kernel(offsets + node * widths / 2), dtype=np.float64)
+    return np.asarray(total)
+
+
+def _slopes(kernel: Kernel, offsets: Floats, widths: Floats) -> list[Floats]:
+    """∂K along each axis, by differences over two cells."""
+    found = []
+    for c, width in enumerate(widths):
+        step = width * np.eye(len(widths))[c]
+        ahead, behind = _averaged(kernel, offsets + step, widths), _averaged(kernel, offsets - step, widths)
+        found.append((ahead - behind) / (2 * width))
+    return found

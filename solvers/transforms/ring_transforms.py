@@ -1,0 +1,186 @@
+"""Transforms along the rings of a sphere: from cells to azimuthal modes, and from modes to values and vectors.
+
+By sums with tables of waves where the degrees are few, on the CPU; by FFTs elsewhere. Both are exact for every order,
+also beyond half of a ring's cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..backends import cpu
+from ..backends.cpu.rings import sums
+from ..mesh.mesh import Floats, Mesh
+from .gauss_grid import GaussGrid
+
+Rings = Mesh | GaussGrid
+MAX_PRODUCTS = 60  # of a sum for a cell: where there are more, FFTs take less time
+PRODUCTS = 16  # that take about as long as an item of other kernels, of which there have to be many for threads
+
+
+class RingTransform(Protocol):
+    """Modes m = 0 … degree of the cells of each ring; ``half`` are the northern rings and the equator's."""
+
+    def analysis(self, masses: Floats) -> Floats:
+        """(4, degree + 1, half) Σ_j w_j e^{−imφ_j}: of the sum of mirrored rings re and im, of their difference."""
+        ...
+
+    def synthesis(self, re: Floats, im: Floats) -> Floats:
+        """(cells) a real function of modes (1, degree + 1, rings)."""
+        ...
+
+    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
+        """(cells) a function and (cells, 3) vectors, of modes (3 or 4, degree + 1, rings).
+
+        Of the function; of sin θ ∂f/∂θ and f, of which the vectors are the gradient; of a part along x beside.
+        """
+        ...
+
+
+class RingSums:
+    """Sums with tables of waves, see :mod:`solvers.backends.cpu.rings.sums`; on the CPU, for few degrees."""
+
+    def __init__(self, mesh: Rings, degree: int) -> None:
+        self.mesh, self._shape = mesh, (degree + 1, (len(mesh.ring_cells) + 1) // 2)
+        axis = mesh.centers[mesh.ring_start[:-1]]
+        self._sine, self._cosine = np.hypot(axis[:, 0], axis[:, 1]), axis[:, 2].astype(np.float64)
+        self._rings = mesh.ring_start, mesh.ring_cells
+        counts = np.asarray(mesh.ring_cells[: self._shape[1]], dtype=np.int64)
+        self._points = _points(counts)
+        kinds, which = np.unique(counts, return_inverse=True)
+        tables = [_waves(int(count), int(points), degree) for count, points in zip(kinds, _points(kinds), strict=True)]
+        starts = np.concatenate([[0], np.cumsum([len(table) for table in tables])])
+        self._tables = self._points, np.concatenate(tables), starts[which]
+        self._modes = np.empty((4, *self._shape))
+        self._work = int(_products(counts, degree) @ counts) // PRODUCTS
+
+    def analysis(self, masses: Floats) -> Floats:
+        cpu.launch(sums.ring_analysis, self._work, masses, *self._rings, *self._tables, self._modes)
+        return self._modes
+
+    def synthesis(self, re: Floats, im: Floats) -> Floats:
+        values: Floats = cpu.empty(self.mesh.cells, self.mesh.volumes.dtype)
+        cpu.launch(sums.ring_synthesis, self._work, re, im, *self._rings, *self._tables, values)
+        return values
+
+    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
+        mesh = self.mesh
+        values: Floats = cpu.empty(mesh.cells, mesh.volumes.dtype)
+        vectors: Floats = cpu.empty(mesh.centers.shape, mesh.centers.dtype)
+        cpu.launch(
+            sums.ring_gradient, 3 * self._work, re, im, *self._rings, self._sine, self._cosine, *self._tables,
+            values, vectors,
+        )  # fmt: skip
+        return values, vectors
+
+
+def _points(counts: np.ndarray) -> np.ndarray:
+    """Points of a ring's tables: a quarter of its cells, or all."""
+    return np.where(counts % 4 == 0, counts // 4, counts)
+
+
+def _products(counts: np.ndarray, degree: int) -> np.ndarray:
+    """Products for a cell of rings of so many cells."""
+    return np.where(counts % 4 == 0, 0.5, 2.0) * (degree + 1)
+
+
+def _waves(count: int, points: int, degree: int) -> Floats:
+    """cos mφ_j and sin mφ_j of the first points of a ring, (2, orders, points) as one row; m up to a multiple of 8."""
+    orders = (degree + 8) // 8 * 8
+    steps = np.outer(np.arange(orders), 2 * np.arange(points) + 1) % (2 * count)  # of π/count, within one turn
+    angle = steps * (np.pi / count)
+    return np.stack([np.cos(angle), np.sin(angle)]).reshape(-1)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Consecutive rings with the same number of cells: one batched FFT, as large as is good for the kernels."""
+
+    cells: int
+    first_ring: int
+    last_ring: int
+    start: int
+    stop: int
+
+
+class RingFFTs:
+    """A batched FFT for consecutive rings of as many cells; modes beyond half of them are added to those within."""
+
+    def __init__(self, mesh: Rings, degree: int) -> None:
+        self.mesh, rings = mesh, len(mesh.ring_cells)
+        to_device = mesh.backend.to_device
+        axis = mesh.backend.to_host(mesh.centers)[mesh.ring_start[:-1]]
+        self._one = to_device(np.ones(rings))
+        self._over_sine = to_device(1.0 / np.hypot(axis[:, 0], axis[:, 1]))
+        self._mirror = to_device(np.arange(rings)[::-1][: (rings + 1) // 2].copy())
+        self._blocks = list(_blocks(mesh))
+        self._modes = mesh.backend.empty((2, degree + 1, rings))
+
+    def analysis(self, masses: Floats) -> Floats:
+        backend, half = self.mesh.backend, len(self._mirror)
+        for block in self._blocks:
+            rows = masses[block.start : block.stop].reshape(-1, block.cells)
+            spectrum = backend.rfft(rows)
+            backend.launch(backend.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *self._modes)
+        north, south = self._modes[:, :, :half], self._modes[:, :, self._mirror]
+        if len(self._one) % 2:
+            south[:, :, -1] = 0.0
+        modes: Floats = np.concatenate([north + south, north - south])
+        return modes
+
+    def synthesis(self, re: Floats, im: Floats) -> Floats:
+        values: Floats = self.mesh.backend.empty(self.mesh.cells, self.mesh.volumes.dtype)
+        for here, (block_values,) in self._synthesized(re, im, [(False, self._one)]):
+            values[here] = block_values
+        return values
+
+    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
+        mesh, backend = self.mesh, self.mesh.backend
+        outputs = [(False, self._one), (False, self._over_sine), (True, self._over_sine), (False, self._one)]
+        values = backend.empty(mesh.cells, mesh.volumes.dtype)
+        vectors = backend.empty(mesh.centers.shape, mesh.centers.dtype)
+        for here, (value, south, east, *radial) in self._synthesized(re, im, outputs[: len(re)]):
+            values[here] = value
+            backend.launch(backend.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here])
+            for along in radial:
+                vectors[here] += along[:, None] * mesh.centers[here]
+            del value, south, east, radial  # the next block is made in their place
+        return values, vectors
+
+    def _synthesized(
+        self, re: Floats, im: Floats, outputs: list[tuple[bool, Floats]]
+    ) -> Iterator[tuple[slice, list[Floats]]]:
+        """The slice of cells of each block and the values there of each set, of which ``outputs`` has whether to take
+        ∂/∂φ, and a factor per ring."""
+        backend, number = self.mesh.backend, np.result_type(self.mesh.volumes, np.complex64)
+        for block in self._blocks:
+            values = []
+            for k, (by_order, scale) in enumerate(outputs):
+                spectrum = backend.empty((block.last_ring - block.first_ring, block.cells // 2 + 1), number)
+                backend.launch(
+                    backend.fold_rings, spectrum.size, re[k], im[k], block.cells, block.first_ring, by_order, scale,
+                    spectrum,
+                )  # fmt: skip
+                values.append(backend.irfft(spectrum, block.cells, "forward").reshape(-1))
+            yield slice(block.start, block.stop), values
+
+
+def _blocks(mesh: Rings) -> Iterator[_Block]:
+    counts, start = mesh.ring_cells, mesh.ring_start
+    changes = np.flatnonzero(np.diff(counts)) + 1
+    for first, last in zip([0, *changes], [*changes, len(counts)], strict=True):
+        height = max(mesh.backend.TRANSFORM_CELLS // int(counts[first]), 1)
+        for ring in range(int(first), int(last), height):
+            end = min(ring + height, int(last))
+            yield _Block(int(counts[first]), ring, end, int(start[ring]), int(start[end]))
+
+
+def ring_transform(mesh: Rings, degree: int) -> RingTransform:
+    """The transform along the rings of a sphere that takes the least time for modes up to ``degree``."""
+    counts = np.asarray(mesh.ring_cells, dtype=np.int64)
+    few = float(_products(counts, degree) @ counts) <= MAX_PRODUCTS * mesh.cells
+    return RingSums(mesh, degree) if few and mesh.backend is cpu else RingFFTs(mesh, degree)

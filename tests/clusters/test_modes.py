@@ -1,0 +1,48 @@
+"""Modes of kernel densities: of constructed sets, and of random tokens on the circle."""
+
+import numpy as np
+import pytest
+
+from meanfield.case.load import load
+from meanfield.clusters.modes import count_modes
+from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
+from meanfield.model.linear_stability import expected_clusters_from_tokens
+from meanfield.simulation import set_up
+
+
+@pytest.mark.parametrize("beta", [10.0, 60.0])
+def test_random_tokens_on_the_circle_have_the_expected_modes(beta):
+    """Within 4 standard errors of the mean of 80 draws, of √(Σk⁴I_k²/Σk²I_k²) ≈ √(3β/2) of many tokens."""
+    counts = np.array([count_modes(tokens_uniform(2000, 2, seed), np.full(2000, 1 / 2000), beta) for seed in range(80)])
+    error = counts.std(ddof=1) / np.sqrt(len(counts))
+    assert error < 0.15
+    assert abs(counts.mean() - expected_clusters_from_tokens(beta)) < 4 * error
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 64, 384])
+@pytest.mark.parametrize(("beta", "expected"), [(4.0, 1), (100.0, 2)])
+def test_two_tokens_have_two_modes_where_they_are_over_two_bandwidths_apart(dimension, beta, expected):
+    """Of equal tokens at two places 0.6 rad apart: 1.2 and 6 bandwidths."""
+    points = np.zeros((8, dimension))
+    points[:, 0], points[:, 1] = np.cos(0.3), np.where(np.arange(8) % 2, 1, -1) * np.sin(0.3)
+    assert count_modes(points, np.full(8, 1 / 8), beta) == expected
+
+
+@pytest.mark.parametrize("dimension", [64, 384])
+def test_orthogonal_tokens_have_a_mode_each(dimension):
+    assert count_modes(tokens_equiangular(16, dimension), np.full(16, 1 / 16), 9.0) == 16
+
+
+@pytest.mark.parametrize("beta", [0.0, 3.0])
+def test_a_ring_without_modes(beta):
+    angles = 2 * np.pi * np.arange(512) / 512
+    ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    assert count_modes(ring, np.full(512, 1 / 512), beta) == 0
+    assert count_modes(ring[:100], np.full(100, 0.01), beta) == 1
+
+
+def test_the_file_names_the_bandwidth():
+    case = load("tokens_causal", ["attention.beta=4", 'output.diagnostics=["modes", "clusters"]'])
+    columns = set_up(case).diagnostics(case.output.diagnostics, None).columns
+    assert dict(columns[0].attributes) == {"bandwidth": 0.5}
+    assert dict(columns[1].attributes) == {"scale": 0.25}

@@ -1,0 +1,227 @@
+"""Components of a user's own: named in a case, run, resumed, plotted and swept; never loaded because a file says so."""
+
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.cli.parser import main
+from meanfield.components.component import LOADED
+from meanfield.components.loading import load_sources, loaded_sources
+from solvers.io.run_file import read
+
+FILES = {
+    "kernel": """
+import numpy as np
+from meanfield import component
+
+@component("kernel")
+def own_exponential(cosines, beta):
+    return np.exp(beta * cosines)
+""",
+    "layer_norm": """
+from meanfield import component
+
+@component("layer_norm")
+def half(time, size):
+    return 2.0
+""",
+    "reaction": """
+from meanfield import component
+
+@component("reaction", rate=1.0)
+def decay(x, density, rate):
+    return -rate
+""",
+    "feed_forward": """
+import numpy as np
+from meanfield import component
+
+@component("feed_forward", strength=1.0)
+def pull(x, strength):
+    return np.tile(strength * np.eye(x.shape[1])[0], (len(x), 1))
+""",
+    "initial": """
+import numpy as np
+from meanfield import component
+
+@component("initial", width=1.0)
+def bump(x, width):
+    return np.exp(x[:, 0] / width)
+""",
+    "diagnostic": """
+from meanfield import component
+
+@component("diagnostic", long_name="mean square of the first coordinate")
+def first_square(x, mass):
+    return mass @ x[:, 0] ** 2
+""",
+}
+SETTINGS = {
+    "kernel": {"attention.kernel": "own_exponential"},
+    "layer_norm": {"stabilizers.layer_norm": "half"},
+    "reaction": {"reaction": {"kind": "decay", "rate": 0.5}},
+    "feed_forward": {"feed_forward": {"field": "pull", "strength": 0.3}},
+    "initial": {"initial": {"kind": "bump", "width": 0.5}},
+    "diagnostic": {"output.diagnostics": ["mass", "clusters", "first_square"]},
+}
+BASE = """
+domain = { manifold = "circle", resolution = 48 }
+attention = { beta = 2.0 }
+initial = { kind = "von_mises_fisher", components = [{ center = [0.6, 0.8], concentration = 4.0 }] }
+time = { end = 1.0 }
+output = { snapshots = 4, samples = 8, checkpoint = 1e-9 }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Files of components, a case, and no component loaded before or after."""
+    monkeypatch.chdir(tmp_path)
+    for kind, text in FILES.items():
+        assert len(text.strip().splitlines()) <= 15
+        (tmp_path / f"{kind}.py").write_text(text)
+    (tmp_path / "case.toml").write_text(BASE)
+    before = dict(LOADED)
+    LOADED.clear()
+    loaded_before = loaded_sources()
+    yield tmp_path
+    LOADED.clear()
+    LOADED.update(before)
+    load_sources(loaded_before)
+
+
+def case_with(*kinds):
+    return mf.load_case("case.toml").replace({key: value for kind in kinds for key, value in SETTINGS[kind].items()})
+
+
+def density(result):
+    return np.asarray(result.density)
+
+
+def test_each_is_what_the_built_in_one_of_the_same_formula_is(folder):
+    mf.load_components(*(folder / f"{kind}.py" for kind in FILES))
+    plain = mf.simulate("case.toml")
+    assert np.abs(density(mf.simulate(case_with("kernel"))) - density(plain)).max() < 1e-9  # by quadrature of k
+    slow = mf.simulate(case_with("layer_norm").replace({"time.end": 2.0, "output.snapshots": 4}))  # half as fast
+    assert np.abs(density(slow) - density(plain)).max() < 1e-3  # other steps: of the third order
+    decayed = mf.simulate(case_with("reaction"))
+    np.testing.assert_allclose(decayed.diagnostics["mass"], np.exp(-0.5 * decayed.diagnostics.time), rtol=1e-4)
+    start = mf.simulate(case_with("initial"))
+    vmf = plain.case.replace({"initial": {"kind": "von_mises_fisher", "components": [
+        {"center": [1.0, 0.0], "concentration": 2.0}]}})  # fmt: skip
+    np.testing.assert_allclose(start.density[0], mf.simulate(vmf).density[0], rtol=1e-3)  # averages, values at centers
+    network = {"activation": "tanh", "inner": [[0.0, 0.0]], "bias": [np.arctanh(0.3)], "outer": [[1.0], [0.0]]}
+    given = mf.simulate(plain.case.replace({"feed_forward": network}))
+    assert np.abs(density(mf.simulate(case_with("feed_forward"))) - density(given)).max() < 1e-12
+    measured = mf.simulate(case_with("diagnostic"))
+    masses = measured.density[-1] * measured.mesh.volumes
+    assert measured.diagnostics["first_square"][-1] == pytest.approx(masses @ measured.mesh.centers[:, 0] ** 2)
+    assert "mean square" in measured.diagnostics.to_xarray().first_square.attrs["long_name"]
+
+
+def run_killed(folder, path):
+    """Run in a process that is killed after its second snapshot."""
+    mf.load_components(*(folder / f"{kind}.py" for kind in FILES))
+    import solvers.io.run_file
+
+    write = solvers.io.run_file.RunFile.write_snapshot
+
+    def killing(file, time, values):
+        write(file, time, values)
+        if file.snapshots == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    solvers.io.run_file.RunFile.write_snapshot = killing
+    mf.run(case_with(*FILES), path)
+
+
+def test_killed_and_resumed_with_all_of_them_is_the_whole_run(folder):
+    paths = [folder / f"{kind}.py" for kind in FILES]
+    process = multiprocessing.get_context("fork").Process(target=run_killed, args=(folder, "killed.h5"))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    with pytest.raises(
+        mf.CaseError, match=r"killed.h5: was computed with the .* of a user's own; name its file: --comp"
+    ):
+        mf.resume("killed.h5")
+    assert main(["plot", "killed.h5"]) == 2
+    mf.load_components(*paths)
+    resumed, whole = mf.resume("killed.h5"), mf.run(case_with(*FILES), "whole.h5")
+    assert density(resumed).tobytes() == density(whole).tobytes()
+    assert resumed.plot() is not None
+    assert len(resumed.attributes["components"].splitlines()) == len(FILES)
+
+
+def test_a_case_alone_imports_nothing_and_is_refused_in_a_line(folder, capsys):
+    (folder / "kernel.py").write_text('raise SystemExit("it ran")')
+    text = BASE.replace("beta = 2.0", 'beta = 2.0, kernel = "own_exponential"')
+    (folder / "named.toml").write_text(text)
+    assert main(["run", "named.toml", "-o", "run.h5"]) == 2
+    said = capsys.readouterr().err
+    assert 'attention.kernel = "own_exponential": expected' in said
+    assert len(said.splitlines()) == 1
+    for kind in ("reaction", "initial", "feed_forward", "layer_norm", "diagnostic"):
+        with pytest.raises(mf.CaseError):
+            case_with(kind)
+
+
+def test_on_the_command_line(folder, capsys):
+    (folder / "decay.toml").write_text(BASE + '[reaction]\nkind = "decay"\nrate = 0.5\n')
+    assert main(["run", "decay.toml", "--component", "reaction.py", "--quiet"]) == 0
+    assert main(["check", "decay.toml", "--component", "reaction.py"]) == 0
+    assert main(["plot", "decay.h5", "--component", "reaction.py"]) == 0
+    assert main(["resume", "decay.h5", "--until", "1.5", "--component", "reaction.py", "--quiet"]) == 0
+    (folder / "reaction.py").write_text(FILES["reaction"].replace("-rate", "-2 * rate"))
+    capsys.readouterr()
+    assert main(["resume", "decay.h5", "--until", "2", "--component", "reaction.py"]) == 2
+    assert "its reaction decay was another: sha256" in capsys.readouterr().err
+    assert read("decay.h5").attributes["components"].startswith("reaction decay ")
+    assert main(["run", "decay.toml", "-o", "other.h5", "--component", "missing.py"]) == 2
+    assert capsys.readouterr().err == "meanfield: component missing.py: cannot be read: No such file or directory\n"
+
+
+def test_swept_in_processes_and_on_dask(folder):
+    from distributed import Client, LocalCluster
+
+    mf.load_components("reaction.py")
+    keys = {"reaction.rate": [0.5, 1.0]}
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        found = [mf.sweep(case_with("reaction"), keys, jobs=1), mf.sweep(case_with("reaction"), keys, client=client)]
+    for dataset in found:
+        np.testing.assert_allclose(dataset.mass, np.exp([-0.5, -1.0]), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", "expected functions with @component, found none"),
+        ("1 / 0", "cannot be run: ZeroDivisionError: division by zero"),
+        ('from meanfield import component\n@component("kernel")\ndef gaussian(z, beta): ...', "is a built-in one"),
+        ('from meanfield import component\n@component("kernal")\ndef mine(z, beta): ...', "expected one of kernel"),
+        ('from meanfield import component\n@component("kernel", a=1)\ndef mine(z, b): ...', "takes no parameters: a"),
+    ],
+)
+def test_bad_files_are_refused(folder, text, message):
+    Path("bad.py").write_text(text)
+    with pytest.raises(mf.CaseError, match=message):
+        mf.load_components("bad.py")
+
+
+def test_bad_values_are_refused_by_their_keys(folder):
+    mf.load_components("reaction.py", "initial.py")
+    with pytest.raises(mf.CaseError, match=r'reaction\.rate = "fast": expected a number'):
+        mf.load_case("case.toml", {"reaction": {"kind": "decay", "rate": "fast"}})
+    with pytest.raises(mf.CaseError, match=r"reaction.*speed"):
+        mf.load_case("case.toml", {"reaction": {"kind": "decay", "speed": 1.0}})
+    with pytest.raises(mf.CaseError, match=r'initial\.kind = "bump": expected a built-in one'):
+        mf.load_case(
+            "case.toml", {"domain": {"manifold": "particles", "dimension": 2, "count": 9}, **SETTINGS["initial"]}
+        )
+    with pytest.raises(mf.CaseError, match=r"no_such_package: expected a file that ends in \.py, or an entry point"):
+        mf.load_components("no_such_package")

@@ -1,0 +1,84 @@
+"""Sweeps from Python: keys as dimensions, scalars of one's own, indices opened; processes and Dask give the same."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.sweeping.driver import sweep as sweep_file
+
+BASE = """
+domain = { manifold = "circle", resolution = 32 }
+attention = { beta = 1.0 }
+initial = { kind = "perturbed", amplitude = 0.1 }
+time = { end = 0.5 }
+output = { samples = 10 }
+"""
+KEYS = {"attention.beta": [1.0, 2.0, 4.0], "initial.seed": [0, 1]}
+
+
+@pytest.fixture
+def case(tmp_path):
+    (tmp_path / "case.toml").write_text(BASE)
+    return mf.load_case(tmp_path / "case.toml")
+
+
+def test_three_values_in_six_lines(tmp_path):
+    """A script without a guard for its main module, in a folder where nothing is left behind."""
+    script = """
+import meanfield as mf
+from matplotlib.figure import Figure
+ax = Figure().subplots()
+for beta in (2, 4, 8):
+    result = mf.simulate(mf.load_case("uniform", [f"attention.beta={beta}", "time.end=0.1"]))
+    ax.plot(result.diagnostics.time, result.diagnostics["energy"], label=f"β = {beta}")
+print(mf.sweep("uniform", {"attention.beta": [2, 4], "time.end": [0.1]}, jobs=2).mass.shape, len(ax.lines))
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("(2, 1) 3\n", "")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "script.py").write_text(script)  # whose processes must not run it again
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "(2, 1) 3\n"
+
+
+def test_keys_are_dimensions_and_results_those_of_single_runs(case):
+    found = mf.sweep(case, KEYS, jobs=2, scalars={"peak": lambda result: np.asarray(result.density[-1]).max()})
+    assert found.energy.dims == found.peak.dims == ("attention.beta", "initial.seed")
+    assert found.power.dims == ("attention.beta", "initial.seed", "degree")
+    assert (found.status == "done").all()
+    for beta, seed in ((1.0, 0), (4.0, 1)):
+        single = mf.simulate(case.replace({"attention.beta": beta, "initial.seed": seed}))
+        point = found.sel({"attention.beta": beta, "initial.seed": seed})
+        assert point.energy == single.diagnostics["energy"][-1]
+        assert point.peak == single.density[-1].max()
+
+
+def test_an_index_opens_with_its_keys_as_dimensions(case, tmp_path):
+    keys = "\n".join(f'"{key}" = {values}' for key, values in KEYS.items())
+    (tmp_path / "sweep.toml").write_text(f'case = "case.toml"\n[keys]\n{keys}\n')
+    sweep_file(tmp_path / "sweep.toml", tmp_path / "index.h5", jobs=1, quiet=True)
+    opened, memory = mf.open_sweep(tmp_path / "index.h5"), mf.sweep(case, KEYS, jobs=1)
+    for name in ("energy", "clusters", "most_clusters"):
+        np.testing.assert_array_equal(opened[name].transpose(*KEYS), memory[name], name)
+    assert set(opened.energy.dims) == set(KEYS)
+
+
+def test_on_the_workers_of_a_dask_client(case):
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        found = mf.sweep(case, {"attention.beta": [1.0, 2.0]}, client=client)
+        assert client.status == "running"  # it is the user's
+    single = mf.simulate(case.replace({"attention.beta": 2.0}))
+    assert found.energy[1] == single.diagnostics["energy"][-1]
+
+
+def test_points_that_cannot_be_run_are_refused_before_any_is(case):
+    with pytest.raises(mf.CaseError, match=r"point 1 \(attention.beta=-1\): attention.beta = -1"):
+        mf.sweep(case, {"attention.beta": [1, -1]})
+    with pytest.raises(mf.CaseError, match=r"keys = \{\}: expected some"):
+        mf.sweep(case, {})

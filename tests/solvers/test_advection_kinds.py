@@ -1,0 +1,153 @@
+"""Advection through boundaries and of several fields, on every mesh: exact answers and orders."""
+
+import numpy as np
+import pytest
+from support import exact
+from support.meshes import AXIS, MESHES, square
+
+from solvers.mesh.boundaries import Flux, Outflow, Value
+from solvers.mesh.interval import interval
+from solvers.mesh.mesh import circle
+from solvers.mesh.product import box
+from solvers.mesh.triangles import triangles
+from solvers.terms.advection import Advection
+
+
+def advanced(term, values, end, cfl=0.5):
+    """SSPRK3 by hand, at cfl."""
+    u, t = values.copy(), 0.0
+
+    def euler(time, state, dt):
+        rate = np.zeros_like(state)
+        term.prepare(time, state)
+        term.rate(dt, rate)
+        return state + dt * rate
+
+    while t < end - 1e-12:
+        dt = min(cfl * float(term.prepare(t, u)), end - t)
+        one = euler(t, u, dt)
+        two = 0.75 * u + 0.25 * euler(t + dt, one, dt)
+        u, t = u / 3 + 2 / 3 * euler(t + dt / 2, two, dt), t + dt
+    return u
+
+
+def bump(x):
+    return np.exp(-20 * (x - 0.3) ** 2)
+
+
+@pytest.mark.parametrize("limiter", ["none", "mc", "vanleer"])
+def test_a_wave_comes_in_and_goes_out(limiter):
+    """u(x − t) through both ends of [0, 1]: given at the left, free at the right; second order in L¹."""
+    sizes, errors = (40, 80, 160), []
+    for size in sizes:
+        mesh = interval(0.0, 1.0, size)
+        ends = {"left": Value(lambda t, x: bump(x[:, 0] - t)), "right": Outflow()}
+        term = Advection(mesh, lambda t, u: np.ones((size, 1)), limiter=limiter, boundaries=ends)  # noqa: B023
+        x = mesh.centers[:, 0]
+        errors.append(np.abs(advanced(term, bump(x), 0.5) - bump(x - 0.5)) @ mesh.volumes)
+    assert exact.orders(errors, sizes)[-1] > 1.75, errors  # 2 but for the limiter at the extremum
+
+
+FLOWS = {
+    "box": lambda n: box((n, n), (1.0, 1.0)),
+    "triangles": lambda n: triangles(square(n)[0] / np.pi, square(n)[1]),
+}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_an_oblique_wave_crosses_a_region(name):
+    """Into the left and the bottom, out of the others; L¹ of second order."""
+    sizes, errors = (12, 24, 48)[: 3 if name == "box" else 2], []
+    wave = lambda x, t: np.sin(3 * (x[:, 0] - t) + 2 * (x[:, 1] - 0.5 * t))  # noqa: E731
+    for size in sizes:
+        mesh = FLOWS[name](size)
+        data = Value(lambda t, x: wave(x, t))
+        flow = np.tile([1.0, 0.5], (mesh.cells, 1))
+        term = Advection(mesh, lambda t, u: flow, limiter="none", boundaries=dict.fromkeys(mesh.boundary_faces, data))  # noqa: B023
+        found = advanced(term, wave(mesh.centers, 0.0), 0.5)
+        errors.append(np.abs(found - wave(mesh.centers, 0.5)) @ mesh.volumes)
+    expected = 1.75 if name == "box" else 1.4  # irregular triangles: points are not the centroids of their cells
+    assert exact.orders(errors, sizes)[-1] > expected, errors
+
+
+TURNS = {
+    "periodic": lambda m: (np.ones((m.cells, 1)), lambda t: np.exp(np.sin(m.centers[:, 0] - t))),
+    "torus": lambda m: (
+        np.column_stack([-m.centers[:, 1], m.centers[:, 0], 0 * m.centers[:, :2]]),
+        lambda t: np.exp(m.centers[:, 0] * np.cos(t) + m.centers[:, 1] * np.sin(t)) + m.centers[:, 2],
+    ),
+    "icosphere": lambda m: (
+        np.cross([0, 0, 1.0], m.centers),
+        lambda t: np.exp(m.centers[:, 0] * np.cos(t) + m.centers[:, 1] * np.sin(t)),
+    ),
+    "shell": lambda m: (
+        np.column_stack([np.cross([0, 0, 1.0], m.centers[:, :3]), np.zeros(m.cells)]),
+        lambda t: np.exp(m.centers[:, 0] * np.cos(t) + m.centers[:, 1] * np.sin(t)) * np.cos(m.centers[:, 3]),
+    ),
+}
+TURNS["surface"] = TURNS["icosphere"]
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_advection_is_second_order_on_every_mesh(name):
+    sizes, errors = (16, 32) if name == "shell" else (32, 64), []
+    for size in sizes:
+        mesh = MESHES[name](size)[0]
+        flow, wave = TURNS[name](mesh)
+        found = advanced(Advection(mesh, lambda t, u: flow, limiter="none"), wave(0.0), 1.0)  # noqa: B023
+        errors.append(np.abs(found - wave(1.0)) @ mesh.volumes / mesh.volume)
+    assert exact.orders(errors, sizes)[-1] > 1.7, errors
+
+
+def test_zones_of_a_sphere_move_as_on_it():
+    """θ̇ = −sin θ, of ρ = 1: the density then is ((1 − tanh² t)/(1 − z tanh t)²)^{(d−1)/2} of z = cos θ."""
+    sizes, errors = (64, 128), []
+    for size in sizes:
+        mesh = MESHES["axisymmetric"](size)[0]  # of S⁴
+        theta, end = mesh.centers, 0.5
+        term = Advection(mesh, lambda t, u: -np.sin(theta), nonnegative=True)  # noqa: B023
+        s = np.tanh(end)
+        expected = ((1 - s**2) / (1 - np.cos(theta[:, 0]) * s) ** 2) ** 2
+        errors.append(np.abs(advanced(term, np.ones(size), end) - expected) @ mesh.volumes / mesh.volume)
+    assert exact.orders(errors, sizes)[-1] > 1.7, errors
+    assert errors[-1] < 1e-3
+
+
+def test_fields_move_each_with_its_velocity():
+    mesh = circle(32)
+    quarter = np.column_stack([-mesh.centers[:, 1], mesh.centers[:, 0]])
+    u = np.stack([np.exp(mesh.centers[:, 0]), mesh.centers[:, 1]])
+    both = Advection(mesh, lambda t, u: np.stack([quarter, -2 * quarter]))
+    moved = advanced(both, u, 0.3)
+    alone = advanced(both, np.stack([u[0], u[0]]), 0.3)
+    assert np.array_equal(moved[0], alone[0])
+    same = np.zeros_like(u)
+    term = Advection(mesh, lambda t, u: quarter)
+    term.prepare(0.0, u)
+    term.rate(0.0, same)
+    for row, rate in zip(u, same, strict=True):
+        one = Advection(mesh, lambda t, u: quarter)
+        one.prepare(0.0, row.copy())
+        expected = np.zeros(32)
+        one.rate(0.0, expected)
+        assert np.array_equal(rate, expected)
+
+
+def test_a_density_leaves_through_an_open_end_and_stays_nonnegative():
+    mesh = interval(0.0, 1.0, 32)
+    ends = {"right": Outflow()}
+    term = Advection(mesh, lambda t, u: np.ones((32, 1)), nonnegative=True, boundaries=ends)
+    moved = advanced(term, np.where(np.arange(32) == 20, 32.0, 0.0), 1.5)
+    assert moved.min() >= -1e-15
+    assert moved @ mesh.volumes < 1e-6
+    walled = Advection(mesh, lambda t, u: np.ones((32, 1)), nonnegative=True, limiter="mc")
+    assert advanced(walled, np.ones(32), 1.5) @ mesh.volumes == pytest.approx(1.0, rel=1e-13)
+
+
+def test_wrong_boundaries_are_refused():
+    mesh = interval(0.0, 1.0, 8)
+    with pytest.raises(TypeError, match="expected one of Wall, Periodic, Outflow, Value"):
+        Advection(mesh, print, boundaries={"left": Flux(1.0)})
+    with pytest.raises(ValueError, match='"lump" with boundaries other than walls'):
+        Advection(mesh, print, limiter="lump", nonnegative=True, boundaries={"left": Outflow()})
+    assert pytest.approx(1.0) == AXIS @ AXIS

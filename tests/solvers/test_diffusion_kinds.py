@@ -1,0 +1,223 @@
+"""Diffusion by cell, by field and by direction, with conditions on the boundary; Δφ(u): exact answers and orders."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from support import exact
+from support.meshes import MESHES, smooth, square
+
+from solvers.mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
+from solvers.mesh.interval import interval
+from solvers.mesh.mesh import circle, sphere
+from solvers.mesh.product import box
+from solvers.mesh.triangles import triangles
+from solvers.terms.diffusion import Diffusion, NonlinearDiffusion
+
+
+def rate_of(term, values, time=0.0):
+    rate = np.zeros_like(values)
+    term.prepare(time, values)
+    term.rate(0.0, rate)
+    return rate
+
+
+def advanced(term, values, end):
+    """By SciPy's stiff method, to a tolerance below the mesh's error."""
+    shape = values.shape
+    rate = lambda t, u: rate_of(term, u.reshape(shape), t).reshape(-1)  # noqa: E731
+    return solve_ivp(rate, (0, end), values.reshape(-1), "LSODA", rtol=1e-7, atol=1e-9).y[:, -1].reshape(shape)
+
+
+LINEAR = {
+    "value": {"left": Value(1.0), "right": Value(7.0)},
+    "flux": {"left": Value(lambda t, x: 1.0 + 0 * x[:, 0]), "right": Flux(0.5 * 2.0)},
+    "robin": {"left": Robin(2.0, 3.0, 2.0 - 6.0), "right": Robin(1.0, 0.5, 7.0 + 1.0)},
+}
+
+
+@pytest.mark.parametrize("conditions", LINEAR)
+@pytest.mark.parametrize("stretch", [None, smooth])
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_a_linear_profile_is_steady(conditions, stretch, dimension):
+    """u = 1 + 2x in [0, 3], D = ½: its values, its flux D ∂ₙu = 1 and a u + b ∂ₙu at both ends."""
+    mesh = box((16, 5)[:dimension], (3.0, 1.0)[:dimension], stretch=(stretch, None)[:dimension])
+    term = Diffusion(mesh, 0.5, boundaries=LINEAR[conditions])
+    values = 1 + 2 * mesh.centers[:, 0]
+    assert np.abs(rate_of(term, values)).max() < 1e-11  # rounding over h²
+    kept = values.copy()
+    term.step(0.3, kept)
+    assert np.abs(kept - values).max() < 1e-12
+
+
+def test_a_step_with_boundaries_is_second_order_in_time():
+    """To the steady profile 1 + x from 0, against the matrix exponential (SciPy's tolerance)."""
+    mesh = interval(0.0, 1.0, 16)
+    term = Diffusion(mesh, 1.0, boundaries={"left": Value(1.0), "right": Value(2.0)})
+    start, errors, counts = np.sin(3 * mesh.centers[:, 0]), [], (8, 16, 32)
+    reference = advanced(term, start, 0.2)
+    for count in counts:
+        values = start.copy()
+        for _ in range(count):
+            term.step(0.2 / count, values)
+        errors.append(np.abs(values - reference).max())
+    assert exact.orders(errors, counts)[-1] > 1.8, errors
+
+
+@pytest.mark.parametrize("name", ["interval", "stretched", "box", "box 3", "triangles"])
+def test_values_on_the_boundary_that_change_in_time(name):
+    """u = e^{−t} cos x … from its values on all walls: second order; first where centers lie on the boundary."""
+    sizes, errors = (8, 16), []
+    for size in sizes:
+        mesh, _, _ = MESHES[name](size)
+        wave = lambda x: np.cos(x[:, 0] + 0.4)  # noqa: E731
+        data = Value(lambda t, x: np.exp(-t) * wave(x))  # noqa: B023
+        term = Diffusion(mesh, 1.0, boundaries={t: data for t, f in mesh.boundary_faces.items() if len(f)})
+        found = advanced(term, wave(mesh.centers), 0.5)
+        errors.append(np.sqrt((found - np.exp(-0.5) * wave(mesh.centers)) ** 2 @ mesh.volumes))
+    expected = 0.9 if name == "triangles" else 1.8
+    assert exact.orders(errors, sizes)[-1] > expected, errors
+
+
+def test_what_comes_in_is_what_the_flux_says():
+    for mesh in (interval(0.0, 2.0, 9), box((5, 6), (1.0, 2.0)), triangles(*square(5))):
+        tag = "left" if "left" in mesh.boundary_faces else "boundary"
+        term = Diffusion(mesh, 0.7, boundaries={tag: Flux(0.3)})
+        area = mesh.face_areas[mesh.boundary_faces[tag]].sum()
+        values = np.random.default_rng(0).random(mesh.cells)
+        before = values @ mesh.volumes
+        assert rate_of(term, values) @ mesh.volumes == pytest.approx(0.3 * area, rel=1e-10)
+        term.step(0.1, values)
+        assert values @ mesh.volumes - before == pytest.approx(0.03 * area, rel=1e-10)
+
+
+def test_layers_carry_the_same_flux():
+    """D = 1 and 4 in two halves: the profile breaks at the face between them, its flux does not; exact."""
+    mesh = interval(0.0, 2.0, 10)
+    x = mesh.centers[:, 0]
+    term = Diffusion(mesh, np.where(x < 1, 1.0, 4.0), boundaries={"left": Value(0.0), "right": Value(1.25)})
+    assert np.abs(rate_of(term, np.where(x < 1, x, 1 + (x - 1) / 4))).max() < 1e-11
+
+
+def test_d_in_each_cell_is_second_order():
+    """(D u′)′ of u = cos πx, D = 1 + x/2, weakly: the error of the solution of the steady problem."""
+    sizes, errors = (16, 32, 64), []
+    for size in sizes:
+        mesh = interval(0.0, 1.0, size)
+        x = mesh.centers[:, 0]
+        term = Diffusion(mesh, 1 + x / 2, boundaries={"left": Value(1.0), "right": Value(-1.0)})
+        matrix = np.stack([rate_of(term, row) - rate_of(term, np.zeros(size)) for row in np.eye(size)], axis=1)
+        f = -np.pi * np.sin(np.pi * x) / 2 - (1 + x / 2) * np.pi**2 * np.cos(np.pi * x)
+        errors.append(np.abs(np.linalg.solve(matrix, f - rate_of(term, np.zeros(size))) - np.cos(np.pi * x)).max())
+    assert exact.orders(errors, sizes)[-1] > 1.9, errors
+
+
+TENSOR = np.array([[2.0, 0.6], [0.6, 1.0]])
+
+
+def test_a_tensor_diffuses_waves_by_their_direction():
+    """e^{−t k·D k} of cos k·x on a periodic box, and tan oblique waves: second order."""
+    sizes, errors = (16, 32, 64), []
+    for size in sizes:
+        mesh = box((size, size), (2 * np.pi, 2 * np.pi), periodic=True)
+        wave = np.array([1.0, 2.0])
+        values = np.cos(mesh.centers @ wave)
+        rate = rate_of(Diffusion(mesh, TENSOR), values)
+        errors.append(np.abs(rate + wave @ TENSOR @ wave * values).max())
+    assert exact.orders(errors, sizes)[-1] > 1.9, errors
+
+
+def test_the_unit_tensor_is_a_number():
+    mesh = box((6, 7), (1.0, 2.0), stretch=(smooth, None))
+    values = np.random.default_rng(0).random(mesh.cells)
+    found = rate_of(Diffusion(mesh, 0.3 * np.eye(2)), values)
+    assert np.abs(found - rate_of(Diffusion(mesh, 0.3 * np.ones(mesh.cells)), values)).max() < 1e-11
+    assert np.abs(found @ mesh.volumes) < 1e-13
+
+
+def test_a_tensor_that_depends_on_the_cell_keeps_mass_on_the_sphere():
+    """Along meridians alone: D = θ̂θ̂ᵀ; Δ of z is then (1/sin θ) ∂(sin θ ∂ cos θ) as for the full one."""
+    sizes, errors = (16, 32, 64), []
+    for size in sizes:
+        mesh = sphere(size)
+        x, z = mesh.centers, mesh.centers[:, 2]
+        south = np.column_stack([x[:, 0] * z, x[:, 1] * z, z**2 - 1])
+        south /= np.linalg.norm(south, axis=1, keepdims=True)
+        term = Diffusion(mesh, south[:, :, None] * south[:, None, :])
+        rate = rate_of(term, z.copy())
+        assert abs(rate @ mesh.volumes) < 1e-11
+        errors.append(abs((rate * z * mesh.volumes).sum() / (z * z * mesh.volumes).sum() + 2))
+    assert exact.orders(errors, sizes)[-1] > 1.5, errors  # the tensor is not smooth at the poles
+
+
+def test_each_field_has_its_own_coefficient():
+    mesh = circle(64)
+    u = np.stack([mesh.centers[:, 0], mesh.centers[:, 1]])
+    term = Diffusion(mesh, [1.0, 3.0])
+    rate = rate_of(term, u)
+    assert np.abs(rate[0] + u[0]).max() < 1e-4
+    assert np.abs(rate[1] + 3 * u[1]).max() < 3e-4
+    both = u.copy()
+    term.step(0.1, both)
+    for k, coefficient in enumerate((1.0, 3.0)):
+        alone = u[k].copy()
+        Diffusion(mesh, coefficient).step(0.1, alone)
+        assert (alone == both[k]).all()
+    with pytest.raises(ValueError, match=r"values of shape \(3, 64\): expected \(2, 64\)"):
+        term.prepare(0.0, np.ones((3, 64)))
+
+
+def barenblatt(x, t):
+    """u = t^{−1/3} (C − x²/12 t^{−2/3})⁺ of ∂ₜu = Δu², whose edge is √(12 C) t^{1/3}, of mass 1."""
+    edge = 9 ** (1 / 3) * t ** (1 / 3)  # mass (4/3) C √(12 C) = 1: C = edge²/12 at t = 1
+    return np.maximum(edge**2 - x**2, 0.0) / (12 * t)
+
+
+def test_the_porous_medium_spreads_at_its_speed():
+    """Edge 2.0800838 t^{1/3}; first order at least in L¹."""
+    assert barenblatt(np.zeros(1), 1.0)[0] == pytest.approx(2.0800838**2 / 12, rel=1e-7)
+    sizes, errors = (50, 100, 200), []
+    for size in sizes:
+        mesh = interval(-4.0, 4.0, size)
+        x = mesh.centers[:, 0]
+        term, u, t = NonlinearDiffusion(mesh, lambda u: u**2), barenblatt(x, 0.5), 0.5
+        while t < 4.0:
+            dt = min(0.9 * float(term.prepare(t, u)), 4.0 - t)
+            rate = np.zeros_like(u)
+            term.rate(dt, rate)
+            u, t = u + dt * rate, t + dt
+        assert u.min() >= 0.0
+        assert u @ mesh.volumes == pytest.approx(barenblatt(x, 0.5) @ mesh.volumes, rel=1e-12)
+        errors.append(np.abs(u - barenblatt(x, 4.0)) @ mesh.volumes)
+    assert exact.orders(errors, sizes)[-1] > 1.0, errors
+    assert errors[-1] < 2e-3
+
+
+LINE = interval(0.0, 1.0, 8)
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "message"),
+    [
+        (lambda: Diffusion(LINE, 1.0, boundaries={"lft": Wall()}), ValueError, "'lft'.: expected .*'left', 'right'"),
+        (lambda: Diffusion(circle(8), 1.0, boundaries={"left": Wall()}), ValueError, "none, the mesh is closed"),
+        (lambda: Diffusion(LINE, 1.0, boundaries={"left": 1.0}), TypeError, "expected one of Wall, Periodic, Outflow"),
+        (lambda: Diffusion(LINE, 1.0, boundaries={"left": Periodic()}), ValueError, "a mesh is made with periodic=T"),
+        (
+            lambda: Diffusion(interval(0, 1, 8, periodic=True), 1.0, boundaries={"left": Outflow()}),
+            ValueError, "expected Periodic.., as the mesh is",
+        ),
+        (lambda: Robin(-1.0, 0.0, 1.0), ValueError, "Robin a, b = -1.0, 0.0: expected finite numbers >= 0"),
+        (lambda: Diffusion(LINE, np.array([[-1.0]])), ValueError, "without negative eigenvalues"),
+        (
+            lambda: rate_of(Diffusion(LINE, 1.0, boundaries={"left": Value(np.nan)}), np.ones(8)),
+            ValueError, "boundaries.'left'. at time 0: expected finite numbers",
+        ),
+        (
+            lambda: rate_of(Diffusion(LINE, 1.0, boundaries={"left": Value(np.ones(3))}), np.ones(8)),
+            ValueError, "expected a number",
+        ),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_refused(build, kind, message):
+    with pytest.raises(kind, match=message):
+        build()

@@ -1,0 +1,122 @@
+"""Drift and diffusion in a potential: Gibbs densities steady on every mesh, Ornstein–Uhlenbeck, Kramers' rate."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from support import exact
+from support.meshes import MESHES
+
+from solvers.mesh.interval import interval
+from solvers.mesh.product import box
+from solvers.terms.scharfetter_gummel import DriftDiffusion
+
+
+def rate_of(term, values):
+    rate = np.zeros_like(values)
+    term.prepare(0.0, values)
+    term.rate(0.0, rate)
+    return rate
+
+
+@pytest.mark.parametrize("name", MESHES)
+def test_the_gibbs_density_is_steady_and_others_keep_their_mass(name):
+    mesh = MESHES[name](16)[0]
+    potential = 3 * np.sin(2 * mesh.centers).sum(axis=1)
+    term = DriftDiffusion(mesh, 0.7, potential, nonnegative=True)
+    gibbs = np.exp(-potential / 0.7)
+    speed = term._fastest * gibbs.max()
+    assert np.abs(rate_of(term, gibbs)).max() < 1e-13 * speed  # rounding
+    kept = gibbs.copy()
+    term.step(1e3, kept)
+    assert np.abs(kept / gibbs - 1).max() < 1e-9
+    other = np.where(np.arange(mesh.cells) == mesh.cells // 3, 1 / mesh.volumes[mesh.cells // 3], 0.0)
+    for dt in (1e-3, 0.1, 10.0, 1e3, 1e3, 1e3):
+        term.step(dt, other)
+        assert other.min() >= 0.0
+        assert other @ mesh.volumes == pytest.approx(1.0, rel=1e-13)
+    departure = np.abs(other / gibbs * (gibbs @ mesh.volumes) - 1)
+    assert departure.max() < 0.05  # relaxed, but for wells that are slow to leave
+
+
+def gaussian(x, mean, variance):
+    return np.exp(-((x - mean) ** 2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
+
+
+def test_ornstein_uhlenbeck_is_of_second_order():
+    """V = x²/2, D = 1 from N(1, ¼): N(e^{−t}, 1 + (¼ − 1)e^{−2t}) at t = 1, cells and steps refined together."""
+    sizes, errors = (60, 120, 240), []
+    for size in sizes:
+        mesh = interval(-6.0, 6.0, size)
+        x = mesh.centers[:, 0]
+        term, u = DriftDiffusion(mesh, 1.0, x**2 / 2, nonnegative=True), gaussian(x, 1.0, 0.25)
+        for _ in range(size // 2):
+            term.step(2 / size, u)
+        errors.append(np.abs(u - gaussian(x, np.exp(-1), 1 - 0.75 * np.exp(-2))) @ mesh.volumes)
+    assert exact.orders(errors, sizes)[-1] > 1.8, errors
+    assert errors[-1] < 1e-3
+
+
+def test_a_plane_with_two_potentials_is_the_product():
+    mesh = box((40, 30), ((-4.0, 4.0), (-3.0, 3.0)))
+    x, y = mesh.centers.T
+    lines = [interval(-4.0, 4.0, 40), interval(-3.0, 3.0, 30)]
+    parts = [gaussian(line.centers[:, 0], 0.5, 0.3) for line in lines]
+    rate = rate_of(DriftDiffusion(mesh, 1.0, x**2 / 2 + y**4 / 4), np.outer(*parts).reshape(-1)).reshape(40, 30)
+    one, two = (
+        rate_of(DriftDiffusion(line, 1.0, potential), part)
+        for line, potential, part in zip(
+            lines, (lines[0].centers[:, 0] ** 2 / 2, lines[1].centers[:, 0] ** 4 / 4), parts, strict=True
+        )
+    )
+    assert np.abs(rate - np.outer(one, parts[1]) - np.outer(parts[0], two)).max() < 1e-11
+
+
+def test_kramers_rate_at_100_cells():
+    """Escape over the barrier of V = x⁴/4 − x²/2, D = 0.1: the slowest rate against 1/(∫e^{V/D} ∫e^{−V/D}) sums.
+
+    The reference is the same eigenvalue at 3200 cells; Kramers' formula is its limit for small D (here 8 % off).
+    """
+    rates = []
+    for size in (100, 3200):
+        mesh = interval(-2.2, 2.2, size)
+        x = mesh.centers[:, 0]
+        potential = x**4 / 4 - x**2 / 2
+        term = DriftDiffusion(mesh, 0.05, potential)
+        u = np.exp(-potential / 0.05) * np.tanh(5 * x)
+        for _ in range(30):
+            term.step(20.0, u)
+        before = np.abs(u) @ mesh.volumes
+        term.step(1.0, u)
+        rates.append(-np.log(np.abs(u) @ mesh.volumes / before))
+    assert rates[0] == pytest.approx(rates[1], rel=5e-3)
+    well = quad(lambda x: np.exp(-(x**4 / 4 - x**2 / 2) / 0.05), -2.2, 0)[0]
+    barrier = quad(lambda x: np.exp((x**4 / 4 - x**2 / 2) / 0.05), -1, 1)[0]
+    assert rates[0] == pytest.approx(2 * 0.05 / (well * barrier), rel=0.02)  # mean passage time, up to e^{−ΔV/D}
+
+
+def test_a_potential_of_the_state_follows_it():
+    """Desai–Zwanzig without confinement: V = θ(x − m)²/2 keeps the mean, and the variance tends to D/θ."""
+    mesh = interval(-6.0, 6.0, 200)
+    x = mesh.centers[:, 0]
+    mean = lambda t, u: 0.5 * 2.0 * (x - (u * mesh.volumes) @ x / (u @ mesh.volumes)) ** 2  # noqa: E731
+    term, u = DriftDiffusion(mesh, 0.5, mean, nonnegative=True), gaussian(x, 0.8, 1.0)
+    for _ in range(400):
+        term.prepare(0.0, u)
+        term.step(0.02, u)
+    center = (u * mesh.volumes) @ x
+    assert center == pytest.approx(0.8, abs=1e-4)
+    assert (u * mesh.volumes) @ (x - center) ** 2 == pytest.approx(0.25, abs=2e-3)  # h²/12·… of the mesh
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ((0.0, np.zeros(8)), ValueError, "D = 0: expected a number > 0"),
+        ((1.0, np.zeros(7)), ValueError, r"potential of shape \(7,\): expected \(8,\)"),
+        ((1.0, np.full(8, np.nan)), ValueError, r"potential\[0\] = nan"),
+        ((np.ones(8), np.zeros(8)), TypeError, r"D = an array \(8,\): expected a number"),
+    ],
+)
+def test_wrong_input_is_refused(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        DriftDiffusion(interval(0.0, 1.0, 8), *arguments)

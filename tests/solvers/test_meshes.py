@@ -1,0 +1,133 @@
+"""Every mesh: its volume, cells that are closed, the order of heat on it; boundaries by name; what is refused."""
+
+import numpy as np
+import pytest
+from support import exact
+from support.meshes import MESHES, VOLUMES, level, square
+from support.needs import need_module
+
+from solvers.mesh.axisymmetric import axisymmetric
+from solvers.mesh.checks import check_mesh
+from solvers.mesh.icosphere import icosphere
+from solvers.mesh.interval import interval
+from solvers.mesh.mesh import circle
+from solvers.mesh.product import box, product
+from solvers.mesh.triangles import read_triangles, triangles
+from solvers.terms.advection import Diffusion
+from solvers.terms.limiters import Reconstruction
+
+EACH = pytest.mark.parametrize("name", MESHES)
+FLAT = ("interval", "stretched", "periodic", "box", "box 3", "triangles")
+
+
+@EACH
+def test_a_mesh_is_consistent_and_has_its_volume(name):
+    mesh = MESHES[name](32)[0]
+    check_mesh(mesh)
+    Reconstruction(mesh, "mc")
+    assert np.isfinite(mesh.face_conductances()).all()
+    if name in VOLUMES:
+        assert mesh.volumes.sum() == pytest.approx(VOLUMES[name], rel=1e-12)  # rounding of sums
+    else:
+        assert mesh.volumes.sum() == pytest.approx(4 * np.pi, rel=6 / mesh.cells)  # triangles lie within the sphere
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_cells_are_closed(name):
+    """Σ A n = 0 outward for each cell: a uniform flow takes nothing from it."""
+    mesh = MESHES[name](32)[0]
+    sums = np.zeros(mesh.centers.shape)
+    owner = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
+    outward = np.where(mesh.cell_sides & 1, -1.0, 1.0)[:, None] * mesh.face_normals[mesh.cell_sides >> 1]
+    np.add.at(sums, owner, outward * mesh.face_areas[mesh.cell_sides >> 1, None])
+    assert np.abs(sums).max() < 1e-13 * mesh.face_areas.max() * 10
+
+
+@EACH
+def test_the_laplacian_has_its_eigenvalue_to_second_order(name):
+    """⟨f, Δf⟩/⟨f, f⟩ of a mode against −λ; curves of equal cells have fluxes of fourth order."""
+    sizes, errors = (16, 32, 64), []
+    for size in sizes:
+        mesh, mode, eigenvalue = MESHES[name](size)
+        rate = np.zeros(mesh.cells)
+        Diffusion(mesh, 1.0).laplacian(mode, rate)
+        weighted = mode * mesh.volumes
+        errors.append(abs(weighted @ rate / (weighted @ mode) / eigenvalue + 1))
+    observed = exact.orders(errors, sizes)
+    assert observed[-1] > 1.9, f"orders {observed}, errors {errors}"
+
+
+@EACH
+def test_heat_keeps_its_mass_and_what_is_uniform(name):
+    mesh = MESHES[name](16)[0]
+    term = Diffusion(mesh, 1.0)
+    values = np.random.default_rng(1).standard_normal(mesh.cells)
+    before, scale = mesh.volumes @ values, mesh.volumes @ np.abs(values)
+    term.step(0.1, values)
+    assert mesh.volumes @ values == pytest.approx(before, abs=1e-12 * scale)  # rounding in some 100 stages
+    rate = np.ones(mesh.cells)
+    term.laplacian(np.ones(mesh.cells), rate)
+    assert (rate == 0).all()
+
+
+def test_boundaries_have_names():
+    mesh = box((4, 5, 6), (1.0, (2.0, 4.0), 3.0), periodic=(False, False, True))
+    assert {tag: len(faces) for tag, faces in mesh.boundary_faces.items()} == {
+        "left": 30, "right": 30, "bottom": 24, "top": 24, "back": 0, "front": 0,
+    }  # fmt: skip
+    assert (mesh.face_centers[mesh.boundary_faces["top"], 1] == 4.0).all()
+    assert mesh.shape == (4, 5, 6)
+    assert set(product(circle(4), interval(0, 1, 4)).boundary_faces) == {"left", "right"}
+
+
+def test_sides_of_triangles_turn_counterclockwise_and_edges_keep_their_tags():
+    points, corners = square(8)
+    left = [[k, k + 1] for k in range(8)]
+    mesh = triangles(points, corners[:, ::-1], {"left": left})
+    assert (mesh.face_centers[mesh.boundary_faces["left"], 0] == 0.0).all()
+    assert len(mesh.boundary_faces["left"]) == 16
+    assert len(mesh.boundary_faces["boundary"]) == 48
+    for cell in range(mesh.cells):
+        sides = mesh.cell_sides[mesh.cell_start[cell] : mesh.cell_start[cell + 1]]
+        away = mesh.face_centers[sides >> 1] - mesh.centers[cell]
+        angle = np.arctan2(away[:, 1], away[:, 0])
+        turns = np.mod(np.diff(angle, append=angle[0]), 2 * np.pi)
+        assert turns.sum() == pytest.approx(2 * np.pi)
+        assert turns.min() > 1e-3
+
+
+def test_triangles_are_read_from_a_file(tmp_path):
+    meshio = need_module("meshio")
+    points, corners = square(6)
+    path = tmp_path / "square.vtk"
+    meshio.write_points_cells(path, np.column_stack([points, np.zeros(len(points))]), [("triangle", corners)])
+    mesh = read_triangles(path)
+    assert mesh.centers.shape == (49, 2)
+    assert mesh.volume == pytest.approx(np.pi**2, rel=1e-12)
+
+
+def test_no_cell_of_an_icosphere_is_small():
+    mesh = icosphere(level(64))
+    assert mesh.cells == 2562
+    assert mesh.volumes.min() > 0.7 * mesh.volumes.max()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: interval(1.0, 0.0, 8), "a, b = 1.0, 0.0: expected finite numbers a < b"),
+        (lambda: interval(0.0, 1.0, 0), "at least 3 cells, got 0"),
+        (lambda: interval(0.0, 1.0, 8, stretch=lambda s: 2 * s), "stretch: expected a map of"),
+        (lambda: box((4, 4), (1.0,)), "cells of 2 axes and extent of 1: expected the same number, 1 to 3"),
+        (lambda: box((4,) * 4, (1.0,) * 4), "cells of 4 axes"),
+        (lambda: icosphere(0), "level = 0: expected 1 to 9"),
+        (lambda: axisymmetric(1, 8), "d = 1: expected at least 2"),
+        (lambda: triangles([[0, 0], [1, 0], [2, 0]], [[0, 1, 2]]), "expected corners that are not on a line"),
+        (lambda: triangles([[0, 0], [1, 0], [0, 1], [5, 5]], [[0, 1, 2]]), "point 3: expected to be a corner"),
+        (lambda: triangles([[0, 0], [1, 0], [0, 1]], [[0, 1, 3]]), "corners 0 to 3: expected 0 to 2"),
+        (lambda: triangles([[0], [1], [0]], [[0, 1, 2]]), r"points of shape \(3, 1\)"),
+    ],
+)
+def test_what_is_no_mesh_is_refused(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()

@@ -1,0 +1,109 @@
+"""Recorded solutions: what a file holds, several fields, restarts that are exact, what is refused."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from solvers.io.run_file import FileError, read
+from solvers.mesh.mesh import circle
+from solvers.mesh.product import box
+from solvers.recording.record import record, restart
+from solvers.terms.source import Source
+from solvers.timestepping.evolution import Equation, State, evolve
+
+
+def swing(t, u):
+    return np.stack([-u[1], u[0]])
+
+
+def equation():
+    return Equation([Source(swing, fastest=4.0)])
+
+
+MESH = box((4, 3), (1.0, 1.0))
+
+
+def start():
+    x, y = MESH.centers.T
+    return State(0.0, np.stack([x, y]))
+
+
+def recorded(path, end, state=None, **options):
+    watch = record(path, MESH, every=0.25, fields=("x", "y"), diagnostics={"size": lambda u: (u**2).sum()}, **options)
+    with watch:
+        return evolve(state or start(), equation(), "ssprk3", end, [watch], rtol=None)
+
+
+def test_fields_and_diagnostics_are_kept(tmp_path):
+    path = tmp_path / "swing.h5"
+    state = recorded(path, 1.0)
+    run = read(path)
+    assert run.fields == ("x", "y")
+    assert run.attributes["stop_reason"] == "finished"
+    np.testing.assert_array_equal(run.times, [0, 0.25, 0.5, 0.75, 1.0])
+    np.testing.assert_array_equal(run.field("y", 0), MESH.centers[:, 1])
+    np.testing.assert_array_equal(np.stack([run.field(name, -1) for name in run.fields]), state.values)
+    assert run.diagnostics["size"][-1] == pytest.approx((state.values**2).sum(), rel=1e-15)
+    with pytest.raises(FileError, match="holds no field 'z': expected one of x, y"):
+        run.field("z", 0)
+
+
+def test_a_restart_is_exact(tmp_path):
+    whole, parts = tmp_path / "whole.h5", tmp_path / "parts.h5"
+    expected = recorded(whole, 2.0)
+    recorded(parts, 1.1)  # ends between snapshots
+    state = restart(parts)
+    assert state.time == 1.0
+    found = recorded(parts, 2.0, state, resume=True)
+    np.testing.assert_array_equal(found.values, expected.values)
+    np.testing.assert_array_equal(read(parts).times, read(whole).times)
+    for k in range(9):
+        np.testing.assert_array_equal(read(parts).field("x", k), read(whole).field("x", k))
+    np.testing.assert_array_equal(read(parts).diagnostics["size"], read(whole).diagnostics["size"])
+
+
+def test_a_checkpoint_holds_the_latest_step(tmp_path):
+    path = tmp_path / "checked.h5"
+    state = recorded(path, 1.1, checkpoint=0.0)
+    again = restart(path)
+    assert again.time == 1.1
+    np.testing.assert_array_equal(again.values, state.values)
+    assert again.steps == state.steps
+
+
+def test_xarray_opens_it_with_its_fields(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    path = tmp_path / "swing.h5"
+    recorded(path, 0.5)
+    with xarray.open_dataset(path, engine="h5netcdf") as data:
+        assert data["y"].dims == ("time", "cell")
+        assert data.sizes["time"] == 3
+
+
+def test_a_recorder_that_nobody_keeps_closes_its_file(tmp_path):
+    path, mesh = tmp_path / "one.h5", circle(8)
+    evolve(State(0.0, np.ones(8)), Equation([Source(lambda t, u: -u, fastest=1.0)]), "ssprk3", 1.0,
+           [record(path, mesh, every=0.5)])  # fmt: skip
+    gc.collect()
+    run = read(path)
+    assert run.attributes["stop_reason"] == "finished"
+    assert run.fields == ("u",)
+    assert run.field("u", -1)[0] == pytest.approx(np.exp(-1), rel=1e-3)
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    path = tmp_path / "swing.h5"
+    recorded(path, 0.25)
+    with pytest.raises(FileError, match="exists already"):
+        record(path, MESH, every=1.0)
+    with pytest.raises(ValueError, match=r"fields = \('a b',\): expected names"):
+        record(tmp_path / "other.h5", MESH, every=1.0, fields=("a b",))
+    with pytest.raises(ValueError, match="'time' occurs twice, or is a name of the file's own"):
+        record(tmp_path / "other.h5", MESH, every=1.0, fields=("x", "time"))
+    with pytest.raises(TypeError, match=r"diagnostics\['mass'\] = float: expected a function"):
+        record(tmp_path / "other.h5", MESH, every=1.0, diagnostics={"mass": 1.0})
+    with pytest.raises(ValueError, match=r"a state of shape \(2, 12\), expected \(12,\) for fields u"):
+        record(tmp_path / "other.h5", MESH, every=1.0).begin(start())
+    with pytest.raises(FileError, match="holds x, y and size diagnostics: expected those that are recorded"):
+        record(path, MESH, every=1.0, resume=True).begin(State(0.0, np.ones(12)))

@@ -1,0 +1,88 @@
+"""Transport by the geometry of rings equals transport by lists of faces, on every number of rings."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from solvers.mesh.mesh import sphere
+from solvers.terms.advection import Advection
+from solvers.terms.ring_geometry import is_of_rings
+
+EQUAL = 1e-12  # relative to the largest rate: sums of ten terms, whose misfits are differences of neighbours
+RINGS = [*range(4, 36), 48, 65]  # odd and even, with rings that have half or twice as many cells on either side
+
+
+def densities(mesh):
+    random = np.random.default_rng(mesh.cells)
+    yield np.exp(2.0 * mesh.centers[:, 0]) * (1.0 + 0.1 * random.random(mesh.cells))  # partly resolved
+    yield np.where(random.random(mesh.cells) < 0.5, random.random(mesh.cells), 0.0)  # lumps, and cells without mass
+    yield np.exp(-60.0 * random.random(mesh.cells))  # thin cells, which the limiter drains
+
+
+def tangent(mesh, seed):
+    vectors = np.random.default_rng(seed).standard_normal(mesh.centers.shape)
+    return vectors - mesh.centers * (vectors * mesh.centers).sum(axis=1, keepdims=True)
+
+
+def rates(mesh, density, velocity):
+    """The stable step, and the rates of a step a hundred times as long and of one that is short."""
+    advection = Advection(mesh, lambda t, u: velocity, nonnegative=True)
+    dt = float(advection.prepare(0.0, density))
+    found = np.zeros((2, mesh.cells))
+    advection.rate(100.0 * dt, found[0])
+    advection.rate(1e-3 * dt, found[1])
+    return dt, found
+
+
+@pytest.mark.parametrize("rings", RINGS)
+def test_rates_are_those_of_lists_of_faces(rings):
+    mesh = sphere(rings)
+    for density in densities(mesh):
+        velocity = tangent(mesh, rings)
+        dt, found = rates(mesh, density, velocity)
+        expected_dt, expected = rates(replace(mesh, manifold="surface"), density, velocity)
+        assert abs(dt / expected_dt - 1.0) < EQUAL
+        for one, other in zip(found, expected, strict=True):
+            error = np.abs(one - other).max() / np.abs(other).max()
+            assert error < EQUAL, f"relative error {error:.1e}"
+            assert abs(one @ mesh.volumes) < 1e-14 * (np.abs(one) @ mesh.volumes)  # mass, to rounding
+
+
+def test_any_number_of_workers_gives_the_same(monkeypatch):
+    mesh = sphere(20)
+    density, velocity = next(densities(mesh)), tangent(mesh, 0)
+    monkeypatch.setattr("solvers.backends.cpu.launching.INLINE_WORK", 1)
+    found = []
+    for workers in (1, 3, 7):
+        monkeypatch.setattr("solvers.backends.cpu.launching.WORKERS", workers)
+        found.append(rates(mesh, density, velocity))
+    for dt, rate in found[1:]:
+        assert dt == found[0][0]
+        assert np.array_equal(rate, found[0][1])
+
+
+@pytest.mark.parametrize("where", [0, 7, 400, -1])
+def test_nan_reaches_the_step(where):
+    """At a pole, beside a change of the number of cells, and within equal rings."""
+    mesh = sphere(20)
+    velocity = tangent(mesh, 0)
+    velocity[where] = np.nan
+    with np.errstate(invalid="ignore"):
+        dt = Advection(mesh, lambda t, u: velocity, nonnegative=True).prepare(0.0, np.ones(mesh.cells))
+    assert np.isnan(dt)
+
+
+def moved(array, place, by):
+    changed = array.copy()
+    changed[place] += by
+    return changed
+
+
+@pytest.mark.parametrize("name", ["centers", "volumes", "face_centers", "face_normals", "face_areas", "face_cells"])
+def test_cells_unlike_the_others_of_their_ring_are_found(name):
+    mesh = sphere(12)
+    assert is_of_rings(mesh)
+    array = getattr(mesh, name)
+    assert not is_of_rings(replace(mesh, **{name: moved(array, 20, 1 if array.dtype.kind == "i" else 1e-6)}))
+    assert not is_of_rings(replace(mesh, manifold="surface"))

@@ -1,0 +1,38 @@
+"""Work of a time step on a small sphere, counted: kernels, transforms, threads."""
+
+import numpy as np
+
+from meanfield.domains.sphere.initial import initial_perturbed
+from meanfield.equation import Velocity, mean_field_equation
+from meanfield.model.attention import Attention
+from solvers.backends import cpu
+from solvers.backends.cpu import launching
+from solvers.mesh.mesh import sphere
+from solvers.timestepping.evolution import STEPPERS, State
+
+STAGES = 3
+OF_TRANSFORM = ("ring_analysis", "legendre_analysis", "legendre_synthesis", "ring_gradient")
+OF_FLUX = ("local_components", "look_on_rings", "send_on_rings", "outflows_on_rings", "receive_on_rings")
+
+
+def test_a_stage_is_eleven_kernels_in_one_thread(monkeypatch):
+    """8630 cells: each kernel once a stage, none with a second thread, which would take longer to start than to run."""
+    mesh = sphere(80)
+    equation = mean_field_equation(mesh, Velocity(Attention(mesh, 9.0)))
+    state = State(0.0, initial_perturbed(mesh, amplitude=0.02))
+    work = (np.empty_like(state.values), np.empty_like(state.values))
+    dt = 0.5 * float(equation.longest_step(0.0, state.values))
+    launched, launch = [], launching.launch
+
+    def counted(kernel, work, *arguments):
+        launched.append(kernel.__name__)
+        return launch(kernel, work, *arguments)
+
+    monkeypatch.setattr(cpu, "launch", counted)
+    monkeypatch.setattr(launching, "WORKERS", 8)
+    monkeypatch.setattr(launching, "_pool", lambda: None)  # nothing can be submitted
+    STEPPERS["ssprk3"].step(equation, state, dt, work)
+    per_stage = {name: launched.count(name) for name in set(launched)}
+    prepared = STAGES - 1  # the first stage is, by the step before
+    expected = dict.fromkeys((*OF_TRANSFORM, *OF_FLUX, "scale_softmax"), prepared)
+    assert per_stage == expected | {"receive_on_rings": STAGES, "advance": STAGES}

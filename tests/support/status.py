@@ -1,0 +1,26 @@
+"""`run` and `resume` as the shell sees them: their exit status, and what ended them on stderr."""
+
+import sys
+
+from meanfield import running
+from meanfield.runtime.signals import Terminated
+from solvers.timestepping.evolution import NonFinite
+
+DONE, NON_FINITE, INTERRUPTED = 0, 3, 130
+
+
+def run(*arguments, quiet=False, **options):
+    return _status(running.run, *arguments, quiet=quiet, **options)
+
+
+def resume(*arguments, quiet=False, **options):
+    return _status(running.resume, *arguments, quiet=quiet, **options)
+
+
+def _status(function, *arguments, **options):
+    try:
+        function(*arguments, say=lambda text: print(text, file=sys.stderr), **options)
+    except (NonFinite, KeyboardInterrupt, Terminated) as error:
+        print(f"meanfield: {error}", file=sys.stderr)
+        return NON_FINITE if isinstance(error, NonFinite) else INTERRUPTED
+    return DONE
