@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from meanfield.case.case import Case
+from meanfield.case.formula import COORDINATES, LABEL, formula_problem
 from meanfield.case.validate_model import matrix_problem
 from meanfield.domains.domain import Domain
-from meanfield.model.formula import COORDINATES, LABEL, formula_problem
 from meanfield.sections.initial import (
     Array,
     ByLabel,

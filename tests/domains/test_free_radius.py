@@ -5,6 +5,7 @@ import pytest
 from scipy import special
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
+from support.status import DONE, run
 
 from meanfield.case.load import parse
 from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions, output_at_positions
@@ -17,7 +18,6 @@ from meanfield.domains.free_radius.initial import (
 )
 from meanfield.domains.sphere.initial import initial_points, initial_uniform
 from meanfield.model.layer_norm import LayerNorm
-from meanfield.running import DONE, run
 from meanfield.runtime.cost import estimate
 from solvers.io.run_file import read
 from solvers.mesh.mesh import circle, sphere

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from meanfield.case.errors import refusal
-from meanfield.model.formula import LABEL, evaluate
+from meanfield.case.formula import LABEL, evaluate
 from meanfield.sections import initial as sections
 from solvers.io.arrays import read_array
 from solvers.mesh.mesh import Floats, Mesh

@@ -9,10 +9,10 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
+from meanfield.case.formula import LABEL, names_in
 from meanfield.domains.sphere import initial
 from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.domains.sphere.given_density import density_of_array, density_of_formula
-from meanfield.model.formula import LABEL, names_in
 from meanfield.sections import initial as sections
 from solvers.mesh.mesh import Floats, Mesh
 
