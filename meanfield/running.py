@@ -17,6 +17,7 @@ from meanfield.runtime.recorder import Record, Recorder, reason
 from meanfield.runtime.restart import Start, last_start, new_start
 from meanfield.runtime.segments import going_on, next_case, next_segment, read_segments, with_segment
 from meanfield.runtime.signals import Interrupted, Terminated, say_at_once, stop_on_signal
+from meanfield.runtime.watching import Callback, Condition, Watch
 from meanfield.simulation import set_up
 from solvers.backends import Backend
 from solvers.io.layout import Measure
@@ -42,12 +43,15 @@ def run(
     command: str = "",
     backend: Backend | None = None,
     say: Say = silent,
+    stop: Condition | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> None:
     """Run a case into a new file, on the device of ``backend``, by default the host.
 
     problem   the case made ready elsewhere
     quiet     without a bar, or lines in a log
     say       shows a line: how the run has ended
+    stop      condition, beside that of the case, looked at with each sample; callbacks are called with it
     Raises CaseError for an initial density that cannot be, FileError for a file that cannot be written, NonFinite for a
     state that becomes so, Interrupted or Terminated after Ctrl-C or SIGTERM; the file is closed well by then.
     """
@@ -64,12 +68,19 @@ def run(
         measure=Measure(*case.domain.measure),
         overwrite=overwrite,
     ) as file:
-        record = Record(case, problem, start, diagnostics, file, case.time.end, quiet)
+        record = Record(case, problem, start, diagnostics, file, case.time.end, quiet, Watch(case, stop, callbacks))
         with explained(problem, record, quiet, say):
             go(problem, start.state, case.time.end, record, say)
 
 
-def run_in_memory(case: Case, *, quiet: bool = True, backend: Backend | None = None) -> MemoryRun:
+def run_in_memory(
+    case: Case,
+    *,
+    quiet: bool = True,
+    backend: Backend | None = None,
+    stop: Condition | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> MemoryRun:
     """Run a case as ``run`` does, to the same numbers, without a file.
 
     Raises as ``run``; what had been computed by then is the error's attribute ``run``.
@@ -80,7 +91,7 @@ def run_in_memory(case: Case, *, quiet: bool = True, backend: Backend | None = N
     attributes = provenance(case, "") | problem.marks | problem.attributes
     measure, name = Measure(*case.domain.measure), case.title or "simulation"
     memory = RunMemory(name, problem.space, diagnostics.columns, attributes, problem.variables, measure=measure)
-    record = Record(case, problem, start, diagnostics, memory, case.time.end, quiet)
+    record = Record(case, problem, start, diagnostics, memory, case.time.end, quiet, Watch(case, stop, callbacks))
     try:
         go(problem, start.state, case.time.end, record)
     except (NonFinite, KeyboardInterrupt, SystemExit) as error:
@@ -98,8 +109,7 @@ def go(problem: Problem, state: State, end: float, recorder: Recorder, say: Say 
 
     def after_step(state: State) -> bool:
         problem.check(state)
-        recorder.after_step(state)
-        return bool(stop)
+        return bool(recorder.after_step(state)) or bool(stop)
 
     with (
         stop_on_signal(None if say is silent else say_at_once) as stop,
@@ -111,7 +121,7 @@ def go(problem: Problem, state: State, end: float, recorder: Recorder, say: Say 
             problem.prepare(state)
         integrate(state, problem.dynamics, end, recorder.observers, after_step)
         recorder.end(state)
-        if state.time < end:
+        if state.time < end and stop:
             raise stop.error(f"interrupted at time {state.time:.6g}")
 
 
@@ -124,6 +134,8 @@ def resume(
     command: str = "",
     backend: Backend | None = None,
     say: Say = silent,
+    stop: Condition | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> None:
     """Go on with a file from its last checkpoint, to the end of its case or ``until``.
 
@@ -156,7 +168,7 @@ def resume(
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:
             say(f"{path}: {start.note}")
-        record = Record(case, problem, start, diagnostics, file, segment.until, quiet)
+        record = Record(case, problem, start, diagnostics, file, segment.until, quiet, Watch(case, stop, callbacks))
         with explained(problem, record, quiet, say):
             go(problem, start.state, segment.until, record, say)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .terms.laws import Euler, ShallowWater
     from .terms.scharfetter_gummel import DriftDiffusion
     from .terms.source import Source
+    from .timestepping.events import SteadyState, Threshold
     from .timestepping.evolution import (
         STEPPERS,
         Equation,
@@ -40,7 +41,11 @@ if TYPE_CHECKING:
         evolve,
         limit_positivity,
     )
+    from .timestepping.integrate import Integrator, integrate
+    from .timestepping.methods import METHODS
     from .timestepping.schedules import Every, Listed, Logarithmic
+    from .timestepping.solve import Solution, solve
+    from .timestepping.state import Exploding
     from .transforms.harmonics import harmonic_transform
     from .transforms.harmonics_points import PointHarmonics
     from .transforms.interaction import Convolution, DenseKernel, Zonal
@@ -63,7 +68,6 @@ _HOME = {
     ".transforms.zonal": ("zonal_operator",),
     ".terms.conservation_law": ("ConservationLaw",),
     ".terms.scharfetter_gummel": ("DriftDiffusion",),
-    ".terms.source": ("Source",),
     ".transforms.interaction": ("Convolution", "DenseKernel", "Zonal"),
     ".terms.laws": ("Euler", "ShallowWater"),
     ".recording.record": ("record", "restart"),
@@ -74,12 +78,19 @@ _HOME = {
     ".timestepping.evolution": (
         "STEPPERS", "Equation", "NonFinite", "Observer", "State", "Stepper", "evolve", "limit_positivity",
     ),
+    ".terms.source": ("Source",),
+    ".timestepping.events": ("SteadyState", "Threshold"),
+    ".timestepping.integrate": ("Integrator", "integrate"),
+    ".timestepping.methods": ("METHODS",),
     ".timestepping.schedules": ("Every", "Listed", "Logarithmic"),
+    ".timestepping.solve": ("Solution", "solve"),
+    ".timestepping.state": ("Exploding",),
     ".io.run_file": ("Column", "FileError", "RunFile", "read"),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "METHODS",
     "STEPPERS",
     "Advection",
     "Column",
@@ -92,8 +103,10 @@ __all__ = [
     "Equation",
     "Euler",
     "Every",
+    "Exploding",
     "FileError",
     "Flux",
+    "Integrator",
     "Listed",
     "Logarithmic",
     "Mesh",
@@ -107,9 +120,12 @@ __all__ = [
     "Robin",
     "RunFile",
     "ShallowWater",
+    "Solution",
     "Source",
     "State",
+    "SteadyState",
     "Stepper",
+    "Threshold",
     "Value",
     "Wall",
     "Zonal",
@@ -122,6 +138,7 @@ __all__ = [
     "exponential_sums",
     "harmonic_transform",
     "icosphere",
+    "integrate",
     "interval",
     "limit_positivity",
     "product",
@@ -130,6 +147,7 @@ __all__ = [
     "read_triangles",
     "record",
     "restart",
+    "solve",
     "sphere",
     "stack",
     "torus",

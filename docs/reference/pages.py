@@ -28,7 +28,7 @@ def write_pages(folder: Path) -> None:
 def keys() -> str:
     """Each key of a case file: what it is, unit, range, default, example."""
     parts = ["# Keys of a case file\n\nFrom the schema that checks case files (`meanfield schema`, `meanfield keys`)."]
-    head = "| key | of | what | unit | value | default | example |\n|---|---|---|---|---|---|---|"
+    head = "| key | what | value |\n|---|---|---|"
     for section, found in groupby(entries(), lambda entry: entry.name.partition(".")[0]):
         rows = (row(entry) for entry in found)
         parts.append(f"## `{section}`\n\n{head}\n" + "\n".join(rows))
@@ -37,9 +37,10 @@ def keys() -> str:
 
 def row(entry: Entry) -> str:
     """A key as a row of a Markdown table."""
-    default = entry.default if entry.default in ("required", "none") else f"`{entry.default}`"
-    name = f"`{entry.name.partition('.')[2] or entry.name}`"
-    cells = [name, entry.variant, plain(entry.description), entry.unit, entry.expected, default, f"`{entry.example}`"]
+    name = f"`{entry.name.partition('.')[2] or entry.name}`" + (f" ({plain(entry.variant)})" if entry.variant else "")
+    unit = f", in {entry.unit}" if entry.unit else ""
+    default = "required" if entry.default == "required" else f"default {entry.default}"
+    cells = [name, plain(entry.description) + unit, f"{plain(entry.expected)}; {default}; such as `{entry.example}`"]
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
@@ -55,7 +56,7 @@ def python() -> str:
     parts = ["# Names in Python\n"]
     for package, module in PACKAGES.items():
         parts.append(f"## `{package}`\n")
-        parts += [documented(name, getattr(module, name)) for name in sorted(getattr(module, "__all__", ()))]
+        parts += [documented(name, getattr(module, name)) for name in sorted(module.__all__)]
     return "\n".join(parts)
 
 

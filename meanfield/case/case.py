@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import msgspec
+
 from meanfield.domains.table import AnyDomain
 from meanfield.sections.attention import Attention, FeedForward, Reaction, scale_of
 from meanfield.sections.evolution import HandOver, Stabilizers, Time, TokenSequence
@@ -33,12 +35,16 @@ class Case(Section, frozen=True):
     def replace(self, changes: Mapping[str, Any] | Sequence[str]) -> Case:
         """Another case with ``changes``, {"attention.beta": 4} or ["attention.beta=4"]; what depends on them follows.
 
-        Raises CaseError.
+        With another domain all of its diagnostics are recorded where all were before. Raises CaseError.
         """
+        from meanfield.case.diagnostics import default_diagnostics
         from meanfield.case.load import parse, to_toml
         from meanfield.case.overrides import overrides_of
 
-        return parse(to_toml(self), overrides_of(changes))
+        overrides, output = overrides_of(changes), self.output
+        if any(text.startswith("domain") for text in overrides) and output.diagnostics == default_diagnostics(self):
+            output = msgspec.structs.replace(output, diagnostics=None)
+        return parse(to_toml(msgspec.structs.replace(self, output=output)), overrides)
 
     @property
     def tokens_have_radius(self) -> bool:

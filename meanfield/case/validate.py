@@ -35,6 +35,7 @@ def _problems(case: Case) -> Problems:
     yield from _snapshots(case.output, case.time.end)
     yield from _output(case.output, case.time.end)
     yield from _diagnostics(case)
+    yield from _stop(case)
 
 
 def _time(time: Time, has_file: bool) -> Problems:
@@ -44,6 +45,14 @@ def _time(time: Time, has_file: bool) -> Problems:
         yield "time.tolerance", time.tolerance, 'only allowed with time.method = "adaptive"'
     if time.step is not None and time.method != "layers" and not has_file:
         yield "time.step", time.step, 'only allowed with time.method = "layers" or attention.file'
+
+
+def _stop(case: Case) -> Problems:
+    time = case.time
+    if time.stop_at is not None and time.stop is None:
+        yield "time.stop_at", time.stop_at, "only allowed with time.stop"
+    if time.stop == "clusters" and "clusters" not in (case.output.diagnostics or ()):
+        yield "time.stop", time.stop, 'another without "clusters" in output.diagnostics'
 
 
 def _snapshots(output: Output, end: float) -> Problems:

@@ -291,6 +291,20 @@ def branch(options: argparse.Namespace) -> int:
     return 0
 
 
+def selftest(options: argparse.Namespace) -> int:
+    from time import perf_counter
+
+    from meanfield.results.selftest import selftest as outcomes
+
+    start, failed = perf_counter(), []
+    for outcome in outcomes():
+        word = "ok    " if outcome.passed else "FAILED"
+        print(f"{word} {outcome.name}: error {outcome.error:.1e}, at most {outcome.limit:g}", flush=True)
+        failed += [] if outcome.passed else [outcome.name]
+    print(f"{len(failed)} failed: {', '.join(failed)}" if failed else f"all is well, {perf_counter() - start:.0f} s")
+    return 1 if failed else 0
+
+
 def _print_json(facts: dict[str, Any]) -> None:
     """As JSON; a NaN, which JSON does not know, as null."""
     import json

@@ -289,6 +289,7 @@ _COMMANDS: dict[str, _Command] = {
         f"CASE [--over stabilizers.noise] [--degree L] [-o FIGURE.png] [--json] {_SET}",
         (cli_options.case_file, cli_options.branch_options, cli_options.figure_if_named, cli_options.as_json),
     ),
+    "selftest": (cli_commands.selftest, "check this installation by small runs with exact answers", "", ()),
     "transformer": (
         None,
         "read a trained Transformer's layers, and run cases by PyTorch's attention",

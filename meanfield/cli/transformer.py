@@ -61,6 +61,15 @@ def ablate_options(parser: ArgumentParser) -> None:
     _overwrite(parser, "FILE.h5")
 
 
+def histogram_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--repeat", metavar="N", type=int, default=4, help="its layers N times (default: 4)")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of random and rotated weights (default: 0)")
+    parser.add_argument("--drop", metavar="TOKENS", default="", help="not measured: special, first or both")
+    parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the model's name with -histogram.h5, here")
+    parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
+    _overwrite(parser, "FILE.h5")
+
+
 def reference_options(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the case's name with -reference.h5, here")
     _overwrite(parser, "FILE.h5")
@@ -161,6 +170,38 @@ def ablate(options: argparse.Namespace) -> int:
     return 0
 
 
+def histogram(options: argparse.Namespace) -> int:
+    from meanfield.figures.saving import figure_target, save
+    from meanfield.runtime.paths import require_writable
+    from meanfield.transformer.case import CaseOptions
+    from meanfield.transformer.mean_field import require_attention
+    from meanfield.transformer.model import short_name, states_of
+
+    path = f"{short_name(options.model)}-histogram.h5" if options.output is None else options.output
+    target = figure_target(Path(options.figure or Path(path).with_suffix(".png")))
+    require_writable(path, options.text or "", options.overwrite)
+    chosen = CaseOptions(seed=options.seed, repeat=options.repeat)
+    states = states_of(options.model, options.text, require_attention)
+
+    from matplotlib.figure import Figure
+
+    from meanfield.transformer.stacking import draw_stacking, peaks, stack, write_stacking
+
+    stacking = stack(states, chosen.repeat, chosen.seed, _parts(options.drop))
+    facts = {"model": options.model, "text": states.source, "drop": options.drop, "command": options.command}
+    write_stacking(path, stacking, facts)
+    figure = Figure()
+    draw_stacking(figure, stacking, f"{states.short_name}, its layers {options.repeat} times, {states.source}")
+    for name, distances, means in zip(stacking.variants, stacking.distances, stacking.means, strict=True):
+        print(
+            f"{name:16} mean {means[-1]:.3f} after the last layer, "
+            f"W₁ to the model {distances[-1]:.3f}, at most {distances.max():.3f}"
+        )
+    print("peaks of the model's distribution:", ", ".join(f"{place:.3f}" for place in peaks(stacking.densities[0, -1])))
+    print(f"{path}\n{save(figure, target)}")
+    return 0
+
+
 def reference(options: argparse.Namespace) -> int:
     from pathlib import Path
 
@@ -202,6 +243,13 @@ COMMANDS = {
         "MODEL [--texts FOLDER] [--without PARTS ...] [--seeds N] [--drop special,first] [-o FILE.h5] "
         "[--figure FILE.png] [--overwrite]",
         (ablate_options,),
+    ),
+    "histogram": (
+        histogram,
+        "distributions of pairwise cosines by layer, the layers of a model repeated",
+        "MODEL [--repeat N] [--text FILE|-] [--seed N] [--drop special,first] [-o FILE.h5] [--figure FILE.png] "
+        "[--overwrite]",
+        (model, histogram_options),
     ),
     "reference": (
         reference,

@@ -118,6 +118,10 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
         """What is wrong with the numbers that locate a point of [initial], beyond their count."""
         yield from ()
 
+    def estimates(self, case: Case) -> list[str]:
+        """Lines about the accuracy to expect, for `check`."""
+        return []
+
     def cells_and_width(self) -> tuple[int, float]:
         """How many cells, and about how wide the narrowest are; (0, 0.0) for particles."""
         return 0, 0.0

@@ -14,6 +14,7 @@ from meanfield.case.overrides import overrides_of
 from meanfield.results.result import Result
 from meanfield.runtime.paths import require_files
 from meanfield.runtime.progress import has_bar
+from meanfield.runtime.watching import Callback, Condition
 from solvers.backends import Backend, NoDevice, NotInstalled, backend_on
 from solvers.io.run_file import FileError, read
 from solvers.timestepping.evolution import NonFinite
@@ -27,17 +28,27 @@ def load_case(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequence[
     return load(str(name_or_path), overrides_of(overrides))
 
 
-def simulate(case: Case | str | Path, *, progress: bool | None = None, device: str = "cpu") -> Result:
+def simulate(
+    case: Case | str | Path,
+    *,
+    progress: bool | None = None,
+    device: str = "cpu",
+    stop: Condition | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Result:
     """Run a case, or the one of that name, in memory: the numbers that ``run`` writes, bit for bit.
 
     progress   True: a bar on a terminal and in a notebook, else lines; by default a bar or nothing
     device     "cpu" or "gpu"
+    stop       condition that ends the run early, beside ``time.stop`` of the case: called with the Moment of each
+               sample (time, values, diagnostics, space); ``callbacks`` are called with it too
     Raises CaseError for what cannot be run, NonFinite for a state that becomes so, KeyboardInterrupt after Ctrl-C and
     SystemExit after SIGTERM. What had been computed by then is the ``result`` of these errors.
     """
     case = _ready(case)
     try:
-        return Result(running.run_in_memory(case, quiet=_quiet(progress), backend=_backend(device)))
+        given: dict[str, Any] = {"stop": stop, "callbacks": callbacks, "backend": _backend(device)}
+        return Result(running.run_in_memory(case, quiet=_quiet(progress), **given))
     except (NonFinite, KeyboardInterrupt, SystemExit) as error:
         if hasattr(error, "run"):
             error.result = Result(error.run)  # type: ignore[union-attr]
@@ -51,6 +62,8 @@ def run(
     *,
     progress: bool | None = None,
     device: str = "cpu",
+    stop: Condition | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Result:
     """Run a case, or the one of that name, into a file, and open it.
 
@@ -61,7 +74,8 @@ def run(
     if path.is_dir() or (path.exists() and not overwrite):
         raise FileError(f"{path}: exists already; overwrite=True replaces it, if it is a file")
     case = _ready(case, path)
-    running.run(case, path, overwrite=overwrite, quiet=_quiet(progress), command="run", backend=_backend(device))
+    given: dict[str, Any] = {"stop": stop, "callbacks": callbacks, "backend": _backend(device)}
+    running.run(case, path, overwrite=overwrite, quiet=_quiet(progress), command="run", **given)
     return open_run(path)
 
 
@@ -72,6 +86,8 @@ def resume(
     changes: Mapping[str, Any] | Sequence[str] = (),
     progress: bool | None = None,
     device: str = "cpu",
+    stop: Condition | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Result:
     """Go on with a file from its last checkpoint, to the end of its case or ``until``, and open it.
 
@@ -85,6 +101,8 @@ def resume(
         quiet=_quiet(progress),
         command="resume",
         backend=_backend(device),
+        stop=stop,
+        callbacks=callbacks,
     )
     return open_run(path)
 

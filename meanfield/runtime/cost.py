@@ -47,6 +47,7 @@ def _of_cells(case: Case) -> list[str]:
         f"memory        about {as_bytes(memory_bytes(case))}",
         f"file          at most about {as_bytes(file_bytes(case))} for {snapshots} snapshots",
         f"time steps    {_steps(case, width)}",
+        *case.domain.estimates(case),
     ]
 
 

@@ -12,6 +12,7 @@ from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.restart import Start, checkpoint_of
+from meanfield.runtime.watching import Moment, Watch
 from meanfield.simulation import sample_schedule, snapshot_schedule
 from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
@@ -30,8 +31,8 @@ class Recorder(Protocol):
         """A context in which kernels may be compiled."""
         ...
 
-    def after_step(self, state: State) -> None:
-        """Called after each step."""
+    def after_step(self, state: State) -> bool | None:
+        """Called after each step; whether the run is to end with it."""
         ...
 
     def end(self, state: State) -> None:
@@ -47,6 +48,7 @@ class Record:
     """Recorder in a file: snapshots and samples when they are due, checkpoints now and then, and how the run has ended.
 
     end         time to which the run goes
+    watch       callbacks and stop conditions, by default those of the case
     observers   look at the state for snapshots and for samples
     """
 
@@ -59,11 +61,13 @@ class Record:
         file: RunFile | RunMemory,
         end: float,
         quiet: bool,
+        watch: Watch | None = None,
     ) -> None:
         self._file, self.state, self.path = file, start.state, file.path
         self.progress = Progress(file.path.stem, start.state.time, end, quiet, steady=case.hand_over is None)
         self._own_end = end if end != case.time.end else None  # which no schedule knows
         self._problem, self._diagnostics = problem, diagnostics
+        self._watch = Watch(case) if watch is None else watch
         self._checkpoints, self._every = file.checkpoints, case.output.checkpoint
         self._before, self._began = start.wall_time, clock.monotonic()
         self._saved = self._began
@@ -81,12 +85,13 @@ class Record:
         """Seconds that the run has taken so far, those before a resume included."""
         return self._before + clock.monotonic() - self._began
 
-    def after_step(self, state: State) -> None:
-        """Show the state, and save it if the last checkpoint is old."""
+    def after_step(self, state: State) -> bool:
+        """Show the state, and save it if the last checkpoint is old; whether a stop condition holds."""
         self.progress.look(state)
         if clock.monotonic() - self._saved > self._every:
             self.save(state)
             self._saved = clock.monotonic()
+        return bool(self._watch.message)
 
     def save(self, state: State) -> None:
         """Write a checkpoint, which counts on all that has been written."""
@@ -97,7 +102,7 @@ class Record:
 
     def end(self, state: State) -> None:
         """Save the last state, with a snapshot and a sample where none was due at the end."""
-        if self._own_end is not None and state.time >= self._own_end:
+        if self._watch.message or (self._own_end is not None and state.time >= self._own_end):
             for observer in self.observers:
                 if observer.last_time != state.time:
                     observer.look_now(state)
@@ -112,7 +117,7 @@ class Record:
         """Close the file with why the run has stopped; where it cannot be written that is left to the file."""
         self.progress.__exit__()
         if error is None:
-            self.close("finished")
+            self.close("finished", self._watch.message)
         elif isinstance(error, NonFinite):
             self.close("failed", reason(error))
         elif isinstance(error, KeyboardInterrupt | SystemExit):
@@ -128,6 +133,7 @@ class Record:
     def _write_sample(self, state: State) -> None:
         values = self._diagnostics(state.time, state.values)
         self._file.write_sample(state.time, values)
+        self._watch(Moment(state.time, self._problem.snapshot(state.values), values, self._problem.space))
         if "clusters" in values:
             self.progress.clusters = f", {values['clusters']:.0f} clusters"
 

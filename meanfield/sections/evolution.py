@@ -52,6 +52,8 @@ class Time(Section, frozen=True):
     layers: x ← N(αx + step·(A + F)), ``layers`` times; α = 1 and a layer takes ``step`` of time with the residual,
     α = 0 and 1 without; ``end`` follows. Without ``step`` it is ``end``/``layers``, and 1 where neither is given.
     ``step`` is also the time that one set of matrices of attention.file lasts. A good ``cfl`` is 0.5.
+    ``stop`` ends a run before ``end``, at a sample: "steady" once the state changes by at most ``stop_at`` (1e-6) of
+    itself in a unit of time, "clusters" once there are ``stop_at`` (1) or fewer.
     """
 
     end: Positive = 0.0  # not given; a parsed case has it
@@ -60,6 +62,8 @@ class Time(Section, frozen=True):
     cfl: Annotated[float, Meta(gt=0, le=1)] = 0.5
     layers: Count | None = None
     step: Positive | None = None
+    stop: Literal["steady", "clusters"] | None = None
+    stop_at: Positive | None = None
 
     about: ClassVar = {
         "end": Key("last time, that is depth", 40.0, unit="time"),
@@ -68,6 +72,8 @@ class Time(Section, frozen=True):
         "cfl": Key("part of a cell's mass that may leave it in a step", 0.5),
         "layers": Key("number of layers, with method = 'layers'", 12),
         "step": Key("time of a layer, and of one set of matrices of attention.file", 0.1, unit="time"),
+        "stop": Key("what ends a run early, at a sample: a steady state, or few clusters", "steady"),
+        "stop_at": Key("relative change in a unit of time with stop = 'steady', number with stop = 'clusters'", 1e-6),
     }
 
 

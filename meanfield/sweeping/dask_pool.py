@@ -42,7 +42,7 @@ def with_client(client: Client, name: str = "client") -> Solver:
         from distributed import as_completed
 
         if not client.nthreads():
-            address = client.scheduler.address
+            address = client.scheduler_info()["address"]
             tell(f"{name}: its scheduler has no worker; waiting for one: dask worker {address}")
         sources = loaded_sources()
         futures = {

@@ -152,7 +152,8 @@ def _attributes(file: Any) -> dict[str, Any]:
 
 def _require_sound(found: SweepResults) -> None:
     count = len(found.status)
-    columns = {**found.parameters, "reason": found.reasons, "wall_time": found.wall_times, **found.scalars}
+    columns: dict[str, Any] = {**found.parameters, **found.scalars, "reason": found.reasons}
+    columns["wall_time"] = found.wall_times
     for name, values in columns.items():
         if np.ndim(values) < 1 or len(values) != count:
             raise ValueError(f"{name} has {np.shape(values)} values, expected {count} points")

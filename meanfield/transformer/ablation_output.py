@@ -52,7 +52,7 @@ def write_ablation(
         "rate_predicted": (("text", "block"), np.array([one.predicted for one in heads])),
         "rate_seen": (("text", "block"), np.array([one.seen for one in heads])),
     }
-    with disk_errors(path, "cannot write"), replacement(Path(path)) as new, h5py.File(new, "w") as file:
+    with disk_errors(Path(path), "cannot write"), replacement(Path(path)) as new, h5py.File(new, "w") as file:
         file.attrs.update(attributes)
         for name, (_, values) in sets.items():
             file.create_dataset(name, data=values)

@@ -36,9 +36,8 @@ def require_attention(name: str, config: Any, layer: int | None = None) -> Famil
     not there."""
     family, layers = family_of(name, config), config.num_hidden_layers
     if family.norm != "layer":
-        raise CaseError(
-            f"--mean-field: {config.model_type} has RMS norm and rotary positions: expected a case of the whole model"
-        )
+        expected = "expected layer norm; without --mean-field a case is the whole model"
+        raise CaseError(f"{name}: {config.model_type} has RMS norm and rotary positions: {expected}")
     if layer is not None and not 1 <= layer <= layers:
         raise CaseError(f"--layer {layer}: expected 1 to {layers}, the layers of {name}")
     return family
@@ -101,13 +100,24 @@ def _shapes(states: States, family: Family, count: int) -> Shapes:
     return {name: ((count, *matrix.shape), "f8") for name, matrix in arrays.items()}
 
 
+def common_length(states: States, family: Family) -> float:
+    """√(mean |h|²): of the states that enter layers (post), or of those at the start (pre)."""
+    return float(np.sqrt((_entering(states, family) ** 2).mean()))
+
+
+def _entering(states: States, family: Family) -> Floats:
+    """Lengths of the states that have one length in the case."""
+    post = family.placement == "post"
+    return states.lengths[:-1] if post else np.asarray(np.linalg.norm(start_of(states, family), axis=1))
+
+
 def case_text(states: States, family: Family, folder: Path, layer: int | None) -> str:
     """The case in TOML, with comments that say what it leaves out."""
-    entering = states.lengths[:-1] if family.placement == "post" else np.linalg.norm(start_of(states, family), axis=1)
+    entering = _entering(states, family)
     which = "the attention of its layers" if layer is None else f"the attention of its layer {layer} in each layer"
     d = states.hidden.shape[2]
     left_out, place = _LEFT_OUT[family.placement]
-    lines = {place: f"{place} = {float(np.sqrt((entering**2).mean()))!r}  # √(mean |h|²) of the states\n"}
+    lines = {place: f"{place} = {common_length(states, family)!r}  # √(mean |h|²) of the states\n"}
     return _CASE.format(
         title=_quoted(f"{states.short_name}: {which}, from the tokens of {states.source}"),
         left_out=left_out.format(low=entering.min(), high=entering.max()),

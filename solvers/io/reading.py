@@ -224,8 +224,8 @@ def read(path: str | Path | Run) -> Run:
             ring_cells=file["ring_cells"][:] if "ring_cells" in file else np.empty(0, np.int32),
             writer=writer if attributes["stop_reason"] == "running" else None,
         )
-        _require_sound(run)
-        return run
+    _require_sound(run)  # which opens the file again, and HDF5 refuses that in another mode while this one is open
+    return run
 
 
 def _require_sound(run: Run) -> None:

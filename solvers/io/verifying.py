@@ -31,7 +31,7 @@ def digest(texts: Mapping[str, Any], times: Floats, sample_times: Floats, diagno
             found.update(f"{name}\0{text}\0".encode(errors="surrogatepass"))
     for name, values in [("time", times), ("sample time", sample_times), *diagnostics.items()]:
         found.update(f"{name}\0{values.shape}\0".encode())
-        found.update(np.ascontiguousarray(values))
+        found.update(np.ascontiguousarray(values).tobytes())
     return found.hexdigest()
 
 
@@ -55,7 +55,7 @@ def verify(run: Run) -> Verification:
     names = ["weight"] if run.manifold == "particles" else ["cell_center", "cell_area"]
     for name in names:
         try:
-            finite = np.isfinite(run.variable(name)).all()
+            finite = bool(np.isfinite(run.variable(name)).all())
         except FileError:
             finite = False
         if not finite:

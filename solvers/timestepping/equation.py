@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from ..mesh.mesh import Floats
-from ..terms.advection import Step, StiffTerm, Term
+from ..mesh.mesh import Floats, Mesh
+from ..terms.source import Source
+from ..terms.term import Step, StiffTerm, Term
 from .checks import check_methods
 
 
-@dataclass(frozen=True)
 class Equation:
     """∂ₜu = Σ explicit terms + at most one stiff term.
 
+        Equation(mesh, [term, …])      terms, and plain functions f(t, u) → ∂ₜu; what is stiff is found
+        Equation(terms, stiff)         explicit terms, and the stiff one
+
     ``limit`` is applied to the state after each stage, in place (positivity, normalization, …).
-    Raises TypeError for what is no term, or not of that kind.
+    Raises TypeError for what is no term, or not of that kind, ValueError for terms of another mesh, or two stiff ones.
     """
 
-    terms: Sequence[Term]
-    stiff: StiffTerm | None = None
-    limit: Callable[[Floats], None] | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.terms, Sequence):
-            raise TypeError(f"terms = {self.terms!r}: expected a list of terms")
+    def __init__(
+        self,
+        terms: Mesh | Sequence[Term],
+        stiff: StiffTerm | Sequence[Any] | None = None,
+        limit: Callable[[Floats], None] | None = None,
+    ) -> None:
+        self.mesh = terms if isinstance(terms, Mesh) else None
+        if isinstance(terms, Mesh):
+            terms, stiff = _sorted(terms, stiff)
+        if not isinstance(terms, Sequence):
+            raise TypeError(f"terms = {terms!r}: expected a list of terms")
+        self.terms: Sequence[Term] = tuple(Source(term) if _is_function(term) else term for term in terms)
         for number, term in enumerate(self.terms):
             check_methods(f"terms[{number}]", term, ("prepare", "rate"))
-        if self.stiff is not None:
-            check_methods("stiff", self.stiff, ("longest_step", "step"))
+        if stiff is not None:
+            check_methods("stiff", stiff, ("longest_step", "step"))
+        self.stiff: StiffTerm | None = stiff  # type: ignore[assignment]  # as checked
+        self.limit = limit
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Evaluate every explicit term; returns the largest stable time step, NaN for a non-finite state."""
@@ -43,6 +53,27 @@ class Equation:
         """As ``prepare``, but no longer than the stiff term allows, which the others do not see meanwhile."""
         step = self.prepare(time, values)
         return step if self.stiff is None else np.minimum(step, self.stiff.longest_step(values))
+
+
+def _sorted(mesh: Mesh, terms: Any) -> tuple[list[Term], StiffTerm | None]:
+    """Explicit terms of a list, and the stiff one: the one that steps by itself."""
+    if not isinstance(terms, Sequence):
+        raise TypeError(f"terms = {terms!r}: expected a list of terms after the mesh")
+    stiff = [term for term in terms if hasattr(term, "longest_step") and hasattr(term, "step")]
+    if len(stiff) > 1:
+        names = " and ".join(type(term).__name__ for term in stiff)
+        raise ValueError(f"terms: {names} are stiff: expected at most one stiff term")
+    for number, term in enumerate(terms):
+        cells = getattr(getattr(term, "mesh", None), "cells", mesh.cells)
+        if cells != mesh.cells:
+            name = type(term).__name__
+            raise ValueError(f"terms[{number}] = {name} on a mesh of {cells} cells: expected that of {mesh.cells}")
+    return [term for term in terms if term not in stiff], stiff[0] if stiff else None
+
+
+def _is_function(term: Any) -> TypeGuard[Callable[[float, Floats], Floats]]:
+    """Whether a term is a plain function f(t, u), and no class."""
+    return callable(term) and not hasattr(term, "prepare") and not isinstance(term, type)
 
 
 def limit_positivity(values: Floats) -> None:

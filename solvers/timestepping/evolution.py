@@ -9,7 +9,7 @@ import numpy as np
 
 from ..backends import backend_for
 from ..mesh.mesh import Floats
-from ..terms.advection import Step
+from ..terms.term import Step
 from .checks import check_positive, check_until, check_values
 from .equation import Equation, limit_positivity
 from .integrate import Dynamics, Integrator, fixed, integrate

@@ -63,13 +63,18 @@ class StepControl:
 
     def _error(self, values: Floats, before: Floats) -> float:
         """The error over what is allowed; NaN where a number is not finite."""
-        cells = int(np.argmax(values.shape))  # the longest axis: a field's mean is over its cells
-        spread = _norm(values - values.mean(axis=cells, keepdims=True))
-        allowed = self._atol + self._rtol * (_norm(values - before) + STEADY_PART * spread)
-        return _norm(values - self._whole) / (2**self._order - 1) / allowed
+        allowed = allowed_error(values, before, self._rtol, self._atol)
+        return root_mean_square(values - self._whole) / (2**self._order - 1) / allowed
 
 
-def _norm(values: Floats) -> float:
+def allowed_error(values: Floats, before: Floats, rtol: float, atol: float) -> float:
+    """atol + rtol (|u − u₀| + |u − ū|/100), what a step from u₀ to u may err."""
+    cells = int(np.argmax(values.shape))  # the longest axis: a field's mean is over its cells
+    spread = root_mean_square(values - values.mean(axis=cells, keepdims=True))
+    return atol + rtol * (root_mean_square(values - before) + STEADY_PART * spread)
+
+
+def root_mean_square(values: Floats) -> float:
     """Root mean square."""
     flat = values.reshape(-1)
     return math.sqrt(float(backend_for(values).dot(flat, flat)) / flat.size)

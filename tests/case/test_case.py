@@ -118,7 +118,7 @@ REFUSED = {
     "reaction.kind=logistic": "reaction.rate: missing; expected a number",
     "initial.kind=unifrom": 'initial.kind = "unifrom": expected one of "uniform", "perturbed",',
     "initial.amplitude=1": 'initial.amplitude = 1: not valid for kind "uniform"; only for "perturbed"',
-    "domain.manifold=spher": '"particles"; did you mean "sphere"?',
+    "domain.manifold=spher": '"transformer"; did you mean "sphere"?',
     "time.method=rk4": 'time.method = "rk4": expected one of "adaptive", "auto", "layers", "ssprk2", "ssprk3"',
     # missing
     "attention={}": "attention.beta: missing; expected a number >= 0",

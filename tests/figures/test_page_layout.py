@@ -17,8 +17,9 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from support.stories import LINEAR, LOG, MANIFOLDS, crowd, law, particles, run_data, without
 
-from meanfield.figures.figure import DPI, STYLE, WIDTH, compose
+from meanfield.figures.figure import STYLE, WIDTH, compose
 from meanfield.figures.run_data import RunData
+from meanfield.figures.saving import DPI
 from solvers.mesh.mesh import Mesh, circle, sphere
 
 LEGIBLE = 7  # points, for the base line's font of a figure 800 pixels wide on a screen of 96 pixels an inch

@@ -182,13 +182,11 @@ def test_clusters_that_hardly_see_each_other_take_few_rounds(monkeypatch):
     points /= np.linalg.norm(points, axis=1)[:, None]
     masses = np.repeat([0.2, 0.35, 0.45], 20) / 20
     head = Head(key=np.eye(3) + 0.05 * np.eye(3, k=1))
-    monkeypatch.setattr("meanfield.model.sinkhorn._ROUNDS", 20)
-    found = ParticleLaw(12.0, "sinkhorn", heads=(head,), masses=masses).output_at(points)
+    found = ParticleLaw(12.0, "sinkhorn", heads=(head,), masses=masses, rounds=20).output_at(points)
     assert np.abs(masses @ (found - points)).max() <= 1e-12
     monkeypatch.setattr("meanfield.model.sinkhorn.Mixing.next", lambda self, place, step: place + step)
-    monkeypatch.setattr("meanfield.model.sinkhorn._ROUNDS", 300)
     with pytest.raises(ArithmeticError, match="sinkhorn attention: marginals are off by"):
-        ParticleLaw(12.0, "sinkhorn", heads=(head,), masses=masses).output_at(points)
+        ParticleLaw(12.0, "sinkhorn", heads=(head,), masses=masses, rounds=300).output_at(points)
 
 
 @by_manifold

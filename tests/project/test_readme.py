@@ -12,12 +12,12 @@ import pytest
 from support.needs import need_module
 
 ROOT = Path(__file__).parents[2]
-RUN = ("start", "files", "cases", "tokens", "pde", "transformer")
+RUN = ("start", "files", "cases", "python", "tokens", "pde", "transformer")
 PAGES = {  # those whose commands and code are run, in this order and in one folder
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in (
         "README.md",
-        *(f"docs/{page}.md" for page in ("start", "files", "cases", "tokens", "pde", "transformer")),
+        *(f"docs/{page}.md" for page in RUN),
     )
 }
 README = PAGES["README.md"]

@@ -110,6 +110,8 @@ def test_replace_gives_another_case(case):
     other = case.replace({"attention.beta": 4, "initial": {"kind": "uniform"}, "output.times": np.array([0.5, 1.0])})
     assert (other.attention.beta, other.output.times, other.output.snapshots) == (4.0, (0.5, 1.0), None)
     assert case.attention.beta == 3.0
+    tokens = case.replace({"domain": {"manifold": "particles", "dimension": 2, "count": 9}})
+    assert "entropy" not in tokens.output.diagnostics
     with pytest.raises(mf.CaseError, match=r'attention\.beta = "x": expected a number'):
         case.replace({"attention.beta": "x"})
     with pytest.raises(mf.CaseError, match="expected a list of KEY=VALUE"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
@@ -23,7 +24,7 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
     """``radii`` cells from ``innermost`` to ``outermost``, equal within ``core`` and logarithmic beyond.
 
     All of them grow as e^{``expansion``·t}: where tokens grow over decades let it be ‖V‖ − gate, which nothing
-    outruns. The defaults have radial steps of 4 %: a Gaussian of variance 0.3 is followed to 1 %.
+    outruns. The defaults have radial steps of 4 %; `check` estimates how much a Gaussian is widened by the mesh.
     """
 
     set_up: ClassVar = "meanfield.domains.free_radius.setup:set_up_free_radius"
@@ -78,6 +79,29 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
             yield "domain.radii", self.radii, f"at most {MAX_CELLS // cells} with domain.resolution = {self.resolution}"
         if abs(self.expansion) > MAX_SIZE:
             yield "domain.expansion", self.expansion, f"numbers of at most {MAX_SIZE:g} in size"
+
+    def estimates(self, case: Case) -> list[str]:
+        """The spreading of a Gaussian by the mesh, from its cells at the mean radius over its width."""
+        initial = case.initial
+        if not isinstance(initial, Gaussian):
+            return []
+        mean = initial.mean if isinstance(initial.mean, tuple) else (0.0,) * self.d
+        variance = initial.variance
+        width = math.sqrt(min(row[k] for k, row in enumerate(variance)) if isinstance(variance, tuple) else variance)
+        error = 100 * self.spreading(math.hypot(*mean, width * math.sqrt(self.d)), width)
+        return [f"mesh error    variance about {error:.2g} % high after unit time at unit speed (radii, resolution)"]
+
+    def spreading(self, radius: float, width: float) -> float:
+        """About the relative error of the variance of a density of standard deviation σ = ``width`` at a radius r.
+
+        1.1 (Δr/σ)² + 0.27 (rΔω/σ)² after unit time at unit speed: limited slopes widen what few cells hold. The factors
+        are measured for peri and N((1.5, 0.5), 0.1) on 64 × 128, 128 × 128, 64 × 256 and 128 × 256 cells, where the
+        errors are 15.4, 10.5, 8.4 and 3.6 %, and fit all four to a tenth.
+        """
+        steps = math.asinh(self.outermost / self.core) - math.asinh(self.innermost / self.core)
+        along = math.hypot(radius, self.core) * steps / self.radii
+        across = radius * self._around.cells_and_width()[1]
+        return (1.1 * along**2 + 0.27 * across**2) / width**2
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
         yield from vector_problems(key, point)

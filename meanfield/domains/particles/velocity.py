@@ -21,7 +21,7 @@ from meanfield.model.heads import Head, log_bound, multiple
 from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.normalization import Normalization, Sums, normalization_of
-from meanfield.model.sinkhorn import Weighted, doubly_stochastic, transposed
+from meanfield.model.sinkhorn import MAX_ROUNDS, Weighted, doubly_stochastic, transposed
 from solvers.mesh.mesh import Floats
 
 
@@ -40,6 +40,7 @@ class ParticleLaw:
     kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``
     window          angle (radians) at which the windowed kernel has fallen to half
     rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
+    rounds          of the iteration of sinkhorn, at most
 
     Times are depth, directions θ (n, d) unit vectors, radii r (n,). Tokens on the circle and sphere attend to each
     other by a transform where they are many; else pairs are summed, in the number format of the tokens. Raises
@@ -58,6 +59,7 @@ class ParticleLaw:
     kernel: str | Kernel = "exponential"
     window: float | None = None
     rescaled: bool = False
+    rounds: int = MAX_ROUNDS
 
     def __post_init__(self) -> None:
         rule, kernel = self._normalization, self.kernel_record
@@ -135,7 +137,7 @@ class ParticleLaw:
             return lambda logs: side.apply(masses, logs)
 
         there = None if back is None else by(back)
-        return doubly_stochastic(sums.apply(masses), by(sums), there, masses, sums.rounding)
+        return doubly_stochastic(sums.apply(masses), by(sums), there, masses, sums.rounding, self.rounds)
 
     def _attend(self, head: Head, points: Floats) -> Sums:
         """s, Z e^{−s}, (n,) each, and w V Σ_j m_j y_j k(y_i, y_j) / Z_i, (n, d), of one head."""

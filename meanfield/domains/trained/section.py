@@ -9,7 +9,7 @@ from msgspec import Meta
 from meanfield.domains.domain import Domain
 from meanfield.model.trained_parts import PARTS
 from meanfield.sections.initial import Tokens
-from meanfield.sections.section import Problems
+from meanfield.sections.section import Key, Problems
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
@@ -43,6 +43,16 @@ class Trained(Domain, frozen=True, kw_only=True, tag="transformer"):
     without: tuple[Part, ...] = ()
     logits: Literal["softmax", "unknown"] = "softmax"
     lengths: bool = True
+
+    about: ClassVar = {
+        "dimension": Key("width d of the model", 384),
+        "file": Key("its layers, .h5, as `meanfield transformer case` writes them", "layers.h5"),
+        "without": Key("parts of the layers that are left out", ("network",)),
+        "logits": Key(
+            "softmax: attention is that of β⟨Qx, Ky⟩; unknown: of another kind, which can be read only", "softmax"
+        ),
+        "lengths": Key("whether a run keeps states, or only their directions", True),
+    }
 
     @property
     def d(self) -> int:

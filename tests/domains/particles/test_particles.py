@@ -264,10 +264,9 @@ def test_sinkhorn_is_doubly_stochastic(d, count, kernel):
     assert np.abs(law.output_at(points) - plan @ (masses[:, None] * points)).max() < (1e-9 if count > 1000 else 1e-12)
 
 
-def test_sinkhorn_that_is_not_reached_is_reported(monkeypatch):
-    monkeypatch.setattr("meanfield.model.sinkhorn._ROUNDS", 3)
+def test_sinkhorn_that_is_not_reached_is_reported():
     with pytest.raises(ArithmeticError, match="sinkhorn attention: marginals are off by"):
-        ParticleLaw(3.0, "sinkhorn").output_at(tokens_uniform(10, 3))
+        ParticleLaw(3.0, "sinkhorn", rounds=3).output_at(tokens_uniform(10, 3))
 
 
 @pytest.mark.parametrize("options", [

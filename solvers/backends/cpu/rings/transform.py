@@ -101,7 +101,7 @@ def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, o
             previous, current, following = current, following, previous
 
 
-@kernel
+@compiled(fastmath={"contract"})
 def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, modes_re, modes_im):
     """modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) for several sets s at once, on all rings.
 
@@ -119,9 +119,11 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
             parity = (l - m) % 2
             for s in range(sets):
                 re, im = coefficients[s, l, m].real, coefficients[s, l, m].imag
+                to_re, to_im = sums[2 * s, parity], sums[2 * s + 1, parity]
                 for r in range(half):
-                    sums[2 * s, parity, r] += re * current[r]
-                    sums[2 * s + 1, parity, r] += im * current[r]
+                    value = current[r]
+                    to_re[r] += re * value
+                    to_im[r] += im * value
             up = legendre_up(l + 1.0, m)
             for r in range(half):
                 following[r] = up * (cosine[r] * current[r] - below * previous[r])

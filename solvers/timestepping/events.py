@@ -1,0 +1,72 @@
+"""Events that end a run: zeros of functions of time and field, found within a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..mesh.mesh import Floats
+from .integrate import Integrator, fixed, integrate
+from .semi_discrete import SemiDiscrete
+from .state import State
+from .step_control import root_mean_square
+
+Event = Callable[[float, Floats], float]  # (time, values) → a number that changes sign at the event
+TIME_RTOL = 1e-12  # of the step in which an event is looked for
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """of(u) = level: by default the largest value reaches ``level``."""
+
+    level: float
+    of: Callable[[Floats], Any] = np.max
+
+    def __call__(self, time: float, values: Floats) -> float:
+        return float(self.of(values)) - self.level
+
+    def __str__(self) -> str:
+        return f"the threshold {self.level:g} is reached"
+
+
+@dataclass(frozen=True)
+class SteadyState:
+    """|∂ₜu| = rtol |u| per unit time, in root mean squares: from there on the field hardly changes."""
+
+    rtol: float = 1e-6
+
+    def of(self, problem: SemiDiscrete) -> Event:
+        """The event of an equation, whose rates it needs."""
+        return _Steadiness(self, problem)
+
+
+@dataclass(frozen=True)
+class _Steadiness:
+    event: SteadyState
+    problem: SemiDiscrete
+
+    def __call__(self, time: float, values: Floats) -> float:
+        rate = root_mean_square(self.problem.full(time, values))
+        return rate - self.event.rtol * max(root_mean_square(values), np.finfo(float).tiny)
+
+    def __str__(self) -> str:
+        return "the state is steady"
+
+
+def locate(event: Event, integrator: Integrator, before: State, after: State) -> State:
+    """The state at the event between two states, by steps from the first (Brent's method, to rounding of the time)."""
+    from scipy.optimize import brentq
+
+    def state_at(time: float) -> State:
+        state = replace(before, values=before.values.copy())
+        return integrate(state, fixed(integrator), time) if time > before.time else state
+
+    def value_at(time: float) -> float:
+        state = after if time == after.time else state_at(time)
+        return event(time, state.values)
+
+    span = after.time - before.time
+    return state_at(brentq(value_at, before.time, after.time, xtol=max(TIME_RTOL * span, np.spacing(after.time))))

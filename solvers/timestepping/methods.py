@@ -1,0 +1,79 @@
+"""Methods in time by name: each gives an integrator of an equation, to a tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+
+from .adaptive import AdaptiveIntegrator
+from .equation import Equation
+from .evolution import SplitIntegrator
+from .integrate import Integrator
+from .runge_kutta import ErrorControlled, ExponentialRosenbrock, RungeKutta, SuperTimeStepping
+from .semi_discrete import SemiDiscrete
+from .tableaux import TABLEAUX
+
+Make = Callable[[Equation, float, float, float | None], Integrator]  # of (equation, rtol, atol, cfl)
+SSP_CFL = 0.5  # of a flux's stable step, with which limiters are monotone; the method has room for twice that
+
+
+def method_of(equation: Equation, method: str) -> str:
+    """The name of a method, chosen for the equation where it is "auto". Raises ValueError for another name."""
+    if method == "auto":
+        return choose(equation)
+    if method not in METHODS:
+        close = get_close_matches(str(method), METHODS, 1)
+        meant = f" (did you mean {close[0]!r}?)" if close else ""
+        raise ValueError(f"method = {method!r}: expected 'auto', {', '.join(map(repr, METHODS))}{meant}")
+    return method
+
+
+def choose(equation: Equation) -> str:
+    """Name of the method for an equation.
+
+    Splitting for densities, which stay ≥ 0; else additive where a term is stiff. Without one, explicit:
+    strong-stability-preserving where there are fluxes through faces, of order 5 where all is smooth.
+    """
+    stiff = equation.stiff
+    every = (*equation.terms, stiff)
+    if any(getattr(term, "nonnegative", False) for term in every) or equation.limit is not None:
+        return "ssprk3"
+    if stiff is not None:
+        return "ark4" if hasattr(stiff, "laplacian") or hasattr(stiff, "rate") else "ssprk3"
+    return "ssp3" if any(hasattr(term, "mesh") for term in equation.terms) else "dopri5"
+
+
+def integrator_of(equation: Equation, method: str, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    """The integrator of a method's name, "auto" excepted."""
+    return METHODS[method](equation, rtol, atol, cfl)
+
+
+def _split(name: str) -> Make:
+    return lambda equation, rtol, atol, cfl: SplitIntegrator(equation, name, cfl or 0.5, rtol, atol)
+
+
+def _tableau(name: str, implicit: bool = False) -> Make:
+    def make(equation: Equation, rtol: float, atol: float, cfl: float | None) -> ErrorControlled:
+        return RungeKutta(equation, TABLEAUX[name](), rtol, atol, cfl or SSP_CFL, implicit)
+
+    return make
+
+
+def _eighth(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    return AdaptiveIntegrator(SemiDiscrete(equation).full, min(rtol, 1e-3))
+
+
+METHODS: dict[str, Make] = {
+    "euler": _split("euler"),
+    "ssprk2": _split("ssprk2"),
+    "ssprk3": _split("ssprk3"),
+    "ssp3": _tableau("ssp3"),
+    "dopri5": _tableau("dopri5"),
+    "dop853": _eighth,
+    "ars2": _tableau("ars2"),
+    "ark3": _tableau("ark3"),
+    "ark4": _tableau("ark4"),
+    "rkl2": lambda equation, rtol, atol, cfl: SuperTimeStepping(equation, rtol, atol, cfl or SSP_CFL),
+    "implicit": _tableau("ark4", implicit=True),
+    "exponential": lambda equation, rtol, atol, cfl: ExponentialRosenbrock(equation, rtol, atol, cfl or SSP_CFL),
+}

@@ -1,0 +1,239 @@
+"""Solution of an evolution equation from t0 to t1, to a tolerance, in one call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..mesh.mesh import Floats
+from .checks import check_positive, check_values
+from .equation import Equation
+from .events import Event, SteadyState, locate
+from .integrate import Integrator, fixed, integrate
+from .methods import integrator_of, method_of
+from .observers import Observer
+from .schedules import Listed
+from .semi_discrete import SemiDiscrete
+from .state import State
+
+Callback = Callable[[State], Any] | Observer
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What `solve` returns; ``solution(t)`` is the field at any time that it covers.
+
+    t          (n,) times
+    u          (n, cells) or (n, fields, cells)
+    steps      that were taken
+    rejected   steps that were taken again, shorter; 0 of methods that do not count them
+    message    how it ended, and by which method
+    event      number of the event that ended it, None for t1
+    """
+
+    t: Floats
+    u: Floats
+    steps: int
+    rejected: int
+    message: str
+    event: int | None = None
+    _rate: Callable[[float, Floats], Floats] | None = field(default=None, repr=False)
+
+    def __call__(self, time: float) -> Floats:
+        """u at a time between the first and the last, by cubic Hermite interpolation between the times ``t``.
+
+        Of third order in their distance; without ``times`` they are the steps. Raises ValueError for another time.
+        """
+        t = self.t
+        if not t[0] <= time <= t[-1]:
+            raise ValueError(f"t = {time}: expected a time from {t[0]:g} to {t[-1]:g}")
+        k = max(min(int(np.searchsorted(t, time, side="right")) - 1, len(t) - 2), 0)
+        if time == t[k] or len(t) == 1:
+            return self.u[k].copy()
+        h, s = t[k + 1] - t[k], (time - t[k]) / (t[k + 1] - t[k])
+        linear: Floats = (1 - s) * self.u[k] + s * self.u[k + 1]
+        if self._rate is None:
+            return linear
+        first, last = (h * self._rate(t[j], self.u[j]) for j in (k, k + 1))
+        change = self.u[k + 1] - self.u[k]
+        return np.asarray(linear + s * (1 - s) * ((1 - s) * (first - change) - s * (last - change)))
+
+
+def solve(
+    equation: Equation,
+    u0: npt.ArrayLike,
+    t_span: tuple[float, float],
+    *,
+    times: Sequence[float] | None = None,
+    method: str = "auto",
+    rtol: float = 1e-4,
+    atol: float = 1e-8,
+    cfl: float | None = None,
+    events: Event | SteadyState | Sequence[Event | SteadyState] = (),
+    callbacks: Callback | Sequence[Callback] = (),
+    progress: bool = False,
+) -> Solution:
+    """Solve ∂ₜu = equation from u(t0) = u0 to t1, with an error of each step below
+
+        atol + rtol (|change in it| + |u − its mean|/100)      |·|: root mean square
+
+    u0          (cells,) or (fields, cells); it is copied
+    t_span      (t0, t1)
+    times       at which u is kept, met exactly; None for t0 and every step
+    method      "auto", which chooses by the terms and says so in ``message``, or a name of `METHODS`
+    cfl         fraction of the stable step of explicit terms; None for the method's own
+    events      functions g(t, u), SteadyState or Threshold: the first whose g changes sign ends the run there
+    callbacks   called with the state after each step, to be left as it is, where True ends the run; or Observers
+    progress    whether a line on stderr shows the time
+    Raises ValueError and TypeError for what does not fit, before anything is computed; NonFinite and Exploding, with
+    the time, where the state is lost.
+    """
+    t0, t1 = _span(t_span)
+    check_positive(rtol=rtol, atol=atol, **({} if cfl is None else {"cfl": cfl}))
+    if not isinstance(equation, Equation):
+        raise TypeError(f"equation = {type(equation).__name__}: expected an Equation")
+    name = method_of(equation, method)
+    state = State(t0, _field(u0, equation))
+    integrator = integrator_of(equation, name, rtol, atol, cfl)
+    kept = _Kept(state, times, t1)
+    watch = _Watch(_listed(events), equation, integrator, state)
+    plain, observers = _split(_listed(callbacks))
+
+    def after_step(state: State) -> bool:
+        over = watch.happened(state)
+        kept.after_step(state, over)
+        if progress:
+            print(f"\rt = {state.time:.6g} of {t1:g}, step {state.steps}", end="", file=sys.stderr, flush=True)
+        asked = [callback(state) is True for callback in plain]  # all of them are called
+        return over or any(asked)
+
+    integrate(state, fixed(integrator), t1, (*kept.observers, *observers), after_step)
+    if progress:
+        print(file=sys.stderr)
+    rejected = int(getattr(integrator, "rejected", 0))
+    reason = watch.message or (f"reached t = {t1:g}" if state.time >= t1 else f"a callback ended it at {state.when}")
+    message = f"{reason}, by {name} in {state.steps} steps"
+    t, u = kept.arrays()
+    return Solution(t, u, state.steps, rejected, message, watch.number, _rate_of(equation))
+
+
+class _Kept:
+    """Times and fields of a solution."""
+
+    def __init__(self, state: State, times: Sequence[float] | None, end: float) -> None:
+        self._t: list[float] = []
+        self._u: list[Floats] = []
+        self._every = times is None
+        self.observers: tuple[Observer, ...] = ()
+        if times is None:
+            self._keep(state)
+        else:
+            self.observers = (Observer(self._keep, Listed(_times(times, state.time, end))),)
+
+    def after_step(self, state: State, is_last: bool) -> None:
+        while is_last and self._t and self._t[-1] >= state.time:  # an observer has looked at the end of the step
+            self._t.pop()
+            self._u.pop()
+        if self._every or is_last:
+            self._keep(state)
+
+    def _keep(self, state: State) -> None:
+        self._t.append(state.time)
+        self._u.append(state.values.copy())
+
+    def arrays(self) -> tuple[Floats, Floats]:
+        return np.array(self._t), np.array(self._u)
+
+
+class _Watch:
+    """Events, looked for in each step; the state is put back to the first that happens."""
+
+    def __init__(self, events: Sequence[Any], equation: Equation, integrator: Integrator, state: State) -> None:
+        problem = SemiDiscrete(equation) if any(isinstance(event, SteadyState) for event in events) else None
+        self._events: list[Event] = [
+            event.of(problem) if isinstance(event, SteadyState) and problem is not None else event for event in events
+        ]
+        self._integrator, self.message, self.number = integrator, "", None
+        self._before = replace(state, values=state.values.copy())
+        self._signs = [np.sign(event(state.time, state.values)) for event in self._events]
+
+    number: int | None
+
+    def happened(self, state: State) -> bool:
+        """Whether an event lies in the step to a state, which then becomes the first of them."""
+        found: list[tuple[float, int, State]] = []
+        for k, event in enumerate(self._events):
+            sign = np.sign(event(state.time, state.values))
+            if self._signs[k] * sign < 0 or (sign == 0 and self._signs[k] != 0):
+                there = locate(event, self._integrator, self._before, state)
+                found.append((there.time, k, there))
+            self._signs[k] = sign or self._signs[k]
+        if self._events:
+            self._before = replace(state, values=state.values.copy())
+        if not found:
+            return False
+        time, self.number, there = min(found, key=lambda one: one[:2])
+        state.time, state.dt = time, there.dt
+        state.values[...] = there.values
+        event = self._events[self.number]
+        name = getattr(event, "__name__", None)
+        self.message = f"{f'event {name}' if name else event} at t = {time:.10g}"
+        return True
+
+
+def _span(t_span: tuple[float, float]) -> tuple[float, float]:
+    try:
+        t0, t1 = map(float, t_span)
+    except (TypeError, ValueError):
+        raise ValueError(f"t_span = {t_span!r}: expected two times (t0, t1)") from None
+    if not (np.isfinite([t0, t1]).all() and t0 < t1):
+        raise ValueError(f"t_span = {t_span!r}: expected finite times with t0 < t1")
+    return t0, t1
+
+
+def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...]:
+    found = tuple(float(time) for time in times)
+    if not found or list(found) != sorted(set(found)) or not start <= found[0] <= found[-1] <= end:
+        raise ValueError(f"times = {times!r}: expected increasing times from t0 = {start:g} to t1 = {end:g}")
+    return found
+
+
+def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
+    """A copy of u0, floating-point."""
+    given = np.asarray(u0)
+    if given.dtype.kind not in "fiu":
+        raise TypeError(f"u0 of {given.dtype}: expected real numbers")
+    values: Floats = np.array(given, dtype=np.float32 if given.dtype == np.float32 else np.float64, order="C")
+    cells = None if equation.mesh is None else equation.mesh.cells
+    if cells is not None and (values.ndim == 0 or values.shape[-1] != cells):
+        raise ValueError(f"u0 of shape {values.shape}: expected ({cells},) or (fields, {cells}), as the mesh has")
+    if not np.isfinite(values).all():
+        raise ValueError(f"u0: {int(values.size - np.isfinite(values).sum())} of {values.size} not finite")
+    check_values(values, () if values.ndim > 1 else (*equation.terms, equation.stiff))
+    return values
+
+
+def _listed(given: Any) -> Sequence[Any]:
+    found = given if isinstance(given, (list, tuple)) else (given,)
+    for one in found:
+        if not callable(one) and not isinstance(one, (SteadyState, Observer)):
+            raise TypeError(f"{one!r}: expected a function, an event or an Observer")
+    return found
+
+
+def _split(callbacks: Sequence[Any]) -> tuple[list[Callable[[State], Any]], list[Observer]]:
+    observers = [one for one in callbacks if isinstance(one, Observer)]
+    return [one for one in callbacks if not isinstance(one, Observer)], observers
+
+
+def _rate_of(equation: Equation) -> Callable[[float, Floats], Floats] | None:
+    """∂ₜu of an equation whose terms all have rates."""
+    try:
+        return SemiDiscrete(equation).full
+    except ValueError:
+        return None

@@ -1,0 +1,205 @@
+"""Butcher tableaux of Runge–Kutta methods, explicit and additive, which check their order conditions.
+
+    Yᵢ = u + dt Σⱼ (a^E_ij E(Yⱼ) + a^I_ij I(Yⱼ)) ,   u ← u + dt Σ (b^E_i E(Yᵢ) + b^I_i I(Yᵢ)) ,   ∂ₜu = E + I
+
+A rooted tree t whose nodes are colored E or I has Φ(t) = 1/γ(t) up to the order (Butcher 1963; Araújo, Murua and
+Sanz-Serna, SIAM J. Numer. Anal. 34 (1997) for several colors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+
+from ..mesh.mesh import Floats
+
+Tree = tuple  # of its children, each a tree
+MAX_CHECKED = 5  # of orders: trees double at each, and colors multiply them
+ROUNDING = 1e-13  # of coefficients as rational numbers of 13 digits
+
+
+@dataclass(frozen=True, eq=False)
+class Tableau:
+    """Coefficients of a Runge–Kutta method with an embedded one of another order.
+
+    stages     (s, s) a^E, strictly lower
+    weights    (s,) b^E of order ``order``
+    embedded   (s,) b̂: u less its own result is the error of a step, of order ``embedded_order`` + 1
+    implicit   (s, s) a^I, lower with one value on its diagonal, 0 in its first row allowed; None for an explicit method
+    implicit_weights   (s,) b^I; None where they are ``weights``
+    Raises ValueError where a condition of the order does not hold, to rounding.
+    """
+
+    stages: Floats
+    weights: Floats
+    embedded: Floats
+    order: int
+    embedded_order: int
+    implicit: Floats | None = None
+    implicit_weights: Floats | None = None
+
+    def __post_init__(self) -> None:
+        colors = [(self.stages, self.weights)]
+        if self.implicit is not None:
+            weights = self.weights if self.implicit_weights is None else self.implicit_weights
+            colors.append((self.implicit, weights))
+        _check([(a, b) for a, b in colors], self.order)
+        _check([(a, self.embedded) for a, _ in colors], self.embedded_order)
+
+    @property
+    def nodes(self) -> Floats:
+        """(s,) c = Σⱼ a_ij."""
+        return np.asarray(self.stages.sum(axis=1))
+
+
+def _check(colors: list[tuple[Floats, Floats]], order: int) -> None:
+    """Raise ValueError unless all trees up to the order, in all colors, have Φ = 1/γ."""
+    for size in range(1, min(order, MAX_CHECKED if len(colors) == 1 else 4) + 1):
+        for tree in _trees(size):
+            for found in _elementary_weights(colors, tree):
+                if abs(found - 1 / _density(tree)) > ROUNDING * size**3:
+                    raise ValueError(f"tableau of order {order}: the condition of tree {tree} gives {found:.15g}")
+
+
+@cache
+def _trees(size: int) -> tuple[Tree, ...]:
+    """All rooted trees of so many nodes."""
+    return tuple({tuple(sorted(children)) for children in _forests(size - 1)})
+
+
+def _forests(size: int, largest: int | None = None) -> Iterator[Tree]:
+    """All multisets of trees with so many nodes in total."""
+    if size == 0:
+        yield ()
+        return
+    for first in range(min(size, largest or size), 0, -1):
+        for count in range(1, size // first + 1):
+            for same in combinations_with_replacement(_trees(first), count):
+                for rest in _forests(size - first * count, first - 1) if first > 1 or size == count else ():
+                    yield (*same, *rest)
+
+
+def _size(tree: Tree) -> int:
+    return 1 + sum(map(_size, tree))
+
+
+def _density(tree: Tree) -> Fraction:
+    """γ(t): the product of the sizes of all subtrees."""
+    found = Fraction(_size(tree))
+    for child in tree:
+        found *= _density(child)
+    return found
+
+
+def _elementary_weights(colors: list[tuple[Floats, Floats]], tree: Tree) -> list[float]:
+    """Φ(t) for all colorings of the tree."""
+    return [float(weights @ stage) for _, weights in colors for stage in _stages(colors, tree)]
+
+
+def _stages(colors: list[tuple[Floats, Floats]], tree: Tree) -> list[Floats]:
+    """Π over the children of Σⱼ a_ij ψⱼ(child), for all colorings of them."""
+    each = [[a @ stage for a, _ in colors for stage in _stages(colors, child)] for child in tree]
+    one = np.ones(len(colors[0][1]))
+    return [np.prod([one, *chosen], axis=0) for chosen in product(*each)]
+
+
+def _lower(rows: list[list[float]]) -> Floats:
+    """(s, s) of the rows of a lower triangle."""
+    found = np.zeros((len(rows), len(rows)))
+    for i, row in enumerate(rows):
+        found[i, : len(row)] = row
+    return found
+
+
+def ssp3() -> Tableau:
+    """Strong-stability-preserving, 4 stages, order 3 (Kraaijevanger 1991), pair of Conde, Fekete, Shadid (2018)."""
+    stages = _lower([[], [1 / 2], [1 / 2, 1 / 2], [1 / 6, 1 / 6, 1 / 6]])
+    return Tableau(stages, np.array([1 / 6, 1 / 6, 1 / 6, 1 / 2]), np.full(4, 1 / 4), 3, 2)
+
+
+def dopri5() -> Tableau:
+    """Dormand and Prince (1980), order 5; SciPy has the numbers, with its stage at the end of the step."""
+    from scipy.integrate import RK45
+
+    stages = np.zeros((7, 7))
+    stages[:6, :5], stages[6, :6] = RK45.A, RK45.B
+    weights = np.append(RK45.B, 0.0)
+    return Tableau(stages, weights, weights + RK45.E, 5, 4)  # its error is that of the fourth order less the fifth
+
+
+def ars2() -> Tableau:
+    """Ascher, Ruuth and Spiteri, Appl. Numer. Math. 25 (1997), section 2.6: L-stable, order 2."""
+    gamma = 1 - np.sqrt(0.5)
+    delta = 1 - 1 / (2 * gamma)
+    implicit = np.diag([0.0, gamma, gamma])
+    implicit[2, 1] = 1 - gamma
+    return Tableau(
+        _lower([[], [gamma], [delta, 1 - delta]]),
+        np.array([delta, 1 - delta, 0.0]),
+        np.array([0.0, 1.0, 0.0]),
+        2,
+        1,
+        implicit,
+        np.array([0.0, 1 - gamma, gamma]),
+    )
+
+
+def ark3() -> Tableau:
+    """ARK3(2)4L[2]SA of Kennedy and Carpenter, Appl. Numer. Math. 44 (2003): L-stable, order 3."""
+    gamma = 1767732205903 / 4055673282236
+    weights = [
+        1471266399579 / 7840856788654, -4482444167858 / 7529755066697, 11266239266428 / 11593286722821, gamma,
+    ]  # fmt: skip
+    explicit = _lower([
+        [],
+        [1767732205903 / 2027836641118],
+        [5535828885825 / 10492691773637, 788022342437 / 10882634858940],
+        [6485989280629 / 16251701735622, -4246266847089 / 9704473918619, 10755448449292 / 10357097424841],
+    ])  # fmt: skip
+    implicit = _lower([
+        [],
+        [gamma, gamma],
+        [2746238789719 / 10658868560708, -640167445237 / 6845629431997, gamma],
+        weights,
+    ])  # fmt: skip
+    embedded = [
+        2756255671327 / 12835298489170, -10771552573575 / 22201958757719, 9247589265047 / 10645013368117,
+        2193209047091 / 5459859503100,
+    ]  # fmt: skip
+    return Tableau(explicit, np.array(weights), np.array(embedded), 3, 2, implicit)
+
+
+def ark4() -> Tableau:
+    """ARK4(3)6L[2]SA of the same: L-stable, order 4."""
+    weights = [82889 / 524892, 0.0, 15625 / 83664, 69875 / 102672, -2260 / 8211, 1 / 4]
+    explicit = _lower([
+        [],
+        [1 / 2],
+        [13861 / 62500, 6889 / 62500],
+        [-116923316275 / 2393684061468, -2731218467317 / 15368042101831, 9408046702089 / 11113171139209],
+        [-451086348788 / 2902428689909, -2682348792572 / 7519795681897, 12662868775082 / 11960479115383,
+         3355817975965 / 11060851509271],
+        [647845179188 / 3216320057751, 73281519250 / 8382639484533, 552539513391 / 3454668386233,
+         3354512671639 / 8306763924573, 4040 / 17871],
+    ])  # fmt: skip
+    implicit = _lower([
+        [],
+        [1 / 4, 1 / 4],
+        [8611 / 62500, -1743 / 31250, 1 / 4],
+        [5012029 / 34652500, -654441 / 2922500, 174375 / 388108, 1 / 4],
+        [15267082809 / 155376265600, -71443401 / 120774400, 730878875 / 902184768, 2285395 / 8070912, 1 / 4],
+        weights,
+    ])  # fmt: skip
+    embedded = [
+        4586570599 / 29645900160, 0.0, 178811875 / 945068544, 814220225 / 1159782912, -3700637 / 11593932,
+        61727 / 225920,
+    ]  # fmt: skip
+    return Tableau(explicit, np.array(weights), np.array(embedded), 4, 3, implicit)
+
+
+TABLEAUX = {name.__name__: cache(name) for name in (ssp3, dopri5, ars2, ark3, ark4)}

@@ -1,0 +1,185 @@
+"""Faults of the machine in the midst of runs of every kind: the run that goes on afterwards is the undisturbed one.
+
+A child process runs a case while it is killed, ended, stopped for a while, or runs out of disk or memory, at a random
+moment, some times over; what it leaves must be readable, and resumed to the end equal to the last bit. The figure of
+merit is the number of runs that differ, or cannot be read or resumed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from meanfield.case.load import parse
+from meanfield.running import resume, run
+from solvers.backends.cpu import launching
+from solvers.io.repair import FileError
+from solvers.io.run_file import read
+
+COMMON = """
+[attention]
+beta = 4.0
+[time]
+end = {end}
+[output]
+snapshots = 20
+samples = 60
+checkpoint = 0.01
+"""
+PERTURBED = '[initial]\nkind = "perturbed"\namplitude = 0.1\ndegrees = 6\nseed = 1\n'
+UNIFORM = '[initial]\nkind = "uniform"\n'
+KINDS = {  # cases that take some tenths of a second
+    "circle": '[domain]\nmanifold = "circle"\nresolution = 128\n' + PERTURBED + COMMON.format(end=6.0),
+    "sphere": '[domain]\nmanifold = "sphere"\nresolution = 12\n' + PERTURBED + COMMON.format(end=6.0),
+    "particles": '[domain]\nmanifold = "particles"\ndimension = 3\ncount = 32\n' + UNIFORM + COMMON.format(end=4.0),
+    "noise": '[domain]\nmanifold = "particles"\ndimension = 3\ncount = 32\n'
+    + "[stabilizers]\nnoise = 0.01\n" + UNIFORM + COMMON.format(end=2.0),
+    "axisymmetric": '[domain]\nmanifold = "axisymmetric"\ndimension = 5\nresolution = 64\n' + UNIFORM
+    + COMMON.format(end=2.0),
+}  # fmt: skip
+MOST_FAULTS = 4  # of one run, before it may end
+WAITING = 120.0  # seconds for a child on a busy machine
+NOTES = b"a file of somebody else\n"
+MEGABYTE = 2**20
+
+
+def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
+    """Disturb so many runs; returns what went wrong, by how often. ``folder`` is empty."""
+    chance, found = random.Random(seed), Counter[str]()
+    wholes, durations = {}, {}
+    launching.WORKERS = 1  # a child has no threads of its parent
+    for name in sorted(KINDS):
+        wholes[name] = folder / f"{name}.h5"
+        for _ in range(2):  # in this process, whose children then have all kernels compiled
+            wholes[name].unlink(missing_ok=True)
+            began = time.monotonic()
+            assert _go_on(name, wholes[name]) == 0, f"the undisturbed run of {name} does not finish"
+            durations[name] = time.monotonic() - began
+    for number in range(count):
+        name = chance.choice(sorted(KINDS))
+        work = folder / f"{number}"
+        work.mkdir()
+        for wrong in _disturbed(name, wholes[name], durations[name], work, chance):
+            found[f"{name}: {wrong}"] += 1
+    return found
+
+
+def _disturbed(name: str, whole: Path, duration: float, work: Path, chance: random.Random) -> list[str]:
+    """A run with some faults, resumed to its end; what is wrong with it."""
+    path, mine = work / "run.h5", work / "run.h5.notes"
+    mine.write_bytes(NOTES)
+    faults = []
+    for _ in range(chance.randint(1, MOST_FAULTS)):
+        faults.append(chance.choice(sorted(FAULTS)))
+        FAULTS[faults[-1]](lambda: _go_on(name, path), duration, whole.stat().st_size, chance)
+        if path.exists():
+            try:
+                read(path)
+            except FileError as error:
+                return [f"cannot be read after {'+'.join(faults)}: {error}".replace(str(work), "")]
+    status = _ended(_child(lambda: _go_on(name, path)))
+    if status != 0:
+        return [f"cannot go on after {'+'.join(faults)}: status {status}"]
+    wrong = _differences(whole, path)
+    if mine.read_bytes() != NOTES or (work / "run.h5.lock").exists():
+        wrong.append("files beside it are not as they were")
+    return [f"{text} after {'+'.join(faults)}" for text in wrong]
+
+
+def _go_on(name: str, path: Path) -> int:
+    return resume(path, quiet=True) if path.exists() else run(parse(KINDS[name]), path, quiet=True)
+
+
+def _differences(whole: Path, path: Path) -> list[str]:
+    one, other = read(whole), read(path)
+    pairs = {"times": (one.times, other.times), "sample times": (one.sample_times, other.sample_times)}
+    pairs |= {column: (values, other.diagnostics[column]) for column, values in one.diagnostics.items()}
+    if one.snapshots == other.snapshots:
+        pairs |= {f"snapshot {k}": (one.snapshot(k), other.snapshot(k)) for k in range(one.snapshots)}
+    return [f"{name} differ" for name, (a, b) in pairs.items() if not np.array_equal(a, b, equal_nan=True)]
+
+
+def _child(work: Callable[[], int]) -> int:
+    """A process that does some work and ends with its status; 1, silently, for an error."""
+    process = os.fork()
+    if process:
+        return process
+    status = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.default_int_handler)
+        status = work()
+    except (FileError, MemoryError, OSError):
+        status = 2
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _ended(process: int) -> int:
+    """Exit status of a child, or minus its signal; one that does not end is killed, with status 99."""
+    deadline = time.monotonic() + WAITING
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    return 99
+
+
+def _signalled(*numbers: int, pause: float = 0.0) -> Callable[..., None]:
+    def fault(work: Callable[[], int], duration: float, size: int, chance: random.Random) -> None:
+        process = _child(work)
+        time.sleep(chance.uniform(0.0, 1.2 * duration))
+        for number in numbers:
+            if os.waitpid(process, os.WNOHANG)[0]:
+                return  # it had ended
+            os.kill(process, number)
+            time.sleep(chance.uniform(0.0, pause))
+        _ended(process)
+
+    return fault
+
+
+def _limited(kind: int, least: int, most: Callable[[int], int]) -> Callable[..., None]:
+    def fault(work: Callable[[], int], duration: float, size: int, chance: random.Random) -> None:
+        room = chance.randint(least, most(size))
+
+        def limited() -> int:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            used = 0 if kind == resource.RLIMIT_FSIZE else _address_space()
+            resource.setrlimit(kind, (used + room, resource.getrlimit(kind)[1]))
+            return work()
+
+        _ended(_child(limited))
+
+    return fault
+
+
+def _address_space() -> int:
+    return int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
+
+
+FAULTS: dict[str, Callable[[Callable[[], int], float, int, random.Random], None]] = {
+    "SIGKILL": _signalled(signal.SIGKILL),
+    "SIGTERM": _signalled(signal.SIGTERM),
+    "SIGTERM twice": _signalled(signal.SIGTERM, signal.SIGTERM, pause=0.01),
+    "Ctrl-C": _signalled(signal.SIGINT),
+    "SIGSTOP": _signalled(signal.SIGSTOP, signal.SIGCONT, pause=0.05),
+    "SIGSTOP, SIGKILL": _signalled(signal.SIGSTOP, signal.SIGKILL, pause=0.05),
+    "full disk": _limited(resource.RLIMIT_FSIZE, 0, lambda size: size),
+    "memory": _limited(resource.RLIMIT_AS, MEGABYTE, lambda size: 64 * MEGABYTE),
+}

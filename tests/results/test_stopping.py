@@ -1,0 +1,118 @@
+"""Stop conditions, callbacks, and what a run raises from within a user's loop."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+
+CASE = {
+    "domain": {"manifold": "circle", "resolution": 64},
+    "initial": {"kind": "perturbed", "amplitude": 0.3, "seed": 1},
+    "attention.beta": 3.0,
+    "time.end": 60.0,
+    "output.samples": 120,
+    "output.snapshots": 3,
+    "output.diagnostics": ["mass", "clusters"],
+}
+
+
+@pytest.fixture(scope="module")
+def case():
+    return mf.load_case("uniform").replace(CASE)
+
+
+def test_a_steady_state_ends_a_run_where_the_whole_run_is_steady(case):
+    case = case.replace({"stabilizers.noise": 1.0})  # so much that the uniform density attracts
+    whole = mf.simulate(case.replace({"output.snapshots": 120}))
+    stopped = mf.simulate(case.replace({"time.stop": "steady", "time.stop_at": 1e-3}))
+    rows = whole.density
+    changes = np.linalg.norm(rows[1:] - rows[:-1], axis=1) / np.linalg.norm(rows[1:], axis=1) / np.diff(whole.time)
+    expected = whole.time[1:][changes <= 1e-3][0]
+    assert 0 < expected < 60
+    assert stopped.time[-1] == expected == stopped.diagnostics.time[-1]
+    assert (stopped.stop_reason, stopped.message) == ("finished", f"stopped at time {expected:.6g}: steady")
+    np.testing.assert_array_equal(stopped.density[-1], rows[np.searchsorted(whole.time, expected)])
+
+
+def test_a_number_of_clusters_ends_a_run_and_a_file_goes_on(case, tmp_path):
+    path = tmp_path / "run.h5"
+    few = mf.run(case.replace({"time.stop": "clusters"}), path)
+    assert few.diagnostics["clusters"][-1] == 1 < 60 - few.time[-1]
+    assert not ((few.diagnostics["clusters"][1:-1] > 0) & (few.diagnostics["clusters"][1:-1] <= 1)).any()
+    assert mf.resume(path).time[-1] > few.time[-1]
+
+
+def test_functions_see_each_sample_and_may_stop(case):
+    seen = []
+
+    def late(moment):
+        return moment.time >= 2.0
+
+    result = mf.simulate(case, stop=late, callbacks=[seen.append])
+    assert result.time[-1] == 2.0
+    assert result.message == "stopped at time 2: late"
+    assert [moment.time for moment in seen] == list(result.diagnostics.time)
+    assert seen[3].diagnostics["mass"] == result.diagnostics["mass"][3]
+    assert seen[0].values @ seen[0].space.volumes == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"time.stop": "soon"}, r'time\.stop = "soon"'),
+        ({"time.stop_at": 1e-3}, r"time\.stop_at = 0\.001: only allowed with time\.stop"),
+        ({"time.stop": "clusters", "output.diagnostics": ["mass"]}, r'time\.stop = "clusters": expected another'),
+    ],
+)
+def test_bad_conditions_are_refused(case, changes, message):
+    with pytest.raises(mf.CaseError, match=message):
+        case.replace(changes)
+
+
+@pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+@pytest.mark.parametrize("in_file", [True, False])
+def test_a_signal_ends_the_loop_that_runs_cases(case, tmp_path, number, kind, in_file, capfd):
+    """The handler is the caller's again, the file is closed well and goes on, what was computed is kept."""
+    done = []
+
+    def send(moment):
+        if moment.time == 2.0:
+            os.kill(os.getpid(), number)
+
+    before = signal.getsignal(number)
+
+    def loop():
+        for beta in (3, 4):
+            changed = case.replace({"attention.beta": beta, "time.end": 5})
+            if in_file:
+                mf.run(changed, tmp_path / f"{beta}.h5", callbacks=[send])
+            else:
+                mf.simulate(changed, callbacks=[send])
+            done.append(beta)
+
+    with pytest.raises(kind, match="interrupted at time 2") as error:
+        loop()
+    assert done == []
+    assert signal.getsignal(number) is before
+    assert kind is KeyboardInterrupt or error.value.code == 143
+    partial = mf.open_run(tmp_path / "3.h5") if in_file else error.value.result
+    assert partial.stop_reason == "interrupted"
+    assert partial.diagnostics.time[-1] == 2.0
+    if in_file:
+        whole = mf.simulate(case.replace({"time.end": 5}))
+        assert np.asarray(mf.resume(partial.path).density).tobytes() == whole.density.tobytes()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_state_that_becomes_non_finite_is_raised_with_what_there_is(tmp_path):
+    changes = {"time.end": 20.0}
+    with pytest.raises(mf.NonFinite, match=r"stopped on .*; .*run\.h5 is valid up to its last snapshot"):
+        mf.run(mf.load_case("blow_up_line", changes), tmp_path / "run.h5")
+    with pytest.raises(mf.NonFinite) as error:
+        mf.simulate(mf.load_case("blow_up_line", changes))
+    partial, file = error.value.result, mf.open_run(tmp_path / "run.h5")
+    assert partial.stop_reason == file.stop_reason == "failed"
+    assert partial.density.tobytes() == np.asarray(file.density).tobytes()

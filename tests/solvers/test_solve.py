@@ -1,0 +1,300 @@
+"""`solve`: orders of methods, exact solutions at the default tolerance, events, dense output, and what is refused."""
+
+import pydoc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support import exact
+
+import solvers
+from solvers import Advection, Diffusion, Equation, Every, Observer, SteadyState, Threshold, circle, solve
+from solvers.timestepping.methods import METHODS, integrator_of
+from solvers.timestepping.runge_kutta import ErrorControlled
+from solvers.timestepping.state import State
+from solvers.timestepping.tableaux import TABLEAUX, Tableau, _trees
+
+ORDERS = {"ssp3": 3, "dopri5": 5, "ars2": 2, "ark3": 3, "ark4": 4, "implicit": 4, "rkl2": 2, "exponential": 2}
+DEFAULT = 1e-4  # the relative tolerance
+CIRCLE = circle(64)
+ANGLE = np.arctan2(CIRCLE.centers[:, 1], CIRCLE.centers[:, 0])
+
+
+class Decay:
+    """−k u, as a stiff term."""
+
+    def __init__(self, k=1.0):
+        self.k = k
+
+    def prepare(self, time, values):
+        self.current = -self.k * values
+        return np.inf
+
+    def rate(self, dt, rate):
+        rate += self.current
+
+    def longest_step(self, values):
+        return np.inf
+
+    def step(self, dt, values, limited=True):
+        values *= np.exp(-self.k * dt)
+        return np.inf
+
+
+class Diffusions:
+    """D_k Δu_k of two fields, as a stiff term."""
+
+    def __init__(self, mesh, coefficients):
+        self.mesh, self.coefficients, self._one = mesh, coefficients, Diffusion(mesh, 1.0)
+
+    def prepare(self, time, values):
+        self.current = np.empty_like(values)
+        for row, found, D in zip(values, self.current, self.coefficients, strict=True):
+            self._one.laplacian(row, found)
+            found *= D
+        return np.inf
+
+    def rate(self, dt, rate):
+        rate += self.current
+
+    longest_step, step = Decay.longest_step, Decay.step
+
+
+def bernoulli(time):
+    """u' = u² cos t − u: 1/u = C eᵗ + (cos t − sin t)/2, from u = ½."""
+    return 1 / (1.5 * np.exp(time) + (np.cos(time) - np.sin(time)) / 2)
+
+
+@pytest.mark.parametrize("method", ORDERS)
+def test_order_of_each_method(method):
+    """Nonlinear, with time in it, in two parts that do not commute; steps of a fixed length."""
+    equation, counts, errors = Equation([lambda t, u: u * u * np.cos(t)], Decay()), (10, 20, 40), []
+    for count in counts:
+        integrator = integrator_of(equation, method, 1e-4, 1e-8, None)
+        assert isinstance(integrator, ErrorControlled)
+        state = State(0.0, np.full(2, 0.5))
+        integrator.begin(state)
+        integrator.rtol = integrator.atol = 1e-9  # of Newton's iteration
+        for k in range(count):
+            state.time = k / count
+            state.values, _ = integrator.attempt(state, 1 / count)
+        errors.append(np.abs(state.values - bernoulli(1.0)).max())
+    orders = exact.orders(errors, counts)
+    assert orders[-1] == pytest.approx(ORDERS[method], abs=0.25), f"{method}: orders {orders}, errors {errors}"
+
+
+def test_the_eighth_order_is_as_good_as_it_is_asked_to_be():
+    equation = Equation([lambda t, u: u * u * np.cos(t) - u])
+    found = solve(equation, [0.5], (0.0, 1.0), method="dop853", rtol=1e-9)
+    assert abs(found.u[-1, 0] - bernoulli(1.0)) < 1e-8
+
+
+@pytest.mark.parametrize("name", TABLEAUX)
+def test_tableaux_check_themselves(name):
+    table = TABLEAUX[name]()
+    wrong = table.stages.copy()
+    wrong[-1, 0] += 1e-6
+    with pytest.raises(ValueError, match="condition of tree"):
+        replace(table, stages=wrong)
+    if table.implicit is not None:
+        np.testing.assert_allclose(table.implicit.sum(axis=1), table.nodes, atol=1e-14)
+
+
+def test_there_are_as_many_trees_as_there_should_be():
+    assert [len(_trees(size)) for size in range(1, 8)] == [1, 1, 2, 4, 9, 20, 48]  # Cayley 1857
+    with pytest.raises(ValueError, match="tableau of order 2"):
+        Tableau(np.zeros((1, 1)), np.ones(1), np.ones(1), 2, 1)
+
+
+@pytest.mark.parametrize("method", ["auto", "ars2", "ark3", "ark4", "implicit", "exponential", "rkl2", "ssprk3"])
+def test_heat_of_any_sign(method):
+    """cos 2x e^{−4t} + ½; the fluxes of fourth order err by (2h)⁴/90 of the rate."""
+    u0 = np.cos(2 * ANGLE) + 0.5
+    given = u0.copy()
+    found = solve(Equation(CIRCLE, [Diffusion(CIRCLE, 1.0)]), u0, (0.0, 0.5), method=method)
+    error = np.abs(found.u[-1] - 0.5 - np.exp(-2.0) * np.cos(2 * ANGLE)).max()
+    assert error < DEFAULT, f"{method}: {error:.1e}"
+    assert np.array_equal(u0, given)
+    assert (method if method != "auto" else "ark4") in found.message
+
+
+def test_a_front_of_fisher_s_equation_has_its_speed():
+    """u = (1 + e^{z/√6})^{−2}, z = x − 5t/√6 (Ablowitz and Zeppetella 1979), to 0.1 %: two fronts that move apart."""
+    length, mesh = 100.0, circle(500)
+    x = np.abs(np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])) * length / (2 * np.pi)
+    equation = Equation(mesh, [Diffusion(mesh, (2 * np.pi / length) ** 2), lambda t, u: u * (1 - u)])
+    found = solve(equation, (1 + np.exp((x - 20.0) / 6**0.5)) ** -2.0, (0.0, 6.0))
+    mass = found.u @ mesh.volumes * length / (2 * np.pi)  # u = 1 between them, but for e^{−20/√6}
+    assert (mass[-1] - mass[0]) / 12.0 == pytest.approx(5 / 6**0.5, rel=1e-3), found.message
+
+
+def test_kinks_of_allen_cahn_rest():
+    """tanh(x/√2) is steady: two of them on a circle, e^{−√2·20} from each other, are within h² of that and stay."""
+    length, mesh = 40.0, circle(400)
+    x = np.abs(np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])) * length / (2 * np.pi)
+    kinks = np.tanh((x - length / 4) / 2**0.5)
+    equation = Equation(mesh, [Diffusion(mesh, (2 * np.pi / length) ** 2), lambda t, u: u - u**3])
+    found = solve(equation, kinks, (0.0, 100.0), events=SteadyState(1e-6))
+    assert found.event == 0
+    assert "steady" in found.message
+    assert np.abs(found.u[-1] - kinks).max() < 0.1**2
+
+
+def schnakenberg():
+    """Two fields with one unstable mode; the steady state, its rate and its shape."""
+    mesh, a, b, D = CIRCLE, 0.1, 0.9, (0.01, 0.3)
+
+    def reaction(time, u):
+        return np.stack([a - u[0] + u[0] ** 2 * u[1], b - u[0] ** 2 * u[1]])
+
+    u = a + b
+    v = b / u**2
+    jacobian = np.array([[-1 + 2 * u * v, u * u], [-2 * u * v, -u * u]])
+    mode, change = np.cos(4 * ANGLE), np.zeros(mesh.cells)
+    Diffusion(mesh, 1.0).laplacian(mode, change)
+    rates, shapes = np.linalg.eig(jacobian + (change @ mode) / (mode @ mode) * np.diag(D))
+    best = int(rates.real.argmax())
+    steady, shape = np.array([u, v])[:, None], shapes[:, best].real[:, None]
+    return Equation(mesh, [Diffusions(mesh, D), reaction]), steady, float(rates[best].real), shape * mode
+
+
+def test_a_pattern_grows_and_ends_right_by_default():
+    """Schnakenberg's system: the linear rate to 1 %, and the pattern's maximum to 1 % of a finer run."""
+    equation, steady, rate, mode = schnakenberg()
+    assert rate > 0.1
+    found = solve(equation, steady + 1e-6 * mode, (0.0, 6.0))
+    grown = np.linalg.norm(found.u[-1] - steady) / np.linalg.norm(1e-6 * mode)
+    assert np.log(grown) / 6.0 == pytest.approx(rate, rel=0.01), found.message
+    fast, fine = (
+        solve(equation, steady + 0.1 * mode, (0.0, 10.0), times=[10.0], rtol=rtol).u[-1, 0].max()
+        for rtol in (1e-4, 1e-5)
+    )
+    assert fine > 1.2 * steady[0, 0]
+    assert fast == pytest.approx(fine, rel=0.01)
+
+
+@pytest.mark.parametrize("method", ["ark3", "ark4", "implicit"])
+def test_stiff_decay_takes_few_steps(method):
+    """u' = 1 − 10⁶ u ends at 10⁻⁶; an explicit method would take 10⁶ steps."""
+    found = solve(Equation([lambda t, u: 0 * u + 1.0], Decay(1e6)), [1.0], (0.0, 1.0), method=method, atol=1e-9)
+    assert found.u[-1, 0] == pytest.approx(1e-6, abs=1e-8)
+    assert found.steps < 200, found.message  # most of them while u falls to atol
+
+
+def test_fluxes_take_a_strong_stability_preserving_method():
+    """A jump that moves around the circle stays within its values, by rounding."""
+    velocity = np.stack([-CIRCLE.centers[:, 1], CIRCLE.centers[:, 0]], axis=1)
+    equation = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: velocity, limiter="mc")])
+    found = solve(equation, np.where(ANGLE > 0, 1.0, -1.0), (0.0, 1.0))
+    assert "ssp3" in found.message
+    assert np.abs(found.u).max() < 1.0 + 1e-12
+    density = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: velocity, nonnegative=True)])
+    kept = solve(density, np.where(ANGLE > 0, 1.0, 0.0), (0.0, 1.0))
+    assert "ssprk3" in kept.message
+    assert kept.u.min() >= 0
+
+
+FALL = Equation([lambda t, u: -u])
+
+
+@pytest.mark.parametrize("method", ["dopri5", "dop853", "ssp3", "ssprk3"])
+def test_events_end_a_run_where_they_happen(method):
+    def half(t, u):
+        return u[0] - 0.5
+
+    found = solve(FALL, [1.0], (0.0, 5.0), events=[Threshold(0.1), half], method=method, rtol=1e-6)
+    assert found.event == 1
+    assert found.t[-1] == pytest.approx(np.log(2), abs=1e-5)
+    assert found.u[-1, 0] == pytest.approx(0.5, abs=1e-9)  # the zero of g itself is found to rounding
+    assert found.message.startswith("event half at t = 0.693")
+
+
+def test_an_event_ends_what_observers_keep():
+    found = solve(FALL, [1.0], (0.0, 5.0), times=[0.0, 0.5, 4.0], events=Threshold(0.5))
+    assert found.t == pytest.approx([0.0, 0.5, np.log(2)], abs=1e-4)
+
+
+def test_times_callbacks_and_the_end():
+    seen, looked = [], []
+    found = solve(
+        FALL, np.array([1, 2]), (1.0, 2.0), times=(1.0, 1.25, 2.0),
+        callbacks=[lambda s: seen.append(s.time), Observer(lambda s: looked.append(s.time), Every(0.5))],
+    )  # fmt: skip
+    assert found.t.tolist() == [1.0, 1.25, 2.0]
+    assert found.u[:, 1] == pytest.approx(2 * np.exp(1 - found.t), rel=DEFAULT)
+    assert looked == [1.0, 1.5, 2.0]
+    assert len(seen) == found.steps
+    assert found.message == f"reached t = 2, by dopri5 in {found.steps} steps"
+    short = solve(FALL, [1.0], (0.0, 5.0), callbacks=lambda state: state.steps == 2)
+    assert short.steps == 2
+    assert "callback" in short.message
+
+
+def test_dense_output_is_of_third_order_or_more():
+    errors = []
+    for count in (5, 10, 20):
+        found = solve(FALL, [1.0], (0.0, 1.0), times=np.linspace(0.0, 1.0, count + 1), rtol=1e-10, method="dop853")
+        errors.append(max(abs(found(t)[0] - np.exp(-t)) for t in np.linspace(0.0, 1.0, 101)))
+    orders = exact.orders(errors, (5, 10, 20))
+    assert orders[-1] == pytest.approx(4, abs=0.2), f"{orders}"  # of Hermite's cubic
+    with pytest.raises(ValueError, match=r"t = 1\.5: expected a time from 0 to 1"):
+        found(1.5)
+
+
+def test_rejected_steps_are_counted():
+    """A sudden change at t = 1 is stepped into too far."""
+    found = solve(Equation([lambda t, u: np.where(t < 1.0, 0.0, 50.0) - u]), [1.0], (0.0, 2.0))
+    assert found.rejected > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "rk45"}, "method = 'rk45': expected 'auto', 'euler'"),
+        ({"method": "arkk4"}, "did you mean 'ark4'"),
+        ({"t_span": (1.0, 1.0)}, r"t_span = \(1\.0, 1\.0\): expected finite times with t0 < t1"),
+        ({"t_span": 3.0}, r"t_span = 3\.0: expected two times"),
+        ({"times": [0.0, 2.0]}, r"times = \[0\.0, 2\.0\]: expected increasing times from t0 = 0 to t1 = 1"),
+        ({"rtol": 0.0}, r"rtol = 0\.0: expected a finite number > 0"),
+        ({"cfl": -1.0}, r"cfl = -1\.0"),
+        ({"u0": np.ones(63)}, r"u0 of shape \(63,\): expected \(64,\) or \(fields, 64\)"),
+        ({"u0": np.full(64, np.nan)}, "u0: 64 of 64 not finite"),
+        ({"u0": np.full(64, 1j)}, "u0 of complex128: expected real numbers"),
+        ({"equation": [1]}, "equation = list: expected an Equation"),
+        ({"events": 3}, "3: expected a function, an event or an Observer"),
+    ],
+)
+def test_what_does_not_fit_is_named_in_a_line(changes, message):
+    given = {"equation": Equation(CIRCLE, [Diffusion(CIRCLE, 1.0)]), "u0": np.ones(64), "t_span": (0.0, 1.0)} | changes
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        solve(**given)
+    assert "\n" not in str(caught.value)
+
+
+def test_equations_that_do_not_fit_are_refused():
+    other = circle(32)
+    with pytest.raises(ValueError, match=r"terms\[0\] = Diffusion on a mesh of 32 cells: expected that of 64"):
+        Equation(CIRCLE, [Diffusion(other, 1.0)])
+    with pytest.raises(ValueError, match="Diffusion and Decay are stiff: expected at most one stiff term"):
+        Equation(CIRCLE, [Diffusion(CIRCLE, 1.0), Decay()])
+    with pytest.raises(TypeError, match="expected a list of terms"):
+        Equation(CIRCLE, Diffusion(CIRCLE, 1.0))
+
+
+def three(t, u):
+    return np.ones(3)
+
+
+def test_rates_of_another_shape_are_refused():
+    with pytest.raises(ValueError, match=r"three gives an array of shape \(3,\): expected \(64,\)"):
+        solve(Equation(CIRCLE, [three]), np.ones(64), (0.0, 1.0))
+
+
+def test_all_that_is_public_is_shown():
+    assert set(solvers.__all__) <= set(dir(solvers))
+    for name in solvers.__all__:
+        assert getattr(solvers, name) is not None
+    page = pydoc.plain(pydoc.render_doc(solvers))
+    assert all(name in page for name in ("solve", "SteadyState", "Threshold", "Source"))
+    assert all(name in solve.__doc__ for name in ("times", "method", "events", "callbacks"))
+    assert set(ORDERS) < set(METHODS)
