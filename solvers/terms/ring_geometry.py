@@ -44,18 +44,8 @@ def is_of_rings(mesh: Mesh) -> bool:
     if not np.isin(ratio, (1, 2)).all() or face_starts(counts)[-1] != mesh.faces:
         return False
     start, groups = mesh.ring_start[:-1], face_starts(counts)[:-1]
-    fine = np.repeat(faces_between(counts), faces_between(counts))
-    place = np.arange(len(fine)) - np.repeat(groups[len(counts) :] - mesh.cells, faces_between(counts))
-    across = [
-        np.repeat(start[side], faces_between(counts)) + place * np.repeat(counts[side], faces_between(counts)) // fine
-        for side in (slice(None, -1), slice(1, None))
-    ]
-    ring = np.repeat(np.arange(len(counts)), counts)
-    inside = np.arange(mesh.cells) + 1
-    inside = np.where(inside == (start + counts)[ring], start[ring], inside)
-    expected = np.concatenate([np.stack([np.arange(mesh.cells), inside], 1), np.stack(across, 1)])
     return (
-        np.array_equal(mesh.face_cells, expected)
+        _numbered(mesh.face_cells, counts, start, groups)
         and _alike(mesh.volumes, start)
         and _alike(mesh.face_areas, groups)
         and _alike(mesh.face_curvatures, groups)
@@ -65,10 +55,25 @@ def is_of_rings(mesh: Mesh) -> bool:
     )
 
 
+def _numbered(face_cells: np.ndarray, counts: np.ndarray, start: np.ndarray, groups: np.ndarray) -> bool:
+    """Whether faces lie between the cells that the numbering gives them; ring by ring, which takes little memory."""
+    rings, between = len(counts), faces_between(counts)
+    for i, n in enumerate(counts):
+        k = np.arange(n)
+        if not np.array_equal(face_cells[groups[i] + k], start[i] + np.stack([k, (k + 1) % n], 1)):
+            return False
+    for i, m in enumerate(between):
+        k = np.arange(m)
+        expected = np.stack([start[i] + k * counts[i] // m, start[i + 1] + k * counts[i + 1] // m], 1)
+        if not np.array_equal(face_cells[groups[rings + i] + k], expected):
+            return False
+    return True
+
+
 def _alike(values: Floats, start: np.ndarray) -> bool:
     """Whether the numbers of each group are equal, but for rounding."""
     spread = np.maximum.reduceat(values, start) - np.minimum.reduceat(values, start)
-    return bool((spread <= _rounding(values) * np.abs(values).max()).all())
+    return bool((spread <= _rounding(values) * max(values.max(), -values.min())).all())
 
 
 def _turned(vectors: Floats, start: np.ndarray) -> bool:

@@ -26,7 +26,8 @@ RINGS = 512  # enough for degrees times rings, and degrees squared, to be few be
 # Noise (little, for few stages, whose number takes no memory) keeps one array more of the faces and one of the cells.
 LITTLE_NOISE, PLAIN = 1e-6, (Head(),)
 SHEAR = np.eye(3) + 0.1 * np.eye(3, k=-1)
-ON_A_DEVICE, ON_THE_CPU = ((0.0, 340.0), (LITTLE_NOISE, 360.0)), ((0.0, 365.0), (LITTLE_NOISE, 390.0))
+# Tables of each ring take 6 bytes a cell of so few rings, and less than one of 10⁷ cells.
+ON_A_DEVICE, ON_THE_CPU = ((0.0, 346.0), (LITTLE_NOISE, 366.0)), ((0.0, 371.0), (LITTLE_NOISE, 396.0))
 only_simulated = pytest.mark.skipif(not SIMULATED, reason="counts the simulator's arrays")
 
 
@@ -93,7 +94,7 @@ def test_ten_million_cells_fit_on_a_device(counted, mesh, noise, most):
 
 
 @only_simulated
-@pytest.mark.parametrize(("count", "most"), [(1, 365.0), (2, 395.0), (4, 425.0)])
+@pytest.mark.parametrize(("count", "most"), [(1, 371.0), (2, 402.0), (4, 431.0)])
 def test_so_they_do_with_any_number_of_general_heads(counted, mesh, count, most):
     """Each head has small grids of its own, up to 15 bytes a cell of so few and less than one of 10⁷ cells."""
     heads = [Head(query=np.eye(3) + turn * np.eye(3, k=1), value=SHEAR, weight=turn) for turn in (0.3, 0.2, 0.5, 0.1)]
@@ -107,7 +108,7 @@ def test_heads_with_the_transform_of_one_hold_one_velocity_more(counted, mesh):
     """Three heads with a matrix V only: the sum so far, (cells, 3), and V's product, beside what one holds."""
     step(mesh.on(gpu), gpu.to_device(density_on(mesh)), 0.0, [Head(value=SHEAR, weight=0.3)] * 3)
     bytes_a_cell = counted.most / mesh.cells
-    assert bytes_a_cell < 375.0, f"{bytes_a_cell:.1f} bytes a cell"
+    assert bytes_a_cell < 381.0, f"{bytes_a_cell:.1f} bytes a cell"
 
 
 @only_simulated

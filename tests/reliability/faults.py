@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from meanfield.case.load import parse
-from meanfield.running import resume, run
 from solvers.backends.cpu import launching
 from solvers.io.repair import FileError
 from solvers.io.run_file import read
+from tests.support.status import resume, run
 
 COMMON = """
 [attention]

@@ -10,8 +10,8 @@ import pytest
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import load, parse
+from meanfield.case.overrides import inline
 from meanfield.sweeping.case import load_sweep, parse_sweep
-from meanfield.sweeping.grid import inline
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
 
