@@ -88,7 +88,7 @@ def test_initial_state_that_cannot_be_is_a_case_error():
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_layer_that_is_not_finite_stops_the_run(tmp_path, capsys):
-    network = "{inner = [[1e200, 0], [0, 1]], bias = [1e300, 1], outer = [[1e200, 0], [0, 1]]}"
-    settings = ["time.method=layers", "time.layers=2", f"feed_forward={network}"]
+    network = "{inner = [[1e150, 0], [0, 1]], bias = [1e150, 1], outer = [[1e150, 0], [0, 1]]}"
+    settings = ["time.method=layers", "time.layers=2", "time.step=1e20", f"feed_forward={network}"]
     assert run(parse(CASE.format(domain=CIRCLE), settings), tmp_path / "run.h5", quiet=True) == NON_FINITE
     assert "the map is not finite" in capsys.readouterr().err
