@@ -5,7 +5,7 @@
 For s = 1/√β and Q = K = I tokens within s of each other attend to each other by at least e^{−½} of what they attend to
 themselves. Chains of such tokens are joined, but where the density f falls by more than half between two of its peaks:
 the persistence of f on this graph (Chazal, Guibas, Oudot, Skraba 2013, ToMATo). So clusters are never nearer than s
-unless f has a pass between them, and tokens farther apart than s from all others are a cluster each.
+unless f has a pass between them, and tokens farther than s from all others are a cluster each, unless they are stray.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SCALE = 0.25  # radians
 COVER = 0.25  # scales: tokens so near a representative count as where it is
+STRAY = 0.01  # of the tokens: a smaller group where f is low is no cluster
 MAX_TOKENS = 2048  # from which representatives are chosen in other d than 2 and 3; the rest go with the nearest
 BLOCK = 4096
 
@@ -51,8 +52,9 @@ def find_clusters_of_tokens(
 
     scale        s, radians: tokens so near are joined. Good values: 1/√β, at most 0.25
     max_tokens   of which the graph is made for d > 3, evenly through the list; on circle and sphere all count
-    There is no cluster where f is below twice that of uniform tokens. Tokens far apart are a cluster each: n
-    equiangular ones are n clusters, n random ones in high d too. Raises ValueError for d < 2.
+    There is no cluster where f is below twice that of uniform tokens, but for groups of a hundredth of the tokens: few
+    stray ones between the clusters of many are none, and their basin is −1. Few tokens far apart are a cluster each,
+    and in high d many: n equiangular ones are n clusters, n random ones too. Raises ValueError for d < 2.
     """
     if points.shape[1] < 2:
         raise ValueError(f"points {points.shape}: expected directions in R^d with d of 2 or more")
@@ -67,13 +69,16 @@ def find_clusters_of_tokens(
     if cover.density.max() < CONTRAST * cover.uniform:
         return Clusters(np.empty(0), np.empty((0, points.shape[1])), np.full(len(points), -1))
     label = _basins(cover.points, np.log(cover.density + FLOOR * cover.uniform), scale)[cover.nearest]
-    peaks, first, basin = np.unique(label, return_index=True, return_inverse=True)
+    peaks, first, basin, count = np.unique(label, return_index=True, return_inverse=True, return_counts=True)
     held = np.bincount(basin, masses, len(peaks)).astype(float)
     sums = np.stack([np.bincount(basin, masses * x, len(peaks)) for x in directions.T], axis=1)
     length = np.linalg.norm(sums, axis=1, keepdims=True)
     centers = np.divide(sums, length, out=directions[first], where=length > 0)
-    rank = np.argsort(-held, kind="stable")
-    return Clusters(held[rank], centers[rank], np.argsort(rank)[basin])
+    counts = (count >= STRAY * len(points)) | (cover.density[peaks] >= CONTRAST * cover.uniform)
+    rank = np.argsort(np.where(counts, -held, np.inf), kind="stable")[: counts.sum()]
+    place = np.full(len(peaks), -1)
+    place[rank] = np.arange(len(rank))
+    return Clusters(held[rank], centers[rank], place[basin])
 
 
 def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:

@@ -158,3 +158,14 @@ def test_an_arc_is_one_and_a_gap_parts_it(dimension, count):
 def test_the_line_is_refused():
     with pytest.raises(ValueError, match="d of 2 or more"):
         find_clusters_of_tokens(np.ones((3, 1)), np.full(3, 1 / 3))
+
+
+def test_stray_tokens_between_the_clusters_of_many_are_none():
+    """Two groups of 150 and three single tokens on the way from one to the other; of five tokens each counts."""
+    angles = np.concatenate([np.zeros(150), np.full(150, 2.0), [0.7, 1.0, 1.3]])
+    points = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
+    found = find_clusters_of_tokens(points, np.full(303, 1 / 303))
+    np.testing.assert_allclose(found.masses, 150 / 303)
+    assert (found.basin[300:] == -1).all()
+    few = points[[0, 150, 300, 301, 302]]
+    assert len(find_clusters_of_tokens(few, np.full(5, 1 / 5)).masses) == 5
