@@ -23,7 +23,8 @@ NODES = 128
 _MODES = 32  # of perturbations whose growth is looked for
 _FIRST, _LONGEST = 0.02, 0.1  # arclength of steps, in u by L²(μ) and log κ; the longest relative to u
 _NEWTON = 8  # iterations, of which a step that is short enough takes three or four
-_ROUNDING = 1e-12  # of u, in the largest node
+_SHORTEST = 1e-6  # arclength of a step where Newton's iteration fails: the branch is followed no further
+_ROUNDING = 1e-12  # of u, in the largest node, beside that of h, of which u is the difference of two values
 _NEUTRAL = 1e-9  # of κ: an eigenvalue so small is zero to rounding
 _RESOLVED = 1e-8  # of the largest coefficient of u: what the last eighth of them may be
 
@@ -97,6 +98,11 @@ class Equilibria:
         images /= total
         by_u = (self._gain / noise) * self._slope(normalizer)[:, None] * self._kernel * masses
         return u - h + shift + np.log(total), np.eye(len(u)) - by_u + images @ by_u, h - images @ h
+
+    def rounding(self, noise: float) -> float:
+        """Of h = (v/βκ) φ(Z), which is large beside u for small β."""
+        largest = 1.0 if self._log else float(self._kernel.max())
+        return 8 * float(np.finfo(float).eps) * abs(self._gain) / noise * largest
 
     def equilibrium(self, u: Floats, noise: float) -> Equilibrium:
         """The stationary density with its linear stability."""
@@ -185,6 +191,8 @@ def _steps(
     for _ in range(steps):
         while (found := _next(equilibria, point, length)) is None:
             length /= 2
+            if length < _SHORTEST:
+                return
         yield point, found[0]
         point = found[0]
         size = float(np.sqrt(equilibria.weights @ point.state[:-1] ** 2))
@@ -196,6 +204,7 @@ def _next(equilibria: Equilibria, point: _Point, length: float) -> tuple[_Point,
     metric = np.append(equilibria.weights, 1.0)
     state = point.state + length * point.tangent
     row = metric * point.tangent
+    rounding = equilibria.rounding(float(np.exp(state[-1])))
     for iteration in range(_NEWTON):
         residual, by_u, by_log = equilibria.residual(state[:-1], float(np.exp(state[-1])))
         matrix = np.block([[by_u, by_log[:, None]], [row[None, :]]])
@@ -204,7 +213,7 @@ def _next(equilibria: Equilibria, point: _Point, length: float) -> tuple[_Point,
         state = state - change
         if not np.isfinite(state).all() or np.abs(change).max() > 2:
             return None
-        if np.abs(change).max() < _ROUNDING * max(1.0, np.abs(state).max()):
+        if np.abs(change).max() < _ROUNDING * max(1.0, np.abs(state).max()) + rounding:
             tangent = np.linalg.solve(matrix, np.append(np.zeros(len(state) - 1), 1.0))
             return _Point(state, tangent / np.sqrt(metric @ tangent**2), length), iteration + 1
     return None

@@ -17,6 +17,7 @@ import numpy as np
 from meanfield.model.layer_norm import LayerNorm
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.push_forward import PushForward
+from solvers.timestepping.schedules import is_reached
 from solvers.timestepping.state import NonFinite, State, StepResult
 
 Output = Callable[[float, Floats], Floats]
@@ -108,7 +109,7 @@ class LayerIntegrator:
 
     def step(self, state: State, target: float) -> StepResult:
         duration = self._layer.duration
-        if target - state.time <= ROUNDING * duration:
+        if is_reached(target, state.time):
             state.time = target
             return StepResult(stable_dt=duration)
         try:

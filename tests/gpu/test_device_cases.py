@@ -90,6 +90,7 @@ def advanced(case, backend, steps):
     state = State(0.0, problem.initial())
 
     def after(state):
+        problem.check(state)  # as in a run
         counts.append(transfers())
         return state.steps >= steps
 
