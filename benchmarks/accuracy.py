@@ -18,7 +18,9 @@ from meanfield.domains.sphere.initial import (
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from solvers.mesh.mesh import Floats, Mesh, circle, sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 from solvers.transforms.harmonics import harmonic_transform
 from tests.support import exact
 

@@ -27,7 +27,8 @@ from meanfield.model.attention import Attention
 from solvers.backends import Backend, NoDevice, backend_on, cpu
 from solvers.mesh.mesh import Mesh, sphere
 from solvers.terms.advection import Advection
-from solvers.timestepping.evolution import STEPPERS, State
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 from solvers.transforms.pairwise import exponential_sums
 
 RINGS = (272, 862, 2724, 4042)  # 10⁵, 10⁶, 10⁷ and 2.2·10⁷ cells

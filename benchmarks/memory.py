@@ -45,7 +45,9 @@ def child(rings: int) -> None:
     from meanfield.equation import Velocity, mean_field_equation
     from meanfield.model.attention import Attention
     from solvers.mesh.mesh import sphere
-    from solvers.timestepping.evolution import STEPPERS, State, evolve
+    from solvers.timestepping.evolution import evolve
+    from solvers.timestepping.state import State
+    from solvers.timestepping.steppers import STEPPERS
 
     mesh = sphere(rings)
     equation = mean_field_equation(mesh, Velocity(Attention(mesh, 9.0)))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from meanfield.results.theory import compare as compare
     from meanfield.results.theory import stability as stability
     from solvers.io.repair import FileError as FileError
-    from solvers.timestepping.evolution import NonFinite as NonFinite
+    from solvers.timestepping.state import NonFinite as NonFinite
 
 __version__ = "0.1.0"
 
@@ -56,7 +56,7 @@ _HOME = {
     "meanfield.model.feed_forward": ("FeedForward",),
     "meanfield.model.reactions": ("Reaction",),
     "solvers.io.repair": ("FileError",),
-    "solvers.timestepping.evolution": ("NonFinite",),
+    "solvers.timestepping.state": ("NonFinite",),
 }
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 

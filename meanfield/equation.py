@@ -21,8 +21,10 @@ from meanfield.model.layer_norm import LayerNorm, by_row, projected
 from meanfield.model.linear_stability import LinearRegime, below_twice_the_mean
 from meanfield.model.reactions import Reaction
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.terms.advection import Advection, Diffusion, Term
-from solvers.timestepping.evolution import Equation, limit_positivity
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion
+from solvers.terms.term import Term
+from solvers.timestepping.equation import Equation, limit_positivity
 
 Local = Callable[[Floats], Floats]
 

@@ -30,22 +30,16 @@ if TYPE_CHECKING:
     from .terms.laws import Euler, ShallowWater
     from .terms.scharfetter_gummel import DriftDiffusion
     from .terms.source import Source
+    from .timestepping.equation import Equation, limit_positivity
     from .timestepping.events import SteadyState, Threshold
-    from .timestepping.evolution import (
-        STEPPERS,
-        Equation,
-        NonFinite,
-        Observer,
-        State,
-        Stepper,
-        evolve,
-        limit_positivity,
-    )
+    from .timestepping.evolution import evolve
     from .timestepping.integrate import Integrator, integrate
     from .timestepping.methods import METHODS
+    from .timestepping.observers import Observer
     from .timestepping.schedules import Every, Listed, Logarithmic
     from .timestepping.solve import Solution, solve
-    from .timestepping.state import Exploding
+    from .timestepping.state import Exploding, NonFinite, State
+    from .timestepping.steppers import STEPPERS, Stepper
     from .transforms.harmonics import harmonic_transform
     from .transforms.harmonics_points import PointHarmonics
     from .transforms.interaction import Convolution, DenseKernel, Zonal
@@ -75,16 +69,17 @@ _HOME = {
     ".mesh.boundaries": ("Flux", "Outflow", "Periodic", "Robin", "Value", "Wall"),
     ".terms.advection": ("Advection",),
     ".terms.diffusion": ("Diffusion", "NonlinearDiffusion"),
-    ".timestepping.evolution": (
-        "STEPPERS", "Equation", "NonFinite", "Observer", "State", "Stepper", "evolve", "limit_positivity",
-    ),
+    ".timestepping.equation": ("Equation", "limit_positivity"),
+    ".timestepping.evolution": ("evolve",),
+    ".timestepping.observers": ("Observer",),
+    ".timestepping.state": ("Exploding", "NonFinite", "State"),
+    ".timestepping.steppers": ("STEPPERS", "Stepper"),
     ".terms.source": ("Source",),
     ".timestepping.events": ("SteadyState", "Threshold"),
     ".timestepping.integrate": ("Integrator", "integrate"),
     ".timestepping.methods": ("METHODS",),
     ".timestepping.schedules": ("Every", "Listed", "Logarithmic"),
     ".timestepping.solve": ("Solution", "solve"),
-    ".timestepping.state": ("Exploding",),
     ".io.run_file": ("Column", "FileError", "RunFile", "read"),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _HOME.items() for name in names}

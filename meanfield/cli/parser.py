@@ -108,7 +108,7 @@ def _errors_of_users() -> dict[type[BaseException], int]:
     from meanfield.case.errors import CaseError
     from meanfield.runtime.signals import Terminated
     from solvers.io.run_file import FileError
-    from solvers.timestepping.evolution import NonFinite
+    from solvers.timestepping.state import NonFinite
 
     return {CaseError: _BAD_INPUT, FileError: _BAD_INPUT, NonFinite: _NON_FINITE, Terminated: _INTERRUPTED}
 

@@ -94,14 +94,13 @@ def read(options: argparse.Namespace) -> int:
 
 
 def case(options: argparse.Namespace) -> int:
-    import sys
 
     from meanfield.transformer.model import short_name
 
     folder = f"{short_name(options.model)}-case" if options.output is None else options.output
     written = (_mean_field if options.mean_field else _whole_model)(options, folder)
     print(written)
-    print(f"solve it: meanfield run {written}", file=sys.stderr)
+    tell(f"solve it: meanfield run {written}")
     return 0
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.terms.advection import Step
+from solvers.terms.term import Step
 
 _PART = 0.2  # of an e-folding: at cfl = ½ Runge–Kutta 3 errs by (0.1)³/24 of the rate, as attention does near uniform
 

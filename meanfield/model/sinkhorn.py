@@ -20,7 +20,7 @@ from meanfield.model.kernel import Kernel
 from meanfield.model.normalization import Sums, weighted_mean
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.anderson import Mixing
-from solvers.timestepping.evolution import NonFinite
+from solvers.timestepping.state import NonFinite
 
 
 class Unbalanced(NonFinite):

@@ -17,7 +17,7 @@ from meanfield.runtime.progress import has_bar
 from meanfield.runtime.watching import Callback, Condition
 from solvers.backends import Backend, NoDevice, NotInstalled, backend_on
 from solvers.io.run_file import FileError, read
-from solvers.timestepping.evolution import NonFinite
+from solvers.timestepping.state import NonFinite
 
 
 def load_case(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequence[str] = ()) -> Case:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Self
 
 from meanfield.runtime.messages import on_terminal, tell
-from solvers.timestepping.evolution import State
+from solvers.timestepping.state import State
 
 LOG_EVERY = 10.0  # seconds between lines where there is no terminal
 BAR_EVERY = 0.1

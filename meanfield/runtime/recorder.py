@@ -16,7 +16,8 @@ from meanfield.runtime.watching import Moment, Watch
 from meanfield.simulation import sample_schedule, snapshot_schedule
 from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
-from solvers.timestepping.evolution import NonFinite, Observer, State
+from solvers.timestepping.observers import Observer
+from solvers.timestepping.state import NonFinite, State
 
 
 class Recorder(Protocol):

@@ -14,8 +14,8 @@ from solvers.backends import backend_for
 from solvers.io.checkpoint import Checkpoints, Contents
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
-from solvers.timestepping.evolution import State
 from solvers.timestepping.schedules import Schedule, events_before
+from solvers.timestepping.state import State
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def _run(text: str, path: Path, keep: bool, over: threading.Event) -> Result:
     from meanfield.case.load import parse
     from meanfield.running import run
     from solvers.io.run_file import read
-    from solvers.timestepping.evolution import NonFinite
+    from solvers.timestepping.state import NonFinite
 
     status = FINISHED
     try:

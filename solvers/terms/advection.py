@@ -11,16 +11,10 @@ import numpy as np
 from ..mesh.boundaries import Boundaries, Outflow, Part, Value, boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, warn_of_pointwise
 from ..mesh.mesh import Floats, Mesh
-from .diffusion import Diffusion as Diffusion
-from .diffusion import amplitude as amplitude
-from .diffusion import lift_to_zero as lift_to_zero
-from .diffusion import time_to_move as time_to_move
 from .limiters import Reconstruction
 from .ring_geometry import is_of_rings
 from .ring_transport import RingTransport
-from .term import Step as Step
-from .term import StiffTerm as StiffTerm
-from .term import Term as Term
+from .term import Step
 
 Velocity = Callable[[float, Floats], Floats]
 OCCUPIED = 1e-8  # of the mean density: what is thinner is less than that of the mass, and does not rule the time step

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..mesh.checks import check_array, check_finite, check_mesh, check_number
 from ..mesh.mesh import Floats, Mesh
-from .advection import Step, time_to_move
+from .diffusion import time_to_move
+from .term import Step
 
 
 class IntervalDriftDiffusion:
@@ -41,7 +42,7 @@ class IntervalDriftDiffusion:
         self._within = to_device((steady[:-1] > _LEAST) & (steady[1:] > _LEAST))
 
     def longest_step(self, values: Floats) -> Step:
-        """½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.advection.Diffusion` has it."""
+        """½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""
         held = self.mesh.backend.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
         return time_to_move(held, np.abs(self._gain(values)).sum())
 

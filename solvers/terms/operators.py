@@ -33,9 +33,9 @@ class FaceOperator:
         backend, volumes = mesh.backend, mesh.on_host.volumes
         is_number = np.ndim(D) == 0
         self.coefficient = float(D) if is_number else 1.0
-        conductances = np.array(mesh.face_conductances(), dtype=np.float64)
+        conductances = np.asarray(mesh.face_conductances(), dtype=np.float64)
         if not is_number:
-            conductances *= face_means(mesh, np.asarray(backend.to_host(np.atleast_1d(D))))
+            conductances = conductances * face_means(mesh, np.asarray(backend.to_host(np.atleast_1d(D))))
         self.conductances = backend.to_device(conductances.astype(volumes.dtype, copy=False))
         self._decay = _decay(mesh, 1.0 if is_number else D, parts)
         rates = two_point_rates(mesh, conductances) + (0.0 if self._decay is None else backend.to_host(self._decay))
@@ -128,9 +128,12 @@ def face_means(mesh: Mesh, D: Floats) -> Floats:
 def two_point_rates(mesh: Mesh, conductances: Floats) -> Floats:
     """(cells,) Σ conductance/V over the faces of each cell."""
     host = mesh.on_host
-    inner = host.face_cells[:, 0] != host.face_cells[:, 1]
-    cells, amounts = host.face_cells[inner].reshape(-1), np.repeat(conductances[inner], 2)
-    return np.asarray(np.bincount(cells, amounts, mesh.cells) / host.volumes)
+    first, second = host.face_cells.T
+    is_wall = first == second
+    amounts = np.where(is_wall, 0.0, conductances) if is_wall.any() else conductances
+    rates = np.bincount(first, amounts, mesh.cells)
+    rates += np.bincount(second, amounts, mesh.cells)
+    return np.asarray(rates / host.volumes)
 
 
 def _at_cells(D: float | Floats, part: Part) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 from ..backends import backend_for
 from ..mesh.checks import check_array, check_call
 from ..mesh.mesh import Floats, Mesh
-from .advection import Advection, Step
+from .advection import Advection
+from .term import Step
 
 Velocities = Callable[[float, Floats], tuple[Floats, Floats]]
 

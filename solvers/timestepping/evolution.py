@@ -11,30 +11,12 @@ from ..backends import backend_for
 from ..mesh.mesh import Floats
 from ..terms.term import Step
 from .checks import check_positive, check_until, check_values
-from .equation import Equation, limit_positivity
-from .integrate import Dynamics, Integrator, fixed, integrate
+from .equation import Equation
+from .integrate import fixed, integrate
 from .observers import Observer
-from .state import Exploding, NonFinite, State, StepResult
+from .state import NonFinite, State, StepResult
 from .step_control import StepControl
-from .steppers import STEPPERS, Stepper, order_of, stepper_of
-
-__all__ = [
-    "STEPPERS",
-    "Dynamics",
-    "Equation",
-    "Exploding",
-    "Integrator",
-    "NonFinite",
-    "Observer",
-    "SplitIntegrator",
-    "State",
-    "StepResult",
-    "Stepper",
-    "evolve",
-    "fixed",
-    "integrate",
-    "limit_positivity",
-]
+from .steppers import Stepper, order_of, stepper_of
 
 CALM = 8  # steps without undershoots, after which none is expected: a step that has one is taken again
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -18,7 +19,7 @@ FIRST = 1e-3  # of |u|/|∂ₜu|: a first step
 MIN_STEP = 16  # spacings of floating-point time
 
 
-class ErrorControlled:
+class ErrorControlled(ABC):
     """Steps whose length follows an estimate of their error: a base of methods that give u after a step, and that.
 
         |error| ≤ atol + rtol (|change| + |u − ū|/100)      |·|: root mean square
@@ -33,9 +34,9 @@ class ErrorControlled:
         self.problem, self.rtol, self.atol, self.cfl = SemiDiscrete(equation), rtol, atol, cfl
         self.rejected = 0
 
+    @abstractmethod
     def attempt(self, state: State, dt: float) -> tuple[Floats, Floats]:
         """Values after a step of dt, and their error. Raises NonFinite where a solver does not converge."""
-        raise NotImplementedError
 
     def begin(self, state: State) -> None:
         rate = self.problem.full(state.time, state.values)

@@ -29,8 +29,11 @@ from meanfield.figures.merger_tree import _time_axis, draw_mergers, plot_mergers
 from meanfield.model.attention import Attention
 from solvers.io.run_file import FileError, RunFile, read
 from solvers.mesh.mesh import circle
-from solvers.timestepping.evolution import STEPPERS, Observer, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Logarithmic
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 BETA, END = 9.0, 3000.0
 CASE = f"""title = "Four clusters on the circle, three, two"

@@ -21,7 +21,8 @@ from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.sections.section import tag_of
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
-from solvers.timestepping.evolution import State, integrate
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.state import State
 
 BASES = {  # manifold, the rest of the domain, usual layer norm, d
     "circle": ("circle", "resolution = 16", "post", 2),

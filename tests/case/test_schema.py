@@ -65,7 +65,7 @@ def test_keys_lists_what_begins_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_shipped_cases_agree_with_the_schema() -> None:
-    """As an editor would check them; the kinds of a union are told apart by their constant key."""
+    """As an editor would check them; the key with one value says which kind of a union it is."""
     from jsonschema import Draft202012Validator
 
     from meanfield.case.load import read_text, shipped

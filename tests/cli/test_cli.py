@@ -24,7 +24,7 @@ from meanfield.runtime.signals import Interrupted, Terminated
 from solvers.backends import backend_on
 from solvers.io.run_file import FileError
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import NonFinite
+from solvers.timestepping.state import NonFinite
 
 CASE = """
 title = "mine"

@@ -17,8 +17,11 @@ from meanfield.simulation import set_up
 from solvers.mesh.interval import from_edges, polar
 from solvers.mesh.mesh import sphere
 from solvers.terms.drift_diffusion import IntervalDriftDiffusion
-from solvers.timestepping.evolution import STEPPERS, Observer, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 from solvers.transforms.gegenbauer import gegenbauer
 from solvers.transforms.polar import log_masses, uniform_law
 from solvers.transforms.polar_kernel import PolarKernel

@@ -10,7 +10,9 @@ from meanfield.domains.sphere.initial import initial_perturbed, initial_points
 from meanfield.equation import Velocity
 from meanfield.model.attention import Attention
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 
 def turned(angle, d):

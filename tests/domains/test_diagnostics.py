@@ -20,8 +20,11 @@ from meanfield.model.attention import Attention
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import STEPPERS, Observer, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Listed
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 mesh_circle, mesh_sphere = cache(circle), cache(sphere)
 ON_SPHERES = tuple(name for name in DIAGNOSTICS if name != "label_centroid")

@@ -11,8 +11,11 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.linear_stability import growth_rates
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import STEPPERS, Observer, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 
 def run(mesh, density, beta, until, normalization="softmax", noise=0.0, **more):

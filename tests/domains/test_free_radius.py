@@ -21,7 +21,9 @@ from meanfield.model.layer_norm import LayerNorm
 from meanfield.runtime.cost import estimate
 from solvers.io.run_file import read
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 SSPRK3 = STEPPERS["ssprk3"]
 

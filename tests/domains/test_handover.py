@@ -26,7 +26,9 @@ from meanfield.domains.sphere.initial import (
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 ANGLE, MESH = 2.0, circle(512)
 

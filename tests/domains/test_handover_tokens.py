@@ -19,7 +19,8 @@ from meanfield.domains.atoms.velocity import Atoms
 from meanfield.runtime.cost import estimate
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
-from solvers.timestepping.evolution import State, integrate
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.state import State
 
 PAIR = """
 [domain]

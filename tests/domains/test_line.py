@@ -8,8 +8,11 @@ import pytest
 from meanfield.domains.line.equation import LineAttention, initial_gaussian, initial_interval, line_equation
 from solvers.mesh.interval import from_edges, line
 from solvers.remap.deposit_interval import deposit_on_interval
-from solvers.timestepping.evolution import STEPPERS, Observer, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 WIDE = line(512, 20.0, 5.0)  # even where a Gaussian of variance 1 has its mass
 FAR = line(512, 3e7, 0.5)  # seven decades

@@ -9,8 +9,12 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from solvers.mesh.mesh import circle, sphere
 from solvers.terms.advection import Advection
-from solvers.timestepping.evolution import STEPPERS, Equation, Observer, State, evolve, limit_positivity
+from solvers.timestepping.equation import Equation, limit_positivity
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 BETA, ANGLE = 4.0, 2.0
 MASSES = [(0.5, 0.5), (2 / 3, 1 / 3), (0.7, 0.3)]

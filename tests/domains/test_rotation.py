@@ -9,7 +9,9 @@ from meanfield.clusters.on_cells import Clusters, find_clusters
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from solvers.mesh.mesh import sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 SEED = 1  # one whose first merger comes early
 

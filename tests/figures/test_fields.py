@@ -13,7 +13,7 @@ from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle
 from solvers.mesh.product import box, torus
 from solvers.recording.record import record
-from solvers.timestepping.evolution import State
+from solvers.timestepping.state import State
 
 SPACES = {
     "interval": interval(0.0, 1.0, 16), "circle": circle(12), "box": box((6, 5), (1.0, 2.0)),

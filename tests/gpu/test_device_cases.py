@@ -13,7 +13,8 @@ from solvers.io.run_file import read
 from solvers.mesh.interval import polar
 from solvers.mesh.mesh import sphere
 from solvers.terms.drift_diffusion import IntervalDriftDiffusion
-from solvers.timestepping.evolution import State, integrate
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.state import State
 from solvers.transforms.bilinear import Bilinear
 from solvers.transforms.polar import log_masses
 

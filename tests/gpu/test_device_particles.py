@@ -17,7 +17,8 @@ from meanfield.model.feed_forward import feed_forward_random
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from solvers.io.run_file import read
-from solvers.timestepping.evolution import Exploding, NonFinite, State, integrate
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.state import Exploding, NonFinite, State
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
 

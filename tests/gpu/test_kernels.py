@@ -16,10 +16,13 @@ from solvers.backends.gpu import launching
 from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.remap.push_forward import PushForward
-from solvers.terms.advection import Advection, Diffusion
+from solvers.terms.advection import Advection
 from solvers.terms.conservation_law import ConservationLaw
+from solvers.terms.diffusion import Diffusion
 from solvers.terms.limiters import LIMITERS
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 from solvers.transforms import pairwise
 from solvers.transforms.ring_transforms import RingFFTs
 from solvers.transforms.zonal import exponential_gradient_multipliers, exponential_multipliers, zonal_operator

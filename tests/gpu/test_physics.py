@@ -12,7 +12,10 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from solvers.backends import cpu
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve, integrate
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 from solvers.transforms.harmonics import harmonic_transform
 
 there = cpu if SIMULATED else gpu

@@ -12,7 +12,9 @@ from meanfield.model.heads import Head
 from meanfield.model.reactions import reaction_logistic
 from solvers.io.run_file import read
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
 

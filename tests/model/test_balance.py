@@ -12,7 +12,9 @@ import pytest
 from meanfield.case.load import parse
 from meanfield.simulation import sample_schedule, set_up
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import Observer, State, integrate
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.observers import Observer
+from solvers.timestepping.state import State
 
 APART = 0.01  # radians from opposite: a seventh of a cell of the circle, a twentieth of one of the sphere
 

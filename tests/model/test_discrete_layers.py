@@ -10,8 +10,10 @@ from meanfield.model.discrete_layers import LayerIntegrator, LayerMap
 from meanfield.model.layer_norm import LayerNorm
 from solvers.mesh.interval import line
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import NonFinite, Observer, State, fixed, integrate
+from solvers.timestepping.integrate import fixed, integrate
+from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every
+from solvers.timestepping.state import NonFinite, State
 
 POST, NONE = LayerNorm("post"), LayerNorm("none")
 AXES = {2: (0.6, 0.8), 3: (0.3, -0.5, 0.8)}

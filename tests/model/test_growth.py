@@ -10,7 +10,9 @@ from meanfield.domains.sphere.initial import initial_harmonic, initial_uniform
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 BETA = 5.0
 AMPLITUDE = 1e-6  # quadratic terms are then 1e-6 of the linear ones, rounding 1e-9

@@ -17,7 +17,9 @@ from meanfield.model.kernel import windowed
 from meanfield.model.matrices import ENSEMBLES, random_matrix
 from meanfield.simulation import set_up
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 SPHERE, CIRCLE = sphere(32), circle(300)
 MESHES = pytest.mark.parametrize("mesh", [SPHERE, CIRCLE], ids=["sphere", "circle"])

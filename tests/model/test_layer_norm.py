@@ -14,7 +14,9 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.layer_norm import LayerNorm
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 FIXED = [LayerNorm("post"), LayerNorm("ngpt", alpha=0.7), LayerNorm("cod")]
 CARRIED = [LayerNorm("pre"), LayerNorm("peri"), LayerNorm("mix", switch=0.5)]

@@ -9,7 +9,9 @@ from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.model.matrices import matrices_of_layers
 from meanfield.simulation import set_up
-from solvers.timestepping.evolution import Observer, State, integrate
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.observers import Observer
+from solvers.timestepping.state import State
 
 CASE = """
 [domain]

@@ -11,7 +11,9 @@ from meanfield.model.feed_forward import FeedForward, feed_forward_random
 from meanfield.model.heads import Head
 from meanfield.model.reactions import fitness_quadratic, reaction_linear, reaction_logistic, reaction_replicator
 from solvers.mesh.mesh import circle, sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 MESH = sphere(16)
 STILL = Velocity(Attention(MESH, 0.0, heads=[Head(value=0.0)]))

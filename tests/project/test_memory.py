@@ -18,7 +18,9 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head
 from solvers.mesh.mesh import sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 CELLS = 1e7  # in 4 GB of a device, which is 400 bytes each; as many are asked of the CPU
 RINGS = 512  # enough for degrees times rings, and degrees squared, to be few beside the cells
@@ -121,7 +123,7 @@ def test_step_of_the_benchmark_holds_what_that_of_a_run_does(counted, mesh, monk
 
 @pytest.mark.parametrize(("noise", "most"), ON_THE_CPU)
 def test_cpu_takes_a_few_hundred_bytes_a_cell(noise, most):
-    few = sphere(6)
+    few = sphere(128)  # whose kernels are those of many cells
     step(few, density_on(few), noise)  # kernels and modules take memory when they are first needed
     tracemalloc.start()
     try:

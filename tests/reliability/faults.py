@@ -46,7 +46,7 @@ KINDS = {  # cases that take some tenths of a second
     "axisymmetric": '[domain]\nmanifold = "axisymmetric"\ndimension = 5\nresolution = 64\n' + UNIFORM
     + COMMON.format(end=2.0),
 }  # fmt: skip
-MOST_FAULTS = 4  # of one run, before it may end
+MAX_FAULTS = 4  # of one run, before it may end
 WAITING = 120.0  # seconds for a child on a busy machine
 NOTES = b"a file of somebody else\n"
 MEGABYTE = 2**20
@@ -78,7 +78,7 @@ def _disturbed(name: str, whole: Path, duration: float, work: Path, chance: rand
     path, mine = work / "run.h5", work / "run.h5.notes"
     mine.write_bytes(NOTES)
     faults = []
-    for _ in range(chance.randint(1, MOST_FAULTS)):
+    for _ in range(chance.randint(1, MAX_FAULTS)):
         faults.append(chance.choice(sorted(FAULTS)))
         FAULTS[faults[-1]](lambda: _go_on(name, path), duration, whole.stat().st_size, chance)
         if path.exists():

@@ -34,7 +34,7 @@ from meanfield.equation import Velocity
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.recorder import Record
 from solvers.io.run_file import RunFile, read
-from solvers.timestepping.evolution import State
+from solvers.timestepping.state import State
 
 COLUMNS = 80  # of a terminal as it opens
 NOBODY = 65534  # the user without rights: permissions do not bind root

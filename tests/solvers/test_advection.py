@@ -11,8 +11,12 @@ from meanfield.domains.sphere.initial import (
     initial_von_mises_fisher,
 )
 from solvers.mesh.mesh import circle, sphere
-from solvers.terms.advection import Advection, Diffusion
-from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve, limit_positivity
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion
+from solvers.timestepping.equation import Equation, limit_positivity
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 CIRCLE, SPHERE = circle(128), sphere(64)
 SCHEMES = [{}, {"resolved": (0.0, 0.0)}, {"limiter": "none"}, {"limiter": "mc"}]

@@ -8,10 +8,14 @@ import pytest
 from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.stack import stack
-from solvers.terms.advection import Advection, Diffusion
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion
 from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.terms.product import ProductAdvection
-from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 MESH, UNIFORM = circle(64), np.full(64, 0.5)
 TURN = np.stack([-MESH.centers[:, 1], MESH.centers[:, 0]], axis=1)

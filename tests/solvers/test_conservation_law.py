@@ -10,7 +10,10 @@ from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import product
 from solvers.terms.conservation_law import ConservationLaw
-from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 STEP = STEPPERS["ssprk3"]
 MONOTONE = pytest.mark.parametrize("limiter", ["mc", "vanleer"])

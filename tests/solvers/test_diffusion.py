@@ -10,9 +10,13 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from solvers.mesh.interval import line
 from solvers.mesh.mesh import circle, sphere
-from solvers.terms.advection import Advection, Diffusion, lift_to_zero
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion, lift_to_zero
 from solvers.terms.drift_diffusion import IntervalDriftDiffusion
-from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 MODES = [(1, 0), (1, 1), (2, 1), (2, -2), (3, 2), (4, 4)]
 

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from support import exact
 
-from solvers.timestepping.evolution import CALM, STEPPERS, Equation, NonFinite, Observer, State, evolve
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import CALM, evolve
+from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every, Listed, Logarithmic, events_before
+from solvers.timestepping.state import NonFinite, State
+from solvers.timestepping.steppers import STEPPERS
 
 
 class Ordinary:

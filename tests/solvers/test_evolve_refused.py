@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 
 from solvers.mesh.mesh import circle
-from solvers.terms.advection import Advection, Diffusion
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion
 from solvers.timestepping.adaptive import evolve_adaptively
-from solvers.timestepping.evolution import STEPPERS, Equation, Observer, State, evolve
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every, Listed
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 
 class Decay:

@@ -10,9 +10,13 @@ from support import exact
 from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import Mesh, circle, sphere
 from solvers.mesh.product import product
-from solvers.terms.advection import Advection, Diffusion
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion
 from solvers.terms.limiters import LIMITERS
-from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 STEP = STEPPERS["ssprk3"]
 AXIS = np.array([0.36, 0.48, 0.8])

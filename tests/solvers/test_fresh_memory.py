@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 from solvers.mesh.interval import from_edges
-from solvers.terms.advection import Advection, Diffusion
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion
 from solvers.terms.drift_diffusion import IntervalDriftDiffusion
-from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 TESTS = [
     "test_advection.py", "test_diffusion.py", "test_interval.py", "test_product_advection.py", "test_stack.py",

@@ -7,7 +7,10 @@ from support import exact
 
 from solvers.mesh.interval import edges_of, from_edges, line, polar
 from solvers.terms.advection import Advection
-from solvers.timestepping.evolution import STEPPERS, Equation, State, evolve
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 EVEN = from_edges(np.linspace(-1.0, 3.0, 65), "line")
 STRETCHED = line(64, 100.0, 1.0)

@@ -13,7 +13,7 @@ from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle
 from solvers.mesh.product import box, product
 from solvers.mesh.triangles import read_triangles, triangles
-from solvers.terms.advection import Diffusion
+from solvers.terms.diffusion import Diffusion
 from solvers.terms.limiters import Reconstruction
 
 EACH = pytest.mark.parametrize("name", MESHES)

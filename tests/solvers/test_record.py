@@ -10,7 +10,9 @@ from solvers.mesh.mesh import circle
 from solvers.mesh.product import box
 from solvers.recording.record import record, restart
 from solvers.terms.source import Source
-from solvers.timestepping.evolution import Equation, State, evolve
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
 
 
 def swing(t, u):

@@ -10,8 +10,12 @@ from support.status import DONE, resume, run
 from meanfield.case.load import parse
 from solvers.io.run_file import read
 from solvers.timestepping.adaptive import evolve_adaptively
-from solvers.timestepping.evolution import STEPPERS, Equation, Observer, State, evolve
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every, Listed, Logarithmic, events_before, is_reached, next_time
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 DRAWS = 4000
 

@@ -9,7 +9,8 @@ from meanfield.domains.sphere.initial import initial_perturbed
 from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.stack import stack
-from solvers.terms.advection import Advection, Diffusion
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion
 
 COPIES = 3
 CIRCLE, SPHERE = circle(40), sphere(12)

@@ -5,9 +5,13 @@ import pytest
 
 from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
-from solvers.terms.advection import Advection, Diffusion
-from solvers.timestepping.evolution import STEPPERS, Equation, NonFinite, State, evolve
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import NonFinite, State
 from solvers.timestepping.step_control import StepControl
+from solvers.timestepping.steppers import STEPPERS
 
 
 class Source:

@@ -8,7 +8,8 @@ from meanfield.model.attention import Attention
 from solvers.backends import cpu
 from solvers.backends.cpu import launching
 from solvers.mesh.mesh import sphere
-from solvers.timestepping.evolution import STEPPERS, State
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 STAGES = 3
 OF_TRANSFORM = ("ring_analysis", "legendre_analysis", "legendre_synthesis", "ring_gradient")

@@ -4,7 +4,7 @@ import sys
 
 from meanfield import running
 from meanfield.runtime.signals import Terminated
-from solvers.timestepping.evolution import NonFinite
+from solvers.timestepping.state import NonFinite
 
 DONE, NON_FINITE, INTERRUPTED = 0, 3, 130
 

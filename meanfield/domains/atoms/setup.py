@@ -26,8 +26,9 @@ from meanfield.domains.particles.setup import particle_law
 from solvers.backends import backend_for
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.timestepping.evolution import Integrator, State, StepResult, integrate
+from solvers.timestepping.integrate import Integrator, integrate
 from solvers.timestepping.schedules import Logarithmic, events_before, is_reached
+from solvers.timestepping.state import State, StepResult
 
 MARKS = ("hand_over_time", "hand_over_error", "hand_over_angle")
 FIRST_LOOK, LOOKS = 0.1, 24  # in times of ``_Stages``, and how many a decade: a hand-over is at most 10 % late

@@ -14,9 +14,10 @@ from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.linear_stability import LinearRegime, Near, growth_rates, most_degrees
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.terms.advection import Advection, Step
+from solvers.terms.advection import Advection
 from solvers.terms.drift_diffusion import IntervalDriftDiffusion
-from solvers.timestepping.evolution import Equation, limit_positivity
+from solvers.terms.term import Step
+from solvers.timestepping.equation import Equation, limit_positivity
 from solvers.transforms.polar import log_masses, uniform_law
 from solvers.transforms.polar_kernel import PolarKernel
 from solvers.transforms.uniform import uniform_share

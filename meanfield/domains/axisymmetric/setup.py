@@ -21,7 +21,8 @@ from solvers.backends import Backend
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, polar
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.timestepping.evolution import SplitIntegrator, fixed
+from solvers.timestepping.evolution import SplitIntegrator
+from solvers.timestepping.integrate import fixed
 
 
 def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:

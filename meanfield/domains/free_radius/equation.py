@@ -25,7 +25,7 @@ from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.mesh.stack import stack
 from solvers.terms.product import ProductAdvection, Velocities
-from solvers.timestepping.evolution import Equation, limit_positivity
+from solvers.timestepping.equation import Equation, limit_positivity
 
 Output = Callable[[float, Floats], Floats]
 

@@ -27,8 +27,10 @@ from solvers.backends import Backend
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.timestepping.evolution import Equation, SplitIntegrator, State
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import SplitIntegrator
 from solvers.timestepping.schedules import Listed
+from solvers.timestepping.state import State
 
 
 def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:

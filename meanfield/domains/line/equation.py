@@ -17,7 +17,7 @@ from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection
 from solvers.terms.drift_diffusion import IntervalDriftDiffusion
-from solvers.timestepping.evolution import Equation, limit_positivity
+from solvers.timestepping.equation import Equation, limit_positivity
 from solvers.transforms.pairwise import exponential_sums
 
 MIN_MASS = 1e-12

@@ -21,7 +21,9 @@ from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, line
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit_interval import deposit_on_interval
-from solvers.timestepping.evolution import Integrator, SplitIntegrator, State, fixed
+from solvers.timestepping.evolution import SplitIntegrator
+from solvers.timestepping.integrate import Integrator, fixed
+from solvers.timestepping.state import State
 
 
 def set_up_line(case: Case, backend: Backend | None = None) -> Problem:

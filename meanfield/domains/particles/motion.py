@@ -10,7 +10,7 @@ import numpy as np
 from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.model.heads import steepness
 from solvers.mesh.mesh import Floats
-from solvers.terms.advection import Step
+from solvers.terms.term import Step
 
 
 class Motion:

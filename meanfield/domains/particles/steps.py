@@ -21,18 +21,12 @@ from meanfield.domains.particles.velocity import ParticleLaw, layer_map
 from meanfield.model.discrete_layers import LayerIntegrator
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.adaptive import AdaptiveIntegrator
-from solvers.timestepping.evolution import (
-    STEPPERS,
-    Dynamics,
-    Equation,
-    Exploding,
-    Integrator,
-    SplitIntegrator,
-    State,
-    Stepper,
-    fixed,
-)
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import SplitIntegrator
+from solvers.timestepping.integrate import Dynamics, Integrator, fixed
 from solvers.timestepping.schedules import Listed, Schedule
+from solvers.timestepping.state import Exploding, State
+from solvers.timestepping.steppers import STEPPERS, Stepper
 
 LawOfTurn = Callable[[int], ParticleLaw]
 ToDevice = Callable[[Floats], Floats]

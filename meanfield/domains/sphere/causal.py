@@ -17,8 +17,9 @@ from meanfield.model.linear_stability import LinearRegime, below_twice_the_mean
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.mesh.stack import stack
-from solvers.terms.advection import Advection, Diffusion
-from solvers.timestepping.evolution import Equation, limit_positivity
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion
+from solvers.timestepping.equation import Equation, limit_positivity
 
 
 class CausalVelocity:

@@ -23,8 +23,11 @@ from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from solvers.backends import Backend
 from solvers.mesh.mesh import Mesh
-from solvers.timestepping.evolution import Dynamics, Equation, SplitIntegrator, State, fixed
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.evolution import SplitIntegrator
+from solvers.timestepping.integrate import Dynamics, fixed
 from solvers.timestepping.schedules import Schedule
+from solvers.timestepping.state import State
 
 Prepare = Callable[[State], Any]
 

@@ -14,7 +14,9 @@ from meanfield.domains.particles.velocity import ParticleLaw
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from solvers.mesh.mesh import sphere
-from solvers.timestepping.evolution import STEPPERS, State, evolve
+from solvers.timestepping.evolution import evolve
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
 
 BETA, SUPPORTS = 2.0, 300
 SLOPE = (-0.58, -0.42)

@@ -12,7 +12,8 @@ from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.runtime.cost import estimate
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
-from solvers.timestepping.evolution import State, integrate
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.state import State
 
 KAPPA, LENGTH, MODE = 0.05, 2.0, 3
 CASE = """

@@ -16,8 +16,10 @@ from meanfield.domains.particles.velocity import ParticleLaw, layer_map
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from solvers.timestepping.adaptive import evolve_adaptively
-from solvers.timestepping.evolution import Exploding, NonFinite, Observer, State, integrate
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every, Listed
+from solvers.timestepping.state import Exploding, NonFinite, State
 
 START = tokens_uniform(7, 3, seed=3)
 MATRIX = np.random.default_rng(5).standard_normal((3, 3))
