@@ -103,6 +103,16 @@ def test_the_case_says_what_it_leaves_out(tmp_path):
     assert "Left out: biases, the network, gains of layer norm, lengths of single states" in text
 
 
+def refusal(model, folder, capsys, *arguments):
+    """The one line by which a model is refused, with no case written."""
+    case = folder / "case"
+    assert main([*COMMAND, str(model), "--text", text_file(folder), "-o", str(case), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert not case.exists()
+    return error
+
+
 @pytest.mark.parametrize(
     ("kind", "more", "arguments", "message"),
     [
@@ -118,27 +128,7 @@ def test_the_case_says_what_it_leaves_out(tmp_path):
 )
 def test_what_cannot_be_read_is_refused(tmp_path, capsys, kind, more, arguments, message):
     model = saved(tmp_path / "model", kind, **more)
-    text = text_file(tmp_path)
-    assert (
-        main(
-            [
-                "transformer",
-                "case",
-                "--mean-field",
-                str(model),
-                "--text",
-                text,
-                "-o",
-                str(tmp_path / "case"),
-                *arguments,
-            ]
-        )
-        == 2
-    )
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-    assert not (tmp_path / "case").exists()
+    assert message in refusal(model, tmp_path, capsys, *arguments)
 
 
 def test_another_family_is_refused_with_those_that_are_known(tmp_path, capsys):
@@ -149,23 +139,8 @@ def test_another_family_is_refused_with_those_that_are_known(tmp_path, capsys):
     )
     config.save_pretrained(tmp_path / "neox")  # its weights are not asked for
     add_tokenizer(tmp_path / "neox")
-    text = text_file(tmp_path)
-    assert (
-        main(
-            [
-                "transformer",
-                "case",
-                "--mean-field",
-                str(tmp_path / "neox"),
-                "--text",
-                text,
-                "-o",
-                str(tmp_path / "case"),
-            ]
-        )
-        == 2
-    )
-    assert "attention of gpt_neox: expected one of bert, roberta" in capsys.readouterr().err
+    refused = refusal(tmp_path / "neox", tmp_path, capsys)
+    assert "attention of gpt_neox: expected one of bert, roberta" in refused
 
 
 def test_a_case_that_is_there_is_kept(tmp_path, capsys):

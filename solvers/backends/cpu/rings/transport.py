@@ -99,6 +99,13 @@ def _stencil(c, k, a, b, ae, be, an, bn, aw, bw, as_, bs):
     return near + (c[k, 2] * an + c[k, 3] * bn) + (c[k, 6] * as_ + c[k, 7] * bs)
 
 
+@helper
+def _slope(s, towards, here, at_e, at_n, at_w, at_s):
+    """Component of the least-squares gradient of a cell with four sides, from the values there and around."""
+    slope = s[towards, 0] * (at_e - here) + s[towards, 1] * (at_n - here) + s[towards, 2] * (at_w - here)
+    return slope + s[towards, 3] * (at_s - here)
+
+
 @row_kernel
 def look_on_rings(
     worker, workers, rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied, flux,
@@ -123,10 +130,8 @@ def look_on_rings(
                     n, m = index(cell + to_north), index(cell + to_south)
                     fn, fs = index(cell + faces_north), index(cell + faces_south)
                     here, at_e, at_n, at_w, at_s = density[i], density[e], density[n], density[w], density[m]
-                    p = s[0, 0] * (at_e - here) + s[0, 1] * (at_n - here) + s[0, 2] * (at_w - here)
-                    p += s[0, 3] * (at_s - here)
-                    q = s[1, 0] * (at_e - here) + s[1, 1] * (at_n - here) + s[1, 2] * (at_w - here)
-                    q += s[1, 3] * (at_s - here)
+                    p = _slope(s, 0, here, at_e, at_n, at_w, at_s)
+                    q = _slope(s, 1, here, at_e, at_n, at_w, at_s)
                     worst = misfit_of(here, at_e, here + p * d[0, 0] + q * d[1, 0])
                     worst = max(worst, misfit_of(here, at_n, here + p * d[0, 1] + q * d[1, 1]))
                     worst = max(worst, misfit_of(here, at_w, here + p * d[0, 2] + q * d[1, 2]))
@@ -206,10 +211,8 @@ def send_on_rings(
                     n, m = index(cell + to_north), index(cell + to_south)
                     fn, fs = index(cell + faces_north), index(cell + faces_south)
                     here, at_e, at_n, at_w, at_s = density[i], density[e], density[n], density[w], density[m]
-                    p = s[0, 0] * (at_e - here) + s[0, 1] * (at_n - here) + s[0, 2] * (at_w - here)
-                    p += s[0, 3] * (at_s - here)
-                    q = s[1, 0] * (at_e - here) + s[1, 1] * (at_n - here) + s[1, 2] * (at_w - here)
-                    q += s[1, 3] * (at_s - here)
+                    p = _slope(s, 0, here, at_e, at_n, at_w, at_s)
+                    q = _slope(s, 1, here, at_e, at_n, at_w, at_s)
                     res_e, res_n = min(smooth[i], smooth[e]), min(smooth[i], smooth[n])
                     res_w, res_s = min(smooth[i], smooth[w]), min(smooth[i], smooth[m])
                     up_e = _upwind(flux[0, i], flux[1, i], here + p * f[0, 0] + q * f[1, 0])
