@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.analysis.equilibria import Branch, Equilibria, Equilibrium, follow
+from meanfield.analysis.continuation import Branch, follow
+from meanfield.analysis.equilibria import Equilibria, Equilibrium
 from meanfield.analysis.stability_report import refusal_of_theory
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError

@@ -1,17 +1,15 @@
-"""Stationary densities with noise that are symmetric about an axis, followed through folds as the noise changes.
+"""Stationary densities with noise that are symmetric about an axis: their equations and their linear stability.
 
 On S^{d−1} with z = ⟨x, e⟩ and f the density relative to the uniform one, a stationary state of ∂ₜρ + div(ρX) = κΔρ has
 
     κ log f = (v/β) φ(Z) + const ,   Z(z) = ∫ k(z, z') f(z') dμ(z') ,   φ(Z) = log Z (softmax), Z (unnormalized)
 
 since X = (v/β) ∇φ(Z). k is e^{β⟨x,y⟩} averaged about the axis, μ the uniform law of z. z is on the nodes of a
-Gauss–Jacobi rule, so that sums are exact to rounding where f is resolved. Branches are followed by pseudo-arclength
-continuation (Keller 1977) in u = log f and log κ; a fold is where d(log κ)/ds = 0.
+Gauss–Jacobi rule, so that sums are exact to rounding where f is resolved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,10 +19,6 @@ from solvers.mesh.mesh import Floats
 
 NODES = 128
 _MODES = 32  # of perturbations whose growth is looked for
-_FIRST, _LONGEST = 0.02, 0.1  # arclength of steps, in u by L²(μ) and log κ; the longest relative to u
-_NEWTON = 8  # iterations, of which a step that is short enough takes three or four
-_SHORTEST = 1e-6  # arclength of a step where Newton's iteration fails: the branch is followed no further
-_ROUNDING = 1e-12  # of u, in the largest node, beside that of h, of which u is the difference of two values
 _NEUTRAL = 1e-9  # of κ: an eigenvalue so small is zero to rounding
 _RESOLVED = 1e-8  # of the largest coefficient of u: what the last eighth of them may be
 
@@ -45,16 +39,6 @@ class Equilibrium:
     log_density: Floats
     fastest: float
     unstable: int
-
-
-@dataclass(frozen=True)
-class Branch:
-    """Stationary densities along a curve, from the uniform one on, and the folds where the noise turns back."""
-
-    degree: int
-    critical: float  # κ at which the branch leaves the uniform density
-    equilibria: tuple[Equilibrium, ...]
-    folds: tuple[Equilibrium, ...]
 
 
 class Equilibria:
@@ -152,91 +136,6 @@ class Equilibria:
         np.fill_diagonal(matrix, 0.0)
         np.fill_diagonal(matrix, -matrix.sum(1))
         return matrix
-
-
-def follow(equilibria: Equilibria, degree: int = 1, sign: int = 1, least: float = 0.3, steps: int = 400) -> Branch:
-    """The branch that leaves the uniform density with ``sign`` times the harmonic of ``degree``.
-
-    Followed until κ is ``least`` of the critical one, the nodes do not resolve the density, or for ``steps`` steps.
-    Raises ValueError where modes of this degree decay without noise.
-    """
-    critical = equilibria.critical_noise(degree)
-    if critical <= 0:
-        raise ValueError(f"degree {degree}: expected one that grows without noise, got critical noise {critical:.6g}")
-    points, folds = [equilibria.equilibrium(np.zeros_like(equilibria.nodes), critical)], []
-    for before, after in _steps(equilibria, degree, sign, critical, steps):
-        if before.tangent[-1] * after.tangent[-1] < 0 and abs(before.state[-1] - np.log(critical)) > 0:
-            folds.append(_equilibrium(equilibria, _fold(equilibria, before, after)))
-        points.append(_equilibrium(equilibria, after.state))
-        if points[-1].noise < least * critical or not equilibria.is_resolved(after.state[:-1]):
-            break
-    return Branch(degree, critical, tuple(points), tuple(folds))
-
-
-@dataclass(frozen=True)
-class _Point:
-    """(u, log κ), the unit tangent of the branch there, and the step that led to it."""
-
-    state: Floats
-    tangent: Floats
-    length: float
-
-
-def _steps(
-    equilibria: Equilibria, degree: int, sign: int, critical: float, steps: int
-) -> Iterator[tuple[_Point, _Point]]:
-    mode = np.append(sign * equilibria.mode(degree), 0.0)
-    start = np.append(np.zeros_like(equilibria.nodes), np.log(critical))
-    point, length = _Point(start, mode, 0.0), _FIRST
-    for _ in range(steps):
-        while (found := _next(equilibria, point, length)) is None:
-            length /= 2
-            if length < _SHORTEST:
-                return
-        yield point, found[0]
-        point = found[0]
-        size = float(np.sqrt(equilibria.weights @ point.state[:-1] ** 2))
-        length = min(_LONGEST * max(1.0, size), length * (1.5 if found[1] <= 4 else 0.7))
-
-
-def _next(equilibria: Equilibria, point: _Point, length: float) -> tuple[_Point, int] | None:
-    """The point of the branch at this arclength along the tangent and its iterations; None where Newton fails."""
-    metric = np.append(equilibria.weights, 1.0)
-    state = point.state + length * point.tangent
-    row = metric * point.tangent
-    rounding = equilibria.rounding(float(np.exp(state[-1])))
-    for iteration in range(_NEWTON):
-        residual, by_u, by_log = equilibria.residual(state[:-1], float(np.exp(state[-1])))
-        matrix = np.block([[by_u, by_log[:, None]], [row[None, :]]])
-        short = row @ (state - point.state) - length
-        change = np.linalg.solve(matrix, np.append(residual, short))
-        state = state - change
-        if not np.isfinite(state).all() or np.abs(change).max() > 2:
-            return None
-        if np.abs(change).max() < _ROUNDING * max(1.0, np.abs(state).max()) + rounding:
-            tangent = np.linalg.solve(matrix, np.append(np.zeros(len(state) - 1), 1.0))
-            return _Point(state, tangent / np.sqrt(metric @ tangent**2), length), iteration + 1
-    return None
-
-
-def _fold(equilibria: Equilibria, before: _Point, after: _Point) -> Floats:
-    """The state between two points where log κ has an extremum along the branch."""
-    from scipy.optimize import brentq
-
-    def slope(length: float) -> float:
-        found = _next(equilibria, before, length)
-        if found is None:
-            raise ValueError(f"no point of the branch at arclength {length:g} before a fold")
-        return float(found[0].tangent[-1])
-
-    length = float(brentq(slope, 1e-3 * after.length, after.length, xtol=1e-12, rtol=1e-12))
-    found = _next(equilibria, before, length)
-    assert found is not None  # as it was for the last slope
-    return found[0].state
-
-
-def _equilibrium(equilibria: Equilibria, state: Floats) -> Equilibrium:
-    return equilibria.equilibrium(state[:-1], float(np.exp(state[-1])))
 
 
 def _orthonormal(z: Floats, root: Floats, count: int) -> tuple[Floats, Floats]:

@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ive
 
-from meanfield.analysis.equilibria import Equilibria, follow
+from meanfield.analysis.continuation import follow
+from meanfield.analysis.equilibria import Equilibria
 from meanfield.model.linear_stability import continuous_up_to, critical_noise, growth_rates, transition_coefficient
 
 
