@@ -41,10 +41,8 @@ def _timed(case: Case, path: Path) -> tuple[float, float]:
     spent = [0.0]
     with _timing(spent):
         began = time.perf_counter()
-        status = run(case, path, quiet=True)
+        run(case, path)
         total = time.perf_counter() - began
-    if status != 0:
-        raise RuntimeError(f"the timed run ended with status {status}")
     return total, spent[0]
 
 

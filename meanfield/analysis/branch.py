@@ -49,6 +49,7 @@ def as_dict(found: BranchOfCase) -> dict[str, Any]:
     return {
         "degree": branch.degree,
         "critical_noise": found.unit * branch.critical,
+        "end": branch.end,
         "folds": [_numbers(found, point) for point in branch.folds],
         "equilibria": [_numbers(found, point) for point in branch.equilibria],
     }
@@ -71,7 +72,11 @@ def report(found: BranchOfCase) -> str:
         point = branch.equilibria[k]
         noise, length = found.unit * point.noise, abs(point.order)
         lines.append(f"{noise:12.6g}   {length:10.6f}   {point.fastest:+12.4e}   {point.unstable:14d}")
-    lines += ["", "rates are those of perturbations about the same axis, per unit of time without rescaling"]
+    lines += [
+        "",
+        f"followed to here: {branch.end}",
+        "rates are those of perturbations about the same axis, per unit of time without rescaling",
+    ]
     return "\n".join(lines)
 
 

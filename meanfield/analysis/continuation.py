@@ -21,31 +21,44 @@ _ROUNDING = 1e-12  # of u, in the largest node, beside that of h, of which u is 
 
 @dataclass(frozen=True)
 class Branch:
-    """Stationary densities along a curve, from the uniform one on, and the folds where the noise turns back."""
+    """Stationary densities along a curve, from the uniform one on, and the folds where the noise turns back.
+
+    critical  κ at which the branch leaves the uniform density
+    end       why it is followed no further
+    """
 
     degree: int
-    critical: float  # κ at which the branch leaves the uniform density
+    critical: float
     equilibria: tuple[Equilibrium, ...]
     folds: tuple[Equilibrium, ...]
+    end: str
 
 
-def follow(equilibria: Equilibria, degree: int = 1, sign: int = 1, least: float = 0.3, steps: int = 400) -> Branch:
-    """The branch that leaves the uniform density with ``sign`` times the harmonic of ``degree``.
+def follow(equilibria: Equilibria, degree: int = 1, least: float = 0.3, steps: int = 400) -> Branch:
+    """The branch that leaves the uniform density with more of the harmonic of ``degree``, positive at the axis.
 
-    Followed until κ is ``least`` of the critical one, the nodes do not resolve the density, or for ``steps`` steps.
+    (For even degrees and d ≥ 3 the one with less of it is another branch, which is not followed.) It ends where κ is
+    below ``least`` of the critical one, the nodes do not resolve the density, or after ``steps`` steps.
     Raises ValueError where modes of this degree decay without noise.
     """
     critical = equilibria.critical_noise(degree)
     if critical <= 0:
         raise ValueError(f"degree {degree}: expected one that grows without noise, got critical noise {critical:.6g}")
     points, folds = [equilibria.equilibrium(np.zeros_like(equilibria.nodes), critical)], []
-    for before, after in _steps(equilibria, degree, sign, critical, steps):
+    end = "no step is short enough for Newton's iteration"
+    for before, after in _steps(equilibria, degree, critical, steps):
+        if not equilibria.is_resolved(after.state[:-1]):
+            end = f"{len(equilibria.nodes)} nodes do not resolve the density beyond it"
+            break
         if before.tangent[-1] * after.tangent[-1] < 0:
             folds.append(_equilibrium(equilibria, _fold(equilibria, before, after)))
         points.append(_equilibrium(equilibria, after.state))
-        if points[-1].noise < least * critical or not equilibria.is_resolved(after.state[:-1]):
+        if points[-1].noise < least * critical:
+            end = f"noise below {least:g} of the critical one"
             break
-    return Branch(degree, critical, tuple(points), tuple(folds))
+        if len(points) > steps:
+            end = f"{steps} steps"
+    return Branch(degree, critical, tuple(points), tuple(folds), end)
 
 
 @dataclass(frozen=True)
@@ -57,10 +70,8 @@ class _Point:
     length: float
 
 
-def _steps(
-    equilibria: Equilibria, degree: int, sign: int, critical: float, steps: int
-) -> Iterator[tuple[_Point, _Point]]:
-    mode = np.append(sign * equilibria.mode(degree), 0.0)
+def _steps(equilibria: Equilibria, degree: int, critical: float, steps: int) -> Iterator[tuple[_Point, _Point]]:
+    mode = np.append(equilibria.mode(degree), 0.0)
     start = np.append(np.zeros_like(equilibria.nodes), np.log(critical))
     point, length = _Point(start, mode, 0.0), _FIRST
     for _ in range(steps):

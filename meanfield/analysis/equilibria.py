@@ -20,7 +20,7 @@ from solvers.mesh.mesh import Floats
 NODES = 128
 _MODES = 32  # of perturbations whose growth is looked for
 _NEUTRAL = 1e-9  # of κ: an eigenvalue so small is zero to rounding
-_RESOLVED = 1e-8  # of the largest coefficient of u: what the last eighth of them may be
+_RESOLVED = 1e-8  # of the largest coefficient of f: what the last eighth of them may be
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Equilibria:
         )
 
     def is_resolved(self, u: Floats) -> bool:
-        """Whether the nodes hold u: its last coefficients are small beside its largest."""
-        size = np.abs(self._to_coefficients @ u)
+        """Whether the nodes hold f = e^u: its last coefficients are small beside its largest."""
+        size = np.abs(self._to_coefficients @ np.exp(u - u.max()))
         return bool(size[-len(u) // 8 :].max() <= _RESOLVED * size.max())
 
     def _slope(self, normalizer: Floats) -> Floats:
