@@ -19,33 +19,33 @@ from pathlib import Path
 
 import numpy as np
 
-from meanfield.case.load import parse
+from meanfield.case.load import load
 from solvers.backends.cpu import launching
 from solvers.io.repair import FileError
 from solvers.io.run_file import read
 from tests.support.status import resume, run
 
-COMMON = """
-[attention]
-beta = 4.0
-[time]
-end = {end}
-[output]
-snapshots = 20
-samples = 60
-checkpoint = 0.01
-"""
-PERTURBED = '[initial]\nkind = "perturbed"\namplitude = 0.1\ndegrees = 6\nseed = 1\n'
-UNIFORM = '[initial]\nkind = "uniform"\n'
-KINDS = {  # cases that take some tenths of a second
-    "circle": '[domain]\nmanifold = "circle"\nresolution = 128\n' + PERTURBED + COMMON.format(end=6.0),
-    "sphere": '[domain]\nmanifold = "sphere"\nresolution = 12\n' + PERTURBED + COMMON.format(end=6.0),
-    "particles": '[domain]\nmanifold = "particles"\ndimension = 3\ncount = 32\n' + UNIFORM + COMMON.format(end=4.0),
-    "noise": '[domain]\nmanifold = "particles"\ndimension = 3\ncount = 32\n'
-    + "[stabilizers]\nnoise = 0.01\n" + UNIFORM + COMMON.format(end=2.0),
-    "axisymmetric": '[domain]\nmanifold = "axisymmetric"\ndimension = 5\nresolution = 64\n' + UNIFORM
-    + COMMON.format(end=2.0),
-}  # fmt: skip
+OFTEN = ["output.snapshots=20", "output.samples=60", "output.checkpoint=0.01"]
+KINDS: dict[str, tuple[str, list[str]]] = {  # shipped cases, shortened to some tenths of a second
+    "circle": ("growth_circle", ["domain.resolution=128", "time.end=3", *OFTEN]),
+    "sphere": ("growth_sphere", ["domain.resolution=12", "time.end=4", *OFTEN]),
+    "points": ("merging_pair_circle", ["domain.resolution=64", *OFTEN]),
+    "noise": ("noise_above", ["domain.resolution=64", "time.end=5", *OFTEN]),
+    "reaction": ("reaction", ["domain.resolution=64", *OFTEN]),
+    "causal": ("causal", ["domain.resolution=64", *OFTEN]),
+    "heads": ("heads", ["domain.resolution=12", *OFTEN]),
+    "axisymmetric": ("collapse_high_dimension", ["domain.resolution=64", "time.end=2", *OFTEN]),
+    "line": ("contraction_line", ["domain.resolution=128", "time.end=1", *OFTEN]),
+    "free radius": ("blow_up_plane", ["domain.resolution=16", "domain.radii=32", "time.end=0.5", *OFTEN]),
+    "particles": ("tokens_high_dimension", ["domain.count=32", "domain.dimension=3", "time.end=4", *OFTEN]),
+    "random particles": (
+        "tokens_high_dimension",
+        ["domain.count=32", "domain.dimension=3", "time.end=2", "stabilizers.noise=0.01", *OFTEN],
+    ),
+    "field": ("representation_field", ["domain.count=32", "time.end=1", *OFTEN]),
+    "layers": ("representation_drift", ["domain.count=64", "time.layers=60", *OFTEN]),
+    "hand-over": ("merging_far_circle", ["domain.resolution=48", *OFTEN]),
+}
 MAX_FAULTS = 4  # of one run, before it may end
 WAITING = 120.0  # seconds for a child on a busy machine
 NOTES = b"a file of somebody else\n"
@@ -96,7 +96,7 @@ def _disturbed(name: str, whole: Path, duration: float, work: Path, chance: rand
 
 
 def _go_on(name: str, path: Path) -> int:
-    return resume(path, quiet=True) if path.exists() else run(parse(KINDS[name]), path, quiet=True)
+    return resume(path, quiet=True) if path.exists() else run(load(*KINDS[name]), path, quiet=True)
 
 
 def _differences(whole: Path, path: Path) -> list[str]:
