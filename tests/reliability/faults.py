@@ -55,22 +55,27 @@ MEGABYTE = 2**20
 def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
     """Disturb so many runs; returns what went wrong, by how often. ``folder`` is empty."""
     chance, found = random.Random(seed), Counter[str]()
-    wholes, durations = {}, {}
+    undisturbed: dict[str, tuple[Path, float]] = {}
     launching.WORKERS = 1  # a child has no threads of its parent
-    for name in sorted(KINDS):
-        wholes[name] = folder / f"{name}.h5"
-        for _ in range(2):  # in this process, whose children then have all kernels compiled
-            wholes[name].unlink(missing_ok=True)
-            began = time.monotonic()
-            assert _go_on(name, wholes[name]) == 0, f"the undisturbed run of {name} does not finish"
-            durations[name] = time.monotonic() - began
     for number in range(count):
         name = chance.choice(sorted(KINDS))
+        if name not in undisturbed:
+            undisturbed[name] = _undisturbed(name, folder)
         work = folder / f"{number}"
         work.mkdir()
-        for wrong in _disturbed(name, wholes[name], durations[name], work, chance):
+        for wrong in _disturbed(name, *undisturbed[name], work, chance):
             found[f"{name}: {wrong}"] += 1
     return found
+
+
+def _undisturbed(name: str, folder: Path) -> tuple[Path, float]:
+    """The whole run and how long it takes; children of this process then have all kernels compiled."""
+    path = folder / f"{name}.h5"
+    for _ in range(2):
+        path.unlink(missing_ok=True)
+        began = time.monotonic()
+        assert _go_on(name, path) == 0, f"the undisturbed run of {name} does not finish"
+    return path, time.monotonic() - began
 
 
 def _disturbed(name: str, whole: Path, duration: float, work: Path, chance: random.Random) -> list[str]:
