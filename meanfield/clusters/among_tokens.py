@@ -71,7 +71,7 @@ def find_clusters_of_tokens(
     label = _basins(cover.points, np.log(cover.density + FLOOR * cover.uniform), scale)[cover.nearest]
     peaks, first, basin, count = np.unique(label, return_index=True, return_inverse=True, return_counts=True)
     held = np.bincount(basin, masses, len(peaks)).astype(float)
-    sums = np.stack([np.bincount(basin, masses * x, len(peaks)) for x in directions.T], axis=1)
+    sums = _sums_of_groups(basin, masses, directions, len(peaks))
     length = np.linalg.norm(sums, axis=1, keepdims=True)
     centers = np.divide(sums, length, out=directions[first], where=length > 0)
     counts = (count >= STRAY * len(points)) | (cover.density[peaks] >= CONTRAST * cover.uniform)
@@ -89,9 +89,18 @@ def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
     coefficients = transform.analysis(held)
     density = transform.synthesis(coefficients * (share if mesh.dimension == 1 else share[:, None]))
     occupied, nearest = np.unique(cells, return_inverse=True)
-    means = np.stack([np.bincount(nearest, x, len(occupied)).astype(float) for x in directions.T], axis=1)
+    means = _sums_of_groups(nearest, np.ones(len(nearest)), directions, len(occupied))
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     return Cover(means, np.maximum(density[occupied], 0.0), 1.0 / mesh.volume, nearest)
+
+
+def _sums_of_groups(group: Labels, weights: Floats, values: Floats, count: int) -> Floats:
+    """Σ w_i v_i over the i of each group, (count, d), for values (n, d)."""
+    from scipy.sparse import csr_array
+
+    n = len(group)
+    sums: Floats = csr_array((weights, group, np.arange(n + 1)), shape=(n, count)).T @ values
+    return sums
 
 
 @lru_cache(maxsize=4)

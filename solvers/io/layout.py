@@ -194,14 +194,16 @@ def _dataset(group: h5py.Group, name: str, dims: Sequence[str], values: NDArray,
         rows = min(len(values), _CHUNK_ROWS)
         dataset = group.create_dataset(name, data=values, chunks=(rows, *values.shape[1:]), fletcher32=True)
     else:
-        row = int(np.prod(values.shape[1:]))
+        rows = max(CHUNK_BYTES // (8 * int(np.prod(values.shape[1:]))), 1)
         dataset = group.create_dataset(
             name,
             shape=values.shape,
             maxshape=(None, *values.shape[1:]),
-            chunks=(max(CHUNK_BYTES // (8 * row), 1), *values.shape[1:]),
+            chunks=(rows, *values.shape[1:]),
             dtype=np.float64,
             fillvalue=np.nan,
+            compression="gzip" if rows == 1 else None,  # long rows are mostly places that hold nothing
+            compression_opts=1 if rows == 1 else None,
         )
     _describe(dataset, dims, units, long_name)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..backends import backend_for
 
 Number = TypeVar("Number", np.float32, np.float64)
+_FEW = 64  # pairs: filled up to a tile they would cost many times as much
 
 
 def exponential_sums(
@@ -44,6 +45,8 @@ def exponential_sums(
     backend = backend_for(targets)
     number = targets.dtype
     values = sources if vectors is None else vectors
+    if len(targets) * len(sources) <= _FEW:
+        return _of_few(targets, sources, weights, log_weights, values, log_scale, causal)
     lanes = backend.PAIR_BYTES // number.itemsize
 
     tiles = _in_tiles(targets, lanes, number)
@@ -61,6 +64,27 @@ def exponential_sums(
     scale = scale.reshape(-1)[: len(targets)]
     scale = np.where(scale == np.finfo(number).min, -np.inf, scale)
     return scale, rows[:, 0], rows[:, 1:]
+
+
+def _of_few(
+    targets: NDArray[Number],
+    sources: NDArray[Number],
+    weights: NDArray[Number],
+    log_weights: NDArray[Number] | None,
+    values: NDArray[Number],
+    log_scale: NDArray[Number] | None,
+    causal: bool,
+) -> tuple[NDArray[Number], NDArray[Number], NDArray[Number]]:
+    """The sums by the matrix of all exponents, in an order of summation that no number of cores changes."""
+    own = np.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf).astype(targets.dtype)
+    exponents = np.einsum("id,jd->ij", targets, sources) + own
+    if causal:
+        exponents[np.triu_indices(len(targets), 1)] = -np.inf
+    if log_scale is None:
+        log_scale = exponents.max(axis=1, initial=-np.inf)
+    with np.errstate(over="ignore"):  # a log_scale far below the exponents makes infinite sums, as in the tiles
+        kernel = np.exp(exponents - np.where(np.isneginf(log_scale), 0.0, log_scale)[:, None]) * weights
+    return log_scale, kernel.sum(axis=1), np.einsum("ij,jc->ic", kernel, values)
 
 
 def _in_tiles(targets: NDArray[Number], lanes: int, number: np.dtype[Number]) -> NDArray[Number]:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from support.status import run
 
 from meanfield.case.load import parse
 from meanfield.sweeping.driver import sweep
+from tests.support.status import run
 
 from .commands import contents, failure_of
 

@@ -239,3 +239,14 @@ def test_sums_are_redone_where_they_are_lost_and_nowhere_else(lost):
 def test_either_computes_what_is_asked_for_only():
     assert cpu.either(True, lambda: (1,), lambda: 1 / 0) == (1,)
     assert cpu.either(False, lambda: 1 / 0, lambda: (2,)) == (2,)
+
+
+def test_two_points_of_many_dimensions_need_no_tile():
+    """A tile has room for 96 sources: 3 MB for each array in 4096 dimensions, where two points have 64 kB."""
+    points = np.random.default_rng(0).standard_normal((2, 4096)) / 64
+    exponential_sums(points, points, np.ones(2))
+    tracemalloc.start()
+    exponential_sums(points, points, np.ones(2))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * points.nbytes

@@ -407,6 +407,18 @@ except FileError as error:
     check(read(path), int(count) + 3)
 
 
+def test_long_rows_that_hold_little_are_small_in_the_file(path):
+    """Centers of 32 clusters in 4096 dimensions, two of which there are: 64 kB of 1 MB."""
+    centers = np.full((32, 4096), np.nan)
+    centers[:2] = np.random.default_rng(0).standard_normal((2, 4096))
+    column = Column("center", (("cluster", 32), ("d", 4096)))
+    with RunFile.create(path, circle(8), [column], {"case": "x"}) as file:
+        for k in range(4):
+            file.write_sample(k, {"center": centers})
+    assert path.stat().st_size < 4 * (2 * centers[:2].nbytes) + 100_000
+    np.testing.assert_array_equal(read(path).diagnostics["center"][3], centers)
+
+
 def test_failing_creation_leaves_the_old_file(path):
     with RunFile.create(path, MESH, COLUMNS) as file:
         write(file, 0, 3)
