@@ -131,12 +131,14 @@ class Record:
     def _write_snapshot(self, state: State) -> None:
         self._file.write_snapshot(state.time, self._problem.snapshot(state.values))
 
-    def _write_sample(self, state: State) -> None:
+    def _write_sample(self, state: State) -> bool:
+        """Whether a stop condition holds."""
         values = self._diagnostics(state.time, state.values)
         self._file.write_sample(state.time, values)
         self._watch(Moment(state.time, self._problem.snapshot(state.values), values, self._problem.space))
         if "clusters" in values:
             self.progress.clusters = f", {values['clusters']:.0f} clusters"
+        return bool(self._watch.message)
 
 
 def reason(error: NonFinite) -> str:

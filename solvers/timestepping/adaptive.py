@@ -33,7 +33,8 @@ class AdaptiveIntegrator:
     Dormand and Prince's Runge–Kutta method of order 8 with errors of orders 5 and 3 (Hairer, Nørsett and Wanner,
     Solving Ordinary Differential Equations I, section II.10), each step by itself: it depends on time, values and
     ``state.dt``, the next step to try, so that a state kept after any step goes on bit for bit. NaN as ``dt`` has the
-    first step chosen from the rates (section II.4). Of a step one number comes to the host, its error.
+    first step chosen from the rates (section II.4). Of a step one number comes to the host, its error. Between its ends
+    a step is interpolated, at order 7, by four more rates.
     Raises ValueError for a tolerance ≤ 0; Exploding where no step is small enough, and NonFinite where the rate is not
     finite; the state is then the one after the last good step.
     """
@@ -59,6 +60,13 @@ class AdaptiveIntegrator:
         if self._limit is not None:
             self._limit(state.values)
         return StepResult(stable_dt=state.dt)
+
+    def between(self, time: float) -> Floats:
+        """Values at a time within the last step."""
+        values = self._method.between(time)
+        if self._limit is not None:
+            self._limit(values)
+        return values
 
 
 def evolve_adaptively(
@@ -127,9 +135,13 @@ class _Method:
             backend.to_device(table.astype(values.dtype)) for table in (stages, weights, errors)
         )
         self._rates = backend.empty((len(weights), *values.shape), values.dtype)
+        self._before = values.copy()
+        self._step = (0.0, 0.0, values)  # begin, length, values after
+        self._polynomial: Floats | None = None
 
     def begin(self, state: State) -> None:
-        """Evaluate the rate where a step begins."""
+        """Keep the state where a step begins, and evaluate its rate."""
+        self._before[...] = state.values
         self._rates[0] = self._rate(state.time, state.values)
 
     def begins_finite(self) -> bool:
@@ -138,7 +150,7 @@ class _Method:
 
     def attempt(self, state: State, dt: float) -> tuple[Floats, float]:
         """Values after a step of dt, and the error over what is allowed: NaN where either is not finite."""
-        before = state.values
+        before = self._before
         for k in range(1, len(self._rates)):
             stage = before + dt * _combined(self._stages[k, :k], self._rates[:k])
             self._rates[k] = self._rate(state.time + self._nodes[k] * dt, stage)
@@ -147,7 +159,33 @@ class _Method:
         fifth, third = (((_combined(row, self._rates) / allowed) ** 2).sum() for row in self._errors)
         both = np.maximum(fifth + 0.01 * third, np.finfo(before.dtype).tiny)
         error = abs(dt) * fifth / np.sqrt(both * self._size)
+        self._step, self._polynomial = (state.time, dt, values), None
         return values, float(np.where(np.isfinite(values).all(), error, np.nan))
+
+    def between(self, time: float) -> Floats:
+        """Values at a time within the step last attempted: section II.6, in x and 1 − x by turns."""
+        begin, dt, after = self._step
+        if self._polynomial is None:
+            self._polynomial = self._interpolated(begin, dt, after)
+        x = (time - begin) / dt
+        values = np.zeros_like(after)
+        for k, row in enumerate(self._polynomial[::-1]):
+            values = (values + row) * (x if k % 2 == 0 else 1 - x)
+        return self._before + values
+
+    def _interpolated(self, begin: float, dt: float, after: Floats) -> Floats:
+        """Coefficients (7, ...) of the interpolation; the rates at its other places are the four more."""
+        before, backend = self._before, backend_for(after)
+        stages, nodes, coefficients = (table.astype(before.dtype) for table in _dense_tableau())
+        rates = backend.empty((len(nodes) + len(self._rates), *before.shape), before.dtype)
+        rates[: len(self._rates)] = self._rates
+        for k, node in enumerate(nodes, len(self._rates)):
+            row = backend.to_device(stages[k - len(self._rates), :k])
+            rates[k] = self._rate(begin + float(node) * dt, before + dt * _combined(row, rates[:k]))
+        change = after - before
+        first, last = dt * rates[0], dt * rates[len(self._rates)]
+        rows = [change, first - change, 2 * change - first - last]
+        return np.stack(rows + [dt * _combined(backend.to_device(row), rates) for row in coefficients])
 
     def first_size(self, state: State, longest: float) -> float:
         """A first step, no longer than ``longest``, from the rates now and after an Euler step; may be NaN."""
@@ -179,3 +217,13 @@ def _tableau() -> tuple[Floats, Floats, Floats, Floats]:
 
     stages, weights, nodes, fifth, third = DOP853.A, DOP853.B, DOP853.C, DOP853.E5, DOP853.E3
     return stages, weights, np.stack([fifth[:-1], third[:-1]]), nodes  # the last is of the rate after: 0
+
+
+@cache
+def _dense_tableau() -> tuple[Floats, Floats, Floats]:
+    """Of the interpolation stages (4, 16), the first of which is the step itself, nodes (4), coefficients (4, 16)."""
+    from scipy.integrate import DOP853
+
+    stages = np.zeros((4, 16))
+    stages[0, :12], stages[1:] = DOP853.B, DOP853.A_EXTRA
+    return stages, np.array([1.0, *DOP853.C_EXTRA]), DOP853.D

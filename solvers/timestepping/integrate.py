@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
+from ..mesh.mesh import Floats
 from .checks import check_until
 from .observers import Observer
-from .schedules import TIME_RTOL, next_time
+from .schedules import TIME_RTOL, is_reached, next_time
 from .state import State, StepResult
 
 
@@ -25,6 +27,15 @@ class Integrator(Protocol):
         Advances time, values, steps and dt of ``state`` in place. Raises NonFinite where no step is good; the state is
         then the one before it.
         """
+        ...
+
+
+@runtime_checkable
+class DenseIntegrator(Integrator, Protocol):
+    """A method that interpolates its steps: observers are shown states within them, and none is shortened for one."""
+
+    def between(self, time: float) -> Floats:
+        """Values at a time within the last step."""
         ...
 
 
@@ -49,7 +60,8 @@ def integrate(
     """Advance ``state`` in place to ``until`` and return it.
 
     dynamics     the integrator of a state, and the time to which it holds; no step crosses that time
-    observers    look at the state when they are due; steps are shortened to meet those times
+    observers    look at the state when they are due; steps are shortened to meet those times, or interpolated.
+                 A look that returns True within a step ends the loop, with the state that it was shown
     after_step   called after each step; True stops the loop
     Raises ValueError for an ``until`` that is not finite or before the state's time, and what integrators raise.
     """
@@ -65,8 +77,11 @@ def integrate(
                 integrator.begin(state)
         assert integrator is not None
         dues = [observer.due() for observer in observers]
-        target = next_time(dues, min(until, end))
+        is_dense = isinstance(integrator, DenseIntegrator)
+        target = next_time(() if is_dense else dues, min(until, end))
         result = integrator.step(state, target)
+        if isinstance(integrator, DenseIntegrator) and _look_within(state, integrator, observers):
+            break
         if state.time > target:  # a step with a length of its own
             state.time = _agreed(state.time, [until, end, *dues])
         for observer in observers:
@@ -76,6 +91,17 @@ def integrate(
         if after_step(state):
             break
     return state
+
+
+def _look_within(state: State, integrator: DenseIntegrator, observers: Sequence[Observer]) -> bool:
+    """Show observers what is due before the end of a step; where one ends the loop there, the state is that one."""
+    while not is_reached(state.time, due := min((observer.due() for observer in observers), default=math.inf)):
+        within = replace(state, time=due, values=integrator.between(due))
+        ends = [observer.look_if_due(within) for observer in observers]
+        if any(ends):
+            state.time, state.values[...] = due, within.values
+            return True
+    return False
 
 
 def _agreed(time: float, dues: Sequence[float]) -> float:

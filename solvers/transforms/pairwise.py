@@ -45,7 +45,7 @@ def exponential_sums(
     backend = backend_for(targets)
     number = targets.dtype
     values = sources if vectors is None else vectors
-    if len(targets) * len(sources) <= _FEW:
+    if 0 < len(targets) * len(sources) <= _FEW:
         return _of_few(targets, sources, weights, log_weights, values, log_scale, causal)
     lanes = backend.PAIR_BYTES // number.itemsize
 
@@ -79,9 +79,10 @@ def _of_few(
     own = np.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf).astype(targets.dtype)
     exponents = np.einsum("id,jd->ij", targets, sources) + own
     if causal:
-        exponents[np.triu_indices(len(targets), 1)] = -np.inf
+        order = backend_for(targets).to_device(np.arange(len(targets)))
+        exponents = np.where(order[:, None] < order, -np.inf, exponents)
     if log_scale is None:
-        log_scale = exponents.max(axis=1, initial=-np.inf)
+        log_scale = exponents.max(axis=1)
     with np.errstate(over="ignore"):  # a log_scale far below the exponents makes infinite sums, as in the tiles
         kernel = np.exp(exponents - np.where(np.isneginf(log_scale), 0.0, log_scale)[:, None]) * weights
     return log_scale, kernel.sum(axis=1), np.einsum("ij,jc->ic", kernel, values)
