@@ -6,7 +6,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,26 @@ _SHOWN = 60  # characters of a value; more would bury what was expected
 
 
 class CaseError(ValueError):
-    """A case that cannot be run. Its message is one line, to be shown as it is."""
+    """A case that cannot be run. Its message is to be shown as it is: one line, or one for each of several faults.
+
+    key          dotted, which the message is about; empty where it is about none
+    parts        the single errors, where there are several
+    is_missing   whether that key is not there
+    """
+
+    def __init__(
+        self, message: str, key: str = "", parts: Sequence[CaseError] = (), *, is_missing: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.key, self.parts, self.is_missing = key, tuple(parts), is_missing
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.key, self.parts)
+
+
+def all_of(errors: Sequence[CaseError]) -> CaseError:
+    """One error of all these: itself where there is one."""
+    return errors[0] if len(errors) == 1 else CaseError("\n".join(map(str, errors)), parts=errors)
 
 
 def install(extra: str) -> str:
@@ -29,7 +48,7 @@ def install(extra: str) -> str:
 def refusal(key: str, value: object, expected: str) -> CaseError:
     """The error ``key = value: expected ...``, or ``key = value: not allowed ...`` where none is."""
     is_none = expected.startswith(("only allowed", "not allowed", "not available"))
-    return CaseError(f"{key} = {show(value)}: {'' if is_none else 'expected '}{expected}")
+    return CaseError(f"{key} = {show(value)}: {'' if is_none else 'expected '}{expected}", key)
 
 
 def show(value: object) -> str:
@@ -97,16 +116,21 @@ def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseEr
         key += f"[{index}]" if index else f".{name}" if key else name
     prefix = f"{key}." if key else ""
     if missing := re.fullmatch("Object missing required field `(.*)`", message):
-        return CaseError(f"{prefix}{_missing(kind, data, missing[1])}")
+        text = _missing(kind, data, missing[1])
+        return CaseError(f"{prefix}{text}", f"{prefix}{text.partition(':')[0]}", is_missing=True)
     if unknown := re.fullmatch("Object contains unknown field `(.*)`", message, re.DOTALL):
         if tags := _tags_with(kind, unknown[1]):
             tag = next(m.tag_field for m in _members(kind) if isinstance(m, types.StructType))
-            key, value = unknown[1], show(data[unknown[1]])
+            name, value = f"{prefix}{unknown[1]}", show(data[unknown[1]])
             only = ", ".join(f'"{word}"' for word in tags)
-            return CaseError(f'{prefix}{key} = {value}: not valid for {tag} "{data.get(tag)}"; only for {only}')
+            return CaseError(f'{name} = {value}: not valid for {tag} "{data.get(tag)}"; only for {only}', name)
         known = list(_names(kind, data))
-        hint = did_you_mean(unknown[1], known) or f"; expected {_any_of(known, quote='')}"
-        return CaseError(f"{prefix}{show_key(unknown[1])}: unknown key{hint}")
+        if elsewhere := _sections_with(schema, unknown[1]):
+            hint = f"; did you mean {' or '.join(elsewhere)}?"
+        else:
+            hint = did_you_mean(unknown[1], known) or f"; expected {_any_of(known, quote='')}"
+        name = f"{prefix}{show_key(unknown[1])}"
+        return CaseError(f"{name}: unknown key{hint}", name)
     choices = _words(kind) if isinstance(kind, types.LiteralType) else []
     return refusal(key, data, _expected(kind) + did_you_mean(data, choices))
 
@@ -144,6 +168,20 @@ def _tags_with(kind: types.Type, name: str) -> list[str]:
     """The tags of the members of a union that have a field of that name."""
     structs = [member for member in _members(kind) if isinstance(member, types.StructType) and member.tag_field]
     return [str(s.tag) for s in structs if name in (field.encode_name for field in s.fields)]
+
+
+def _sections_with(schema: type, name: str) -> list[str]:
+    """The dotted keys ``section.name`` of a case."""
+    root = types.type_info(schema)
+    return [
+        f"{section.encode_name}.{name}"
+        for section in (root.fields if isinstance(root, types.StructType) else ())
+        if any(
+            name in (field.encode_name for field in member.fields)
+            for member in _members(section.type)
+            if isinstance(member, types.StructType)
+        )
+    ]
 
 
 def _child(kind: types.Type, data: Any, name: str) -> types.Type:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 import tomllib
@@ -16,29 +17,40 @@ from meanfield.case.case import Case
 from meanfield.case.diagnostics import default_diagnostics
 from meanfield.case.errors import (
     CaseError,
+    all_of,
     did_you_mean,
     refusal,
     refuse_extremes,
     refuse_unrepresentable,
     translate,
 )
+from meanfield.case.lines import lines_of_keys, remove, with_lines
 from meanfield.case.overrides import apply
 from meanfield.case.validate import check
 from meanfield.components.in_case import Unfit, put_back, take
+from meanfield.domains.table import put_names_for_aliases
 from meanfield.sections.section import tag_of
 
 _SNAPSHOTS = 100
+_MOST_ERRORS = 20  # that are told at once
 MAX_BYTES = 16 * 2**20  # of a case file: what is longer is something else
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
-_TOLERANCE = 1e-9  # of a step: a merger at the end of a metastable state is then good to about 1e-6
+_TOLERANCE = 1e-10  # of a step: a merger at the end of a metastable state is then good to about 1e-7
 _STIFF = 300.0  # an explicit method of order 8 then takes some hundred steps in a unit of time
 _FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
 _FIRST_BEFORE_ATOMS = 0.1  # at most, where a hand-over lets the end be any time: a token moves by so many radians
 
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
-    """The case in a file, or the shipped case of that name; otherwise as ``parse``. Raises CaseError."""
-    return _parse(read_text(name_or_path), overrides, source=name_or_path)
+    """The case in a file, or the shipped case of that name; otherwise as ``parse``. Raises CaseError, with lines."""
+    text = read_text(name_or_path)
+    try:
+        return _parse(text, overrides, source=name_or_path)
+    except CaseError as error:
+        if not Path(name_or_path).exists():  # a shipped case, whose lines are not the user's
+            raise
+        elsewhere = {override.partition("=")[0].strip(): None for override in overrides}
+        raise with_lines(error, name_or_path, lines_of_keys(text) | elsewhere) from None
 
 
 def parse(text: str, overrides: Sequence[str] = ()) -> Case:
@@ -66,15 +78,43 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
         own = take(data)
     except Unfit as error:
         raise CaseError(f"{error.section}.{translate(error.cause, error.table, error.schema)}") from None
-    try:
-        case = _resolve(msgspec.convert(data, Case))
-    except msgspec.ValidationError as error:
-        raise translate(error, data, Case) from None
+    put_names_for_aliases(data)
+    case = _resolve(_converted(data))
     check(case)
     refuse_extremes(msgspec.to_builtins(case))
     if "initial" in own and case.domain.mesh is None:
         raise refusal("initial.kind", tag_of(type(own["initial"])), f"a built-in one {case.domain.where}")
     return put_back(case, own)
+
+
+def _converted(data: dict[str, Any]) -> Case:
+    """The sections of a case. Raises CaseError for all that is of a wrong type, out of range, unknown or missing."""
+    try:
+        return msgspec.convert(data, Case)
+    except msgspec.ValidationError:
+        errors = _errors(data, Case)
+    for field in msgspec.structs.fields(Case):  # what one section lacks hides the next ones
+        if field.encode_name in data:
+            alone = msgspec.defstruct("Alone", [(field.encode_name, field.type)])
+            errors |= _errors({field.encode_name: data[field.encode_name]}, alone)
+    raise all_of(list(errors.values())[:_MOST_ERRORS])
+
+
+def _errors(data: dict[str, Any], schema: type) -> dict[str, CaseError]:
+    """What is wrong with data, by key: each is taken out, to find the next; to the first that is missing."""
+    found: dict[str, CaseError] = {}
+    data = copy.deepcopy(data)
+    while True:
+        try:
+            msgspec.convert(data, schema)
+            return found
+        except msgspec.ValidationError as cause:
+            error = translate(cause, data, schema)
+        if error.is_missing and any(f"{error.key}.".startswith(f"{key}.") for key in found):
+            return found  # since it was taken out
+        found.setdefault(error.key, error)
+        if error.is_missing or not remove(data, error.key):
+            return found
 
 
 def read_toml(text: str, source: str) -> dict[str, Any]:

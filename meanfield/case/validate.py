@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from meanfield.case.case import Case
 from meanfield.case.combinations import combination_problems
 from meanfield.case.diagnostics import possible_diagnostics
-from meanfield.case.errors import CaseError, did_you_mean, refusal
+from meanfield.case.errors import CaseError, all_of, did_you_mean, refusal
 from meanfield.case.validate_initial import initial_problems
 from meanfield.case.validate_model import model_problems
 from meanfield.sections.evolution import Time
@@ -19,21 +19,29 @@ _MAX_SAMPLES = 10**7
 
 
 def check(case: Case) -> None:
-    """Raise CaseError for the first impossible value or combination."""
+    """Raise CaseError for impossible values and combinations: the first of each key, and one of the model.
+
+    The model is looked at where its parts go together: its checks compute with them.
+    """
     if case.time.end == 0:
         raise CaseError("time.end: missing; expected a number > 0")
-    for key, value, expected in _problems(case):
-        raise refusal(key, value, expected)
+    of_parts = [*case.domain.problems(case), *combination_problems(case)]
+    of_model = [] if of_parts else list(islice(_of_model(case), 1))
+    of_times = [
+        *_time(case.time, case.attention.file is not None),
+        *_snapshots(case.output, case.time.end),
+        *_output(case.output, case.time.end),
+    ]
+    found: dict[str, CaseError] = {}
+    for key, value, expected in (*of_parts, *of_times, *of_model):
+        found.setdefault(key, refusal(key, value, expected))
+    if found:
+        raise all_of(list(found.values()))
 
 
-def _problems(case: Case) -> Problems:
-    yield from case.domain.problems(case)
-    yield from _time(case.time, case.attention.file is not None)
-    yield from combination_problems(case)
+def _of_model(case: Case) -> Problems:
     yield from model_problems(case)
     yield from initial_problems(case)
-    yield from _snapshots(case.output, case.time.end)
-    yield from _output(case.output, case.time.end)
     yield from _diagnostics(case)
     yield from _stop(case)
 

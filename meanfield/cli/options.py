@@ -10,7 +10,7 @@ MAX_DEGREE = 32  # of a branch: its density is held by 128 nodes
 
 def case_file(parser: ArgumentParser) -> None:
     parser.add_argument("case", metavar="CASE", help="a case file, or the name of a shipped case")
-    _overrides(parser, "CASE")
+    _overrides(parser)
 
 
 def prefix(parser: ArgumentParser) -> None:
@@ -21,10 +21,10 @@ def prefix(parser: ArgumentParser) -> None:
 
 def run_to_resume(parser: ArgumentParser) -> None:
     run_file(parser)
-    _overrides(parser, "FILE.h5")
+    _overrides(parser)
 
 
-def _overrides(parser: ArgumentParser, after: str) -> None:
+def _overrides(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -32,7 +32,7 @@ def _overrides(parser: ArgumentParser, after: str) -> None:
         action="extend",
         default=[],
         dest="overrides",
-        help=f"override keys of the case, for example attention.beta=4; stands after {after} (default: none)",
+        help="override keys of the case, for example attention.beta=4 (default: none)",
     )
 
 

@@ -123,7 +123,7 @@ def _dispatch(argv: list[str]) -> int:
         if word not in commands:
             raise CommandError(f"{name} {word}: no such command{_nearest(word, commands)}".lstrip())
         parser, name = commands[word], f"{name} {word}".lstrip()
-    options, unknown = _parsers().parse_known_args(argv)
+    options, unknown = _parsers().parse_known_args(_with_overrides_joined(argv))
     if unknown:
         known = sorted(set(re.findall(r"--[a-z]+", parser.format_help())))
         raise CommandError(f"{unknown[0]}: unexpected argument{_nearest(unknown[0], known)}")
@@ -137,6 +137,22 @@ def _dispatch(argv: list[str]) -> int:
         load_components(*options.components)
     handler: Callable[[argparse.Namespace], int] = options.handler
     return handler(options)
+
+
+def _with_overrides_joined(words: Sequence[str]) -> list[str]:
+    """``--set a=1 b=2 CASE`` as ``--set=a=1 --set=b=2 CASE``: a word without = is not taken for an override."""
+    joined: list[str] = []
+    is_first = is_later = False
+    for word in words:
+        if is_first or (is_later and "=" in word and not word.startswith("-")):
+            joined.append(f"--set={word}")
+            is_first, is_later = False, True
+        elif word == "--set":
+            is_first = True
+        else:
+            joined.append(word)
+            is_later = False
+    return [*joined, "--set"] if is_first else joined
 
 
 def _nearest(word: str, choices: Iterable[str]) -> str:

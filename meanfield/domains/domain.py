@@ -25,6 +25,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     Names of functions are "module:function", imported when they are used.
     """
 
+    aliases: ClassVar[tuple[str, ...]] = ()  # other words for it in case files
     set_up: ClassVar[str]  # (case, backend) → Problem
     diagnostics: ClassVar[str]  # name → meanfield.diagnostics.table.Diagnostic
     layer_norms: ClassVar[tuple[str, ...]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from meanfield.domains.axisymmetric.section import Axisymmetric
 from meanfield.domains.domain import Domain
 from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSphere, LogRadius
@@ -13,7 +15,15 @@ from meanfield.sections.section import tag_of
 
 AnyDomain = Circle | Sphere | Axisymmetric | Line | FreeRadiusCircle | FreeRadiusSphere | Particles | Trained
 DOMAINS: dict[str, type[Domain]] = {tag_of(kind): kind for kind in AnyDomain.__args__}
+_ALIASES = {alias: name for name, kind in DOMAINS.items() for alias in kind.aliases}
 _PICTURED: dict[str, type[Domain]] = DOMAINS | {"radius": LogRadius}
+
+
+def put_names_for_aliases(data: dict[str, Any]) -> None:
+    """In the table of a case, ``domain.manifold`` by its own name where it has another word for it, such as S2."""
+    domain = data.get("domain")
+    if isinstance(domain, dict) and isinstance(word := domain.get("manifold"), str):
+        domain["manifold"] = _ALIASES.get(word, word)
 
 
 def kind_of(manifold: str) -> type[Domain]:

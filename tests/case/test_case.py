@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 import tomli_w
@@ -31,11 +32,11 @@ UNNORMALIZED = "attention.normalization=unnormalized"
 
 
 def refusal(text: str, *overrides: str) -> str:
-    """The line with which a case is refused."""
+    """The first line with which a case is refused."""
     with pytest.raises(CaseError) as caught:
         parse(text, overrides)
-    line = str(caught.value)
-    assert len(line.splitlines()) == 1
+    line = str(caught.value).splitlines()[0]
+    assert line == str((caught.value.parts or (caught.value,))[0])
     assert not any(jargon in line for jargon in ("$", "`float`", "`int`", "`object`", "`array`", "field"))
     return line
 
@@ -422,3 +423,54 @@ def test_shipped_cases_are_valid_and_titled() -> None:
     assert "uniform" in shipped()
     for name, title in shipped().items():
         assert load(name).title == title != ""
+
+
+MANY = """\
+beta = 3
+[domain]
+manifold = "S2"
+resolution = 3
+[attention]
+beta = "x"
+[[attention.heads]]
+weight = 1.0
+[[attention.heads]]
+weihgt = 1.0
+[initial]
+kind = "perturbed"
+degrees = -3
+[time]
+end = -1
+"""
+
+
+def test_all_faults_of_a_file_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "many.toml"
+    path.write_text(MANY)
+    with pytest.raises(CaseError) as caught:
+        load(str(path))
+    assert str(caught.value).replace(f"{path}, ", "").splitlines() == [
+        "line 1: beta: unknown key; did you mean attention.beta?",
+        "line 4: domain.resolution = 3: expected an integer >= 4 and <= 8600",
+        'line 6: attention.beta = "x": expected a number >= 0',
+        'line 10: attention.heads[1].weihgt: unknown key; did you mean "weight"?',
+        "line 13: initial.degrees = -3: expected an integer >= 1",
+        "line 11: initial.amplitude: missing; expected a number > 0",
+        "line 15: time.end = -1: expected a number > 0",
+    ]
+
+
+def test_all_impossible_combinations_are_told_at_once(tmp_path: Path) -> None:
+    """What an override says has no line."""
+    path = tmp_path / "two.toml"
+    path.write_text(CIRCLE + "tolerance = 1e-3\n")
+    with pytest.raises(CaseError) as caught:
+        load(str(path), ["output.first=20", "output.spacing=log"])
+    first, second = caught.value.parts
+    assert str(first) == f'{path}, line 11: time.tolerance = 0.001: only allowed with time.method = "adaptive"'
+    assert str(second).startswith("output.first = 20.0: expected a number > 0 and < time.end")
+
+
+def test_other_words_for_circle_and_sphere() -> None:
+    assert parse(CIRCLE.replace("circle", "S1")) == parse(CIRCLE)
+    assert parse(CIRCLE, ["domain.manifold=S2"]) == parse(SPHERE)

@@ -208,14 +208,9 @@ def attempt(base, overrides):
 
 
 def said_well(refusal):
-    """Whether a refusal is one line that names a key, its value and what was expected."""
-    return (
-        re.fullmatch(
-            r"[a-z_]+(\.[a-z_]+|\[\d+\])+ = .+: (expected|only allowed|not allowed|not available|not valid for) .+",
-            refusal,
-        )
-        is not None
-    )
+    """Whether each line of a refusal names a key, its value and what was expected."""
+    line = r"[a-z_]+(\.[a-z_]+|\[\d+\])+ = .+: (expected|only allowed|not allowed|not available|not valid for) .+"
+    return all(re.fullmatch(line, text) for text in refusal.splitlines())
 
 
 def largest_sets(base, count):

@@ -135,7 +135,7 @@ REFUSED = [
     (["xyz"], "xyz: no such command; expected one of run, resume, info"),
     (["--zork"], "--zork: unexpected argument; expected one of --help, --version"),
     (["run"], "the following arguments are required: CASE; usage: meanfield run CASE [-o FILE.h5]"),
-    (["run", "--set", "time.end=1", "mine.toml"], "the following arguments are required: CASE; usage: "),
+    (["run", "--set", "time.end=1"], "the following arguments are required: CASE; usage: "),
     (["run", "mine.toml", "--overwite"], '--overwite: unexpected argument; did you mean "--overwrite"?'),
     (["run", "mine.toml", "other.toml"], "other.toml: unexpected argument"),
     (["run", "mine.toml", "--over"], '--over: unexpected argument; did you mean "--overwrite"?'),
@@ -217,9 +217,9 @@ def test_a_file_that_is_not_a_run_is_refused(command: str, capsys: pytest.Captur
 
 
 def test_run_passes_case_path_and_options(calls: Calls) -> None:
-    status = main(["run", "mine.toml", "--set", "time.end=2", "title=a b", "--quiet", "--set", "time.cfl=0.1"])
+    status = main(["run", "--set", "time.end=2", "title=a b", "mine.toml", "--quiet", "--set", "time.cfl=0.1"])
     case = load("mine.toml", ["time.end=2", "title=a b", "time.cfl=0.1"])
-    command = "meanfield run mine.toml --set time.end=2 'title=a b' --quiet --set time.cfl=0.1"
+    command = "meanfield run --set time.end=2 'title=a b' mine.toml --quiet --set time.cfl=0.1"
     assert status == 0
     options = {"overwrite": False, "quiet": True, "command": command, "backend": backend_on("cpu"), "say": tell}
     assert calls == [("run", case, "mine.h5", options)]

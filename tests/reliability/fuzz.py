@@ -57,7 +57,12 @@ def failure_of(text: str) -> str | None:
             if max(numbers, case.domain.cells_and_width()[0]) <= LARGEST:
                 set_up(case).initial()
     except (CaseError, FileError) as error:
-        return None if "\n" not in str(error) and len(str(error)) < 1000 else f"a message of {len(str(error))} letters"
+        wrong = [
+            len(str(part))
+            for part in getattr(error, "parts", ()) or (error,)
+            if "\n" in str(part) or len(str(part)) >= 1000
+        ]
+        return f"a message of {wrong[0]} letters" if wrong else None
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         return f"{type(error).__name__}: {str(error)[:60]} ({Path(place.filename).name}:{place.lineno})"

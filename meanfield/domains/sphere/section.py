@@ -100,6 +100,7 @@ def vector_problems(key: str, vector: tuple[float, ...]) -> Problems:
 class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
     """The circle S¹ in ``resolution`` equal cells."""
 
+    aliases: ClassVar = ("S1",)
     measure: ClassVar = ("rad", "density of tokens with respect to surface area")
     mesh: ClassVar = "solvers.mesh.mesh:circle"
     ambient: ClassVar = 2
@@ -131,6 +132,7 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
 class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
     """The sphere S² in ``resolution`` rings of latitude from pole to pole, of cells of about equal area."""
 
+    aliases: ClassVar = ("S2",)
     measure: ClassVar = ("sr", "density of tokens with respect to surface area")
     mesh: ClassVar = "solvers.mesh.mesh:sphere"
     ambient: ClassVar = 3

@@ -1,0 +1,57 @@
+"""Lines of a case file on which its keys are, and the keys of its tables: for messages."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from meanfield.case.errors import CaseError, all_of
+
+_TABLE = re.compile(r"\s*(\[\[?)\s*([\w.\- ]+?)\s*\]\]?\s*(#.*)?")
+_KEY = re.compile(r"\s*([\w.\-]+(?:\s*\.\s*[\w\-]+)*)\s*=")
+
+
+def lines_of_keys(text: str) -> dict[str, int]:
+    """The line, from 1, of each dotted key of a TOML text, and of its tables; ``a.b[1]`` is the second of [[a.b]].
+
+    Keys in inline tables and quoted ones are not found.
+    """
+    found: dict[str, int] = {}
+    table, tables = "", Counter[str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _TABLE.fullmatch(line):
+            table = header[2].replace(" ", "")
+            if header[1] == "[[":
+                tables[table] += 1
+                table = f"{table}[{tables[table] - 1}]"
+            found.setdefault(table, number)
+        elif key := _KEY.match(line):
+            name = re.sub(r"\s", "", key[1])
+            found.setdefault(f"{table}.{name}" if table else name, number)
+    return found
+
+
+def with_lines(error: CaseError, source: str, lines: Mapping[str, int | None]) -> CaseError:
+    """The error with ``source`` and the line of its key before it, where it has one; so with each of several."""
+    if error.parts:
+        return all_of([with_lines(part, source, lines) for part in error.parts])
+    key = error.key
+    while key and key not in lines:
+        key = re.sub(r"(^|\.)[^.\[]*$|\[\d+\]$", "", key)
+    return CaseError(f"{source}, line {lines[key]}: {error}", error.key) if lines.get(key) else error
+
+
+def remove(data: dict[str, Any], key: str) -> bool:
+    """Take the last named part of a key such as ``attention.heads[1].weight`` out of a table; whether it was there."""
+    parts = re.findall(r"[\w\-]+|\[\d+\]", key)
+    while parts and parts[-1].startswith("["):
+        parts.pop()
+    place: Any = data
+    for part in parts[:-1]:
+        try:
+            place = place[int(part[1:-1])] if part.startswith("[") else place[part]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return bool(parts) and isinstance(place, dict) and place.pop(parts[-1], None) is not None
