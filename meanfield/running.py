@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from meanfield.case.case import Case
+from meanfield.case.errors import CaseError
 from meanfield.components.recorded import require_components
 from meanfield.diagnostics.table import require_same_units
 from meanfield.domains.common.problem import Problem
@@ -158,6 +159,8 @@ def resume(
     problem.marks.update({name: before.attributes[name] for name in problem.marks if name in before.attributes})
     start = last_start(before, case, problem)
     segment = next_segment(segments, case, changes, start.state.time, until, command)
+    if until is not None and until < segment.from_time:
+        raise CaseError(f"until = {until:g}: {path} has reached time {segment.from_time:g} already; nothing was done")
     if segment.from_time >= segment.until:
         _nothing_left(before, start, say)
         return

@@ -49,8 +49,9 @@ def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
     except CaseError as error:
         if not Path(name_or_path).exists():  # a shipped case, whose lines are not the user's
             raise
-        elsewhere = {override.partition("=")[0].strip(): None for override in overrides}
-        raise with_lines(error, name_or_path, lines_of_keys(text) | elsewhere) from None
+        lines: dict[str, int | None] = {**lines_of_keys(text)}
+        lines.update((override.partition("=")[0].strip(), None) for override in overrides)
+        raise with_lines(error, name_or_path, lines) from None
 
 
 def parse(text: str, overrides: Sequence[str] = ()) -> Case:

@@ -225,40 +225,6 @@ def check(options: argparse.Namespace) -> int:
     return 0
 
 
-def cases(options: argparse.Namespace) -> int:
-    from meanfield.case.load import shipped
-
-    titles = shipped()
-    width = max(map(len, titles))
-    for name, title in titles.items():
-        print(f"{name:{width}}  {title}")
-    return 0
-
-
-def schema(options: argparse.Namespace) -> int:
-    import json
-
-    from meanfield.case.schema import schema as json_schema
-
-    print(json.dumps(json_schema(), indent=2))
-    return 0
-
-
-def keys(options: argparse.Namespace) -> int:
-    from meanfield.case.errors import CaseError
-    from meanfield.case.schema import entries
-
-    found = entries(options.prefix)
-    if not found:
-        raise CaseError(f"{options.prefix}: no key begins so; `meanfield keys` lists all")
-    for entry in found:
-        unit = f" [{entry.unit}]" if entry.unit else ""
-        only = f" ({entry.variant})" if entry.variant else ""
-        print(f"{entry.name}{unit}{only}\n    {entry.description}")
-        print(f"    {entry.expected}; default: {entry.default}; for example {entry.example}")
-    return 0
-
-
 def stability(options: argparse.Namespace) -> int:
     from meanfield.case.load import load
     from meanfield.cli.kinds import require_kind
@@ -289,20 +255,6 @@ def branch(options: argparse.Namespace) -> int:
 
         print(plot_branch(found, options.output))
     return 0
-
-
-def selftest(options: argparse.Namespace) -> int:
-    from time import perf_counter
-
-    from meanfield.results.selftest import selftest as outcomes
-
-    start, failed = perf_counter(), []
-    for outcome in outcomes():
-        word = "ok    " if outcome.passed else "FAILED"
-        print(f"{word} {outcome.name}: error {outcome.error:.1e}, at most {outcome.limit:g}", flush=True)
-        failed += [] if outcome.passed else [outcome.name]
-    print(f"{len(failed)} failed: {', '.join(failed)}" if failed else f"all is well, {perf_counter() - start:.0f} s")
-    return 1 if failed else 0
 
 
 def _print_json(facts: dict[str, Any]) -> None:

@@ -5,12 +5,24 @@ from __future__ import annotations
 import math
 from argparse import ArgumentParser, ArgumentTypeError
 
+PHENOMENA = "clusters, merging, noise, drift, blow_up, collapse"  # meanfield.case.catalogue's: help loads nothing
 MAX_DEGREE = 32  # of a branch: its density is held by 128 nodes
 
 
 def case_file(parser: ArgumentParser) -> None:
     parser.add_argument("case", metavar="CASE", help="a case file, or the name of a shipped case")
     _overrides(parser)
+
+
+def search(parser: ArgumentParser) -> None:
+    parser.add_argument("--search", metavar="WORD", default="", help="those that have it in their text (default: all)")
+
+
+def new_case(parser: ArgumentParser) -> None:
+    parser.add_argument("manifold", metavar="MANIFOLD", help="circle, sphere, line, particles, ...")
+    parser.add_argument("--phenomenon", metavar="NAME", default="clusters", help=f"{PHENOMENA} (default: clusters)")
+    parser.add_argument("-o", "--output", metavar="FILE.toml", help="default: print it")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing FILE.toml (default: refuse)")
 
 
 def prefix(parser: ArgumentParser) -> None:

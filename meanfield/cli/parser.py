@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from meanfield import __version__
+from meanfield.cli import catalogue as cli_catalogue
 from meanfield.cli import commands as cli_commands
 from meanfield.cli import options as cli_options
 from meanfield.cli import transformer as cli_transformer
@@ -285,14 +286,25 @@ _COMMANDS: dict[str, _Command] = {
         f"CASE {_SET}",
         (cli_options.case_file, cli_options.components),
     ),
-    "cases": (cli_commands.cases, "list the shipped cases", "", ()),
+    "cases": (
+        cli_catalogue.cases,
+        "list the shipped cases by topic, with the time that each takes",
+        "[--search WORD]",
+        (cli_options.search,),
+    ),
+    "new": (
+        cli_catalogue.new,
+        "write a commented case for a manifold and a phenomenon",
+        "MANIFOLD [--phenomenon NAME] [-o FILE.toml] [--overwrite]",
+        (cli_options.new_case,),
+    ),
     "keys": (
-        cli_commands.keys,
+        cli_catalogue.keys,
         "list the keys of a case file: what each is, its range, default and an example",
         "[PREFIX]",
         (cli_options.prefix,),
     ),
-    "schema": (cli_commands.schema, "print the JSON Schema of a case file, for editors", "", ()),
+    "schema": (cli_catalogue.schema, "print the JSON Schema of a case file, for editors", "", ()),
     "stability": (
         cli_commands.stability,
         "growth rate of each mode about the uniform density, and the critical noise",
@@ -305,7 +317,7 @@ _COMMANDS: dict[str, _Command] = {
         f"CASE [--over stabilizers.noise] [--degree L] [-o FIGURE.png] [--json] {_SET}",
         (cli_options.case_file, cli_options.branch_options, cli_options.figure_if_named, cli_options.as_json),
     ),
-    "selftest": (cli_commands.selftest, "check this installation by small runs with exact answers", "", ()),
+    "selftest": (cli_catalogue.selftest, "check this installation by small runs with exact answers", "", ()),
     "transformer": (
         None,
         "read a trained Transformer's layers, and run cases by PyTorch's attention",

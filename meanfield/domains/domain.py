@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +27,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     """
 
     aliases: ClassVar[tuple[str, ...]] = ()  # other words for it in case files
+    typical: ClassVar[Mapping[str, Any]] = {}  # keys of a new case, beside manifold
     set_up: ClassVar[str]  # (case, backend) → Problem
     diagnostics: ClassVar[str]  # name → meanfield.diagnostics.table.Diagnostic
     layer_norms: ClassVar[tuple[str, ...]]

@@ -187,6 +187,14 @@ def test_until_goes_beyond_the_end_of_the_case(tmp_path):
     assert_same(read(tmp_path / "whole.h5"), read(tmp_path / "parts.h5"))
 
 
+def test_until_before_what_is_reached_is_refused(tmp_path):
+    run(parse(CASE), tmp_path / "run.h5", quiet=True)
+    before = (tmp_path / "run.h5").read_bytes()
+    with pytest.raises(CaseError, match=r"until = 1: .* has reached time 4 already; nothing was done"):
+        resume(tmp_path / "run.h5", until=1.0, quiet=True)
+    assert (tmp_path / "run.h5").read_bytes() == before
+
+
 def test_until_may_be_a_number_of_numpy(tmp_path):
     run(parse(CASE), tmp_path / "run.h5", quiet=True)
     assert resume(tmp_path / "run.h5", until=np.float64(5.0), quiet=True) == DONE

@@ -116,6 +116,7 @@ class LogRadius(Domain, frozen=True, kw_only=True, tag="radius"):
 class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_circle"):
     """The plane: directions on the circle in ``resolution`` cells."""
 
+    typical: ClassVar = {"resolution": 64, "radii": 96, "innermost": 0.005, "core": 1.0, "outermost": 8.0}
     ambient: ClassVar = 2
     space: ClassVar = "R2"
     directions: ClassVar = Circle

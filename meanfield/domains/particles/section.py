@@ -27,6 +27,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     Points and tokens of a file are as many as they are.
     """
 
+    typical: ClassVar = {"dimension": 3, "count": 64}
     set_up: ClassVar = "meanfield.domains.particles.setup:set_up_particles"
     diagnostics: ClassVar = "meanfield.domains.particles.diagnostics:DIAGNOSTICS"
     layer_norms: ClassVar = tuple(LAYER_NORMS)

@@ -100,6 +100,7 @@ def vector_problems(key: str, vector: tuple[float, ...]) -> Problems:
 class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
     """The circle S¹ in ``resolution`` equal cells."""
 
+    typical: ClassVar = {"resolution": 256}
     aliases: ClassVar = ("S1",)
     measure: ClassVar = ("rad", "density of tokens with respect to surface area")
     mesh: ClassVar = "solvers.mesh.mesh:circle"
@@ -132,6 +133,7 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
 class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
     """The sphere S² in ``resolution`` rings of latitude from pole to pole, of cells of about equal area."""
 
+    typical: ClassVar = {"resolution": 64}
     aliases: ClassVar = ("S2",)
     measure: ClassVar = ("sr", "density of tokens with respect to surface area")
     mesh: ClassVar = "solvers.mesh.mesh:sphere"

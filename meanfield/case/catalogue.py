@@ -1,0 +1,127 @@
+"""Catalogue of cases: the shipped ones by topic, and new ones by domain and phenomenon, commented."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any, NamedTuple
+
+from meanfield.case.errors import refusal
+from meanfield.case.load import read_text, shipped
+from meanfield.case.overrides import inline
+from meanfield.case.schema import entries
+from meanfield.domains.domain import Domain
+from meanfield.domains.table import DOMAINS
+
+Tables = dict[str, dict[str, Any]]
+
+
+class Shipped(NamedTuple):
+    """A shipped case; ``seconds`` of a run on the machine of benchmarks/cases.py."""
+
+    name: str
+    title: str
+    seconds: float
+
+
+def by_topic(search: str = "") -> dict[str, list[Shipped]]:
+    """The shipped cases by topic; those with ``search`` in their topic, name or text, whatever its capitals."""
+    from meanfield.cases import TOPICS
+
+    titles, seconds = shipped(), json.loads((resources.files("meanfield.cases") / "seconds.json").read_text("ascii"))
+    groups = {
+        topic: [
+            Shipped(name, titles[name], seconds[name])
+            for name in names
+            if search.lower() in f"{topic} {name} {read_text(name)}".lower()
+        ]
+        for topic, names in TOPICS.items()
+    }
+    return {topic: group for topic, group in groups.items() if group}
+
+
+class Phenomenon(NamedTuple):
+    """What a new case shows: a sentence, the domains on which it does, its tables, keys of [domain] that it needs."""
+
+    about: str
+    domains: tuple[str, ...]
+    tables: Tables
+    domain: Mapping[str, Any] = {}
+
+
+CLOSED, ON_SPHERES = ("circle", "sphere"), ("circle", "sphere", "particles")
+PHENOMENA: dict[str, Phenomenon] = {
+    "clusters": Phenomenon(
+        "a nearly uniform density condenses into clusters, which merge one by one in exponentially long times",
+        ON_SPHERES,
+        {"attention": {"beta": 9.0}, "time": {"end": 50.0}},
+    ),
+    "merging": Phenomenon(
+        "two clusters attract each other by e^{-beta (1 - cos angle)} and merge, late and all at once",
+        CLOSED,
+        {"attention": {"beta": 4.0}, "initial": {"kind": "points"}, "time": {"end": 50.0}},
+    ),
+    "noise": Phenomenon(
+        "noise against attention: below the critical noise (`meanfield stability CASE`) order grows and saturates",
+        ON_SPHERES,
+        {"attention": {"beta": 2.0}, "stabilizers": {"noise": 0.1}, "time": {"end": 40.0}},
+    ),
+    "drift": Phenomenon(
+        "without the residual a layer replaces a token by what it attends to, and tokens forget where they were",
+        ON_SPHERES,
+        {"attention": {"beta": 2.0}, "stabilizers": {"residual": False}, "time": {"method": "layers", "layers": 12}},
+    ),
+    "blow_up": Phenomenon(
+        "without layer norm nothing bounds a token: a Gaussian of variance s explodes at t = 1/(2 beta s)",
+        ("line", "free_radius_circle"),
+        {
+            "attention": {"beta": 1.0},
+            "initial": {"kind": "gaussian", "variance": 0.2},
+            "stabilizers": {"layer_norm": "none"},
+            "time": {"end": 2.4},
+        },
+    ),
+    "collapse": Phenomenon(
+        "in high dimensions all tokens see the same, and come together as dg/dt = 2 g (1 - g) for their cosine g",
+        ("axisymmetric", "particles"),
+        {"attention": {"beta": 1.0}, "time": {"end": 8.0}},
+        {"dimension": 64},
+    ),
+}
+
+
+def new_case(manifold: str, phenomenon: str) -> str:
+    """The text of a case of a phenomenon on a domain, each key with its description. Raises CaseError."""
+    if phenomenon not in PHENOMENA:
+        raise refusal("--phenomenon", phenomenon, f"one of {', '.join(PHENOMENA)}")
+    about, domains, tables, needed = PHENOMENA[phenomenon]
+    if manifold not in domains:
+        raise refusal("manifold", manifold, f"one of {', '.join(domains)} for {phenomenon}")
+    kind = DOMAINS[manifold]
+    domain = {"manifold": manifold} | dict(kind.typical) | {k: v for k, v in needed.items() if k in kind.typical}
+    initial = tables.get("initial") or _initial(kind)
+    if initial["kind"] == "points":  # 2 rad apart
+        zeros = [0.0] * (kind.ambient - 2)
+        initial = initial | {"points": [[math.cos(angle), math.sin(angle), *zeros] for angle in (1, -1)]}
+    whole = {"domain": domain, "attention": tables["attention"]} | tables | {"initial": initial}
+    lines = [f"# {about[0].upper()}{about[1:]}.", f'title = "{phenomenon.capitalize().replace("_", "-")}: {manifold}"']
+    for section, keys in whole.items():
+        lines += ["", f"[{section}]", *(_line(section, keys, name) for name in keys)]
+    return "\n".join(lines) + "\n"
+
+
+def _initial(kind: type[Domain]) -> dict[str, Any]:
+    """What begins nearly uniformly on a domain."""
+    if kind.has_tokens:
+        return {"kind": "uniform"}
+    return {"kind": "perturbed", "amplitude": 1e-2, "degrees": 8, "seed": 0}
+
+
+def _line(section: str, keys: Mapping[str, Any], name: str) -> str:
+    """``key = value  # description`` of one key; the words that choose a section need none."""
+    word = keys.get("manifold", keys.get("kind", ""))
+    found = [entry for entry in entries(f"{section}.{name}") if entry.name == f"{section}.{name}"]
+    entry = next((entry for entry in found if word in entry.variant), found[0])
+    return f"{name} = {inline(keys[name])}" + ("" if keys[name] == word else f"  # {entry.description}")
