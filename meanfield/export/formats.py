@@ -13,8 +13,9 @@ from meanfield.export.csv import write_csv
 from meanfield.export.netcdf import write_netcdf
 from meanfield.export.vtkhdf import write_vtkhdf
 from solvers.io.reading import path_of
+from solvers.io.replacing import replacement
 from solvers.io.run_file import FileError, Run, read
-from solvers.io.writing import disk_errors, replacement
+from solvers.io.writing import disk_errors
 
 
 def export(path: str | Path | Run, to: str, output: str | Path | None = None, *, overwrite: bool = False) -> Path:

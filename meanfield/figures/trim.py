@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import law_floor
-from meanfield.figures.run_data import Floats, RunData
+from meanfield.figures.run_data import RunData
 
 FAR = 30.0  # times the narrowest spread: a line that reaches farther is shown by arcsinh
 

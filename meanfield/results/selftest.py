@@ -85,7 +85,7 @@ def files() -> float:
 
 
 def _mean_token(s: float) -> float:
-    return 1 / np.tanh(s) - s / np.sinh(s) ** 2
+    return float(1 / np.tanh(s) - s / np.sinh(s) ** 2)
 
 
 def _time_to_half(beta: float) -> float:
@@ -93,9 +93,9 @@ def _time_to_half(beta: float) -> float:
     from scipy.special import expi
 
     def t(c: float) -> float:
-        return 0.5 * np.arctanh(c) + 0.25 * (-expi(beta * (1 - c)) + np.exp(2 * beta) * expi(-beta * (1 + c)))
+        return float(0.5 * np.arctanh(c) + 0.25 * (-expi(beta * (1 - c)) + np.exp(2 * beta) * expi(-beta * (1 + c))))
 
-    return float(t(0.5) - t(np.cos(2.0)))
+    return t(0.5) - t(float(np.cos(2.0)))
 
 
 CHECKS: dict[str, tuple[Callable[[], float], float]] = {  # limits: a few times the error at these resolutions

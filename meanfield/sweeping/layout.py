@@ -30,7 +30,8 @@ def image_of_point(result: Result, identity: str) -> bytes:
         file.attrs["identity"] = identity
         write_point(file, result)
         file.flush()
-        return file.id.get_file_image()
+        image: bytes = file.id.get_file_image()
+        return image
 
 
 def write_point(group: h5py.Group, result: Result) -> None:

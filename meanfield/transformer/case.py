@@ -21,7 +21,8 @@ from meanfield.transformer.families import Family, arrays_of, beta_of, family_of
 from meanfield.transformer.model import States, start_without_positions
 from meanfield.transformer.variants import with_weights
 from meanfield.transformer.writing import write_arrays
-from solvers.io.writing import disk_errors, replacement
+from solvers.io.replacing import replacement
+from solvers.io.writing import disk_errors
 from solvers.mesh.mesh import Floats
 
 CASE, WEIGHTS_FILE = FILES = "case.toml", "layers.h5"

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.analysis.text import format_time
+from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import COLOR_MAP, Scale, scale_of
 from meanfield.figures.profiles import merged
-from meanfield.figures.run_data import Floats, Integers, RunData
+from meanfield.figures.run_data import Integers, RunData
 from meanfield.figures.sphere_map import cell_angles
 from meanfield.view.panels import panels, rounded
 from meanfield.view.stages import stage_of

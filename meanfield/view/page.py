@@ -47,8 +47,9 @@ def view(path: str | Path | Run, target: str | Path, *, overwrite: bool = False)
     whole or not at all.
     """
     from solvers.io.reading import path_of
+    from solvers.io.replacing import replacement
     from solvers.io.run_file import read
-    from solvers.io.writing import disk_errors, replacement
+    from solvers.io.writing import disk_errors
 
     target = Path(target)
     require_target(target, path_of(path), overwrite, "page", SUFFIXES)

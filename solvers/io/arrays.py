@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ def _refused() -> Iterator[None]:
         raise ValueError(text[:_LONGEST]) from None
 
 
-def _real(array: NDArray) -> NDArray[np.float64]:
+def _real(array: NDArray[Any]) -> NDArray[np.float64]:
     if array.dtype.kind not in "iuf":
         raise ValueError(f"holds {array.dtype}, expected real numbers")
     return np.array(array, dtype=float)

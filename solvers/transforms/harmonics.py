@@ -138,7 +138,8 @@ class SphereHarmonics:
         """(degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
         square = np.abs(self.analysis(masses)) ** 2
         square[:, 1:] *= 2.0
-        return 4 * np.pi * square.sum(axis=1)
+        power: Floats = 4 * np.pi * square.sum(axis=1)
+        return power
 
 
 def sine_derivative(coefficients: Complexes) -> Complexes:

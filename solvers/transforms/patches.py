@@ -101,4 +101,5 @@ def _nodes(patches: Indices, count: int, dimension: int) -> Floats:
     vectors[rows, :, axis] = np.where(sign, -1.0, 1.0)[:, None]
     for step in range(1, dimension):
         vectors[rows, :, (axis + step) % dimension] = np.tan(angles[..., step - 1])
-    return (vectors / np.linalg.norm(vectors, axis=2, keepdims=True)).reshape(-1, dimension)
+    points: Floats = (vectors / np.linalg.norm(vectors, axis=2, keepdims=True)).reshape(-1, dimension)
+    return points

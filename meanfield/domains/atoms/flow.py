@@ -170,7 +170,8 @@ class _Clock:
         velocities = self.law.velocities(times[:, None], vectors / lengths, self.masses)
         options = 1 + passed * self.per_way * np.sqrt((velocities**2).sum(axis=(1, 2)))
         ways = (lengths * velocities).reshape(states.shape[1], -1).T * passed
-        return np.vstack([ways, np.ones(states.shape[1])]) / options
+        matrix: Floats = np.vstack([ways, np.ones(states.shape[1])]) / options
+        return matrix
 
 
 def _clock(law: AtomLaw, atoms: Atoms, time: float, until: float, straight: bool) -> _Clock | None:

@@ -54,7 +54,8 @@ class SequenceDiffusion:
         if not self.on_sphere:
             return rate
         along = np.einsum("nd,nd->n", rate, values) / np.einsum("nd,nd->n", values, values)
-        return rate - along[:, None] * values
+        tangent: Floats = rate - along[:, None] * values
+        return tangent
 
     def longest_step(self, values: Floats) -> float:
         """No limit: what a step needs it is made of by itself."""
