@@ -11,6 +11,7 @@ import numpy as np
 
 from meanfield.results.result import Result
 from meanfield.results.runs import load_case, run, simulate
+from solvers.mesh.mesh import Floats
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ def files() -> float:
         return float((np.asarray(in_file.density[:]) != np.asarray(simulate(case).density[:])).sum())
 
 
-def _mean_token(s: float) -> float:
-    return float(1 / np.tanh(s) - s / np.sinh(s) ** 2)
+def _mean_token(s: Floats) -> Floats:
+    return np.asarray(1 / np.tanh(s) - s / np.sinh(s) ** 2)
 
 
 def _time_to_half(beta: float) -> float:
