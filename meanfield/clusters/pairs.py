@@ -1,4 +1,4 @@
-"""The law of z = ⟨x, y⟩ for two tokens x and y drawn at random: how many pairs have met.
+"""Distribution of z = ⟨x, y⟩ for two tokens x and y drawn at random: how many pairs have met.
 
 P(z in bin) for bins of 3° of the angle arccos z from 180° to 3°, then between 1 − z = 1 − cos 3°, 1e-3, 1e-4, 1e-5,
 1e-6 and 0. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794) plot P(z ≥ 1 − 1e-3) in their phase diagrams.
@@ -109,7 +109,7 @@ def _pairs_on_circle(masses: Floats) -> Floats:
 @lru_cache(maxsize=2)
 def _degrees(mesh: Mesh) -> tuple[SphereHarmonics, Floats]:
     """The transform of a sphere's masses, and what each degree's mean square adds to each bin (bins, degrees)."""
-    degree = 2 * len(mesh.ring_cells)  # the cells tell no more apart
+    degree = 2 * len(mesh.ring_cells)  # the cells resolve no more
     l = np.arange(degree + 1)
     legendre = np.ones((degree + 2, BINS + 1))
     legendre[1] = EDGES

@@ -1,4 +1,4 @@
-"""A run file in other people's formats: diagnostics as CSV, densities on a regular grid as netCDF, cells for VTK.
+"""Export formats of a run file: diagnostics as CSV, densities on a regular grid as netCDF, cells for VTK.
 
 The run may be running, killed or finished: what is committed when the export begins is what comes out.
 """

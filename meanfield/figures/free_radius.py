@@ -1,4 +1,4 @@
-"""Tokens with a radius: their directions as on the circle or sphere, the law of log r, and on the plane the tokens."""
+"""Panels of tokens with a radius: directions as on circle or sphere, the distribution of log r, tokens on the plane."""
 
 from __future__ import annotations
 

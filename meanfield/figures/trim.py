@@ -1,4 +1,4 @@
-"""Laws that fill a small part of their mesh: the cells worth showing, and where a line is worth bending."""
+"""Axis ranges of densities that fill a small part of their mesh: the cells to show, and the points of a line."""
 
 from __future__ import annotations
 

@@ -32,10 +32,10 @@ class Attention:
                     a :class:`meanfield.model.kernel.Kernel`
     window          angle (radians) at which the windowed kernel has fallen to half
     rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
-    full            whether A is wanted with its part along x; without, A may be P_x A, which is cheaper
+    full            whether to include the part of A along x; without it A may be P_x A, which is cheaper
 
-    ``tangent`` tells that A comes as P_x A, ``log_bound`` is the logarithm of the largest k. ``rate`` is the fastest
-    growth or decay of a mode about the uniform density (an upper bound for general matrices), ``rate_degree`` that
+    ``tangent``: whether A is returned as P_x A; ``log_bound``: logarithm of the largest k; ``rate``: the fastest
+    growth or decay of a mode about the uniform density (an upper bound for general matrices), ``rate_degree``: that
     mode's degree.
     The cells' masses count as points at the cell centers. Raises ArgumentError for an unknown normalization or kernel.
     """

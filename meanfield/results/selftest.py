@@ -1,4 +1,4 @@
-"""Checks of an installation: small runs beside exact answers, as ``meanfield selftest`` prints them."""
+"""Checks of an installation: small runs compared with exact answers, as ``meanfield selftest`` prints them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the index of a sweep and the file of a single point are laid out in HDF5, see :mod:`meanfield.sweeping.index`."""
+"""HDF5 layout of the index of a sweep and of the file of a single point, see :mod:`meanfield.sweeping.index`."""
 
 from __future__ import annotations
 

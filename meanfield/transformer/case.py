@@ -1,4 +1,4 @@
-"""A trained Transformer as a case: all of its layers, or its attention alone as the mean-field law.
+"""A trained Transformer as a case: all of its layers, or its attention alone as the mean-field velocity.
 
 The whole model is a case of the domain "transformer", whose layers are those of meanfield/model/trained_layer.py: the
 case is the model, to rounding. Parts can be left out by name. Its attention alone is written by mean_field.py.

@@ -1,4 +1,4 @@
-"""A trained Transformer's attention as a case: the mean-field law with its matrices, from the same tokens.
+"""A trained Transformer's attention as a case: the mean-field velocity with its matrices, from the same tokens.
 
 A layer of the case is x ← N(x + Σ_h V_h Σ_j p_ij x_j), p_ij = softmax_j(β⟨Q_h x_i, K_h x_j⟩), β = 1/√d_head, with the
 arrays of meanfield/transformer/families.py:

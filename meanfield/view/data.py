@@ -1,4 +1,4 @@
-"""What the page of `meanfield view` holds: a run as plain JSON, and its densities as levels of the colour scale.
+"""Data of the page of `meanfield view`: a run as plain JSON, its densities as levels of the color scale.
 
 Levels count from 0 at the scale's low end, 256 of them on the sphere and 65536 in one dimension, where the density
 is also drawn as a line; a level's leading 8 bits are its colour in the map. Snapshots stand one after the other, each

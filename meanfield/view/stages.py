@@ -1,4 +1,4 @@
-"""How the page of `meanfield view` shows each manifold: the picture, its coordinate, and the peaks marked in it."""
+"""Pictures of each manifold on the page of `meanfield view`: kind, coordinate, and the peaks marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of numbers in files of others: .npy, .npz and .h5, refused in one line where they are not what they say."""
+"""Arrays from a user's .npy, .npz and .h5 files; invalid files are refused in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading run files: running, killed or finished, without getting in the way of a writer."""
+"""Reading of run files, running, killed or finished, without blocking a writer."""
 
 from __future__ import annotations
 

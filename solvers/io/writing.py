@@ -1,4 +1,4 @@
-"""Opening run files for writing, and leaving them without harm when a write fails."""
+"""Opening of run files for writing; a file stays valid when a write fails."""
 
 from __future__ import annotations
 

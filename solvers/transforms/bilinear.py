@@ -4,7 +4,7 @@
 
 The kernel is not zonal, but smooth: with b(x) = Bᵀx only harmonics of ρ up to a degree L(‖B‖) matter, so as many masses
 on a small grid stand for all cells; and Z, N times e^{−s(x)}, s = √(|b|² + c²) ≈ |b| smooth, have a few degrees more,
-so that a grid of T = 1.5 L tells them at all cells. Between the two grids the sum is dense: N log N + L⁴ in all.
+so that all cells interpolate them from a grid of T = 1.5 L. Between the grids the sum is dense: N log N + L⁴ in all.
 
 What that loses is made good by sums over the cells that hold mass, or patches of them: cells where b nearly vanishes,
 about which e^{−s} is not smooth enough, and cells that attend to nothing near them, whose Z is lost to rounding beside

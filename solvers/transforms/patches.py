@@ -1,4 +1,4 @@
-"""Masses in small patches of the circle or sphere, each patch's as masses at a few nodes of its own.
+"""Masses in small patches of the circle or sphere, each patch represented by masses at a few nodes.
 
 For a kernel e^{⟨b,y⟩} that changes little within a patch, so that q nodes in each direction interpolate it. The error
 is 1e-12 of what the patch itself contributes, at any target: no digits are lost where all masses are far away, as they

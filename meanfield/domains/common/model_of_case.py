@@ -1,4 +1,4 @@
-"""From the sections of a case to heads, feed-forward network and reaction."""
+"""Model of a case: heads, feed-forward network and reaction from its sections."""
 
 from __future__ import annotations
 

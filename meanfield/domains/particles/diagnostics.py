@@ -1,4 +1,4 @@
-"""What is measured of tokens as particles, one small function each, in the table at the foot."""
+"""Diagnostics of tokens as particles, one small function each, in the table at the foot."""
 
 from __future__ import annotations
 

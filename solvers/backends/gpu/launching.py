@@ -1,4 +1,4 @@
-"""How device kernels are made and run.
+"""Compilation and launch of GPU kernels.
 
 A kernel for the CPU, ``(worker, workers, ...)``, is one for the device as it is: each thread is a worker, and with as
 many threads as items, or more, neighbouring threads visit neighbouring items. Its compiled code is another, its source
