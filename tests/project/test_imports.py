@@ -31,6 +31,11 @@ ROOMS = [  # each may import itself and those before it; meanfield itself, the v
     "meanfield.sweeping", "meanfield.analysis", "meanfield.figures", "meanfield.export", "meanfield.movie",
     "meanfield.view", "meanfield.results", "meanfield.transformer", "meanfield.cli", "meanfield.__main__",
 ]  # fmt: skip
+NEW_DOMAINS = sorted(
+    {f"meanfield.domains.{path.parent.name}" for path in MEANFIELD.glob("domains/*/section.py")} - {*ROOMS}
+)
+LAST = ROOMS.index("meanfield.domains.trained") + 1
+ROOMS[LAST:LAST] = NEW_DOMAINS  # may import the domains above
 RECORDS = ("domain", "section", "table", "unbounded")  # files of domains/*, which hold data of a case only
 MAX_FILES = 20
 HEAVY = ("numba", "scipy", "h5py", "matplotlib", "ot", "distributed", "cupy", "torch", "transformers", "xarray")
