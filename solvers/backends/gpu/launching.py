@@ -83,8 +83,8 @@ def _share(worker, workers, items):
 @cache
 def _own_memory() -> Callable[..., Any]:
     """:func:`solvers.backends.cpu.launching.scratch` on the device: memory of the thread that calls."""
-    compile_inline: Callable[..., Callable[..., Any]] = cuda.jit(device=True, inline="always")
-    return compile_inline(lambda shape: cuda.local.array(shape, float64))
+    memory: Callable[..., Any] = cuda.jit(lambda shape: cuda.local.array(shape, float64), device=True, inline="always")
+    return memory
 
 
 def on_grid(function: Any) -> Callable[..., None]:
