@@ -1,4 +1,4 @@
-"""From a case to a problem that is ready to run, and its schedules."""
+"""Problem of a case, ready to run, and its schedules."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
     def values() -> Floats:
         first = initial()
         if not np.isfinite(first).all():
-            told = f"numbers that leave a finite density {case.domain.where}"
-            raise refusal("initial.kind", tag_of(type(case.initial)), told)
+            expected = f"numbers that leave a finite density {case.domain.where}"
+            raise refusal("initial.kind", tag_of(type(case.initial)), expected)
         return first
 
     return values
@@ -80,7 +80,7 @@ def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
 
 @contextmanager
 def _what_cannot_be() -> Iterator[None]:
-    """Errors of values, and of files, as CaseError; without numpy's warnings, since what comes of them is told."""
+    """Errors of values, and of files, as CaseError; without NumPy's warnings: the results are checked."""
     try:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             yield

@@ -1,4 +1,4 @@
-"""How far apart two runs are over time, densities or particles; or how far one run is from its own last state."""
+"""Distances over time between two runs, of densities or particles, or from one run to its own last state."""
 
 from __future__ import annotations
 

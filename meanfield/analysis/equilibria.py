@@ -132,7 +132,7 @@ class Equilibria:
         np.fill_diagonal(gaps, 1.0)
         logs, signs = -np.log(np.abs(gaps)).sum(1), np.prod(np.sign(gaps), axis=1)
         ratios = signs[None, :] / signs[:, None] * np.exp(logs[None, :] - logs[:, None])
-        matrix = ratios / gaps
+        matrix: Floats = ratios / gaps
         np.fill_diagonal(matrix, 0.0)
         np.fill_diagonal(matrix, -matrix.sum(1))
         return matrix

@@ -1,4 +1,4 @@
-"""Laws of tokens as weighted points, from the snapshots of runs."""
+"""Distributions of tokens as weighted points, from the snapshots of runs."""
 
 from __future__ import annotations
 

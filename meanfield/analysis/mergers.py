@@ -1,4 +1,4 @@
-"""Which clusters merged, when, and what each merger did to the energy: the tree of a run.
+"""Merger tree of a run: which clusters merged, when, and the change of energy at each merger.
 
     2β e^{−β} E → Σ_j m_j²          far apart clusters of masses m_j: a staircase
     i and j merge                   it goes up by 2 m_i m_j

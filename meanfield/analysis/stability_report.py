@@ -1,4 +1,4 @@
-"""What linear theory says about a case: where it applies, and as text."""
+"""Linear stability of a case: where the theory applies, its rates, and a report as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from meanfield.model.linear_stability import (
 from meanfield.model.metastability import equally_spaced_rates, lifetimes
 from solvers.mesh.mesh import Floats
 
-NEUTRAL = 1e-7  # of what noise takes from a mode: the critical noise is told to eight digits
+NEUTRAL = 1e-7  # of what noise takes from a mode: the critical noise is printed to eight digits
 _SMALL = 1e-3  # a rate of which eight decimals are fewer than six digits
 _COLUMNS = "clusters   fastest rate    lifetime     unstable rates"
 
@@ -88,7 +88,7 @@ def report(case: Case) -> str:
         f"uniform density {_place(case)}: beta = {attention.beta:g}, {attention.normalization}, noise = {noise:g}",
         "",
         "degree   growth rate     e-folding time",
-        *(f"{degree:6d}   {_told(rates[k])}   {_e_folding(rates[k], neutral[k])}" for k, degree in enumerate(shown)),
+        *(f"{degree:6d}   {_rate(rates[k])}   {_e_folding(rates[k], neutral[k])}" for k, degree in enumerate(shown)),
         "",
     ]
     if rates.max() > 0:
@@ -102,17 +102,17 @@ def report(case: Case) -> str:
         lines.append("stable: every mode decays")
     scale = np.exp(-abs(beta)) if attention.rescaled else 1.0
     critical = critical_noise_of(case)
-    told = (
+    text = (
         f"{critical:.8g} (below it the uniform density is unstable)" if critical else "none: stable without any noise"
     )
-    lines.append(f"critical noise: {told}")
+    lines.append(f"critical noise: {text}")
     if beta > 0 and value > 0:
         lines += [_transition(dimension, beta, attention.normalization), ""]
         lines += _metastable(dimension, beta, attention.normalization, value * scale, fastest)
     return "\n".join(lines)
 
 
-def _told(rate: float) -> str:
+def _rate(rate: float) -> str:
     """Eight decimals, or five digits of what is small."""
     return f"{rate:+.8f}" if rate == 0 or abs(rate) >= _SMALL else f"{rate:+.4e}"
 
@@ -144,6 +144,6 @@ def _metastable(dimension: int, beta: float, normalization: str, scale: float, f
     for count in range(2, max(4, fastest + 2)):
         along, across = equally_spaced_rates(count, beta, normalization)
         lives = lifetimes(scale * np.concatenate([along, np.tile(across, dimension - 2)]))
-        told = f"{1 / lives[0]:<13.6g}   {lives[0]:<10.4g}   {len(lives)}" if len(lives) else "stable"
-        lines.append(f"{count:8d}   {told}")
+        text = f"{1 / lives[0]:<13.6g}   {lives[0]:<10.4g}   {len(lives)}" if len(lives) else "stable"
+        lines.append(f"{count:8d}   {text}")
     return lines

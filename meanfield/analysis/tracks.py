@@ -1,4 +1,4 @@
-"""Clusters through time: which cluster of one sample is which of the next, and which two became one."""
+"""Tracks of clusters through time: clusters of successive samples matched, and mergers found."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ def track(times: Floats, masses: Floats, centers: Floats, farthest: float = FART
     for sample, row in enumerate(masses):
         columns, before = np.flatnonzero(np.isfinite(row)), [one.columns[-1] for one in here]
         old = masses[sample - 1, before], centers[sample - 1, before]
-        heirs, merged = _follow(*old, row[columns], centers[sample, columns], farthest)
+        successors, merged = _follow(*old, row[columns], centers[sample, columns], farthest)
         now: list[_Seen] = []
-        for column, source in zip(columns, heirs, strict=True):
+        for column, source in zip(columns, successors, strict=True):
             if source < 0:
                 seen.append(_Seen(len(seen), sample))
             now.append(seen[-1] if source < 0 else here[source])

@@ -1,4 +1,4 @@
-"""Verification of a file: all of it is read, and what is damaged is said, with what is still good."""
+"""Verification of a file: all of it is read; damaged parts are listed, with what is still valid."""
 
 from __future__ import annotations
 

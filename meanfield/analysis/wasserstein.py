@@ -1,4 +1,4 @@
-"""Distances between laws of tokens: Wasserstein's W₁ and W₂, and L¹.
+"""Distances between distributions of tokens: Wasserstein's W₁ and W₂, and L¹.
 
     W_p(μ, ν)^p = min over plans π with marginals μ and ν of ∬ dist(x, y)^p dπ(x, y)
 

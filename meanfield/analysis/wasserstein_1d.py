@@ -46,7 +46,7 @@ def law_curve(places: Floats, widths: Floats, masses: Floats) -> Curve:
 
 def wasserstein_line(a: Curve, b: Curve, order: int) -> float:
     """W_order of two laws on the line, order 1 or 2."""
-    return _quantile_cost(a, b, 0.0, order) ** (1 / order)
+    return float(_quantile_cost(a, b, 0.0, order) ** (1 / order))
 
 
 def wasserstein_circle(a: Curve, b: Curve, order: int) -> float:
@@ -89,7 +89,8 @@ def _merged(a: Floats, b: Floats, low: float, high: float) -> Floats:
     """The knots of both from low to high, each once."""
     inside = [knots[np.searchsorted(knots, low) : np.searchsorted(knots, high)] for knots in (a, b)]
     knots = np.sort(np.concatenate([[low], *inside, [high]]), kind="stable")  # quick on what is sorted in parts
-    return knots[np.concatenate([[True], np.diff(knots) > 0])]
+    distinct: Floats = knots[np.concatenate([[True], np.diff(knots) > 0])]
+    return distinct
 
 
 def _along(knots: Floats, values: Floats, ends: Floats) -> tuple[Floats, Floats]:

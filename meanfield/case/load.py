@@ -138,7 +138,7 @@ def _resolve(case: Case) -> Case:
     case = msgspec.structs.replace(case, domain=case.domain.resolved(case))
     case = _with_times(case)  # stiffness depends on how many tokens there are
     output = case.output
-    if output.snapshots is output.every is output.times is None:
+    if output.snapshots is None and output.every is None and output.times is None:
         output = msgspec.structs.replace(output, snapshots=_SNAPSHOTS)
     if output.diagnostics is None:
         output = msgspec.structs.replace(output, diagnostics=default_diagnostics(case))

@@ -88,7 +88,7 @@ def _feed_forward(network: FeedForward, domain: Domain) -> Problems:
 def _reaction(case: Case) -> Problems:
     reaction, d = case.reaction, case.domain.d
     if isinstance(reaction, Replicator):
-        if reaction.vector is reaction.matrix is None:
+        if reaction.vector is None and reaction.matrix is None:
             yield "reaction.vector", None, f"{d} numbers, or reaction.matrix: what fitness is"
         if reaction.vector is not None and len(reaction.vector) != d:
             yield "reaction.vector", reaction.vector, f"{d} numbers"

@@ -1,4 +1,4 @@
-"""What each command does: checks of its files, then one call. Each returns the exit status.
+"""Commands on cases and sweeps: checks of their files, then one call. Each returns the exit status.
 
 Imports stand in the functions, so that a command loads what it needs and help loads nothing.
 """
@@ -6,9 +6,9 @@ Imports stand in the functions, so that a command loads what it needs and help l
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from meanfield.cli.json_output import print_json
 from meanfield.runtime.messages import tell
 
 if TYPE_CHECKING:
@@ -73,125 +73,6 @@ def resume(options: argparse.Namespace) -> int:
     return 0
 
 
-def info(options: argparse.Namespace) -> int:
-    from meanfield.cli.kinds import require_file
-
-    require_file(options.file, "run", "index")
-    from meanfield.analysis.info import describe, format_text
-    from meanfield.sweeping.results import describe_sweep, is_sweep, sweep_facts
-
-    of_sweep = is_sweep(options.file)
-    if options.verify:
-        from meanfield.analysis.verification import report
-
-        print(report(options.file, of_sweep))
-    elif options.json:
-        _print_json(sweep_facts(options.file) if of_sweep else describe(options.file))
-    else:
-        print(describe_sweep(options.file) if of_sweep else format_text(describe(options.file)))
-    return 0
-
-
-def plot(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    from meanfield.cli.kinds import require_file
-
-    require_file(options.file, "run", "index")
-    from meanfield.sweeping.results import is_sweep
-
-    figure = Path(options.file).with_suffix(".png") if options.output is None else Path(options.output)
-    if is_sweep(options.file):
-        from meanfield.figures.sweep.figure import plot_sweep as draw
-    else:
-        from meanfield.figures.figure import plot as draw
-    draw(options.file, figure)
-    print(figure)
-    return 0
-
-
-def movie(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    from meanfield.cli.kinds import require_file
-
-    require_file(options.file, "run")
-    from meanfield.movie.animate import movie as film
-
-    target = Path(options.file).with_suffix(".gif") if options.output is None else Path(options.output)
-    print(film(options.file, target, fps=options.fps, overwrite=options.overwrite, quiet=options.quiet))
-    return 0
-
-
-def view(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    from meanfield.cli.kinds import require_file
-
-    require_file(options.file, "run")
-    from meanfield.view.page import view as write
-
-    target = Path(options.file).with_suffix(".html") if options.output is None else Path(options.output)
-    print(write(options.file, target, overwrite=options.overwrite))
-    return 0
-
-
-def export(options: argparse.Namespace) -> int:
-    from meanfield.cli.kinds import require_file
-
-    require_file(options.file, "run")
-    from meanfield.export.formats import export as write
-
-    print(write(options.file, options.to, options.output, overwrite=options.overwrite))
-    return 0
-
-
-def mergers(options: argparse.Namespace) -> int:
-    from meanfield.cli.kinds import require_file
-
-    require_file(options.file, "run")
-    from meanfield.analysis.mergers import format_report, report
-    from solvers.io.run_file import FileError, read
-
-    try:
-        facts = report(read(options.file))
-    except ValueError as error:  # a run whose clusters cannot be told
-        raise FileError(f"{options.file}: {error}") from None
-    if options.json:
-        _print_json(facts)
-    else:
-        print(format_report(facts))
-    if options.output is not None:
-        from meanfield.figures.merger_tree import plot_mergers
-
-        print(plot_mergers(options.file, options.output))
-    return 0
-
-
-def compare(options: argparse.Namespace) -> int:
-    from meanfield.cli.kinds import require_file
-
-    files = [options.file] if options.other is None else [options.file, options.other]
-    for file in files:
-        require_file(file, "run")
-    from meanfield.analysis.comparison import as_dict
-    from meanfield.analysis.comparison import compare as measure
-    from meanfield.analysis.comparison_text import format_text, next_in_words
-
-    comparison = measure(*files)
-    if options.json:
-        _print_json(as_dict(comparison))
-    else:
-        print(format_text(comparison))
-        if options.output is None:
-            print(f"\n{next_in_words(comparison)}")
-    if options.output is not None:
-        from meanfield.figures.comparison.figure import plot_compare
-
-        print(plot_compare(comparison, options.output))
-    return 0
-
-
 def sweep(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_kind
 
@@ -247,7 +128,7 @@ def branch(options: argparse.Namespace) -> int:
 
     found = branch_of(case, options.degree)
     if options.json:
-        _print_json(as_dict(found))
+        print_json(as_dict(found))
     else:
         print(report(found))
     if options.output is not None:
@@ -255,19 +136,3 @@ def branch(options: argparse.Namespace) -> int:
 
         print(plot_branch(found, options.output))
     return 0
-
-
-def _print_json(facts: dict[str, Any]) -> None:
-    """As JSON; a NaN, which JSON does not know, as null."""
-    import json
-
-    ascii_only = not str(sys.stdout.encoding).lower().startswith("utf")
-    print(json.dumps(_without_nan(facts), indent=2, ensure_ascii=ascii_only, allow_nan=False))
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and value != value else value

@@ -1,4 +1,4 @@
-"""What a command is given: a case, a sweep, a run's file or a sweep's index. Where it takes another, say what does."""
+"""Kind of a command's argument: case, sweep, run file or index of a sweep; errors name the command that takes it."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from typing import NoReturn
 from meanfield import __version__
 from meanfield.cli import catalogue as cli_catalogue
 from meanfield.cli import commands as cli_commands
+from meanfield.cli import file_commands as cli_file_commands
 from meanfield.cli import options as cli_options
 from meanfield.cli import transformer as cli_transformer
 from meanfield.cli.streams import OUTPUT, give_up_output, prepare
@@ -227,25 +228,25 @@ _COMMANDS: dict[str, _Command] = {
         (cli_options.run_to_resume, cli_options.components, cli_options.until, cli_options.quiet, cli_options.device),
     ),
     "info": (
-        cli_commands.info,
+        cli_file_commands.info,
         "describe a running, killed or finished run",
         "FILE.h5 [--json | --verify]",
         (cli_options.run_file, cli_options.components, cli_options.as_json, cli_options.verify),
     ),
     "plot": (
-        cli_commands.plot,
+        cli_file_commands.plot,
         "draw snapshots and diagnostics over time",
         "FILE.h5 [-o FIGURE.png]",
         (cli_options.run_file, cli_options.components, cli_options.figure_output),
     ),
     "mergers": (
-        cli_commands.mergers,
+        cli_file_commands.mergers,
         "report which clusters merged, when, and the lifetime of each cluster count",
         "FILE.h5 [-o FIGURE.png] [--json]",
         (cli_options.run_file, cli_options.components, cli_options.figure_if_named, cli_options.as_json),
     ),
     "compare": (
-        cli_commands.compare,
+        cli_file_commands.compare,
         "distances (L1, Wasserstein) between two runs, or a density and particles",
         "A.h5 [B.h5] [-o FIGURE.png] [--json]",
         (
@@ -263,19 +264,19 @@ _COMMANDS: dict[str, _Command] = {
         (cli_options.sweep_options, cli_options.components, cli_options.quiet),
     ),
     "movie": (
-        cli_commands.movie,
+        cli_file_commands.movie,
         "animate a run, a frame for each snapshot",
         "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
         (cli_options.run_file, cli_options.components, cli_options.movie_options, cli_options.quiet),
     ),
     "view": (
-        cli_commands.view,
+        cli_file_commands.view,
         "write a page for the browser: turn the sphere, move through time",
         "FILE.h5 [-o FILE.html] [--overwrite]",
         (cli_options.run_file, cli_options.components, cli_options.page_output),
     ),
     "export": (
-        cli_commands.export,
+        cli_file_commands.export,
         "write densities for ParaView or on a regular grid, or diagnostics as a table",
         f"FILE.h5 --to {'|'.join(cli_options.FORMATS)} [-o PATH] [--overwrite]",
         (cli_options.run_file, cli_options.components, cli_options.export_options),

@@ -1,4 +1,4 @@
-"""Modes of the kernel density of weighted tokens on S^{d−1}: places where attention with Q = K = I has its peaks.
+"""Modes of the kernel density of weighted tokens on S^{d−1}: peaks of the potential of attention with Q = K = I.
 
     f(x) = Σ_j m_j e^{β⟨x, x_j⟩}          bandwidth 1/√β
 
@@ -16,7 +16,7 @@ from solvers.transforms.zonal import exponential_degree, exponential_multipliers
 
 FLAT = 1e-12  # of the mean density: what rises no higher has no mode
 LOST = 1e-9  # of the highest: below, a transform keeps no digits of f
-NODES = 16  # for each degree: a wave of the highest has so many, and extrema that are nearer are not told apart
+NODES = 16  # for each degree: a wave of the highest has so many, and nearer extrema are not resolved
 SAME = 0.1  # bandwidths: limits so near are one mode
 
 

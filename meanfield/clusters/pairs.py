@@ -1,4 +1,4 @@
-"""The law of z = ⟨x, y⟩ for two tokens x and y drawn at random: how many pairs have met.
+"""Distribution of z = ⟨x, y⟩ for two tokens x and y drawn at random: how many pairs have met.
 
 P(z in bin) for bins of 3° of the angle arccos z from 180° to 3°, then between 1 − z = 1 − cos 3°, 1e-3, 1e-4, 1e-5,
 1e-6 and 0. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794) plot P(z ≥ 1 − 1e-3) in their phase diagrams.
@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import fft
 
-from solvers.mesh.mesh import Floats, Mesh
+from solvers.mesh.mesh import Floats, Integers, Mesh
 from solvers.transforms.harmonics import SphereHarmonics
 
 STEP = np.pi / 60  # 3°
@@ -56,9 +56,9 @@ def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -
     return np.asarray(found / found.sum())
 
 
-def _bin_of(z: Floats) -> np.ndarray:
+def _bin_of(z: Floats) -> Integers:
     """Bin of each z, by a table of slots so fine that few have an edge in them; in those, by the edges."""
-    bins = TABLE[_slot(z)]
+    bins: Integers = TABLE[_slot(z)]
     unsure = np.flatnonzero(bins < 0)
     bins[unsure] = np.searchsorted(EDGES[1:-1], z[unsure], side="right")
     return bins
@@ -103,13 +103,13 @@ def _pairs_on_circle(masses: Floats) -> Floats:
     lag = np.minimum(ANGLES / width, lags[-1] - 1).astype(np.intp)
     part = ANGLES - lag * width
     below = up_to[lag] + part * value[lag] + part**2 * (value[lag + 1] - value[lag]) / (2 * width)
-    return np.maximum(-np.diff(below), 0.0)
+    return np.asarray(np.maximum(-np.diff(below), 0.0))
 
 
 @lru_cache(maxsize=2)
 def _degrees(mesh: Mesh) -> tuple[SphereHarmonics, Floats]:
     """The transform of a sphere's masses, and what each degree's mean square adds to each bin (bins, degrees)."""
-    degree = 2 * len(mesh.ring_cells)  # the cells tell no more apart
+    degree = 2 * len(mesh.ring_cells)  # the cells resolve no more
     l = np.arange(degree + 1)
     legendre = np.ones((degree + 2, BINS + 1))
     legendre[1] = EDGES

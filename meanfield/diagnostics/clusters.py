@@ -1,4 +1,4 @@
-"""What is measured of clusters and of pairs of tokens, alike for a density and for particles."""
+"""Diagnostics of clusters and of pairs of tokens, the same for a density and for particles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnostics of a run, whatever the manifold: a table of small functions of what a state is looked at as."""
+"""Diagnostics of a run, whatever the manifold: a table of small functions of a domain's sample."""
 
 from __future__ import annotations
 

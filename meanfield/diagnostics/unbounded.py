@@ -1,4 +1,4 @@
-"""What is measured of tokens that no layer norm keeps on a sphere: on the line, and with a free radius."""
+"""Diagnostics of tokens that no layer norm keeps on a sphere: on the line, and with a free radius."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run file in other people's formats: diagnostics as CSV, densities on a regular grid as netCDF, cells for VTK.
+"""Export formats of a run file: diagnostics as CSV, densities on a regular grid as netCDF, cells for VTK.
 
 The run may be running, killed or finished: what is committed when the export begins is what comes out.
 """
@@ -13,8 +13,9 @@ from meanfield.export.csv import write_csv
 from meanfield.export.netcdf import write_netcdf
 from meanfield.export.vtkhdf import write_vtkhdf
 from solvers.io.reading import path_of
+from solvers.io.replacing import replacement
 from solvers.io.run_file import FileError, Run, read
-from solvers.io.writing import disk_errors, replacement
+from solvers.io.writing import disk_errors
 
 
 def export(path: str | Path | Run, to: str, output: str | Path | None = None, *, overwrite: bool = False) -> Path:

@@ -140,7 +140,8 @@ def _image(run: Run, grid: Grid) -> bytes:
             if name in run.attributes:
                 file.attrs[name] = run.attributes[name]
         file.flush()
-        return file.id.get_file_image()
+        image: bytes = file.id.get_file_image()
+        return image
 
 
 def _lay_out(file: h5py.File, grid: Grid, times: Floats) -> None:

@@ -1,4 +1,4 @@
-"""What a figure says in words: the title, what was run, how it stands, what became of the clusters."""
+"""Captions of figures: the title, the case, the status of the run, the count of clusters over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SEPARATOR = " · "
 LINE, FACTS_LINE, TITLE_LINES = 84, 96, 2  # characters in a line of the title and of facts, and lines of a title
-STEPS_TOLD = 5  # of the number of clusters, in one line
+MAX_STEPS = 5  # of the number of clusters, in one line
 
 
 def heading(run_data: RunData) -> list[str]:
@@ -100,7 +100,7 @@ def cluster_history(run_data: RunData) -> str:
     """When the recorded number of clusters first was at its highest, and each fall since that was for good.
 
     As in "7 clusters from t = 7.94, 6 from 27.4, 5 from 53.1"; nothing where there never was one. Without noise each
-    fall is a merger. A count that only flickers does not fall: what is told is the most that there are from then on.
+    fall is a merger. The count at a time is the largest from then on, so one that only flickers does not fall.
     """
     counts = np.nan_to_num(run_data.diagnostics.get("clusters", np.zeros(0))).astype(int)
     if not counts.any():
@@ -109,11 +109,11 @@ def cluster_history(run_data: RunData) -> str:
     later = np.maximum.accumulate(counts[::-1])[::-1]  # the most from each sample on
     falls = [k for k in range(most + 1, len(counts)) if later[k] < later[k - 1]]
     times = run_data.diagnostics["time"]
-    told = [f"{later[k]} from {_time(times[k])}" for k in falls]
-    if len(told) > STEPS_TOLD:
-        told = [*told[: STEPS_TOLD - 2], "…", told[-1]]
+    texts = [f"{later[k]} from {_time(times[k])}" for k in falls]
+    if len(texts) > MAX_STEPS:
+        texts = [*texts[: MAX_STEPS - 2], "…", texts[-1]]
     first = f"{counts[most]} cluster{'' if counts[most] == 1 else 's'} from t = {_time(times[most])}"
-    return ", ".join([first, *told])
+    return ", ".join([first, *texts])
 
 
 def _time(t: float) -> str:

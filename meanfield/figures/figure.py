@@ -12,9 +12,10 @@ import numpy as np
 from meanfield.case.summary import layer_in_words
 from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
+from meanfield.figures.axes import Floats
 from meanfield.figures.captions import fitting_size, page_heading, state_in_words
 from meanfield.figures.diagnostics import draw_diagnostics, draw_panel, panels, require_panels
-from meanfield.figures.run_data import Floats, Integers, Particles, RunData
+from meanfield.figures.run_data import Integers, Particles, RunData
 from meanfield.figures.saving import figure_target, save
 from meanfield.figures.trim import trimmed
 

@@ -1,4 +1,4 @@
-"""Tokens with a radius: their directions as on the circle or sphere, the law of log r, and on the plane the tokens."""
+"""Panels of tokens with a radius: directions as on circle or sphere, the distribution of log r, tokens on the plane."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.figures.axes import label_linear
+from meanfield.figures.axes import Floats, label_linear
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.profiles import draw_profiles, profiles_height
-from meanfield.figures.run_data import Floats, RunData, snapshots_chosen
+from meanfield.figures.run_data import RunData, snapshots_chosen
 from meanfield.figures.sphere_map import cell_angles, draw_sphere, sphere_height
 from meanfield.figures.trim import trimmed
 from meanfield.sections.section import tag_of

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 PEAK = 10  # times the uniform density
 
 
-def peaks_of(centers: Floats, ratio: Floats, masses: Floats, beta: float, width: float) -> tuple[NDArray, Floats]:
+def peaks_of(centers: Floats, ratio: Floats, masses: Floats, beta: float, width: float) -> tuple[Indices, Floats]:
     """Local maxima above 10ρ̄, heaviest first: their cells (peaks,) and masses (peaks,), which no two share.
 
     A peak is the highest cell within the attention's length 1/√β (at most ½, at least ``width``); its mass is what lies

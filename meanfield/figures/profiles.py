@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.figures.axes import mark_time, say, set_time
+from meanfield.figures.axes import Floats, mark_time, say, set_time
 from meanfield.figures.color_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
-from meanfield.figures.run_data import SNAPSHOTS, Floats, RunData, snapshots_chosen
+from meanfield.figures.run_data import SNAPSHOTS, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""What a figure is drawn from: a run as plain arrays, and the snapshots worth showing."""
+"""Data of a figure: a run as plain arrays, and the snapshots to show."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class RunData:
         return is_early(moments, amounts, first, last)
 
     def changes(self) -> Iterator[tuple[Floats, Floats]]:
-        """Times and values of what tells that something happens, where it changes and as far as it is finite."""
+        """Times and values of the diagnostics whose changes mark events, where they are finite."""
         for name in ("entropy", "energy", "clusters", "radius"):
             values = self.diagnostics.get(name, np.empty(0))
             finite = np.isfinite(values)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
 from meanfield.figures.peaks import PEAK, peaks_of
-from meanfield.figures.run_data import SNAPSHOTS, Floats, Integers, RunData, moment_in_words, snapshots_chosen
+from meanfield.figures.run_data import SNAPSHOTS, Integers, RunData, moment_in_words, snapshots_chosen
 from solvers.mesh.rings import sphere_cells
 
 if TYPE_CHECKING:

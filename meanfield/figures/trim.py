@@ -1,4 +1,4 @@
-"""Laws that fill a small part of their mesh: the cells worth showing, and where a line is worth bending."""
+"""Axis ranges of densities that fill a small part of their mesh: the cells to show, and the points of a line."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import law_floor
-from meanfield.figures.run_data import Floats, RunData
+from meanfield.figures.run_data import RunData
 
 FAR = 30.0  # times the narrowest spread: a line that reaches farther is shown by arcsinh
 

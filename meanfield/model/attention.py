@@ -8,6 +8,7 @@ import numpy as np
 
 from meanfield.model.heads import Head, HeadSums, head_sums
 from meanfield.model.kernel import Kernel, kernel_of
+from meanfield.model.linear_stability import linear_rates
 from meanfield.model.normalization import normalization_of
 from meanfield.model.sinkhorn import doubly_stochastic_density, transposed
 from solvers.mesh.mesh import Floats, Mesh
@@ -31,10 +32,10 @@ class Attention:
                     a :class:`meanfield.model.kernel.Kernel`
     window          angle (radians) at which the windowed kernel has fallen to half
     rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
-    full            whether A is wanted with its part along x; without, A may be P_x A, which is cheaper
+    full            whether to include the part of A along x; without it A may be P_x A, which is cheaper
 
-    ``tangent`` tells that A comes as P_x A, ``log_bound`` is the logarithm of the largest k. ``rate`` is the fastest
-    growth or decay of a mode about the uniform density (an upper bound for general matrices), ``rate_degree`` that
+    ``tangent``: whether A is returned as P_x A; ``log_bound``: logarithm of the largest k; ``rate``: the fastest
+    growth or decay of a mode about the uniform density (an upper bound for general matrices), ``rate_degree``: that
     mode's degree.
     The cells' masses count as points at the cell centers. Raises ArgumentError for an unknown normalization or kernel.
     """
@@ -62,7 +63,8 @@ class Attention:
         self.log_bound = max(sums.log_bound for sums in self._sums)
         self.normalization.check_range(beta, self.log_bound, rescaled)
         self._clock = self.log_bound if rescaled else 0.0  # logarithm of what unnormalized sums are divided by
-        rates = np.sum([np.abs(self._rates(head, sums)) for head, sums in zip(heads, self._sums, strict=True)], axis=0)
+        responses = [self._response(head, sums) for head, sums in zip(heads, self._sums, strict=True)]
+        rates = linear_rates(mesh.centers.shape[1], np.sum(np.abs(responses), axis=0))
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
     def output(self, density: Floats) -> Floats:
@@ -95,14 +97,10 @@ class Attention:
             total += normalizer * (head.weight * np.exp(log_scale - self.log_bound))
         return output
 
-    def _rates(self, head: Head, sums: HeadSums) -> Floats:
-        """(degrees) growth of a mode of each degree about the uniform density, as if Q, K and V were their norms."""
-        d = self.mesh.centers.shape[1]
-        l = np.arange(len(sums.gradient))
-        mean = 1.0 / self.mesh.volume
+    def _response(self, head: Head, sums: HeadSums) -> Floats:
+        """(degrees) c_l of :func:`linear_rates`, as if Q, K and V were their norms."""
         relative = self.normalization.is_relative
-        size = sums.uniform if relative else 1.0
-        scale = 1.0 if relative else np.exp(sums.log_bound - self._clock)
-        rates = np.zeros(1 + max(len(other.gradient) for other in self._sums))
-        rates[: len(l)] = head.weight * head.value_norm * l * (l + d - 2) * sums.gradient * mean * scale / size
-        return rates
+        scale = 1.0 / sums.uniform if relative else np.exp(sums.log_bound - self._clock)
+        response = np.zeros(1 + max(len(other.gradient) for other in self._sums))
+        response[: len(sums.gradient)] = head.weight * head.value_norm * scale * sums.gradient / self.mesh.volume
+        return response

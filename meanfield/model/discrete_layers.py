@@ -1,4 +1,4 @@
-"""Depth in layers: the density is pushed forward by one layer after another instead of flowing.
+"""Discrete layers: the push-forward of a density by one layer after another.
 
     x ← N(αx + Δt (A[ρ](x) + F(x)) / s)          ρ ← the law of the new x, all tokens at once
 

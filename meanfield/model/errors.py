@@ -1,4 +1,4 @@
-"""Errors about arguments of the model, as data: whoever called by other names can say so by those."""
+"""Errors about arguments of the model, as data, so that callers can report them under their own names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feed-forward network as a local velocity: every token moves by what the network says where it is."""
+"""The feed-forward network as a local velocity: the velocity of a token is the network's output at its position."""
 
 from __future__ import annotations
 

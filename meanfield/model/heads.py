@@ -109,10 +109,10 @@ class HeadSums(Protocol):
 class ZonalSums:
     """k(⟨x,y⟩) by its multipliers, which count ``log_bound`` out; near uniform a part is added in closed form.
 
-    The cells' sum over the uniform density is off by O(h²), which would grow: a density near uniform is told none of
-    that, and stays uniform to the last bit. Nor are clusters told the difference, which is large beside the pull of a
-    far one: they see the cells' sum, in the share of :func:`solvers.transforms.uniform.uniform_share`. A mass that is 1
-    to rounding counts as 1.
+    The cells' sum over the uniform density has an error O(h²), which would grow. Near uniform it is subtracted, so that
+    the uniform density is steady to the last bit; the correction vanishes for clusters, whose weak attraction to far
+    ones it would exceed: :func:`solvers.transforms.uniform.uniform_share` is its share. A mass that is 1 to rounding
+    counts as 1.
     """
 
     def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, full: bool) -> None:

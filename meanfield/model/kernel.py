@@ -1,4 +1,4 @@
-"""Kernels of attention k(x, y), as records: what heads, sums, sections and captions ask of them.
+"""Kernels of attention k(x, y), as records used by heads, sums, sections and captions.
 
     exponential   e^{β⟨Qx,Ky⟩}
     gaussian      e^{−β|Qx−Ky|²/2} = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) ,   f(x) = e^{−β|x|²/2}

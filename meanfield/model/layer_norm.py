@@ -147,7 +147,8 @@ def size_of(output: Floats) -> Floats:
     """|A| (...) of A (..., d), never zero, for division; squares of what is small would vanish."""
     tiny = np.finfo(float).tiny
     largest = np.maximum(np.abs(output).max(axis=-1), tiny)
-    return np.maximum(largest * np.sqrt(((output / largest[..., None]) ** 2).sum(axis=-1)), tiny)
+    norms: Floats = np.maximum(largest * np.sqrt(((output / largest[..., None]) ** 2).sum(axis=-1)), tiny)
+    return norms
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,15 @@ from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.term import Step
 
 
+def linear_rates(dimension: int, response: Floats, noise: float = 0.0) -> Floats:
+    """(degrees) λ_l = l(l+d−2)(c_l − κ), per unit time, of a velocity that is linear about the uniform density.
+
+    response   (degrees) c_l: X is the gradient of Σ_l c_l ρ_l/ρ̄, ρ_l the part of degree l
+    """
+    l = np.arange(len(response))
+    return l * (l + dimension - 2) * (response - noise)
+
+
 def growth_rates(
     dimension: int,
     beta: float,
@@ -43,13 +52,13 @@ def growth_rates(
     relative = normalization_of(normalization, two_sided=False).is_relative
     l = np.asarray(degrees)
     if beta == 0:
-        attention = np.where(l == 1, 1.0 / dimension, 0.0)
+        response = np.where(np.arange(int(l.max()) + 1) == 1, 1.0 / dimension, 0.0)
     else:
         log_first, ratios = exponential_spectrum(dimension, beta, int(l.max()) + 1)
-        attention = ratios[l] / beta
+        response = ratios / beta
         if not relative:
-            attention = attention * np.exp(log_first - (abs(beta) if rescaled else 0.0))
-    return np.asarray(l * (l + dimension - 2) * (value * attention - noise))
+            response = response * np.exp(log_first - (abs(beta) if rescaled else 0.0))
+    return np.asarray(linear_rates(dimension, value * response, noise)[l])
 
 
 def critical_noise(dimension: int, beta: float, normalization: str = "softmax", value: float = 1.0) -> float:

@@ -85,7 +85,8 @@ def norm_of_product(query: float | Floats, key: float | Floats) -> float:
 
 
 def _ginibre(random: np.random.Generator, d: int) -> Floats:
-    return random.standard_normal((d, d)) / np.sqrt(d)
+    matrix: Floats = random.standard_normal((d, d)) / np.sqrt(d)
+    return matrix
 
 
 def _wigner(random: np.random.Generator, d: int) -> Floats:

@@ -24,7 +24,7 @@ Growth = Callable[[Floats], Floats | float]
 class Reaction:
     """R[ρ] = ρ g[ρ], an explicit term; ``growth`` gives g (cells,) or a number of a density (cells).
 
-    ``fastest`` is how fast ρ returns to where g = 0, which g itself does not tell.
+    ``fastest`` is the rate at which ρ relaxes to g = 0, which g itself does not give.
     """
 
     def __init__(self, growth: Growth, fastest: float = 0.0) -> None:

@@ -1,4 +1,4 @@
-"""Multipliers of zonal kernels: the numbers by which k(⟨x,y⟩) acts on each degree, as many as carry it to rounding."""
+"""Multipliers of zonal kernels: eigenvalues of k(⟨x,y⟩) on harmonics of each degree, up to rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of a run of particles from frame to frame: on the circle, on the map of the sphere, or projected."""
+"""Pictures of particles in successive frames: on the circle, on the map of the sphere, or projected."""
 
 from __future__ import annotations
 

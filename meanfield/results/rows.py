@@ -31,7 +31,8 @@ class Snapshots(NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> Floats:
         first, *rest = key if isinstance(key, tuple) else (key,)
         if first is Ellipsis or first is None:
-            return np.asarray(self)[key]
+            selected: Floats = np.asarray(self)[key]
+            return selected
         rows = self._run.rows(first)
         return rows[(*(slice(None),) * np.ndim(np.arange(len(self))[first]), *rest)] if rest else rows
 

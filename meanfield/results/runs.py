@@ -1,4 +1,4 @@
-"""Running cases from Python: in memory, into a file, from its checkpoint; and opening what has been run."""
+"""Running cases from Python: in memory, into a file, from its checkpoint; and opening files of runs."""
 
 from __future__ import annotations
 

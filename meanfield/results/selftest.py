@@ -1,4 +1,4 @@
-"""Checks of an installation: small runs beside exact answers, as ``meanfield selftest`` prints them."""
+"""Checks of an installation: small runs compared with exact answers, as ``meanfield selftest`` prints them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from meanfield.results.result import Result
 from meanfield.results.runs import load_case, run, simulate
+from solvers.mesh.mesh import Floats
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ def files() -> float:
         return float((np.asarray(in_file.density[:]) != np.asarray(simulate(case).density[:])).sum())
 
 
-def _mean_token(s: float) -> float:
-    return 1 / np.tanh(s) - s / np.sinh(s) ** 2
+def _mean_token(s: Floats) -> Floats:
+    return np.asarray(1 / np.tanh(s) - s / np.sinh(s) ** 2)
 
 
 def _time_to_half(beta: float) -> float:
@@ -93,9 +94,9 @@ def _time_to_half(beta: float) -> float:
     from scipy.special import expi
 
     def t(c: float) -> float:
-        return 0.5 * np.arctanh(c) + 0.25 * (-expi(beta * (1 - c)) + np.exp(2 * beta) * expi(-beta * (1 + c)))
+        return float(0.5 * np.arctanh(c) + 0.25 * (-expi(beta * (1 - c)) + np.exp(2 * beta) * expi(-beta * (1 + c))))
 
-    return float(t(0.5) - t(np.cos(2.0)))
+    return t(0.5) - t(float(np.cos(2.0)))
 
 
 CHECKS: dict[str, tuple[Callable[[], float], float]] = {  # limits: a few times the error at these resolutions

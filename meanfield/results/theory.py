@@ -16,6 +16,7 @@ from meanfield.results.runs import load_case
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from solvers.io.reading import Run
     from solvers.mesh.mesh import Floats
 
 DEGREES = 32
@@ -58,5 +59,5 @@ def compare(a: Result | str | Path, b: Result | str | Path | None = None) -> com
     return comparison.compare(_run(a), None if b is None else _run(b))
 
 
-def _run(source: Result | str | Path) -> comparison.Run | str | Path:
+def _run(source: Result | str | Path) -> Run | str | Path:
     return source._run if isinstance(source, Result) else source

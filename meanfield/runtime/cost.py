@@ -1,4 +1,4 @@
-"""What a case will cost, estimated without building its mesh."""
+"""Cost estimate of a case, without building its mesh."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def _hand_over(case: Case, count: int) -> list[str]:
     most, beta = most_atoms(case.domain.d), case.beta_on_unit_sphere
     if case.hand_over is None or count <= most:
         return []
-    told = f"hand-over     only once {count} tokens are at most {most} clusters"
+    line = f"hand-over     only once {count} tokens are at most {most} clusters"
     if case.domain.d == 2 and beta > 0 and isinstance(case.initial, Uniform):
         from meanfield.model.linear_stability import expected_clusters_from_tokens
 
         expected = min(float(count), expected_clusters_from_tokens(beta))
-        told += f"; about {expected:.0f} form at first"
-    return [told]
+        line += f"; about {expected:.0f} form at first"
+    return [line]
 
 
 def _steps_of_tokens(case: Case, count: int) -> str:

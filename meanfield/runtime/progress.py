@@ -1,4 +1,4 @@
-"""Telling how far a run is: a bar on a terminal, a line now and then in a log."""
+"""Progress of a run: a bar on a terminal, occasional lines in a log."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def has_bar() -> bool:
 class Progress:
     """Shows model time, step size and clusters so far on stderr; says nothing if quiet.
 
-    steady   whether a unit of time takes as long late as early: only then is told what remains
+    steady   whether a unit of time takes as long late as early: only then is the remaining time estimated
     """
 
     def __init__(self, title: str, start: float, end: float, quiet: bool, steady: bool = True) -> None:
         self.quiet, self.end, self.clusters = quiet, end, ""
         self._terminal = has_bar() and not quiet
-        self._began = self._told = clock.monotonic()
+        self._began = self._reported = clock.monotonic()
         self._start, self._steady = start, steady
         if self._terminal:
             from tqdm import tqdm
@@ -46,11 +46,11 @@ class Progress:
             )
 
     def look(self, state: State) -> None:
-        """Tell the state, if it is time to."""
+        """Report the state, if it is time to."""
         now = clock.monotonic()
-        if self.quiet or now - self._told < (BAR_EVERY if self._terminal else LOG_EVERY):
+        if self.quiet or now - self._reported < (BAR_EVERY if self._terminal else LOG_EVERY):
             return
-        self._told = now
+        self._reported = now
         if self._terminal:
             self._draw(state)
         else:

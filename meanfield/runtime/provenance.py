@@ -1,4 +1,4 @@
-"""Where a file comes from: versions, commit, machine, start."""
+"""Provenance of a file: versions, commit, machine, start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PACKAGES = ("numpy", "scipy", "numba", "h5py")
 
 
 def provenance(case: Case, command: str) -> dict[str, str | int]:
-    """Attributes of a run file that tell what made it."""
+    """Attributes of a run file on its provenance."""
     return {
         "title": case.title,
         "case": to_toml(case),

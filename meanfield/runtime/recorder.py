@@ -1,4 +1,4 @@
-"""Recorders: what is kept of a run on its way, and how it has ended."""
+"""Recorders: snapshots, diagnostics and checkpoints of a run, and how it ended."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The segments of a run: each start, by ``run`` and then by ``resume``, with its case, its settings and its version.
 
-The first is what the file's attributes tell. Each later one is a line of JSON in the attribute ``segments``.
+The first is in the file's attributes. Each later one is a line of JSON in the attribute ``segments``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from meanfield.runtime.provenance import provenance
 from solvers.io.run_file import FileError, Run
 
 FIXED = ("domain", "initial", "output.diagnostics")  # the file's cells, its first density, its columns
-TOLD = ("case", "start", "versions", "git_commit", "command")  # attributes that a segment has of its own
+ATTRIBUTES = ("case", "start", "versions", "git_commit", "command")  # attributes that a segment has of its own
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,15 @@ def case_table(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_segments(attributes: Mapping[str, Any]) -> list[Segment]:
-    """All segments that a file's ``attributes`` tell of, the first included; none in a file without a whole case.
+    """All segments in a file's ``attributes``, the first included; none in a file without a whole case.
 
     Raises FileError where what they hold is no case, or no segments.
     """
-    told = {name: str(attributes.get(name, "")) for name in TOLD}
+    own = {name: str(attributes.get(name, "")) for name in ATTRIBUTES}
     end = case_table(attributes).get("time", {}).get("end")
     if end is None:
         return []
-    first = Segment(from_time=0.0, until=end, changes=[], **told)
+    first = Segment(from_time=0.0, until=end, changes=[], **own)
     try:
         later = [json.loads(line) for line in str(attributes.get("segments", "")).splitlines()]
         return [first, *(Segment(**line) for line in later)]
@@ -111,7 +111,7 @@ def next_segment(
     else:
         end = max(case.time.end, last.until)
     made = provenance(case, command)
-    return Segment(time, end, list(changes), **{name: str(made[name]) for name in TOLD})
+    return Segment(time, end, list(changes), **{name: str(made[name]) for name in ATTRIBUTES})
 
 
 def with_segment(attributes: Mapping[str, Any], segment: Segment) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Stopping a run from outside: Ctrl-C and SIGTERM once for a good end, twice for an end at once."""
+"""Signals that stop a run: one Ctrl-C or SIGTERM ends it gracefully, a second one immediately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solving the points of a sweep on the workers of a Dask scheduler, see `meanfield.sweeping.local_pool` for solvers."""
+"""Pool of Dask workers that run the points of a sweep, with the interface of `meanfield.sweeping.local_pool`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Range(Section, frozen=True, kw_only=True):
             return self.last
         if self.spacing == "linear":
             return self.first + fraction * (self.last - self.first)
-        return self.first * (self.last / self.first) ** fraction
+        return float(self.first * (self.last / self.first) ** fraction)
 
 
 class Seeds(Section, frozen=True):

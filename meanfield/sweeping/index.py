@@ -25,8 +25,9 @@ from meanfield.sweeping.files import own_points, point_file, remove_points, run_
 from meanfield.sweeping.layout import image_of_point, lay_out_points, read_point, write_point
 from meanfield.sweeping.point import FAILED, OVER_TIME, Result
 from solvers.io.repair import FileError, reason
+from solvers.io.replacing import replacement
 from solvers.io.schema import DAMAGE
-from solvers.io.writing import VERSION, disk_errors, replacement
+from solvers.io.writing import VERSION, disk_errors
 
 KIND = "sweep"
 _EVERY, _SHARE = 1.0, 0.1  # seconds between writings at least, and share of the time that they may take
@@ -109,7 +110,8 @@ class Index:
             for number, result in self.results.items():
                 write_point(file.create_group(f"points/{number:04}"), result)
             file.flush()
-            return file.id.get_file_image()
+            image: bytes = file.id.get_file_image()
+            return image
 
     def _attributes(self, state: str) -> dict[str, Any]:
         sweep = self.sweep

@@ -1,4 +1,4 @@
-"""How the index of a sweep and the file of a single point are laid out in HDF5, see :mod:`meanfield.sweeping.index`."""
+"""HDF5 layout of the index of a sweep and of the file of a single point, see :mod:`meanfield.sweeping.index`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def image_of_point(result: Result, identity: str) -> bytes:
         file.attrs["identity"] = identity
         write_point(file, result)
         file.flush()
-        return file.id.get_file_image()
+        image: bytes = file.id.get_file_image()
+        return image
 
 
 def write_point(group: h5py.Group, result: Result) -> None:

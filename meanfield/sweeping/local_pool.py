@@ -1,4 +1,4 @@
-"""Solving the points of a sweep in processes on this machine.
+"""Pool of local processes that run the points of a sweep.
 
 A solver takes the cases of the points (TOML by number), and whether run files are kept; it yields each number with its
 result as they come. A worker that dies takes nothing with it but its point, which is tried once more.

@@ -1,4 +1,4 @@
-"""Telling how far a sweep is: a bar over its points on a terminal, a line now and then in a log."""
+"""Progress of a sweep: a bar over its points on a terminal, occasional lines in a log."""
 
 from __future__ import annotations
 

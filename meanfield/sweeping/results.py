@@ -1,4 +1,4 @@
-"""Reading the index of a sweep, while it grows too, and telling what is in it."""
+"""Reading of the index of a sweep, also while it grows, and a summary of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep's figures show of each point: numbers made of its diagnostics over time."""
+"""Scalars of a sweep's points: numbers computed from diagnostics over time."""
 
 from __future__ import annotations
 

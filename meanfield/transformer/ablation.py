@@ -1,4 +1,4 @@
-"""Ablation of a trained Transformer: which of its parts holds tokens apart, beside what chance would do.
+"""Ablation of a trained Transformer: which of its parts keeps tokens apart, compared with random and rotated matrices.
 
 A variant is the model without some parts, or with random or rotated attention matrices, or tokens that stand still, on
 the same tokens. Of each, by layer, over several texts:

@@ -1,4 +1,4 @@
-"""A trained Transformer as a case: all of its layers, or its attention alone as the mean-field law.
+"""A trained Transformer as a case: all of its layers, or its attention alone as the mean-field velocity.
 
 The whole model is a case of the domain "transformer", whose layers are those of meanfield/model/trained_layer.py: the
 case is the model, to rounding. Parts can be left out by name. Its attention alone is written by mean_field.py.
@@ -21,7 +21,8 @@ from meanfield.transformer.families import Family, arrays_of, beta_of, family_of
 from meanfield.transformer.model import States, start_without_positions
 from meanfield.transformer.variants import with_weights
 from meanfield.transformer.writing import write_arrays
-from solvers.io.writing import disk_errors, replacement
+from solvers.io.replacing import replacement
+from solvers.io.writing import disk_errors
 from solvers.mesh.mesh import Floats
 
 CASE, WEIGHTS_FILE = FILES = "case.toml", "layers.h5"

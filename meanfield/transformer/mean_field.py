@@ -1,4 +1,4 @@
-"""A trained Transformer's attention as a case: the mean-field law with its matrices, from the same tokens.
+"""A trained Transformer's attention as a case: the mean-field velocity with its matrices, from the same tokens.
 
 A layer of the case is x ← N(x + Σ_h V_h Σ_j p_ij x_j), p_ij = softmax_j(β⟨Q_h x_i, K_h x_j⟩), β = 1/√d_head, with the
 arrays of meanfield/transformer/families.py:
@@ -25,7 +25,8 @@ from meanfield.case.load import parse
 from meanfield.transformer.families import Family, arrays_of, family_of, head_size
 from meanfield.transformer.model import States
 from meanfield.transformer.writing import Shapes, write_arrays
-from solvers.io.writing import disk_errors, replacement
+from solvers.io.replacing import replacement
+from solvers.io.writing import disk_errors
 from solvers.mesh.mesh import Floats
 
 MATRICES, TOKENS, CASE = FILES = "attention.h5", "tokens.npy", "case.toml"
@@ -74,7 +75,8 @@ def write_mean_field(states: States, folder: str | Path, layer: int | None = Non
 def start_of(states: States, family: Family) -> Floats:
     """(n, d) the states before the first layer, without their means where layer norm comes before attention."""
     hidden = states.hidden[0]
-    return hidden - hidden.mean(axis=1, keepdims=True) if family.placement == "pre" else hidden
+    centered: Floats = hidden - hidden.mean(axis=1, keepdims=True) if family.placement == "pre" else hidden
+    return centered
 
 
 def head_matrices(arrays: dict[str, Floats], placement: str) -> dict[str, Floats]:

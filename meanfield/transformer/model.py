@@ -220,7 +220,8 @@ def start_without_positions(states: States) -> Floats:
         with torch.no_grad():
             for table in tables:
                 table.weight.zero_()
-        return hidden_states(states.name, states.network, [int(token) for token in states.ids])[0]
+        first: Floats = hidden_states(states.name, states.network, [int(token) for token in states.ids])[0]
+        return first
     finally:
         with torch.no_grad():
             for table, weight in zip(tables, kept, strict=True):

@@ -61,7 +61,8 @@ class GivenLayers:
         self._positions = positions
 
     def __call__(self, time: float, positions: Floats) -> Floats:
-        return self._positions[round(time) + 1]
+        after: Floats = self._positions[round(time) + 1]
+        return after
 
 
 def _problem(states: States) -> Problem:

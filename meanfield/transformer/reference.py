@@ -1,4 +1,4 @@
-"""Layers of a case computed by PyTorch's own attention, as a yardstick that shares no arithmetic with the rest.
+"""Layers of a case computed by PyTorch's own attention: an independent reference for this package's.
 
     x ← N(αx + Δt (Σ_h w_h V_h scaled_dot_product_attention(βQ_h y, K_h y, y) + W σ(Uy + b))/s)
 

@@ -51,4 +51,5 @@ def _image(shapes: Shapes, attributes: Mapping[str, str | float]) -> bytes:
             chunks = (1, *shape[1:]) if "/" in name or len(shape) > 2 else shape
             file.create_dataset(name, shape, number, chunks=chunks)
         file.flush()
-        return file.id.get_file_image()
+        image: bytes = file.id.get_file_image()
+        return image

@@ -1,4 +1,4 @@
-"""What the page of `meanfield view` holds: a run as plain JSON, and its densities as levels of the colour scale.
+"""Data of the page of `meanfield view`: a run as plain JSON, its densities as levels of the color scale.
 
 Levels count from 0 at the scale's low end, 256 of them on the sphere and 65536 in one dimension, where the density
 is also drawn as a line; a level's leading 8 bits are its colour in the map. Snapshots stand one after the other, each
@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.analysis.text import format_time
+from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import COLOR_MAP, Scale, scale_of
 from meanfield.figures.profiles import merged
-from meanfield.figures.run_data import Floats, Integers, RunData
+from meanfield.figures.run_data import Integers, RunData
 from meanfield.figures.sphere_map import cell_angles
 from meanfield.view.panels import panels, rounded
 from meanfield.view.stages import stage_of

@@ -47,8 +47,9 @@ def view(path: str | Path | Run, target: str | Path, *, overwrite: bool = False)
     whole or not at all.
     """
     from solvers.io.reading import path_of
+    from solvers.io.replacing import replacement
     from solvers.io.run_file import read
-    from solvers.io.writing import disk_errors, replacement
+    from solvers.io.writing import disk_errors
 
     target = Path(target)
     require_target(target, path_of(path), overwrite, "page", SUFFIXES)
@@ -64,29 +65,29 @@ def compose(run: Run) -> str:
     from meanfield.view.panels import radii
     from meanfield.view.stages import CLUSTERS, PEAKS, clusters_marked, stage_of
 
-    path, told = run.path, load(run)
-    run_data, notes = thinned(_on_mesh(path, told))
-    if told.particles is not None:
+    path, run_data = run.path, load(run)
+    shown, notes = thinned(_on_mesh(path, run_data))
+    if run_data.particles is not None:
         notes.insert(
-            0, f"{len(told.particles.weights)} tokens are shown as a density, each in the cell that it lies in"
+            0, f"{len(run_data.particles.weights)} tokens are shown as a density, each in the cell that it lies in"
         )
     for note in notes:
         tell(f"meanfield: {path}: {note}")
-    description, densities = describe(run_data)
-    stage_help = stage_of(run_data).help
-    if told.particles is not None and "cluster_center" in told.diagnostics and "cluster_mass" in told.diagnostics:
-        description["marks"] = [clusters_marked(told, t) for t in run_data.times]
+    description, densities = describe(shown)
+    stage_help = stage_of(shown).help
+    if run_data.particles is not None and {"cluster_center", "cluster_mass"} <= run_data.diagnostics.keys():
+        description["marks"] = [clusters_marked(run_data, t) for t in shown.times]
         stage_help = (*(text for text in stage_help if text != PEAKS), CLUSTERS)
-    if told.has_radius or (told.particles is not None and told.particles.has_radius):
-        description["panels"].insert(0, radii(told))
+    if run_data.has_radius or (run_data.particles is not None and run_data.particles.has_radius):
+        description["panels"].insert(0, radii(run_data))
     parts = {
-        "TITLE": html.escape(run_data.title),
+        "TITLE": html.escape(shown.title),
         # Values stay with their names where a narrow page breaks the line.
-        "FACTS": html.escape(SEPARATOR.join(facts(told)).replace(" = ", "\u00a0=\u00a0")),
+        "FACTS": html.escape(SEPARATOR.join(facts(run_data)).replace(" = ", "\u00a0=\u00a0")),
         "FILE": html.escape(path.name),
         "CASE": html.escape(run.attributes["case"]),
         "HELP": html.escape(" ".join([*stage_help, KEYS, *(f"{note}." for note in notes)])),
-        "LAST": str(len(run_data.times) - 1),
+        "LAST": str(len(shown.times) - 1),
         "STYLE": _source("style.css"),
         "SCRIPT": "\n".join(_source(f"{name}.js") for name in SCRIPTS),
         # A title may hold "</script>": "<" is written so that HTML does not see it.
@@ -97,19 +98,19 @@ def compose(run: Run) -> str:
     return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], _source("page.html"))
 
 
-def _on_mesh(path: Path, told: RunData) -> RunData:
+def _on_mesh(path: Path, run_data: RunData) -> RunData:
     """The run data as a density without radius. Raises FileError for tokens on no circle or sphere."""
     from meanfield.figures.free_radius import directions_of
     from meanfield.figures.particles.tokens import as_density
     from solvers.io.run_file import FileError
 
-    if told.particles is None:
-        return directions_of(told) if told.has_radius else told
-    if told.dimension not in (2, 3):
+    if run_data.particles is None:
+        return directions_of(run_data) if run_data.has_radius else run_data
+    if run_data.dimension not in (2, 3):
         raise FileError(
-            f"{path}: tokens in {told.dimension} dimensions; a page shows 2 or 3, `meanfield plot` and `movie` any"
+            f"{path}: tokens in {run_data.dimension} dimensions; a page shows 2 or 3, `meanfield plot` and `movie` any"
         )
-    return as_density(told)
+    return as_density(run_data)
 
 
 def _source(name: str) -> str:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.diagnostics import is_worth, label_angles
 from meanfield.figures.free_radius import quantiles
 from meanfield.figures.particles.tokens import token_quantiles
 from meanfield.figures.power import DEGREE_COLORS, DEGREES, NEARLY_UNIFORM
-from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, Floats, RunData
+from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, RunData
 
 SNAPSHOTS = 300  # of the radii at most
 PARTS = {0.05: SKY, 0.5: BLUE, 0.95: ORANGE}  # of the tokens, and the colours of their radii

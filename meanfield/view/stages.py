@@ -1,4 +1,4 @@
-"""How the page of `meanfield view` shows each manifold: the picture, its coordinate, and the peaks marked in it."""
+"""Pictures of each manifold on the page of `meanfield view`: kind, coordinate, and the peaks marked."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from meanfield.domains.domain import load
+from meanfield.figures.axes import Floats
 from meanfield.figures.particles.tokens import angles, clusters_recorded, polar_and_azimuth
 from meanfield.figures.peaks import PEAK, peaks_of
-from meanfield.figures.run_data import Floats, RunData
+from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import peaks
 from meanfield.view.panels import rounded
 
@@ -45,7 +46,8 @@ def _axis(run_data: RunData) -> dict[str, Any]:
 
 
 def _sphere_marks(run_data: RunData, ratio: Floats) -> Marks:
-    return np.stack(peaks(run_data, ratio), axis=1).round(5).tolist()
+    rows: Marks = np.stack(peaks(run_data, ratio), axis=1).round(5).tolist()
+    return rows
 
 
 def _circle_marks(run_data: RunData, ratio: Floats) -> Marks:
@@ -54,14 +56,16 @@ def _circle_marks(run_data: RunData, ratio: Floats) -> Marks:
     angle = 2 * np.pi * (np.arange(count) + 0.5) / count
     centers = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     cells, masses = peaks_of(centers, ratio, ratio / count, run_data.beta, 4 * np.pi / count)
-    return np.stack([angle[cells], masses], axis=1).round(5).tolist()
+    rows: Marks = np.stack([angle[cells], masses], axis=1).round(5).tolist()
+    return rows
 
 
 def clusters_marked(run_data: RunData, t: float) -> Marks:
     """Of particles in R² or R³: the clusters recorded at the last sample up to t, heaviest first."""
     centers, masses = clusters_recorded(run_data, t)
     places = [angles(centers)] if run_data.dimension == 2 else polar_and_azimuth(centers)
-    return np.stack([*places, masses], axis=1).round(5).tolist()
+    rows: Marks = np.stack([*places, masses], axis=1).round(5).tolist()
+    return rows
 
 
 def _no_marks(run_data: RunData, ratio: Floats) -> Marks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from numpy.typing import DTypeLike, NDArray
 
@@ -15,6 +15,9 @@ One call takes arrays of one device and one format of floating-point numbers.
 
 Kernel = Callable[..., Any]
 """Compiled function ``(worker, workers, *arguments)``, for :meth:`Backend.launch`, which does a worker's share."""
+
+
+T = TypeVar("T")
 
 
 class Backend(Protocol):
@@ -53,7 +56,7 @@ class Backend(Protocol):
     def sums_at(self, places: Array, amounts: Array, count: int, /) -> Array: ...
     def solve_tridiagonal(self, below: Array, diagonal: Array, above: Array, right: Array, /) -> Array: ...
     def chosen(self, mask: Array, /) -> tuple[Array, int | Array]: ...
-    def either(self, condition: bool | Array, one: Callable[[], Any], other: Callable[[], Any], /) -> Any: ...
+    def either(self, condition: bool | Array, one: Callable[[], T], other: Callable[[], T], /) -> T: ...
 
     def persistent_basins(
         self, order: Array, level: Array, persistence: float, cell_start: Array, cell_sides: Array, neighbors: Array,

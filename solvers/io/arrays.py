@@ -1,4 +1,4 @@
-"""Arrays of numbers in files of others: .npy, .npz and .h5, refused in one line where they are not what they say."""
+"""Arrays from a user's .npy, .npz and .h5 files; invalid files are refused in one line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ def _refused() -> Iterator[None]:
         raise ValueError(text[:_LONGEST]) from None
 
 
-def _real(array: NDArray) -> NDArray[np.float64]:
+def _real(array: NDArray[Any]) -> NDArray[np.float64]:
     if array.dtype.kind not in "iuf":
         raise ValueError(f"holds {array.dtype}, expected real numbers")
     return np.array(array, dtype=float)

@@ -24,7 +24,7 @@ MAGIC = b"MFCHECK1"
 SCALARS = "scalars"  # name of the entry that holds the scalars, as JSON: exact for every float and any integer
 
 Scalar = int | float | str
-Contents = tuple[dict[str, NDArray], dict[str, Scalar]]
+Contents = tuple[dict[str, NDArray[Any]], dict[str, Scalar]]
 
 
 class Checkpoints:
@@ -38,7 +38,7 @@ class Checkpoints:
         self.path = Path(path)
         self._slots = [self.path.with_name(f"{self.path.name}.checkpoint-{i}") for i in (0, 1)]
 
-    def write(self, arrays: Mapping[str, NDArray], scalars: Mapping[str, Scalar]) -> None:
+    def write(self, arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar]) -> None:
         """Write a new checkpoint in place of the older one, so that it is on the disk when this returns.
 
         Raises ValueError for a state that is not finite or cannot be stored exactly, FileError if writing
@@ -91,7 +91,7 @@ class Checkpoints:
             raise FileError(f"{self.path}: cannot remove its checkpoints: {reason(error)}") from error
 
 
-def _load(slot: Path) -> tuple[dict[str, NDArray], dict[str, Any]] | None:
+def _load(slot: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
     """(arrays, {"sequence", "scalars"}), or None if the slot is empty or torn."""
     try:
         data = slot.read_bytes()
@@ -133,7 +133,7 @@ def _replace(target: Path, data: bytes) -> None:
         os.close(folder)
 
 
-def _check(name: str, array: NDArray) -> None:
+def _check(name: str, array: NDArray[Any]) -> None:
     if array.dtype.kind not in "biufc":
         raise ValueError(f"checkpoint: {name} of type {array.dtype}, expected numbers")
     if not np.isfinite(array).all():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,7 +188,9 @@ def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column], time_name
     group.attrs["columns"] = np.array([column.name for column in columns], dtype=h5py.string_dtype())
 
 
-def _dataset(group: h5py.Group, name: str, dims: Sequence[str], values: NDArray, units: str, long_name: str) -> None:
+def _dataset(
+    group: h5py.Group, name: str, dims: Sequence[str], values: NDArray[Any], units: str, long_name: str
+) -> None:
     """Store ``values``; if there are none yet, in a dataset that grows along its first dimension."""
     if len(values):
         rows = min(len(values), _CHUNK_ROWS)

@@ -1,4 +1,4 @@
-"""The right to write a file, which one process at a time has.
+"""Write lock of a run file, held by one process at a time.
 
 A writer holds an advisory lock on ``FILE.lock``; the operating system drops it when the process dies, however it dies,
 so a lock file that nobody holds is a leftover. A lock file says whose it is from its first moment on: any other file

@@ -19,9 +19,10 @@ from .layout import Column, Measure, Points, Space, Variable
 from .lock import Lock
 from .reading import Floats, Run
 from .repair import FileError
+from .replacing import replacement
 from .series import Series
 from .verifying import digest
-from .writing import VERSION, disk_errors, image, replacement
+from .writing import VERSION, disk_errors, image
 
 if TYPE_CHECKING:
     import h5py
@@ -177,5 +178,5 @@ class MemoryCheckpoints:
     def __init__(self) -> None:
         self.last: Contents | None = None
 
-    def write(self, arrays: Mapping[str, NDArray], scalars: Mapping[str, Scalar]) -> None:
+    def write(self, arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar]) -> None:
         self.last = ({name: np.array(values) for name, values in arrays.items()}, dict(scalars))

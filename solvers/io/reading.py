@@ -1,4 +1,4 @@
-"""Reading run files: running, killed or finished, without getting in the way of a writer."""
+"""Reading of run files, running, killed or finished, without blocking a writer."""
 
 from __future__ import annotations
 
@@ -174,7 +174,8 @@ class Run:
             require_size(dataset, self.size)
             if dataset.dtype.kind not in "fiu":
                 raise ValueError(f"{name} holds {dataset.dtype}")
-            return dataset[... if index is None else index]
+            values: Floats = dataset[... if index is None else index]
+            return values
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,8 @@ def _require_sound(run: Run) -> None:
 def _rows(dataset: h5py.Dataset, count: int) -> Floats:
     """The first ``count`` rows, which may be newer than what was known when the dataset was opened."""
     dataset.refresh()
-    return dataset[:count]
+    rows: Floats = dataset[:count]
+    return rows
 
 
 def path_of(source: str | Path | Run) -> Path:

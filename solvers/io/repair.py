@@ -10,7 +10,7 @@ import os
 import re
 import struct
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 _LONGEST_REASON = 300  # characters
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -97,7 +97,7 @@ def _final(a: int, b: int, c: int) -> int:
     return b % 2**32
 
 
-def _superblock(path: Path, file: BinaryIO) -> tuple:
+def _superblock(path: Path, file: BinaryIO) -> tuple[Any, ...]:
     head = file.read(SUPERBLOCK.size)
     if len(head) < SUPERBLOCK.size or not head.startswith(SIGNATURE):
         raise FileError(f"{path}: not an HDF5 file")

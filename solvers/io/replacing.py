@@ -1,4 +1,4 @@
-"""Files that take their place at once and whole; what others have put beside them stays as it is."""
+"""Atomic replacement of files; other files beside them are left alone."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,6 +70,6 @@ class Series:
                 self._file.flush()
 
 
-def _append(dataset: h5py.Dataset, start: int, rows: NDArray) -> None:
+def _append(dataset: h5py.Dataset, start: int, rows: NDArray[Any]) -> None:
     dataset.resize(start + len(rows), axis=0)
     dataset[start:] = rows

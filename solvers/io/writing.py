@@ -1,4 +1,4 @@
-"""Opening run files for writing, and leaving them without harm when a write fails."""
+"""Opening of run files for writing; a file stays valid when a write fails."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def image(
         lay_out(file, space, columns, variables, measure, fields)
         create_attributes(file, root_attributes(space, attributes))
         file.flush()
-        return file.id.get_file_image()
+        image: bytes = file.id.get_file_image()
+        return image
 
 
 def discard(file: h5py.File) -> None:

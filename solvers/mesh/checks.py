@@ -1,4 +1,4 @@
-"""Checks of what users hand to terms: shapes and formats each time, which costs nothing, finite numbers once."""
+"""Checks of the arguments of terms: shapes and dtypes at each call, finiteness once."""
 
 from __future__ import annotations
 

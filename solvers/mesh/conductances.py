@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..backends.protocol import Array
 from .rings import Counts, Floats, faces_between, starts_of
 
 
@@ -32,7 +32,7 @@ def ring_conductances(counts: Counts, edges: Floats, colatitudes: Floats) -> Flo
     return conductances
 
 
-def _pairs(values: NDArray) -> NDArray:
+def _pairs(values: Array) -> Array:
     """(rings − 1, 2) each ring's value and the next one's."""
     return np.stack([values[:-1], values[1:]], axis=1)
 

@@ -158,7 +158,8 @@ class Dual:
 
 def _segments(mesh: Mesh) -> Integers:
     """Every face that is no wall joins two cells."""
-    return mesh.face_cells[mesh.face_cells[:, 0] != mesh.face_cells[:, 1]]
+    pairs: Integers = mesh.face_cells[mesh.face_cells[:, 0] != mesh.face_cells[:, 1]]
+    return pairs
 
 
 def _triangles(mesh: Mesh) -> Integers:

@@ -138,7 +138,8 @@ class Mesh:
     def neighbors(self, cell: int) -> Integers:
         """Indices of the cells that share a face with ``cell``, in the order of its sides."""
         sides = self.cell_sides[self.cell_start[cell] : self.cell_start[cell + 1]]
-        return self.side_cells[sides ^ 1]
+        neighbors: Integers = self.side_cells[sides ^ 1]
+        return neighbors
 
 
 _ON_HOST = {"manifold", "dimension", "face_conductances", "ring_cells", "boundary_faces", "periods", "shape"}

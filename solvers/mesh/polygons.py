@@ -25,7 +25,7 @@ def edges_of_triangles(triangles: Table) -> tuple[Table, Table]:
 
 
 def sides_around(
-    face_cells: NDArray, centers: Floats, face_centers: Floats, outward: Floats
+    face_cells: NDArray[np.integer], centers: Floats, face_centers: Floats, outward: Floats
 ) -> tuple[Integers, Integers]:
     """``cell_start`` and ``cell_sides``, counterclockwise around each center as seen from ``outward`` (cells, 3).
 

@@ -105,7 +105,7 @@ def _outer(first_faces: Floats, second_cells: Floats, first_cells: Floats, secon
     return np.append(np.outer(first_faces, second_cells), np.outer(first_cells, second_faces))
 
 
-def _sides(first: Mesh, second: Mesh, along: NDArray, across: NDArray) -> tuple[Integers, Integers]:
+def _sides(first: Mesh, second: Mesh, along: Integers, across: Integers) -> tuple[Integers, Integers]:
     """``cell_start`` and ``cell_sides``; of two curves counterclockwise: ahead in both, behind in both."""
     m, n = first.cells, second.cells
     ours, theirs = _padded(first)[:, None, :], _padded(second)[None, :, :]
@@ -130,7 +130,7 @@ def _padded(mesh: Mesh) -> NDArray[np.int64]:
     return table
 
 
-def _boundaries(first: Mesh, second: Mesh, along: NDArray, across: NDArray) -> Mapping[str, Integers]:
+def _boundaries(first: Mesh, second: Mesh, along: Integers, across: Integers) -> Mapping[str, Integers]:
     """Tag → faces, of both factors."""
     found = {tag: along[faces].reshape(-1).astype(np.int32) for tag, faces in first.boundary_faces.items()}
     for tag, faces in second.boundary_faces.items():

@@ -24,7 +24,8 @@ def cells_of_rings(rings: int) -> Counts:
     base = round(2 * rings / 2**top)  # 3 to 6 cells in a ring at the pole, about 2·rings at the equator
     from_pole = np.minimum(np.arange(rings), np.arange(rings)[::-1])  # the same angles on both sides: ties round alike
     level = np.rint(np.log2(2 * rings * np.sin((from_pole + 0.5) * np.pi / rings) / base)).clip(0, top)
-    return base * 2 ** np.minimum(level, from_pole).astype(np.int64)
+    counts: Counts = base * 2 ** np.minimum(level, from_pole).astype(np.int64)
+    return counts
 
 
 def starts_of(counts: Counts) -> Counts:
@@ -39,7 +40,8 @@ def sphere_cells(ring_cells: NDArray[np.integer[Any]], theta: Floats, phi: Float
     ring = np.minimum((theta * (rings / np.pi)).astype(np.int64), rings - 1)
     count = ring_cells[ring]
     place = (np.mod(phi, 2 * np.pi) * (count / (2 * np.pi))).astype(np.int64)
-    return start[ring] + np.minimum(place, count - 1)  # rounding may reach the end of the ring
+    cells: Counts = start[ring] + np.minimum(place, count - 1)  # rounding may reach the end of the ring
+    return cells
 
 
 def faces_between(counts: Counts) -> Counts:

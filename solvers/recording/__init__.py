@@ -1,1 +1,1 @@
-"""Recording of solutions into run files, and going on from them."""
+"""Recording of solutions in run files, and restarts from them."""

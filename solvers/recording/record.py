@@ -1,4 +1,4 @@
-"""Recorder of a solution on its way, into a run file that xarray opens, and restarts from it."""
+"""Recorder of a solution in a run file that xarray opens, and restarts from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The push-forward T_# ρ of a density by a map T: the law of T(x) when x has the law ρ.
+"""The push-forward T_# ρ of a density by a map T: the distribution of T(x) when x has the distribution ρ.
 
     ∫ f dT_#ρ = ∫ f(T(x)) ρ(x) dx
 
@@ -36,7 +36,7 @@ class PushForward:
     number of maps, unless they contract it.
 
     A cell goes as a lump where the density is not resolved, and where T contracts it so much that overlaps would only
-    tell which cell it falls into; it goes in pieces where T tears it apart.
+    determine which cell contains it; it goes in pieces where T tears it apart.
 
     mesh       a circle, a sphere, or an interval: at a wall, what leaves goes into the last cell
     resolved   relative misfits (low, high) of neighbours from a cell's linear reconstruction: below low it counts as

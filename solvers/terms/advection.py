@@ -1,4 +1,4 @@
-"""Terms of an evolution equation: each adds its part of ∂ₜu, or advances it by itself where it is stiff."""
+"""Advection div(ρ X) by a prescribed or density-dependent velocity."""
 
 from __future__ import annotations
 

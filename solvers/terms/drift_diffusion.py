@@ -71,7 +71,8 @@ class IntervalDriftDiffusion:
             self._from_right * self._steady[1:] * np.diff(ratio),
             self._from_right * values[1:] - self._from_left * values[:-1],
         )
-        return np.append(flux, 0.0) - np.append(0.0, flux)
+        outflow: Floats = np.append(flux, 0.0) - np.append(0.0, flux)
+        return outflow
 
     def _euler(self, dt: float, values: Floats) -> Floats:
         """(1 − dt L)⁻¹ values = values + (1 − dt L)⁻¹ dt L values."""

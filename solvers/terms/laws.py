@@ -104,7 +104,7 @@ class ShallowWater:
 
     def flux(self, u: Floats, x: Floats) -> Floats:
         """(d + 1, n, d)."""
-        flux = u[:, :, None] * (u[1:] / u[0]).T
+        flux: Floats = u[:, :, None] * (u[1:] / u[0]).T
         for k in range(len(u) - 1):
             flux[1 + k, :, k] += 0.5 * self.gravity * u[0] ** 2
         return flux

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..mesh.mesh import Floats, Mesh
+from ..mesh.mesh import Floats, Integers, Mesh
 
 LIMITERS = {"none": 0, "mc": 1, "vanleer": 2}  # as solvers.backends.cpu.transport_faces numbers them
 MAX_DIMENSION = 8  # of the space that a mesh is embedded in: kernels hold a gradient in as much
@@ -30,7 +30,7 @@ class Reconstruction:
         )
 
     @property
-    def _sides(self) -> tuple:
+    def _sides(self) -> tuple[Integers, Integers, Integers]:
         return self.mesh.cell_start, self.mesh.cell_sides, self.mesh.side_cells
 
     def values_at_faces(self, values: Floats, at_side: Floats) -> None:

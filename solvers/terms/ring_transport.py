@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 from ..mesh.mesh import Floats, Mesh
 from .ring_geometry import ring_geometry
@@ -42,7 +43,7 @@ class RingTransport:
             tables.reach, tables.spans, tables.opposite, density, east, north, flux, smooth, occupied, sent,
         )  # fmt: skip
 
-    def outflows(self, density: Floats, occupied: Floats, sent: Floats, outflow: Floats) -> list:
+    def outflows(self, density: Floats, occupied: Floats, sent: Floats, outflow: Floats) -> list[Any]:
         """The part of its mass that each cell loses per time, (cells,); returns the largest of the occupied ones."""
         mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
         return backend.launch(

@@ -1,4 +1,4 @@
-"""The loop in time for ordinary equations u̇ = f(t, u) to a given accuracy, with a step size that finds itself."""
+"""The loop in time for ordinary equations u̇ = f(t, u) to a given accuracy, with adaptive step size."""
 
 from __future__ import annotations
 

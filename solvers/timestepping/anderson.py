@@ -1,4 +1,4 @@
-"""Fixed points x = T(x) of slow iterations, by Anderson's mixing of the last few places.
+"""Fixed points x = T(x) of slowly converging iterations, by Anderson acceleration.
 
     x ← T(xₙ) − Σ_j c_j (T(xₙ) − T(x_j)) ,   c such that |rₙ − Σ_j c_j (rₙ − r_j)| is least ,   r = T(x) − x
 

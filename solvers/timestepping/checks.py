@@ -1,4 +1,4 @@
-"""Checks of what a loop in time is given: one line that names the argument, what came and what was expected."""
+"""Checks of the arguments of a loop in time: one line names the argument, its value and what was expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop in time: an integrator that makes steps, and observers that look at the state when they are due."""
+"""The loop in time: an integrator that makes steps, and observers called at their scheduled times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observers of a state on its way, each with a schedule."""
+"""Observers of a state during integration, each with a schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules: times at which observers look, by a count, never by accumulation.
+"""Schedules of observers: times computed from a count, without accumulated rounding.
 
 A time is due at whatever time is equal to it but for rounding: 3·0.1 is 0.30000000000000004, and is due at 0.3.
 """

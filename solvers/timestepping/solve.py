@@ -54,7 +54,8 @@ class Solution:
             raise ValueError(f"t = {time}: expected a time from {t[0]:g} to {t[-1]:g}")
         k = max(min(int(np.searchsorted(t, time, side="right")) - 1, len(t) - 2), 0)
         if time == t[k] or len(t) == 1:
-            return self.u[k].copy()
+            values: Floats = self.u[k].copy()
+            return values
         h, s = t[k + 1] - t[k], (time - t[k]) / (t[k + 1] - t[k])
         linear: Floats = (1 - s) * self.u[k] + s * self.u[k + 1]
         if self._rate is None:

@@ -1,4 +1,4 @@
-"""State of a run, the record of a step, and the errors of a step that is lost."""
+"""State of a run, the record of a step, and the errors of a step that failed."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class StepControl:
     def _error(self, values: Floats, before: Floats) -> float:
         """The error over what is allowed; NaN where a number is not finite."""
         allowed = allowed_error(values, before, self._rtol, self._atol)
-        return root_mean_square(values - self._whole) / (2**self._order - 1) / allowed
+        return float(root_mean_square(values - self._whole) / (2**self._order - 1) / allowed)
 
 
 def allowed_error(values: Floats, before: Floats, rtol: float, atol: float) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..mesh.mesh import Floats
 
-Tree = tuple  # of its children, each a tree
+Tree = tuple["Tree", ...]  # the children, each a tree
 MAX_CHECKED = 5  # of orders: trees double at each, and colors multiply them
 ROUNDING = 1e-13  # of coefficients as rational numbers of 13 digits
 

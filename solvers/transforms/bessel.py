@@ -46,7 +46,9 @@ def _log_uniform(order: float, b: Floats) -> Floats:
     w = np.sqrt(1 + z * z)
     above = z * z / (1 + w)  # w − 1
     stirling = 1 / (12 * order) - 1 / (360 * order**3) + 1 / (1260 * order**5) - 1 / (1680 * order**7)
-    return stirling + order * (above - np.log1p(above / 2)) - 0.5 * np.log(w) + np.log(_debye(order)(1 / w))
+    series = _debye(order)(1 / w)
+    logarithm: Floats = stirling + order * (above - np.log1p(above / 2)) - 0.5 * np.log(w) + np.log(series)
+    return logarithm
 
 
 @cache

@@ -4,7 +4,7 @@
 
 The kernel is not zonal, but smooth: with b(x) = Bᵀx only harmonics of ρ up to a degree L(‖B‖) matter, so as many masses
 on a small grid stand for all cells; and Z, N times e^{−s(x)}, s = √(|b|² + c²) ≈ |b| smooth, have a few degrees more,
-so that a grid of T = 1.5 L tells them at all cells. Between the two grids the sum is dense: N log N + L⁴ in all.
+so that all cells interpolate them from a grid of T = 1.5 L. Between the grids the sum is dense: N log N + L⁴ in all.
 
 What that loses is made good by sums over the cells that hold mass, or patches of them: cells where b nearly vanishes,
 about which e^{−s} is not smooth enough, and cells that attend to nothing near them, whose Z is lost to rounding beside
@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..backends import backend_for
 from ..mesh.mesh import Floats, Mesh
@@ -112,13 +113,13 @@ class Bilinear:
                 whole[targets.near] = part
         return sums
 
-    def _is_lost(self, normalizer: Floats, total: Floats, wanted: Floats) -> np.ndarray:
+    def _is_lost(self, normalizer: Floats, total: Floats, wanted: Floats) -> NDArray[np.bool_]:
         """(cells,) where Z is wanted and too small for the digits that it has."""
         of_largest, of_mass = _MIN_NORMALIZER
-        lost: np.ndarray = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
-        if self._mesh is None:
-            return lost
-        return lost & (wanted > _MIN_DENSITY * wanted.sum() / self._mesh.volume * self._mesh.volumes)
+        lost: NDArray[np.bool_] = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
+        if self._mesh is not None:
+            lost &= wanted > _MIN_DENSITY * wanted.sum() / self._mesh.volume * self._mesh.volumes
+        return lost
 
 
 def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:

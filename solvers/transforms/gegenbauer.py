@@ -1,4 +1,4 @@
-"""Axisymmetric harmonics of S^{d−1}: Gegenbauer functions φ_l(θ) of cos θ, orthonormal under the uniform law of θ.
+"""Axisymmetric harmonics of S^{d−1}: Gegenbauer functions φ_l(θ) of cos θ, orthonormal under the uniform distribution.
 
     cosθ φ_l = a_{l+1} φ_{l+1} + a_l φ_{l−1},   a_l² = l(l + d − 3)/((2l + d − 2)(2l + d − 4)),   φ_0 = 1
 

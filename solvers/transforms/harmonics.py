@@ -43,7 +43,7 @@ class CircleHarmonics:
     """Fourier coefficients on the circle, orthonormal: Y_l = e^{ilφ}/√(2π), ∫|Y_l|² = 1.
 
     Coefficients are (degree + 1) complex, for l ≥ 0; those of l < 0 follow from reality. Raises ValueError for another
-    mesh, or a degree that half the cells cannot tell apart.
+    mesh, or a degree above half the number of cells.
     """
 
     def __init__(self, mesh: Mesh, degree: int) -> None:
@@ -138,7 +138,8 @@ class SphereHarmonics:
         """(degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
         square = np.abs(self.analysis(masses)) ** 2
         square[:, 1:] *= 2.0
-        return 4 * np.pi * square.sum(axis=1)
+        power: Floats = 4 * np.pi * square.sum(axis=1)
+        return power
 
 
 def sine_derivative(coefficients: Complexes) -> Complexes:

@@ -8,12 +8,11 @@ a torus (Merilees 1973; Townsend, Wilber and Wright 2016).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy import fft
 
 from ..backends.cpu import WORKERS, launch
+from ..backends.protocol import Array
 from ..mesh.mesh import Floats, circle
 from .grid_equiangular import folded, grid_equiangular, unfolded
 from .harmonics import Complexes, Harmonics, harmonic_transform
@@ -51,26 +50,27 @@ class PointHarmonics:
     def analysis(self, weights: Floats) -> Complexes:
         """Σ_j conj(Y(x_j)) w_j of weights (n,), or of several sets (sets, n) with the sets first."""
         masses = self.stand_in(weights)
-        return np.stack([self._harmonics.analysis(row) for row in np.atleast_2d(masses)])[_alike(weights, 1)]
+        coefficients = np.stack([self._harmonics.analysis(row) for row in np.atleast_2d(masses)])
+        return _like(coefficients, weights, 1)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(n,) the function with these coefficients at the points, or (sets, n) of several, the sets first."""
         sets = coefficients.reshape(-1, *coefficients.shape[-self._ndim :])
         values = np.stack([self._harmonics.synthesis(row) for row in sets])
-        return self.interpolate(values)[_alike(coefficients, self._ndim)]
+        return _like(self.interpolate(values), coefficients, self._ndim)
 
     def stand_in(self, weights: Floats) -> Floats:
         """Masses on the grid, (cells,) or (sets, cells), of the same harmonics as weights (n,) or (sets, n)."""
         grids = _to_grid(self._nonuniform.analysis(np.atleast_2d(weights)), self.degree)
         masses = grids if grids.ndim == 2 else folded(grids)
-        return masses.reshape(len(masses), -1)[_alike(weights, 1)]
+        return _like(masses.reshape(len(masses), -1), weights, 1)
 
     def interpolate(self, values: Floats) -> Floats:
         """(n,) or (sets, n) at the points, of a function of at most the degree that has these values on the grid."""
         grids = np.atleast_2d(values)
         if self._ndim == 2:
             grids = unfolded(grids.reshape(len(grids), self.degree + 1, -1))
-        return self._nonuniform.synthesis(_to_modes(grids, self.degree))[_alike(values, 1)]
+        return _like(self._nonuniform.synthesis(_to_modes(grids, self.degree)), values, 1)
 
 
 def _angles(points: Floats) -> Floats:
@@ -92,22 +92,25 @@ def _to_grid(modes: Complexes, degree: int) -> Floats:
     """Values on the grid of 2 degree + 2 angles along each axis; its one wave that is neither k nor −k is not there."""
     count = 2 * degree + 2
     if modes.ndim == 2:
-        return fft.irfft(modes, count, workers=WORKERS)
+        on_circle: Floats = fft.irfft(modes, count, workers=WORKERS)
+        return on_circle
     spectrum = np.zeros((len(modes), count, degree + 1), dtype=complex)
     spectrum[:, : degree + 1], spectrum[:, -degree:] = np.split(modes, [degree + 1], axis=1)
     rows = fft.ifft(spectrum, axis=1, overwrite_x=True, workers=WORKERS)
-    return fft.irfft(rows, count, workers=WORKERS)
+    grid: Floats = fft.irfft(rows, count, workers=WORKERS)
+    return grid
 
 
 def _to_modes(values: Floats, degree: int) -> Complexes:
     """The modes up to the degree of values on the grid."""
-    rows = fft.rfft(values, norm="forward", workers=WORKERS)[..., : degree + 1]
+    rows: Complexes = fft.rfft(values, norm="forward", workers=WORKERS)[..., : degree + 1]
     if values.ndim == 2:
         return rows
     modes = fft.fft(rows, axis=1, norm="forward", overwrite_x=True, workers=WORKERS)
     return np.concatenate([modes[:, : degree + 1], modes[:, -degree:]], axis=1)
 
 
-def _alike(array: Any, ndim: int) -> Any:
-    """Index that drops the axis of sets where the caller's array has none."""
-    return 0 if array.ndim == ndim else slice(None)
+def _like(results: Array, array: Array, ndim: int) -> Array:
+    """Results (sets, ...) without the axis of sets where the caller's array has none."""
+    found: Array = results[0] if array.ndim == ndim else results
+    return found

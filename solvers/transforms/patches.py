@@ -1,4 +1,4 @@
-"""Masses in small patches of the circle or sphere, each patch's as masses at a few nodes of its own.
+"""Masses in small patches of the circle or sphere, each patch represented by masses at a few nodes.
 
 For a kernel e^{⟨b,y⟩} that changes little within a patch, so that q nodes in each direction interpolate it. The error
 is 1e-12 of what the patch itself contributes, at any target: no digits are lost where all masses are far away, as they
@@ -101,4 +101,5 @@ def _nodes(patches: Indices, count: int, dimension: int) -> Floats:
     vectors[rows, :, axis] = np.where(sign, -1.0, 1.0)[:, None]
     for step in range(1, dimension):
         vectors[rows, :, (axis + step) % dimension] = np.tan(angles[..., step - 1])
-    return (vectors / np.linalg.norm(vectors, axis=2, keepdims=True)).reshape(-1, dimension)
+    points: Floats = (vectors / np.linalg.norm(vectors, axis=2, keepdims=True)).reshape(-1, dimension)
+    return points

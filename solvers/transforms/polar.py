@@ -1,4 +1,4 @@
-"""Laws of the polar angle θ on S^{d−1}: densities p(θ) per radian, Σ p_i Δθ_i = 1, of axisymmetric densities.
+"""Distributions of the polar angle θ on S^{d−1}: densities p(θ) per radian, Σ p_i Δθ_i = 1, of axisymmetric densities.
 
 The uniform density has p̄ ∝ sin^{d−2} θ, for d = 4096 as small as 10^{−9000} next to the poles: masses of cells are
 summed by their logarithms.

@@ -66,9 +66,11 @@ class PolarKernel:
     @cached_property
     def _slope(self) -> Floats:
         cosine, sine = self._cosine, self._sine
-        return self._kernel * (cosine[:, None] * sine * self._ratio - sine[:, None] * cosine)
+        slopes: Floats = self._kernel * (cosine[:, None] * sine * self._ratio - sine[:, None] * cosine)
+        return slopes
 
     @cached_property
     def _along(self) -> Floats:
         cosine, sine = self._cosine, self._sine
-        return self._kernel * (sine[:, None] * sine * self._ratio + cosine[:, None] * cosine)
+        parts: Floats = self._kernel * (sine[:, None] * sine * self._ratio + cosine[:, None] * cosine)
+        return parts

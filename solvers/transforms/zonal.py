@@ -29,7 +29,8 @@ def exponential_multipliers(dimension: int, beta: float, degrees: int) -> Floats
     if size == 0:
         return np.where(l == 0, surface, 0.0)
     bessel = special.ive(l + nu, size)
-    return surface * special.gamma(dimension / 2) * (2 / size) ** nu * bessel * np.sign(beta) ** l
+    spectrum: Floats = surface * special.gamma(dimension / 2) * (2 / size) ** nu * bessel * np.sign(beta) ** l
+    return spectrum
 
 
 def exponential_gradient_multipliers(dimension: int, beta: float, degrees: int) -> Floats:

@@ -15,7 +15,8 @@ from meanfield.domains.table import DOMAINS
 SOLVERS = Path(solvers.mesh.mesh.__file__).parents[1]
 MEANFIELD = Path(meanfield.__file__).parent
 ROOMS = [  # each may import itself and those before it; meanfield itself, the version and the lazy names, is free
-    "solvers.backends.cpu", "solvers.backends.gpu", "solvers.backends", "solvers.mesh", "solvers.transforms",
+    "solvers.backends.protocol", "solvers.backends.cpu", "solvers.backends.gpu", "solvers.backends",
+    "solvers.mesh", "solvers.transforms",
     "solvers.io", "solvers.terms", "solvers.remap", "solvers.timestepping", "solvers.analysis",
     "solvers.recording", "solvers",
     "meanfield.shadowing", "meanfield.solvers", "meanfield.model.errors", "meanfield.model.kernel",
@@ -30,6 +31,11 @@ ROOMS = [  # each may import itself and those before it; meanfield itself, the v
     "meanfield.sweeping", "meanfield.analysis", "meanfield.figures", "meanfield.export", "meanfield.movie",
     "meanfield.view", "meanfield.results", "meanfield.transformer", "meanfield.cli", "meanfield.__main__",
 ]  # fmt: skip
+NEW_DOMAINS = sorted(
+    {f"meanfield.domains.{path.parent.name}" for path in MEANFIELD.glob("domains/*/section.py")} - {*ROOMS}
+)
+LAST = ROOMS.index("meanfield.domains.trained") + 1
+ROOMS[LAST:LAST] = NEW_DOMAINS  # may import the domains above
 RECORDS = ("domain", "section", "table", "unbounded")  # files of domains/*, which hold data of a case only
 MAX_FILES = 20
 HEAVY = ("numba", "scipy", "h5py", "matplotlib", "ot", "distributed", "cupy", "torch", "transformers", "xarray")

@@ -1,4 +1,4 @@
-"""What is measured of atoms: exactly, where a density would be measured on its mesh. One small function each, below."""
+"""Diagnostics of atoms: exact sums over point masses, one small function each, in the table at the foot."""
 
 from __future__ import annotations
 

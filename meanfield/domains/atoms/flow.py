@@ -1,4 +1,4 @@
-"""Atoms through time, to any time: slow drift over e^{cβ}, and mergers that take no longer than O(1) at its end.
+"""Time integration of atoms to any time: slow drift over e^{cβ}, then mergers within O(1).
 
     dx/ds = (u + t − t₀) ẋ / (1 + g) ,   dℓ/ds = 1/(1 + g) ,   t = t₀ + u(e^ℓ − 1)
     g = (1 + β)(u + t − t₀)|ẋ|
@@ -112,7 +112,7 @@ def _stretch(
 class _Clock:
     """States (k·d + 1) of vectors along the atoms, whose lengths are without effect and stay, and ℓ; and their rates.
 
-    ``straight`` is for g = 0. ``quiet`` tells that until ``until`` no atom moves by more than a rounding.
+    ``straight`` is for g = 0. ``quiet``: until ``until`` no atom moves by more than rounding.
     """
 
     law: AtomLaw
@@ -170,7 +170,8 @@ class _Clock:
         velocities = self.law.velocities(times[:, None], vectors / lengths, self.masses)
         options = 1 + passed * self.per_way * np.sqrt((velocities**2).sum(axis=(1, 2)))
         ways = (lengths * velocities).reshape(states.shape[1], -1).T * passed
-        return np.vstack([ways, np.ones(states.shape[1])]) / options
+        matrix: Floats = np.vstack([ways, np.ones(states.shape[1])]) / options
+        return matrix
 
 
 def _clock(law: AtomLaw, atoms: Atoms, time: float, until: float, straight: bool) -> _Clock | None:
@@ -181,9 +182,9 @@ def _clock(law: AtomLaw, atoms: Atoms, time: float, until: float, straight: bool
         return None
     span = until - time
     unit = max(1 / speed, span / MAX_LOG) if speed * span > 1 else span
-    lively = span * (speed * (1 + abs(law.particles.beta)) + _growth(law, time, atoms))
+    changes = span * (speed * (1 + abs(law.particles.beta)) + _growth(law, time, atoms))
     quiet = bool(speed * span < np.finfo(float).eps)
-    return _Clock(law, atoms.masses, time, until, min(unit, law.period(time)), straight or lively < LONGEST, quiet)
+    return _Clock(law, atoms.masses, time, until, min(unit, law.period(time)), straight or changes < LONGEST, quiet)
 
 
 def _growth(law: AtomLaw, time: float, atoms: Atoms) -> float:

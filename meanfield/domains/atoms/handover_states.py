@@ -113,7 +113,7 @@ class TokenStates:
     diagnostics = ("speed", "clusters", "cluster_mass", "cluster_center")
 
     def are_atoms(self, values: Floats) -> bool:
-        return values.shape[1] > self.dimension
+        return bool(values.shape[1] > self.dimension)
 
     def have_collapsed(self, values: Floats) -> bool:
         clusters = self._clusters(values)

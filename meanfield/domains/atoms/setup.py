@@ -93,7 +93,7 @@ class _Stages:
         return integrator, min(end, self._looks.due(looks))
 
     def _hand_over(self, state: State, until: float) -> None:
-        """On to atoms, with the error that another moment tells."""
+        """On to atoms, with an estimate of the error from a handover at another time."""
         state.values = _on_host(state.values)
         error = self._error(state, until)
         self.marks.update(zip(MARKS, (state.time, error.merger, error.angle), strict=True))

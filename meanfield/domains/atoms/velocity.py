@@ -1,4 +1,4 @@
-"""Atoms: a density that is k weighted point masses, under the same law, exactly.
+"""Velocity of atoms: the mean-field velocity of a density that is k weighted point masses, exactly.
 
     θ̇_i = P_i (Σ_h w_h V_h Σ_j a_ij x_j + F(x_i)) / s ,   a_ij = m_j e^{β⟨Q_h x_i, K_h x_j⟩} / Z_hi
 

@@ -1,4 +1,4 @@
-"""What is measured of a law of the polar angle on S^{d−1}, one small function each, in the table at the foot."""
+"""Diagnostics of a distribution of the polar angle on S^{d−1}, one small function each, in the table at the foot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Initial laws of the polar angle on S^{d−1}, with mass 1: exact cell averages, (cells) per radian."""
+"""Initial distributions of the polar angle on S^{d−1}, with mass 1: exact cell averages, (cells) per radian."""
 
 from __future__ import annotations
 

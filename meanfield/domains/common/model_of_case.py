@@ -1,4 +1,4 @@
-"""From the sections of a case to heads, feed-forward network and reaction."""
+"""Model of a case: heads, feed-forward network and reaction from its sections."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from meanfield.model.reactions import (
     reaction_replicator,
 )
 from meanfield.sections import attention as sections
+from meanfield.sections.section import Matrix
 from solvers.mesh.mesh import Mesh
 from solvers.timestepping.schedules import Every, Listed, Schedule
 
@@ -108,7 +109,7 @@ def _from_file(path: str, d: int) -> list[list[Head]]:
     ]
 
 
-def _factor(matrix: sections.Matrix | sections.RandomMatrix | None, d: int) -> Factor:
+def _factor(matrix: Matrix | sections.RandomMatrix | None, d: int) -> Factor:
     if isinstance(matrix, sections.RandomMatrix):
         return matrix.scale * random_matrix(matrix.ensemble, d, matrix.seed)
     scale = sections.scale_of(matrix)

@@ -1,4 +1,4 @@
-"""A case made ready to run: its state, what moves it, and what is kept of it."""
+"""Problem of a case, ready to run: its state, its dynamics and what is recorded."""
 
 from __future__ import annotations
 

@@ -144,4 +144,5 @@ def output_at_directions(space: FreeRadius, attention: ShellAttention) -> Output
 
 def _beside(occupied: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Shells that are occupied or next to one that is: elsewhere no velocity is asked for."""
-    return occupied | np.append(occupied[1:], False) | np.insert(occupied[:-1], 0, False)
+    beside: NDArray[np.bool_] = occupied | np.append(occupied[1:], False) | np.insert(occupied[:-1], 0, False)
+    return beside

@@ -1,4 +1,4 @@
-"""Densities of tokens with a radius: the law of (r, ω) for tokens x = rω off the sphere.
+"""Equation of tokens with a radius: the density of (r, ω) for tokens x = rω off the sphere.
 
     ∂ₜρ + div_ω(ρ θ̇) + ∂_s(ρ ṡ) = 0 ,   θ̇ = P_ω A / pace ,   ṡ = g/r − γ − c ,   r = e^{s + ct}
 

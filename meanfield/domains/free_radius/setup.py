@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -12,7 +12,7 @@ from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.diagnostics.unbounded import DIAGNOSTICS, Unbounded
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_layer
-from meanfield.domains.common.problem import Problem, in_turn, within_mesh
+from meanfield.domains.common.problem import Check, Problem, in_turn, within_mesh
 from meanfield.domains.domain import load
 from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions, output_at_positions
 from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radius_equation, radial_mesh
@@ -35,60 +35,75 @@ from solvers.timestepping.state import State
 
 def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
     """The problem of a case with a free radius. Raises ValueError for a domain that cannot be."""
-    domain, stabilizers = case.domain, case.stabilizers
+    domain = case.domain
     assert isinstance(domain, FreeRadiusCircle | FreeRadiusSphere)
     radial = radial_mesh(domain.innermost, domain.outermost, domain.radii, domain.core)
     space = FreeRadius(_directions(domain), radial, domain.expansion)
-    there = space if backend is None else space.on(backend)  # where it moves; what is looked at is on the host
-    to_device = there.directions.backend.to_device
-
-    @lru_cache(maxsize=1)
-    def equation(k: int) -> Equation:
-        """Of the time before the switch of mix, and from then on."""
-        norm = LayerNorm(stabilizers.layer_norm, switch=0.0 if k else np.inf)
-        return free_radius_equation(there, norm, _output(case, there, norm), stabilizers.gate)
+    device_space = space if backend is None else space.on(backend)
+    to_device, equation = device_space.directions.backend.to_device, _equations(case, device_space)
 
     def integrator(k: int) -> SplitIntegrator:
         return SplitIntegrator(equation(k), case.time.method, case.time.cfl, to_device=to_device)
 
-    switch = (
-        (1.0 if stabilizers.switch is None else stabilizers.switch)
-        if LAYER_NORMS[stabilizers.layer_norm].parameter == "switch"
-        else np.inf
-    )
-
-    def at_end(state: State) -> float:
-        return float(state.values.reshape(there.shape)[-1] @ there.volumes[-1])
-
-    def look(time: float, values: Floats) -> Unbounded:
-        density = values.reshape(space.shape)
-        points = space.centers(time).reshape(-1, domain.d)
-        marginal = space.on_directions(density)
-        masses = (density * space.volumes).reshape(-1)
-        return Unbounded(points, masses, space.escaped(density), (space.directions, marginal))
-
-    def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        return Diagnostics(names, DIAGNOSTICS, {"d": domain.d, "end": 2}, look)
-
     return Problem(
         space=_cells(space, domain.manifold),
         initial=lambda: _initial(case, space).reshape(-1),
-        dynamics=in_turn(integrator, Listed((0.0, switch))),
-        check=within_mesh(
-            at_end,
-            f"radius {domain.outermost:g}" + (f"·exp({domain.expansion:g} t)" if domain.expansion else ""),
-        ),
+        dynamics=in_turn(integrator, Listed((0.0, _switch_time(case)))),
+        check=_within_radius(device_space, domain.outermost),
         prepare=lambda state: equation(0).prepare(state.time, to_device(state.values)),
-        diagnostics=diagnostics,
-        variables=(
-            Variable(
-                "radius_edge",
-                ("edge",),
-                np.exp(edges_of(space.radial)),
-                "1",
-                "radius between cells at time 0; it grows as exp(expansion t)",
-            ),
-        ),
+        diagnostics=_diagnostics(space),
+        variables=(_radii_of_edges(space),),
+    )
+
+
+def _equations(case: Case, space: FreeRadius) -> Callable[[int], Equation]:
+    """Number k: 0 before the switch of mix, 1 from then on."""
+
+    @lru_cache(maxsize=1)
+    def equation(k: int) -> Equation:
+        norm = LayerNorm(case.stabilizers.layer_norm, switch=0.0 if k else np.inf)
+        return free_radius_equation(space, norm, _output(case, space, norm), case.stabilizers.gate)
+
+    return equation
+
+
+def _switch_time(case: Case) -> float:
+    """The time from which mix is pre-norm; infinite for other layer norms."""
+    stabilizers = case.stabilizers
+    if LAYER_NORMS[stabilizers.layer_norm].parameter != "switch":
+        return np.inf
+    return 1.0 if stabilizers.switch is None else stabilizers.switch
+
+
+def _within_radius(space: FreeRadius, outermost: float) -> Check:
+    """A check that little mass is in the outermost cells, at radius ``outermost`` at time 0."""
+
+    def in_last_cells(state: State) -> float:
+        return float(state.values.reshape(space.shape)[-1] @ space.volumes[-1])
+
+    growth = f"·exp({space.expansion:g} t)" if space.expansion else ""
+    return within_mesh(in_last_cells, f"radius {outermost:g}{growth}")
+
+
+def _diagnostics(space: FreeRadius) -> Callable[[Sequence[str], int | None], Diagnostics]:
+    dimension = space.directions.centers.shape[1]
+
+    def sample(time: float, values: Floats) -> Unbounded:
+        density = values.reshape(space.shape)
+        points = space.centers(time).reshape(-1, dimension)
+        masses = (density * space.volumes).reshape(-1)
+        return Unbounded(points, masses, space.escaped(density), (space.directions, space.on_directions(density)))
+
+    return lambda names, degrees: Diagnostics(names, DIAGNOSTICS, {"d": dimension, "end": 2}, sample)
+
+
+def _radii_of_edges(space: FreeRadius) -> Variable:
+    return Variable(
+        "radius_edge",
+        ("edge",),
+        np.exp(edges_of(space.radial)),
+        "1",
+        "radius between cells at time 0; it grows as exp(expansion t)",
     )
 
 

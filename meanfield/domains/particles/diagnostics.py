@@ -1,4 +1,4 @@
-"""What is measured of tokens as particles, one small function each, in the table at the foot."""
+"""Diagnostics of tokens as particles, one small function each, in the table at the foot."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def roughness(sample: Particles) -> float:
 @lru_cache(maxsize=4)
 def cluster_scale(law: ParticleLaw) -> float:
     """Angle (radians) within which tokens are joined to clusters: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
-    return min(SCALE, max(1.0, steepest(law)) ** -0.5)
+    return min(SCALE, float(max(1.0, steepest(law)) ** -0.5))
 
 
 def steepest(law: ParticleLaw) -> float:

@@ -1,4 +1,4 @@
-"""Where tokens start as particles: unit vectors (n, d), and positions (n, d) where they are normal.
+"""Initial positions of tokens as particles: unit vectors (n, d), and positions (n, d) where they are normal.
 
 The laws are those of the initial densities of the same names, drawn exactly; each seed gives the same tokens again.
 """

@@ -1,4 +1,4 @@
-"""From the section [initial] of a case to tokens: positions (n, d) and masses (n,)."""
+"""Tokens of a case's section [initial]: positions (n, d) and masses (n,)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ class SequenceDiffusion:
         if not self.on_sphere:
             return rate
         along = np.einsum("nd,nd->n", rate, values) / np.einsum("nd,nd->n", values, values)
-        return rate - along[:, None] * values
+        tangent: Floats = rate - along[:, None] * values
+        return tangent
 
     def longest_step(self, values: Floats) -> float:
         """No limit: what a step needs it is made of by itself."""
@@ -73,7 +74,7 @@ class SequenceDiffusion:
         return 0.0
 
     def _turned(self, dt: float, values: Floats, lengths: Floats) -> Floats:
-        """u/|u| after a step errs in proportion to its square, which two steps tell and take off."""
+        """u/|u| after a step errs in proportion to its square, which Richardson extrapolation removes."""
         half = _of_length(lengths, self._spread(dt / 2, values))
         halves = _of_length(lengths, self._spread(dt / 2, half))
         return _of_length(lengths, 2 * halves - _of_length(lengths, self._spread(dt, values)))

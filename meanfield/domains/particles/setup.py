@@ -1,4 +1,4 @@
-"""Problems of tokens as particles: the same law from the same case, for n tokens in any dimension."""
+"""Problems of tokens as particles: the same velocity from the same case, for n tokens in any dimension."""
 
 from __future__ import annotations
 

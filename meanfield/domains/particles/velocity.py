@@ -1,4 +1,4 @@
-"""Tokens as particles: the same law as the density's, for n tokens with masses.
+"""Velocity of tokens as particles: the mean-field velocity of n tokens with masses.
 
     x_i = r_i θ_i ,   θ̇_i = P_θ (A_i + F_i) / s ,   ṙ_i = g − γ r_i           s and g by the layer norm
     A_i = Σ_h w_h V_h Σ_j m_j y_j e^{β⟨Q_h y_i, K_h y_j⟩} / Z_hi ,   F_i = F(y_i)

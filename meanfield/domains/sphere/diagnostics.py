@@ -1,4 +1,4 @@
-"""What is measured of a density on the circle or sphere, one small function each, in the table at the foot."""
+"""Diagnostics of a density on the circle or sphere, one small function each, in the table at the foot."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def diagnostics_round(
     attention = law_at(0.0).attention
     if "entropy_rate" in names and not _has_entropy_rate(law_at(0.0), labels):
         raise ArgumentError("names", "entropy_rate", "others but for one head of Q = K = V = I and layer norm post")
-    most = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells can tell apart
+    most = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells resolve
     last = min(max(16, attention.rate_degree + 4), most) if degrees is None else degrees
     transform = harmonic_transform(mesh, last)
 
@@ -175,7 +175,7 @@ def diagnostics_round(
 
 
 def _has_entropy_rate(law: Velocity, labels: int) -> bool:
-    """Whether X = ∇Γ/Z or ∇Γ, as far as the law tells."""
+    """Whether X = ∇Γ/Z or ∇Γ."""
     attention = law.attention
     head = attention.heads[0]
     ones = all(multiple(matrix) == 1.0 for matrix in (head.query, head.key, head.value)) and head.weight == 1.0

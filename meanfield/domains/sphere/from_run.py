@@ -37,7 +37,7 @@ def _on_other_cells(run: Run, density: Floats, cells: Mesh) -> Floats:
     """The same mass, which a reaction may have changed, on finer or coarser cells."""
     masses = density * run.cell_areas
     if run.cells > cells.cells:
-        return masses.sum() * initial_points(cells, run.cell_centers, masses)
+        return float(masses.sum()) * initial_points(cells, run.cell_centers, masses)
     mesh = DOMAINS[run.manifold].mesh
     assert mesh is not None
     values = Dual(load(mesh)(run.resolution)).interpolate(density[:, None], cells.centers)[:, 0]

@@ -79,9 +79,10 @@ def _spiral(center: Floats, along: Floats, across: Floats) -> Floats:
     """Points (n, 3) so far (n,) along a unit vector and across it, from one to the next by the golden angle."""
     phi = np.pi * (1 + np.sqrt(5)) * np.arange(len(along))
     tangent = np.linalg.svd(center[None])[2][1:]
-    return along[:, None] * center + across[:, None] * (
+    points: Floats = along[:, None] * center + across[:, None] * (
         np.cos(phi)[:, None] * tangent[0] + np.sin(phi)[:, None] * tangent[1]
     )
+    return points
 
 
 def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floats:
@@ -108,7 +109,8 @@ def _moebius_points(axis: Floats, parameter: float, count: int = 2048) -> Floats
     near, far = np.cos(turned / 2), np.exp(-parameter) * np.sin(turned / 2)
     along, across = (near**2 - far**2) / (near**2 + far**2), 2 * near * far / (near**2 + far**2)
     if len(axis) == 2:
-        return along[:, None] * axis + across[:, None] * np.array([-axis[1], axis[0]])
+        points: Floats = along[:, None] * axis + across[:, None] * np.array([-axis[1], axis[0]])
+        return points
     return _spiral(axis, along, across)
 
 
@@ -125,7 +127,8 @@ def initial_points(mesh: Mesh, points: ArrayLike, masses: ArrayLike | None = Non
 
 def _unit(vectors: ArrayLike) -> Floats:
     array = np.asarray(vectors, dtype=float)
-    return array / np.linalg.norm(array, axis=1, keepdims=True)
+    unit: Floats = array / np.linalg.norm(array, axis=1, keepdims=True)
+    return unit
 
 
 def _normalized(mesh: Mesh, density: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""From the section [initial] of a case to a density on a circle or a sphere."""
+"""Density on a circle or a sphere of a case's section [initial]."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from meanfield.case.case import Case
 from meanfield.case.errors import refusal
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
-from meanfield.domains.sphere.initial_density import embeddings_of
+from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.domains.trained.diagnostics import diagnostics_of_states
 from meanfield.domains.trained.section import Trained
 from meanfield.domains.trained.weights import TrainedLayers

@@ -1,4 +1,4 @@
-"""Tokens in many dimensions beside each other: the law of ⟨x, y⟩ over two different tokens, of each run.
+"""Panel of tokens in many dimensions: the distribution of ⟨x, y⟩ over two different tokens, of each run.
 
 The picture of Rigollet's talk: as tokens gather it moves to 1, and its peaks are those of clusters.
 """

@@ -1,4 +1,4 @@
-"""The states that a comparison meets: lines or histograms one over the other, maps of the sphere side by side."""
+"""Panels of compared states: lines or histograms superposed, maps of the sphere side by side."""
 
 from __future__ import annotations
 

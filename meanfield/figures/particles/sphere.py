@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.particles.tokens import (
     MAX_DOTS,
@@ -15,7 +16,7 @@ from meanfield.figures.particles.tokens import (
     polar_and_azimuth,
     tokens_of,
 )
-from meanfield.figures.run_data import SNAPSHOTS, Floats, RunData, moment_in_words, snapshots_chosen
+from meanfield.figures.run_data import SNAPSHOTS, RunData, moment_in_words, snapshots_chosen
 from meanfield.figures.sphere_map import (
     HALF_HEIGHT,
     HALF_WIDTH,

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.figures.run_data import Floats, Integers, Particles, RunData
+from meanfield.figures.axes import Floats
+from meanfield.figures.run_data import Integers, Particles, RunData
 from meanfield.figures.sphere_map import cell_angles
 from solvers.mesh.mesh import sphere
 from solvers.mesh.rings import sphere_cells
@@ -65,7 +66,8 @@ def _binned(run_data: RunData, manifold: str, ring_cells: Integers, areas: Float
 
     def density(k: int) -> Floats:
         cells = _cells(directions(run_data, k), ring_cells)
-        return np.bincount(cells, weights, len(areas)) / (areas * weights.sum())
+        density: Floats = np.bincount(cells, weights, len(areas)) / (areas * weights.sum())
+        return density
 
     recorded = {name: values for name, values in run_data.diagnostics.items() if name != "mass"}
     plain = replace(run_data, diagnostics=recorded, particles=None, dimension=None)

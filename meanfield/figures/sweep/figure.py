@@ -1,4 +1,4 @@
-"""The figure of a sweep: a scalar over one key, or a map over two, with what theory says beside it."""
+"""The figure of a sweep: a scalar over one key, or a map over two, with theory beside it."""
 
 from __future__ import annotations
 

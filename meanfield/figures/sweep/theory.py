@@ -1,4 +1,4 @@
-"""What theory says beside the results of a sweep: the √β law, the critical noise, tokens with equal angles."""
+"""Theory beside the results of a sweep: the √β scaling, the critical noise, tokens with equal angles."""
 
 from __future__ import annotations
 

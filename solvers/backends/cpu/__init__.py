@@ -1,4 +1,4 @@
-"""CPU kernels, compiled by Numba on first use and cached on disk; the place where a device's kernels are named."""
+"""CPU kernels, compiled by Numba on first use and cached on disk; the list of kernels that a backend has."""
 
 from .arrays import (
     PAIRS_ONLY,

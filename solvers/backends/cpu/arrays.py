@@ -3,8 +3,10 @@
 import os
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import fft, special
 
+from ..protocol import Array
 from .launching import WORKERS
 
 TRANSFORM_CELLS = 1 << 17  # of rings that are transformed together: so many stay in a core's cache
@@ -14,12 +16,12 @@ PAIRS_ONLY = False  # whether sums over points anywhere go by pairs: here transf
 NAN_MEMORY = bool(os.environ.get("SOLVERS_NAN_MEMORY"))  # a test mode: what reads fresh memory shows
 
 
-def empty(shape, dtype=np.float64):
+def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> Array:
     """An array that is not filled; filled with NaN, or −1 of integers, where SOLVERS_NAN_MEMORY is set."""
     return nan_memory(shape, dtype) if NAN_MEMORY else np.empty(shape, dtype)
 
 
-def nan_memory(shape, dtype):
+def nan_memory(shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
     """An array on the host filled with NaN, or −1 of integers."""
     return np.full(shape, np.nan if np.dtype(dtype).kind in "fc" else -1, dtype)
 

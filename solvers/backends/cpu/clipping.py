@@ -1,6 +1,6 @@
 """Flat triangles cut up by the cells of a sphere's rings.
 
-Rings are told apart by polar angle, cells of a ring by the planes of the meridians between them, at the poles too.
+Rings are bounded by polar angles, cells of a ring by the planes of the meridians between them, at the poles too.
 Polygons are kept in coordinates (s, t) of the triangle a + s (b − a) + t (c − a), in which functions that are linear on
 it are linear as well: masses come out as shares of the triangle, also where its image is a line or a point.
 """

@@ -1,4 +1,4 @@
-"""How CPU kernels are compiled and run.
+"""Compilation and launch of CPU kernels.
 
 Every kernel takes ``(worker, workers, ...)`` and does that worker's share; :func:`launch` runs the shares on all cores.
 Kernels gather (a cell sums its own sides, a ring its own modes), so results do not depend on the number of workers.

@@ -1,4 +1,4 @@
-"""Where points lie among the centers of a sphere's cells."""
+"""Nearest centers of a sphere's cells to given points."""
 
 import numpy as np
 

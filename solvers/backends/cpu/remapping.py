@@ -1,4 +1,4 @@
-"""Where the images of pieces of cells land on a mesh."""
+"""Masses on a mesh of the images of pieces of cells."""
 
 import numpy as np
 

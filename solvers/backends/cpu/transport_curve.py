@@ -1,4 +1,4 @@
-"""What the cells of a curve send: lumps with their own velocity, resolved densities by fluxes."""
+"""Outgoing fluxes of the cells of a curve: unresolved cells by their own velocity, resolved ones by reconstruction."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What the cells of the unit sphere send: lumps with their own velocity, resolved densities by fluxes."""
+"""Outgoing fluxes of the unit sphere's cells: unresolved cells by their velocity, resolved ones by reconstruction."""
 
 import numpy as np
 

@@ -5,6 +5,9 @@ from importlib import import_module
 
 import numpy as np
 from numba import cuda
+from numpy.typing import DTypeLike
+
+from ..protocol import Array
 
 SIMULATED = bool(vars(cuda.config)["ENABLE_CUDASIM"])  # by Numba: each thread is a thread of Python, so few are used
 TRANSFORM_CELLS = 1 << 22  # of rings that are transformed together: few launches, and little memory between them
@@ -12,9 +15,10 @@ PLANS = 256  # of transforms that are kept
 PAIRS_ONLY = True  # pairs are what a device is good at; for points anywhere it has no transform
 
 
-def empty(shape, dtype=np.float64):
+def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> Array:
     """An array that is not filled."""
-    return _cupy().empty(shape, dtype)
+    array: Array = _cupy().empty(shape, dtype)
+    return array
 
 
 def work_array(count, dtype):

@@ -1,4 +1,4 @@
-"""How device kernels are made and run.
+"""Compilation and launch of GPU kernels.
 
 A kernel for the CPU, ``(worker, workers, ...)``, is one for the device as it is: each thread is a worker, and with as
 many threads as items, or more, neighbouring threads visit neighbouring items. Its compiled code is another, its source
@@ -83,7 +83,8 @@ def _share(worker, workers, items):
 @cache
 def _own_memory() -> Callable[..., Any]:
     """:func:`solvers.backends.cpu.launching.scratch` on the device: memory of the thread that calls."""
-    return cuda.jit(lambda shape: cuda.local.array(shape, float64), device=True, inline="always")
+    memory: Callable[..., Any] = cuda.jit(lambda shape: cuda.local.array(shape, float64), device=True, inline="always")
+    return memory
 
 
 def on_grid(function: Any) -> Callable[..., None]:

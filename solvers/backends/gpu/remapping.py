@@ -1,4 +1,4 @@
-"""Where the images of pieces of cells land on a mesh: a thread a piece, then a thread a cell.
+"""Masses on a mesh of the images of pieces of cells: a thread a piece, then a thread a cell.
 
 Only a piece knows the cells that it falls into. So its parts are counted, written down one piece after the other,
 sorted by cell and added up in that order: without atomics, to the same bits for any number of threads.

@@ -1,4 +1,4 @@
-"""What kernels find under numpy's name on the device: functions of numbers."""
+"""Functions of numbers that replace NumPy's in kernels on the GPU."""
 
 from math import acos as arccos
 from math import atan2 as arctan2

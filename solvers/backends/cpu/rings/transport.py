@@ -1,4 +1,4 @@
-"""What the cells of rings of latitude send: the kernels of :mod:`solvers.backends.cpu.transport_surface` for them.
+"""Outgoing fluxes of the cells of rings of latitude: :mod:`solvers.backends.cpu.transport_surface` for them.
 
 All cells of a ring are alike, so their geometry is numbers per ring, in the plane (east, north) at a cell's center:
 of one kind of cell, or of two, by turns, where a neighbouring ring has half as many. Sides are named by a plane and a
