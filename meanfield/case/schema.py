@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from meanfield.case.case import Case
+from meanfield.domains.table import DOMAINS
 from meanfield.sections.section import Key, Section
 
 _LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤"}
@@ -29,6 +30,15 @@ class Entry(NamedTuple):
 
 def schema() -> dict[str, Any]:
     """JSON Schema of a case file, each key with its description, an example and its unit."""
+    whole = _schema()
+    for kind in DOMAINS.values():
+        manifold = whole["$defs"][kind.__name__]["properties"]["manifold"]
+        manifold["enum"] = [*manifold["enum"], *kind.aliases]
+    return whole
+
+
+def _schema() -> dict[str, Any]:
+    """The same, with one word for each section among its kind."""
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Case)}
     for section in _sections(Section):
         for name, value in whole["$defs"].get(section.__name__, {}).get("properties", {}).items():
@@ -42,7 +52,7 @@ def schema() -> dict[str, Any]:
 
 def entries(prefix: str = "") -> list[Entry]:
     """The keys that begin with ``prefix``, in the order of a case file."""
-    whole = schema()
+    whole = _schema()
     found = (entry for entry in _entries(whole, whole["$defs"]["Case"], "") if entry.name.startswith(prefix))
     return list(dict.fromkeys(_merged(found)))
 

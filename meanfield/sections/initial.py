@@ -29,7 +29,7 @@ class Uniform(Start, frozen=True, kw_only=True, tag_field="kind", tag="uniform")
 class Perturbed(Start, frozen=True, kw_only=True, tag_field="kind", tag="perturbed"):
     """ρ̄·e^{amplitude·g} normalized, g random of unit variance, equal power in degrees 1 … ``degrees``."""
 
-    amplitude: Positive
+    amplitude: Positive = 0.01  # small: the linear growth about the uniform density is seen
     degrees: Count = 12
     seed: Seed = 0
 

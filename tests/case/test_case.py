@@ -58,6 +58,12 @@ def test_integer_where_a_float_is_expected_becomes_one() -> None:
     assert isinstance(parse(CIRCLE).attention.beta, float)
 
 
+def test_a_perturbation_is_small_by_default() -> None:
+    initial = parse(CIRCLE, ["initial.kind=perturbed"]).initial
+    assert isinstance(initial, Perturbed)
+    assert initial.amplitude == 0.01
+
+
 ACCEPTED = [
     (CIRCLE, []),
     (SPHERE, ["title=Two words, and more", "stabilizers.noise=0.1", "time.method=ssprk2", "time.cfl=1"]),
@@ -455,7 +461,6 @@ def test_all_faults_of_a_file_are_told_at_once_with_their_lines(tmp_path: Path) 
         'line 6: attention.beta = "x": expected a number >= 0',
         'line 10: attention.heads[1].weihgt: unknown key; did you mean "weight"?',
         "line 13: initial.degrees = -3: expected an integer >= 1",
-        "line 11: initial.amplitude: missing; expected a number > 0",
         "line 15: time.end = -1: expected a number > 0",
     ]
 

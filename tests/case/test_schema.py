@@ -75,3 +75,9 @@ def test_the_shipped_cases_agree_with_the_schema() -> None:
         errors = [error.message for error in validator.iter_errors(tomllib.loads(read_text(name)))]
         assert errors == [], name
     assert not validator.is_valid({"domain": {"manifold": "circle"}})
+
+
+def test_editors_know_the_other_words_for_manifolds() -> None:
+    definitions = schema()["$defs"]
+    assert definitions["Sphere"]["properties"]["manifold"]["enum"] == ["sphere", "S2"]
+    assert definitions["Circle"]["properties"]["manifold"]["enum"] == ["circle", "S1"]
