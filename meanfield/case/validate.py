@@ -25,7 +25,7 @@ def check(case: Case) -> None:
     """
     if case.time.end == 0:
         raise CaseError("time.end: missing; expected a number > 0")
-    of_parts = [*case.domain.problems(case), *combination_problems(case)]
+    of_parts = [*islice(case.domain.problems(case), 1), *combination_problems(case)]
     of_model = [] if of_parts else list(islice(_of_model(case), 1))
     of_times = [
         *_time(case.time, case.attention.file is not None),
