@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,6 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import to_toml
 from meanfield.case.overrides import inline
-from meanfield.domains.domain import load as load_name
 from meanfield.results.result import Result
 from meanfield.results.runs import load_case, open_run
 from meanfield.runtime.progress import has_bar
@@ -22,12 +22,14 @@ from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, parse_sweep
 from meanfield.sweeping.dask_pool import with_client
 from meanfield.sweeping.driver import task_of
+from meanfield.sweeping.index import open_index
 from meanfield.sweeping.local_pool import Solver, cores, with_processes
 from meanfield.sweeping.point import FAILED
 from meanfield.sweeping.point import Result as PointResult
 from meanfield.sweeping.progress import SweepProgress
 from meanfield.sweeping.results import SweepResults, read_sweep
-from meanfield.sweeping.scalars import long_name, scalars
+from meanfield.sweeping.scalars import axes, long_name, scalars
+from solvers.io.lock import Lock
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -44,22 +46,33 @@ def sweep(
     client: Client | None = None,
     scalars: Mapping[str, Scalar] | None = None,
     progress: bool | None = None,
+    path: str | Path | None = None,
+    overwrite: bool = False,
 ) -> Dataset:
-    """Run a case for every combination of the values of its ``keys``; returns what each ends with, in memory.
+    """Run a case for every combination of the values of its ``keys``; returns what each ends with.
 
         mf.sweep("ladder_circle", {"attention.beta": [2, 4, 8], "initial.seed": range(3)}, jobs=2)
 
-    jobs      processes on this machine, by default one for each core
-    client    of Dask, whose workers run the cases instead
-    scalars   by name functions of a result, called in this process
+    jobs       processes on this machine, by default one for each core
+    client     of Dask, whose workers run the cases instead
+    scalars    by name functions of a result, called in this process
+    path       of an index, as `meanfield sweep` writes it: what it holds of this sweep is not run again, and what is
+               interrupted is gone on with by the same call; by default all is in memory
+    overwrite  whether an index of another sweep is replaced
     The Dataset's dimensions are the keys, its variables the last value of each diagnostic, the scalars of a sweep's
     index (most_clusters, …), those of ``scalars``, ``status`` and ``reason``; NaN where a point has failed.
-    Raises CaseError for the first point that cannot be run, before any is.
+    Raises CaseError for the first point that cannot be run, before any is, and for ``scalars`` with a ``path``, whose
+    index has none of them; FileError for a path that is something else.
     """
     plan = _plan(case, keys)
-    tasks = {number: task_of(point.case) for number, point in enumerate(plan.points)}
-    solver = with_processes(min(jobs or cores(), len(tasks))) if client is None else with_client(client)
+    solver = with_processes(min(jobs or cores(), len(plan.points))) if client is None else with_client(client)
     quiet = not (has_bar() if progress is None else progress)
+    if path is not None:
+        if scalars:
+            raise CaseError(f"scalars = {', '.join(scalars)}: not allowed with path, whose index has none of them")
+        _solve_into(Path(path), plan, solver, overwrite, quiet)
+        return open_sweep(path)
+    tasks = {number: task_of(point.case) for number, point in enumerate(plan.points)}
     rows: dict[int, dict[str, Any]] = {}
     status = np.full(len(tasks), "", dtype=object)
     reasons = status.copy()
@@ -77,8 +90,9 @@ def open_sweep(path: str | Path) -> Dataset:
     from xarray import Dataset
 
     found = read_sweep(path)
+    manifold = str(tomllib.loads(found.attributes["case"])["domain"]["manifold"])
     variables: dict[str, Any] = {
-        name: (("point", *(f"{name}_{axis}" for axis in range(1, values.ndim))), values, {"long_name": long_name(name)})
+        name: (("point", *axes(name, values.ndim - 1, manifold)), values, {"long_name": long_name(name)})
         for name, values in found.scalars.items()
     }
     variables |= {"status": ("point", list(found.status)), "reason": ("point", list(found.reasons))}
@@ -87,7 +101,8 @@ def open_sweep(path: str | Path) -> Dataset:
     dataset = Dataset(variables, coords=coordinates, attrs={"title": str(found.attributes["title"])})
     if not _is_grid(found):
         return dataset
-    return dataset.set_index(point=list(found.parameters)).unstack("point")
+    keys = list(found.parameters)
+    return dataset.swap_dims(point=keys[0]) if len(keys) == 1 else dataset.set_index(point=keys).unstack("point")
 
 
 def _is_grid(found: SweepResults) -> bool:
@@ -96,6 +111,26 @@ def _is_grid(found: SweepResults) -> bool:
     count = len(found.status)
     combinations = set(zip(*(values.tolist() for values in found.parameters.values()), strict=True))
     return int(np.prod(lengths)) == count == len(combinations)
+
+
+def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet: bool) -> None:
+    """Run what the index does not hold, and keep each result as it comes."""
+    lock = Lock(path)
+    try:
+        index = open_index(path, plan, "meanfield.sweep", overwrite=overwrite, retry=False)
+        tasks = {number: task_of(plan.points[number].case) for number in index.waiting}
+        if not index.closed:
+            index.start()
+        try:
+            for number, result in _solved(solver, tasks, False, plan.title, quiet):
+                index.put(number, result)
+        except KeyboardInterrupt:
+            index.close("interrupted")
+            raise
+        if not index.closed:
+            index.close("finished")
+    finally:
+        lock.release()
 
 
 def _plan(case: Case | str | Path, keys: Mapping[str, Sequence[Any]]) -> Sweep:
@@ -138,12 +173,11 @@ def _dataset(
     from xarray import Dataset
 
     shape = tuple(len(values) for values in keys.values())
-    table = load_name(plan.points[0].case.domain.diagnostics)
+    manifold = plan.points[0].case.domain.manifold
     variables: dict[str, Any] = {name: (tuple(keys), values.reshape(shape)) for name, values in texts.items()}
     for name in dict.fromkeys(name for row in rows.values() for name in row):
         values = _stacked(name, rows, len(plan.points))
-        inner = table[name].dimensions.split() if name in table else []
-        inner = inner if len(inner) == values.ndim - 1 else [f"{name}_{axis}" for axis in range(1, values.ndim)]
+        inner = axes(name, values.ndim - 1, manifold)
         variables[name] = ((*keys, *inner), values.reshape(*shape, *values.shape[1:]), {"long_name": long_name(name)})
     return Dataset(variables, coords={key: list(values) for key, values in keys.items()}, attrs={"title": plan.title})
 

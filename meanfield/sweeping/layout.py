@@ -10,7 +10,7 @@ import numpy as np
 from meanfield.case.overrides import inline
 from meanfield.sweeping.case import Sweep
 from meanfield.sweeping.point import Result
-from meanfield.sweeping.scalars import long_name, scalars
+from meanfield.sweeping.scalars import axes, long_name, scalars
 from solvers.io.schema import dataset_of, require_size
 from solvers.io.writing import VERSION
 from solvers.mesh.mesh import Floats
@@ -80,6 +80,32 @@ def lay_out_points(file: h5py.File, sweep: Sweep, results: Mapping[int, Result])
     file["wall_time"] = np.array([result.wall_time for result in found])
     file["wall_time"].attrs["units"] = "s"
     _lay_out_scalars(file.create_group("result"), count, {k: scalars(result.tables) for k, result in results.items()})
+    _name_dimensions(file, count, sweep.points[0].case.domain.manifold)
+
+
+def _name_dimensions(file: h5py.File, count: int, manifold: str) -> None:
+    """As netCDF-4 has it: everything is along ``point``, with the keys as coordinates; other axes have names, too."""
+    point = file.create_dataset("point", data=np.arange(count))
+    point.make_scale("point")
+    keys = list(file["parameters"])
+    for key in keys:
+        file[key] = file["parameters"][key]  # the same dataset: coordinates are looked for where the dimension is
+    columns = [file[name] for name in ("status", "reason", "exit_status", "wall_time", *keys)]
+    for dataset in (*columns, *file["result"].values()):
+        dataset.dims[0].attach_scale(point)
+        if dataset.name.strip("/") not in keys:
+            dataset.attrs["coordinates"] = " ".join(keys)
+        for axis, name in enumerate(axes(dataset.name.rpartition("/")[2], dataset.ndim - 1, manifold), 1):
+            dataset.dims[axis].attach_scale(_scale(file["result"], name, dataset.shape[axis]))
+
+
+def _scale(group: h5py.Group, name: str, length: int) -> h5py.Dataset:
+    """The dimension of that name and length, as others may have it already."""
+    if name in group and len(group[name]) != length:
+        name = f"{name}_{length}"
+    if name not in group:
+        group.create_dataset(name, data=np.arange(length)).make_scale(name)
+    return group[name]
 
 
 def _column(values: list[Any]) -> Any:

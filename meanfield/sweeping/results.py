@@ -112,12 +112,17 @@ def read_sweep(path: str | Path) -> SweepResults:
                 status=tuple(_plain(file, "status")),
                 reasons=tuple(_plain(file, "reason")),
                 wall_times=np.asarray(_plain(file, "wall_time"), dtype=float),
-                scalars={name: _plain(file, f"result/{name}") for name in file["result"]},
+                scalars={name: _plain(file, f"result/{name}") for name in _of_points(file["result"])},
             )
             _require_sound(found)
             return found
     except DAMAGE as error:
         raise FileError(f"{path}: damaged: {reason(error)}") from error
+
+
+def _of_points(group: Any) -> list[str]:
+    """Names of the datasets that are no dimension scales."""
+    return [name for name, data in group.items() if data.attrs.get("CLASS") != b"DIMENSION_SCALE"]
 
 
 def read_points(path: str | Path) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.domains.domain import load
+from meanfield.domains.table import DOMAINS
 from solvers.mesh.mesh import Floats
 
 Tables = Mapping[str, Floats]  # "time" (samples) and the columns (samples, ...)
@@ -29,6 +31,13 @@ def scalars(tables: Tables) -> dict[str, Floats]:
 def long_name(name: str) -> str:
     """A scalar in words."""
     return SCALARS[name][2] if name in SCALARS else f"{name} at the end"
+
+
+def axes(name: str, count: int, manifold: str) -> list[str]:
+    """Names of the ``count`` axes of a scalar, by the diagnostics of a domain; else name_1, name_2, …"""
+    table = load(DOMAINS[manifold].diagnostics)
+    known = table[name].dimensions.split() if name in table else []
+    return known if len(known) == count else [f"{name}_{axis}" for axis in range(1, count + 1)]
 
 
 def _most(tables: Tables) -> NDArray[np.intp]:

@@ -82,3 +82,38 @@ def test_points_that_cannot_be_run_are_refused_before_any_is(case):
         mf.sweep(case, {"attention.beta": [1, -1]})
     with pytest.raises(mf.CaseError, match=r"keys = \{\}: expected some"):
         mf.sweep(case, {})
+
+
+def test_into_an_index_and_on_with_it(case, tmp_path):
+    """What the index holds is not run again: it keeps how long that took."""
+    path = tmp_path / "index.h5"
+    few = {"attention.beta": [1.0, 2.0]}
+    first = mf.sweep(case, few, jobs=1, path=path)
+    memory = mf.sweep(case, few, jobs=1)
+    for name in ("energy", "power", "most_clusters"):
+        np.testing.assert_array_equal(first[name], memory[name])
+    again = mf.sweep(case, few, jobs=1, path=path)
+    np.testing.assert_array_equal(again.wall_time, first.wall_time)
+    with pytest.raises(mf.FileError, match="--overwrite"):
+        mf.sweep(case, {"attention.beta": [3.0]}, jobs=1, path=path)
+    with pytest.raises(mf.CaseError, match="scalars = peak: not allowed with path"):
+        mf.sweep(case, few, path=path, scalars={"peak": len})
+    assert mf.sweep(case, {"attention.beta": [3.0]}, jobs=1, path=path, overwrite=True).sizes == {
+        **memory.sizes,
+        "attention.beta": 1,
+    }
+
+
+def test_a_reader_of_netcdf_finds_dimensions_and_keys(case, tmp_path):
+    xarray = pytest.importorskip("xarray")
+    path = tmp_path / "index.h5"
+    ours = mf.sweep(case, {"attention.beta": [1.0, 2.0], "initial.seed": [0, 1]}, jobs=1, path=path)
+    with (
+        xarray.open_dataset(path, engine="h5netcdf") as root,
+        xarray.open_dataset(path, engine="h5netcdf", group="result") as result,
+    ):
+        assert not any("phony" in str(name) for name in (*root.sizes, *result.sizes))
+        assert list(root["attention.beta"]) == [1.0, 1.0, 2.0, 2.0]
+        assert root.status.dims == result.energy.dims == ("point",)
+        grid = xarray.merge([root, result]).set_index(point=["attention.beta", "initial.seed"]).unstack()
+        np.testing.assert_array_equal(grid.energy.transpose(*ours.energy.dims), ours.energy)
