@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from .timestepping.methods import METHODS
     from .timestepping.observers import Observer
     from .timestepping.schedules import Every, Listed, Logarithmic
-    from .timestepping.solve import Solution, solve
+    from .timestepping.solution import Solution
+    from .timestepping.solve import solve
     from .timestepping.state import Exploding, NonFinite, State
     from .timestepping.steppers import STEPPERS, Stepper
     from .transforms.harmonics import harmonic_transform
@@ -79,7 +80,8 @@ _HOME = {
     ".timestepping.integrate": ("Integrator", "integrate"),
     ".timestepping.methods": ("METHODS",),
     ".timestepping.schedules": ("Every", "Listed", "Logarithmic"),
-    ".timestepping.solve": ("Solution", "solve"),
+    ".timestepping.solution": ("Solution",),
+    ".timestepping.solve": ("solve",),
     ".io.run_file": ("Column", "FileError", "RunFile", "read"),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _HOME.items() for name in names}

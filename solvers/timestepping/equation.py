@@ -41,6 +41,9 @@ class Equation:
         if stiff is not None:
             check_methods("stiff", stiff, ("longest_step", "step"))
         self.stiff: StiffTerm | None = stiff  # type: ignore[assignment]  # as checked
+        if self.mesh is None:
+            meshes = (getattr(term, "mesh", None) for term in (*self.terms, stiff))
+            self.mesh = next((mesh for mesh in meshes if isinstance(mesh, Mesh)), None)
         self.limit = limit
 
     def prepare(self, time: float, values: Floats) -> Step:

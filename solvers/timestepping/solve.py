@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,50 +19,10 @@ from .methods import integrator_of, method_of
 from .observers import Observer
 from .schedules import Listed
 from .semi_discrete import SemiDiscrete
+from .solution import Solution
 from .state import State
 
 Callback = Callable[[State], Any] | Observer
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What `solve` returns; ``solution(t)`` is the field at any time that it covers.
-
-    t          (n,) times
-    u          (n, cells) or (n, fields, cells)
-    steps      that were taken
-    rejected   steps that were taken again, shorter; 0 of methods that do not count them
-    message    how it ended, and by which method
-    event      number of the event that ended it, None for t1
-    """
-
-    t: Floats
-    u: Floats
-    steps: int
-    rejected: int
-    message: str
-    event: int | None = None
-    _rate: Callable[[float, Floats], Floats] | None = field(default=None, repr=False)
-
-    def __call__(self, time: float) -> Floats:
-        """u at a time between the first and the last, by cubic Hermite interpolation between the times ``t``.
-
-        Of third order in their distance; without ``times`` they are the steps. Raises ValueError for another time.
-        """
-        t = self.t
-        if not t[0] <= time <= t[-1]:
-            raise ValueError(f"t = {time}: expected a time from {t[0]:g} to {t[-1]:g}")
-        k = max(min(int(np.searchsorted(t, time, side="right")) - 1, len(t) - 2), 0)
-        if time == t[k] or len(t) == 1:
-            values: Floats = self.u[k].copy()
-            return values
-        h, s = t[k + 1] - t[k], (time - t[k]) / (t[k + 1] - t[k])
-        linear: Floats = (1 - s) * self.u[k] + s * self.u[k + 1]
-        if self._rate is None:
-            return linear
-        first, last = (h * self._rate(t[j], self.u[j]) for j in (k, k + 1))
-        change = self.u[k + 1] - self.u[k]
-        return np.asarray(linear + s * (1 - s) * ((1 - s) * (first - change) - s * (last - change)))
 
 
 def solve(
@@ -120,7 +80,7 @@ def solve(
     reason = watch.message or (f"reached t = {t1:g}" if state.time >= t1 else f"a callback ended it at {state.when}")
     message = f"{reason}, by {name} in {state.steps} steps"
     t, u = kept.arrays()
-    return Solution(t, u, state.steps, rejected, message, watch.number, _rate_of(equation))
+    return Solution(t, u, state.steps, rejected, message, watch.number, equation.mesh, _rate_of(equation))
 
 
 class _Kept:

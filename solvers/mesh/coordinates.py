@@ -1,0 +1,49 @@
+"""Coordinates of cells as pictures and datasets have them: axes of a product, a length, angles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from .mesh import Floats, Mesh
+
+AXES = ("x", "y", "z")
+ANGLES = {"circle": "angle"}  # of a curve in the plane
+
+
+class Layout(NamedTuple):
+    """Dimensions of a field, in the order of the cells, and coordinates: name → (dimensions, values).
+
+    shape   of the dimensions
+    """
+
+    dimensions: tuple[str, ...]
+    shape: tuple[int, ...]
+    coordinates: Mapping[str, tuple[tuple[str, ...], Floats]]
+
+
+def layout(mesh: Mesh) -> Layout:
+    """x, y, z of an interval or a box; the angle of a circle (radians, from −π); else cells, with their centers.
+
+    Cells of a surface in R³ have longitude and latitude too (degrees), as seen from the origin.
+    """
+    centers = mesh.centers
+    if mesh.manifold in ANGLES:
+        name = ANGLES[mesh.manifold]
+        angle = np.arctan2(centers[:, 1], centers[:, 0])
+        return Layout((name,), (mesh.cells,), {name: ((name,), angle)})
+    shape = mesh.shape or ((mesh.cells,) if centers.shape[1] == 1 else ())
+    if shape and len(shape) == centers.shape[1]:
+        grid, axes = centers.reshape(*shape, -1), AXES[: len(shape)]
+        lines = {
+            name: ((name,), np.asarray(np.moveaxis(grid[..., k], k, 0).reshape(shape[k], -1)[:, 0]))
+            for k, name in enumerate(axes)
+        }
+        return Layout(axes, shape, lines)
+    of_cells = {name: (("cell",), centers[:, k]) for k, name in enumerate(AXES[: centers.shape[1]])}
+    if centers.shape[1] == 3:
+        of_cells["longitude"] = ("cell",), np.degrees(np.arctan2(centers[:, 1], centers[:, 0]))
+        of_cells["latitude"] = ("cell",), np.degrees(np.arctan2(centers[:, 2], np.hypot(centers[:, 0], centers[:, 1])))
+    return Layout(("cell",), (mesh.cells,), of_cells)

@@ -1,0 +1,82 @@
+"""Views of a solution: an xarray Dataset, and Matplotlib axes. Both are imported when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..mesh.coordinates import layout
+from ..mesh.mesh import Floats, Mesh
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from xarray import Dataset
+
+CURVES = 6  # of a field on a line, at equal steps in the list of times
+
+
+def dataset(t: Floats, u: Floats, mesh: Mesh, fields: Sequence[str] | None = None) -> Dataset:
+    """Fields (time, …) by name, with the mesh's coordinates, and the volume of each cell.
+
+    t   (n,);  u   (n, cells) or (n, fields, cells)
+    Raises ValueError where there are not as many names as fields.
+    """
+    from xarray import Dataset as New
+
+    values = u[:, None] if u.ndim == 2 else u
+    names = list(fields) if fields is not None else ["u"] if u.ndim == 2 else [f"u{k}" for k in range(u.shape[1])]
+    if len(names) != values.shape[1]:
+        raise ValueError(f"fields = {names}: expected {values.shape[1]} names")
+    dimensions, shape, coordinates = layout(mesh)
+    variables: dict[str, Any] = {
+        name: (("time", *dimensions), values[:, k].reshape(len(t), *shape)) for k, name in enumerate(names)
+    }
+    variables["volume"] = dimensions, mesh.volumes.reshape(shape), {"long_name": "volume of each cell"}
+    return New(variables, coords={"time": t, **coordinates})
+
+
+def draw(
+    t: Floats, u: Floats, mesh: Mesh, ax: Axes | None = None, time: float | None = None, field: int = 0, **style: Any
+) -> Axes:
+    """Draw a field: on a line some times as curves, on a plane or a surface the time nearest to ``time``, or the last.
+
+    field   number of the field; style   for Matplotlib's plot, pcolormesh or scatter
+    """
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(layout="constrained").subplots()
+    values = u[:, field] if u.ndim == 3 else u
+    dimensions, shape, coordinates = layout(mesh)
+    axis = [coordinates[name][1] for name in dimensions if name in coordinates]
+    if len(shape) == 1 and axis:
+        _curves(ax, t, values, axis[0], time, style)
+        ax.set_xlabel(dimensions[0])
+        return ax
+    k = len(t) - 1 if time is None else int(np.abs(t - time).argmin())
+    if len(shape) == 2:
+        drawn: Any = ax.pcolormesh(*axis, values[k].reshape(shape).T, **style)
+        ax.set(xlabel=dimensions[0], ylabel=dimensions[1], aspect="equal")
+    elif len(shape) == 1:
+        across, up = ("longitude", "latitude") if "latitude" in coordinates else ("x", "y")
+        place = coordinates[across][1], coordinates[up][1]
+        drawn = ax.scatter(*place, c=values[k], **{"s": 4e4 / mesh.cells, "marker": "s", "linewidths": 0, **style})
+        ax.set(xlabel=across, ylabel=up, aspect="equal")
+    else:
+        raise ValueError(f"a box of {len(shape)} dimensions: to_xarray() gives slices to draw")
+    ax.figure.colorbar(drawn, ax=ax)
+    ax.set_title(f"t = {t[k]:.4g}")
+    return ax
+
+
+def _curves(ax: Axes, t: Floats, values: Floats, x: Floats, time: float | None, style: dict[str, Any]) -> None:
+    if time is None:
+        rows = np.unique(np.linspace(0, len(t) - 1, min(CURVES, len(t))).astype(int))
+    else:
+        rows = np.array([np.abs(t - time).argmin()])
+    order = np.argsort(x, kind="stable")
+    for k in rows:
+        ax.plot(x[order], values[k, order], label=f"t = {t[k]:.4g}", **style)
+    ax.legend(frameon=False, fontsize="small")

@@ -1,0 +1,93 @@
+"""Views of a solution: coordinates of every mesh, datasets, and what is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvers import Diffusion, Equation, box, circle, icosphere, interval, solve, sphere
+from solvers.mesh.coordinates import layout
+
+MESHES = {
+    "interval": lambda: interval(-1.0, 2.0, 12),
+    "circle": lambda: circle(12),
+    "plane": lambda: box((4, 3), ((0.0, 2.0), (0.0, 3.0))),
+    "box": lambda: box((3, 4, 5), ((0.0, 3.0), (0.0, 4.0), (0.0, 5.0))),
+    "sphere": lambda: sphere(6),
+    "icosphere": lambda: icosphere(1),
+}
+
+
+def solved(mesh, u0=None):
+    u0 = mesh.centers[:, 0] if u0 is None else u0
+    return solve(Equation(mesh, [Diffusion(mesh, 0.1)]), u0, (0.0, 0.2), times=[0.0, 0.1, 0.2])
+
+
+@pytest.mark.parametrize("name", MESHES)
+def test_coordinates_are_those_of_the_cells(name):
+    """Broadcast over the dimensions, in the order of the cells, they are the centers; angles give them back."""
+    mesh = MESHES[name]()
+    dimensions, shape, coordinates = layout(mesh)
+    assert np.prod(shape) == mesh.cells
+    if dimensions == ("angle",):
+        angle = coordinates["angle"][1]
+        found = np.column_stack([np.cos(angle), np.sin(angle)])
+    elif "cell" in dimensions:
+        found = np.column_stack([coordinates[axis][1] for axis in "xyz"])
+        east, north = (np.radians(coordinates[name][1]) for name in ("longitude", "latitude"))
+        length = np.linalg.norm(found, axis=1)
+        np.testing.assert_allclose(length * np.sin(north), found[:, 2], atol=1e-15)
+        np.testing.assert_allclose(length * np.cos(north) * np.cos(east), found[:, 0], atol=1e-15)
+    else:
+        grids = np.meshgrid(*(coordinates[axis][1] for axis in dimensions), indexing="ij")
+        found = np.column_stack([grid.ravel() for grid in grids])
+    np.testing.assert_allclose(found, mesh.centers, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", MESHES)
+def test_dataset_holds_times_fields_and_volumes(name):
+    mesh = MESHES[name]()
+    solution = solved(mesh)
+    found = solution.to_xarray(["heat"])
+    assert found.heat.dims[0] == "time"
+    np.testing.assert_array_equal(found.time, [0.0, 0.1, 0.2])
+    np.testing.assert_array_equal(found.heat.values.reshape(3, -1), solution.u)
+    inner = found.heat.dims[1:]
+    np.testing.assert_allclose((found.heat * found.volume).sum(inner), solution.u @ mesh.volumes, atol=1e-13)
+
+
+def test_names_of_fields():
+    mesh = interval(0.0, 1.0, 6)
+    two = solved(mesh, np.stack([mesh.centers[:, 0], np.ones(6)]))
+    assert list(two.to_xarray()) == ["u0", "u1", "volume"]
+    with pytest.raises(ValueError, match=r"fields = \['a'\]: expected 2 names"):
+        two.to_xarray(["a"])
+
+
+def test_a_line_is_drawn_as_curves_and_a_plane_as_cells():
+    pytest.importorskip("matplotlib")
+    solution = solved(interval(-1.0, 2.0, 12))
+    ax = solution.plot()
+    assert [line.get_label() for line in ax.lines] == ["t = 0", "t = 0.1", "t = 0.2"]
+    np.testing.assert_array_equal(ax.lines[2].get_ydata(), solution.u[2])
+    plane = solved(box((4, 3), ((0.0, 2.0), (0.0, 3.0))))
+    drawn = plane.plot(time=0.11).collections[0]
+    np.testing.assert_array_equal(drawn.get_array(), plane.u[1].reshape(4, 3).T)
+    surface = solved(sphere(6)).plot()
+    np.testing.assert_array_equal(surface.collections[0].get_array(), solved(sphere(6)).u[2])
+    with pytest.raises(ValueError, match="a box of 3 dimensions"):
+        solved(MESHES["box"]()).plot()
+
+
+def test_an_angle_is_drawn_in_order():
+    pytest.importorskip("matplotlib")
+    ax = solved(circle(12)).plot(time=0.0)
+    angle, values = ax.lines[0].get_data()
+    assert (np.diff(angle) > 0).all()
+    np.testing.assert_allclose(values, np.cos(angle), atol=1e-15)
+
+
+def test_without_a_mesh_there_is_nothing_to_show():
+    solution = solve(Equation([lambda t, u: -u]), [1.0], (0.0, 1.0))
+    with pytest.raises(ValueError, match="the equation has no mesh"):
+        solution.to_xarray()
