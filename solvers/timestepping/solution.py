@@ -62,7 +62,7 @@ class Solution:
 
         Raises ValueError without a mesh, or where there are not as many names as fields.
         """
-        from .views import dataset
+        from ..mesh.views import dataset
 
         return dataset(self.t, self.u, self._on_mesh(), fields)
 
@@ -73,7 +73,7 @@ class Solution:
         field   its number;  style   for Matplotlib's plot, pcolormesh or scatter
         Raises ValueError without a mesh, and for a box of three dimensions.
         """
-        from .views import draw
+        from ..mesh.views import draw
 
         return draw(self.t, self.u, self._on_mesh(), ax, time, field, **style)
 

@@ -1,4 +1,4 @@
-"""Views of a solution: an xarray Dataset, and Matplotlib axes. Both are imported when they are asked for."""
+"""Views of fields on a mesh over time: an xarray Dataset, and Matplotlib axes, imported when they are asked for."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..mesh.coordinates import layout
-from ..mesh.mesh import Floats, Mesh
+from .coordinates import layout
+from .mesh import Floats, Mesh
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
