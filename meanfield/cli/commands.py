@@ -136,3 +136,23 @@ def branch(options: argparse.Namespace) -> int:
 
         print(plot_branch(found, options.output))
     return 0
+
+
+def convergence(options: argparse.Namespace) -> int:
+    from meanfield.case.load import load
+    from meanfield.cli.kinds import require_kind
+
+    require_kind(options.case, "case")
+    case = load(options.case, options.overrides)
+    from meanfield.analysis.convergence import as_dict, convergence_of, report
+
+    study = convergence_of(case, options.over, options.values, options.of)
+    if options.json:
+        print_json(as_dict(study, options.over, options.of))
+    else:
+        print(report(study, options.over, options.of))
+    if options.output is not None:
+        from meanfield.figures.comparison.convergence import plot_convergence
+
+        print(plot_convergence(study, options.over, options.of, options.output))
+    return 0

@@ -146,6 +146,22 @@ def _degree(text: str) -> int:
     return int(text)
 
 
+def convergence_options(parser: ArgumentParser) -> None:
+    key, default = "domain.resolution", "a quarter, a half and all of its own"
+    parser.add_argument("--over", metavar="KEY", default=key, help=f"an integer that refines it (default: {key})")
+    parser.add_argument(
+        "--values", metavar="N,N,N", type=_integers, default=(), help=f"increasing (default: {default})"
+    )
+    parser.add_argument("--of", metavar="DIAGNOSTIC", default="energy", help="its value at the end (default: energy)")
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise ArgumentTypeError(f"{text}: expected integers, such as 32,64,128")
+    return tuple(int(part) for part in parts)
+
+
 def other_run(parser: ArgumentParser) -> None:
     parser.add_argument("other", metavar="B.h5", nargs="?", help="another run (default: A's snapshots with each other)")
 

@@ -318,6 +318,18 @@ _COMMANDS: dict[str, _Command] = {
         f"CASE [--over stabilizers.noise] [--degree L] [-o FIGURE.png] [--json] {_SET}",
         (cli_options.case_file, cli_options.branch_options, cli_options.figure_if_named, cli_options.as_json),
     ),
+    "convergence": (
+        cli_commands.convergence,
+        "error of a run by runs on coarser meshes, and the observed order",
+        f"CASE [--over domain.resolution] [--values N,N,N] [--of energy] [-o FIGURE.png] [--json] {_SET}",
+        (
+            cli_options.case_file,
+            cli_options.components,
+            cli_options.convergence_options,
+            cli_options.figure_if_named,
+            cli_options.as_json,
+        ),
+    ),
     "selftest": (cli_catalogue.selftest, "check this installation by small runs with exact answers", "", ()),
     "transformer": (
         None,

@@ -1,0 +1,65 @@
+"""Convergence of a case in its resolution: a diagnostic at the end over some values of a key, errors and orders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from meanfield.case.case import Case
+from meanfield.case.errors import CaseError, refusal
+from meanfield.running import run_in_memory
+from solvers.analysis.convergence import ConvergenceStudy, convergence_study
+
+HALVINGS = 2  # of the case's own value, unless values are given
+
+
+def convergence_of(
+    case: Case, over: str = "domain.resolution", values: Sequence[int] = (), of: str = "energy"
+) -> ConvergenceStudy:
+    """Self-convergence of the last value of diagnostic ``of``; for vectors of its length. Nothing exact is needed.
+
+    over     key of the case, an integer that refines it
+    values   increasing, at least three; by default a quarter and a half of the case's own, and this
+    Errors are Richardson's estimates, see :func:`solvers.convergence_study`. Raises CaseError, and as a run.
+    """
+    own = _value(case, over)
+    sizes = list(values) or [own // 2**k for k in range(HALVINGS, -1, -1)]
+    if len(sizes) < 3 or sizes != sorted(set(sizes)):
+        raise CaseError(f"--values {','.join(map(str, sizes))}: expected at least 3 increasing integers")
+    if of not in (case.output.diagnostics or ()):
+        raise refusal("--of", of, f"one of {', '.join(case.output.diagnostics or ())}")
+    cases = {size: case.replace({over: size}) for size in sizes}  # all are checked before the first is run
+
+    def last(size: int) -> float:
+        return float(np.linalg.norm(run_in_memory(cases[size]).diagnostics[of][-1]))
+
+    return convergence_study(last, sizes)
+
+
+def _value(case: Case, key: str) -> int:
+    """The integer that a dotted key has in a case."""
+    value: Any = case
+    for name in key.split("."):
+        value = getattr(value, name, None)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise refusal("--over", key, "a key that is an integer in this case, such as domain.resolution")
+    return value
+
+
+def report(study: ConvergenceStudy, over: str, of: str) -> str:
+    """The table, and the error of the finest in words."""
+    finest = f"{of} at the end with {over} = {study.resolutions[-1]}: error about {study.estimate:.2g}"
+    return f"{study}\n\n{finest}, by Richardson's extrapolation"
+
+
+def as_dict(study: ConvergenceStudy, over: str, of: str) -> dict[str, Any]:
+    """The same as plain numbers."""
+    return {
+        "over": over,
+        "of": of,
+        "resolutions": list(study.resolutions),
+        "errors": list(study.errors),
+        "orders": list(study.orders),
+    }
