@@ -1,0 +1,28 @@
+"""
+Without layer norm a Gaussian explodes
+======================================
+
+On the line, with V = 1, a Gaussian of variance s stays one and ds/dt = 2βs²: it blows up at t = 1/(2βs).
+"""
+
+import numpy as np
+
+import meanfield as mf
+from gallery.statement import Statement
+
+case = mf.load_case("blow_up_line")
+result = mf.simulate(case)
+time, variance = np.asarray(result.diagnostics.time), np.asarray(result.diagnostics["variance"]).ravel()
+half = time <= 0.8 * time[-1]
+# 1/s falls as a line, −2β a unit of time; it is zero at the blow-up.
+line = np.polyfit(time[half], 1 / variance[half], 1)
+
+STATEMENT = Statement(
+    text="a Gaussian of variance s on the line blows up at t = 1/(2βs)",
+    source="formula derived again; growth without layer norm as in Zhang and Zhou 2408.09523",
+    read="abstract",
+    published=1 / (2 * case.attention.beta * case.initial.variance),
+    found=-line[1] / line[0],
+    tolerance=5e-3,
+    reason="second order in the cells of the core",
+)

@@ -1,0 +1,28 @@
+"""
+CoD is post with another clock
+==============================
+
+Outputs scaled by 1/√(t+1) move directions as post does in the time 2(√(t+1) − 1).
+"""
+
+import numpy as np
+
+import meanfield as mf
+from gallery.statement import Statement
+
+END = 8.0
+cosines = {}
+for norm, end in (("cod", END), ("post", 2 * (np.sqrt(END + 1) - 1))):
+    case = mf.load_case("tokens_pair", ["attention.beta=1", f"time.end={end}", f"stabilizers.layer_norm={norm}"])
+    tokens = np.asarray(mf.simulate(case).position)[-1]
+    cosines[norm] = float(tokens[0] @ tokens[1])
+
+STATEMENT = Statement(
+    text="angle of two tokens at t = 8 with CoD is that of post at 2(√9 − 1) = 4",
+    source="Karagodin and others 2510.22026",
+    read="formula derived again",
+    published=np.arccos(cosines["post"]),
+    found=np.arccos(cosines["cod"]),
+    tolerance=1e-6,
+    reason="steps to 1e-10, of cosines near 1",
+)

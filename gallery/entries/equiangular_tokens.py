@@ -1,0 +1,34 @@
+"""
+Tokens at equal angles stay so
+==============================
+
+The cosine g of n tokens, any two at the same angle, obeys dg/dt = 2e^{βg}(1−g)((n−1)g+1)/(e^β + (n−1)e^{βg}).
+"""
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+import meanfield as mf
+from gallery.statement import Statement
+
+case = mf.load_case("tokens_equiangular", ["time.end=2", "output.snapshots=4"])
+result = mf.simulate(case)
+tokens = np.asarray(result.position)[-1]
+n, beta = len(tokens), case.attention.beta
+cosines = (tokens @ tokens.T)[np.triu_indices(n, 1)]
+start = (np.asarray(result.position)[0] @ np.asarray(result.position)[0].T)[0, 1]
+
+
+def rate(time, g):
+    return 2 * np.exp(beta * g) * (1 - g) * ((n - 1) * g + 1) / (np.exp(beta) + (n - 1) * np.exp(beta * g))
+
+
+STATEMENT = Statement(
+    text=f"cosine of {n} equiangular tokens at t = 2, β = {beta:g}",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794",
+    read="formula derived again",
+    published=solve_ivp(rate, (0, 2), [start], rtol=1e-11, atol=1e-12).y[0, -1],
+    found=cosines.mean(),
+    tolerance=1e-7,
+    reason="steps to 1e-10",
+)

@@ -1,0 +1,26 @@
+"""
+Under a causal mask all tokens come to the first
+================================================
+
+With V = I token k closes in on the first at the rate 1 − 1/k in the end, so the whole as e^{−t/2}.
+"""
+
+import numpy as np
+
+import meanfield as mf
+from gallery.statement import Statement
+
+result = mf.simulate(mf.load_case("tokens_causal"))
+time, tokens = np.asarray(result.time), np.asarray(result.position)
+angle = np.linalg.norm(tokens[:, 1] - tokens[:, 0], axis=1)
+late = (angle < 1e-2) & (angle > 1e-7)
+
+STATEMENT = Statement(
+    text="token 2 closes in on token 1 as e^{−t/2}",
+    source="Karagodin, Polyanskiy, Rigollet 2411.04990",
+    read="formula derived again",
+    published=-0.5,
+    found=np.polyfit(time[late], np.log(angle[late]), 1)[0],
+    tolerance=1e-2,
+    reason="from an angle of 0.01 on",
+)

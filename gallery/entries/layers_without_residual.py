@@ -1,0 +1,26 @@
+"""
+Without the residual the logarithm triples in every layer
+=========================================================
+
+A Gaussian on the line with x ← A(x): s_{k+1} = β² s_k³, so log(βs) triples.
+"""
+
+import numpy as np
+
+import meanfield as mf
+from gallery.statement import Statement
+
+case = mf.load_case("drift_line")
+result = mf.simulate(case)
+variance = np.asarray(result.diagnostics["variance"]).ravel()[:3]
+ratio = np.log(case.attention.beta * variance)
+
+STATEMENT = Statement(
+    text="log βs of a Gaussian on the line triples in a layer without residual",
+    source="formula derived again; the loss of the residual as in Zhang and Zhou 2408.09523",
+    read="abstract",
+    published=3.0,
+    found=ratio[1] / ratio[0],
+    tolerance=1e-2,
+    reason="first layer, second order in the cells",
+)
