@@ -16,7 +16,7 @@ from meanfield.figures.axes import Floats
 from meanfield.figures.captions import fitting_size, page_heading, state_in_words
 from meanfield.figures.diagnostics import draw_diagnostics, draw_panel, panels, require_panels
 from meanfield.figures.run_data import Integers, Particles, RunData
-from meanfield.figures.saving import figure_target, save
+from meanfield.figures.saving import FONTS, figure_target, save
 from meanfield.figures.trim import trimmed
 
 if TYPE_CHECKING:
@@ -148,6 +148,10 @@ def page(run_data: RunData, names: Sequence[str] | None = None) -> Figure:
             file = io.BytesIO()
             self.savefig(file, format="png")
             return file.getvalue()
+
+        def savefig(self, *arguments: Any, **options: Any) -> None:
+            with matplotlib.rc_context(FONTS):
+                super().savefig(*arguments, **options)
 
     with matplotlib.rc_context(STYLE):
         figure = Page()
