@@ -36,14 +36,19 @@ def plot(options: argparse.Namespace) -> int:
 
     require_file(options.file, "run", "index")
     from meanfield.sweeping.results import is_sweep
+    from solvers.io.run_file import FileError
 
     figure = Path(options.file).with_suffix(".png") if options.output is None else Path(options.output)
     if is_sweep(options.file):
-        from meanfield.figures.sweep.figure import plot_sweep as draw
+        from meanfield.figures.sweep.figure import plot_sweep
+
+        if options.panels is not None:
+            raise FileError(f"{options.file}: the index of a sweep has no --panels {','.join(options.panels)}")
+        print(plot_sweep(options.file, figure))
     else:
         from meanfield.figures.figure import plot as draw
-    draw(options.file, figure)
-    print(figure)
+
+        print(draw(options.file, figure, options.panels))
     return 0
 
 

@@ -100,7 +100,14 @@ def verify(parser: ArgumentParser) -> None:
 
 
 def figure_output(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="default: FILE with .png")
+    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="or .pdf, .svg (default: FILE with .png)")
+    parser.add_argument(
+        "--panels", metavar="NAME,...", type=_names, help="these alone, as density,energy (default: the whole page)"
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
 
 
 def movie_options(parser: ArgumentParser) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def panels(run_data: RunData) -> list[str]:
     """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples."""
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
-    return [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)][:MOST]
+    return recorded_panels(run_data)[:MOST]
 
 
 def is_worth(run_data: RunData, name: str) -> bool:
@@ -68,39 +68,31 @@ def is_worth(run_data: RunData, name: str) -> bool:
     return name != "escaped" or bool(values.max() > ESCAPED)
 
 
-def require_panels(run_data: RunData, names: Sequence[str]) -> None:
-    """Raise ValueError for a panel that is unknown, or whose diagnostic was not recorded or shows nothing."""
-    drawable = [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
-    for name in names:
-        if name not in drawable:
-            raise ValueError(f"panels = {name!r}: expected some of {', '.join(drawable) or 'none'}")
+def recorded_panels(run_data: RunData) -> list[str]:
+    """Names of all panels that the recorded diagnostics fill."""
+    return [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
 
 
-def draw_panel(ax: Axes, run_data: RunData, name: str) -> None:
-    """One panel over time."""
+def draw_panel(ax: Axes, run_data: RunData, name: str, label: str = "time t") -> None:
+    """One panel over time, whose axis has this ``label``."""
     PANELS[name][1](ax, run_data)
-    set_time(ax, "time t", run_data.sample_range, log=run_data.log_time)
+    set_time(ax, label, run_data.sample_range, log=run_data.log_time)
     mark_time(ax, run_data.hand_over, ATOMS)
 
 
-def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData, names: Sequence[str] | None = None) -> None:
-    """Fill ``figure`` with panels by ``names``, else ``panels(run_data)``, two to a row, an odd last one across."""
-    is_page = names is None
-    names = panels(run_data) if names is None else names
+def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
+    """Fill ``figure`` with the panels below snapshots, two to a row, an odd last one across."""
+    names = panels(run_data)
     rows = [names[i : i + 2] for i in range(0, len(names), 2)]
     layout: list[Any] = [list(row) * (2 // len(row)) for row in rows]
     axes = figure.subplot_mosaic(layout)
     times = [t for t in run_data.times[snapshots_chosen(run_data, SNAPSHOTS)] if t > 0 or not run_data.log_time]
     for name, ax in axes.items():
-        PANELS[name][1](ax, run_data)
-        set_time(
-            ax, "time t  (grey: snapshots above)" if is_page else "time t", run_data.sample_range, log=run_data.log_time
-        )
-        mark_time(ax, run_data.hand_over, ATOMS)
+        draw_panel(ax, run_data, name, "time t  (grey: snapshots above)")
         if name not in rows[-1]:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")
-        for t in times if is_page else ():
+        for t in times:
             ax.axvline(t, color="0.85", lw=0.8, zorder=0)
 
 

@@ -14,7 +14,15 @@ from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats
 from meanfield.figures.captions import fitting_size, page_heading, state_in_words
-from meanfield.figures.diagnostics import draw_diagnostics, draw_panel, panels, require_panels
+from meanfield.figures.diagnostics import draw_diagnostics, panels
+from meanfield.figures.panels.selected import (
+    PANEL_HEIGHT,
+    draw_on,
+    draw_selected,
+    panel_names,
+    require_panels,
+    selected_height,
+)
 from meanfield.figures.run_data import Integers, Particles, RunData
 from meanfield.figures.saving import FONTS, figure_target, save
 from meanfield.figures.trim import trimmed
@@ -28,7 +36,6 @@ if TYPE_CHECKING:
 
 WIDTH = 10.0  # inches
 TALLEST = 13.5  # inches: a higher page would be shown so small that its labels are lost
-PANEL_HEIGHT = 2.3  # inches, of a row of diagnostics
 HEADING_SIZE = 12.5  # points, or less where a line is too long
 STYLE: Any = {  # Any: matplotlib types the keys as literals since 3.11
     "font.size": 10.5,
@@ -44,21 +51,31 @@ STYLE: Any = {  # Any: matplotlib types the keys as literals since 3.11
 }
 
 
-def plot(path: str | Path, figure: str | Path) -> Path:
+def plot(path: str | Path, figure: str | Path, names: Sequence[str] | None = None) -> Path:
     """Draw the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return where it was written.
+
+    names    panels alone, as "density", "energy"; by default the whole page
 
     The run may still be going. Raises solvers.io.run_file.FileError where the run file cannot be read or holds no
     snapshot, where the suffix is unknown, where the figure's folder is missing or cannot be written, and where
-    ``figure`` exists and was not drawn by this package.
+    ``figure`` exists and was not drawn by this package, and for a panel that the run cannot be drawn in.
     """
     from meanfield.figures.fields import plot_fields
-    from solvers.io.run_file import read
+    from solvers.io.run_file import FileError, read
 
     run = read(path)
     if run.is_solution:
+        if names is not None:
+            raise FileError(f"{path}: holds a solution of a PDE, which has no panels = {','.join(names)!r}")
         return plot_fields(run, Path(figure))
     target = figure_target(Path(figure))
-    return draw(load(path), target)
+    run_data = load(path)
+    if names is None:
+        return draw(run_data, target)
+    try:
+        return save(page(run_data, names), target)
+    except ValueError as error:  # of its panels
+        raise FileError(f"{path}: {error}") from None
 
 
 def load(path: str | Path | Run) -> RunData:
@@ -136,9 +153,9 @@ def draw(run_data: RunData, target: Path) -> Path:
 
 
 def page(run_data: RunData, names: Sequence[str] | None = None) -> Figure:
-    """``run_data`` as a figure that notebooks show, of the diagnostics by ``names`` alone where they are given.
+    """``run_data`` as a figure that notebooks show, of the panels by ``names`` alone where they are given.
 
-    Raises ValueError for a name that is unknown or was not recorded.
+    Raises ValueError for a name that is unknown, given twice, or was not recorded.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -158,18 +175,18 @@ def page(run_data: RunData, names: Sequence[str] | None = None) -> Figure:
         if names is None:
             return compose(run_data, figure)
         require_panels(run_data, names)
-        figure.set_size_inches(WIDTH, PANEL_HEIGHT * -(-len(names) // 2) + 0.3)
-        draw_diagnostics(figure, run_data, names)
+        figure.set_size_inches(WIDTH, selected_height(run_data, names))
+        draw_selected(figure, run_data, names)
     return figure
 
 
 def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Figure:
-    """One diagnostic drawn on ``ax``, by default the first that was recorded; returns its figure. Raises ValueError."""
-    chosen = names or panels(run_data)[:1]
+    """One panel drawn on ``ax``, by default the first that was recorded; returns its figure. Raises ValueError."""
+    chosen = names or (panels(run_data) or panel_names(run_data))[:1]
     if len(chosen) != 1:
         raise ValueError(f"panels = {list(chosen)}: expected one name for one ax, of a diagnostic that was recorded")
-    require_panels(run_data, chosen)
-    draw_panel(ax, run_data, chosen[0])
+    require_panels(run_data, chosen, one_ax=True)
+    draw_on(ax, run_data, chosen[0])
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure

@@ -27,15 +27,19 @@ def profiles_height(run_data: RunData) -> float:
 
 def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with the space-time picture (left out for a single snapshot) and up to six profiles."""
-    chosen = snapshots_chosen(run_data, SNAPSHOTS)
-    scale = scale_of(run_data, chosen)
-    shown = columns(run_data)
-    if len(shown) < 2:
-        _draw_lines(figure.subplots(), run_data, chosen, scale)
+    if len(columns(run_data)) < 2:
+        draw_profile_lines(figure.subplots(), run_data)
         return
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    times, edges, picture = space_time(run_data, shown)
-    image = left.pcolormesh(
+    draw_space_time(left, run_data)
+    draw_profile_lines(right, run_data)
+
+
+def draw_space_time(ax: Axes, run_data: RunData) -> None:
+    """The density over time and the coordinate, with its scale beside it; of at least two snapshots."""
+    scale = scale_of(run_data, snapshots_chosen(run_data, SNAPSHOTS))
+    times, edges, picture = space_time(run_data, columns(run_data))
+    image = ax.pcolormesh(
         times,
         edges,
         scale.values(picture),
@@ -43,14 +47,19 @@ def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
         cmap=COLOR_MAP,
         rasterized=True,  # else a PDF would hold each cell as a path
     )
-    left.set_title("density over time")
-    set_time(left, "time t", (times[0], times[-1]), log=run_data.log_time)
-    mark_time(left, run_data.hand_over, "atoms from here")
-    coordinate(run_data).draw_on(left.yaxis)
+    ax.set_title("density over time")
+    set_time(ax, "time t", (times[0], times[-1]), log=run_data.log_time)
+    mark_time(ax, run_data.hand_over, "atoms from here")
+    coordinate(run_data).draw_on(ax.yaxis)
     extend = "min" if not scale.deviation and picture.min() < scale.low else "neither"
-    bar = figure.colorbar(image, ax=left, extend=extend)
+    bar = ax.figure.colorbar(image, ax=ax, extend=extend)
     scale.draw_on(bar.ax.yaxis, scale.symbol)
-    _draw_lines(right, run_data, chosen, scale)
+
+
+def draw_profile_lines(ax: Axes, run_data: RunData) -> None:
+    """Up to six snapshots of the density along the coordinate."""
+    chosen = snapshots_chosen(run_data, SNAPSHOTS)
+    _draw_lines(ax, run_data, chosen, scale_of(run_data, chosen))
 
 
 def coordinate(run_data: RunData) -> Coordinate:
