@@ -10,6 +10,7 @@ import numpy as np
 from meanfield.figures.axes import (
     Floats,
     draw_change,
+    ink,
     label_decades,
     label_linear,
     mark_time,
@@ -18,10 +19,9 @@ from meanfield.figures.axes import (
     set_decades,
     set_time,
 )
-from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.color_scale import color_map
 from meanfield.figures.power import ROUNDING, draw_power
 from meanfield.figures.run_data import (
-    BLACK,
     BLUE,
     GREEN,
     ORANGE,
@@ -93,7 +93,7 @@ def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")
         for t in times:
-            ax.axvline(t, color="0.85", lw=0.8, zorder=0)
+            ax.axvline(t, color=ink(0.85), lw=0.8, zorder=0)
 
 
 def _draw_energy(ax: Axes, run_data: RunData) -> None:
@@ -139,14 +139,14 @@ def _draw_clusters(ax: Axes, run_data: RunData) -> None:
 
     clusters = run_data.diagnostics["clusters"]
     most = max(float(np.nanmax(clusters)), 1.0)
-    ax.step(run_data.diagnostics["time"], clusters, where="post", color=BLACK, lw=1.4)
+    ax.step(run_data.diagnostics["time"], clusters, where="post", color=ink(0), lw=1.4)
     ax.set(ylabel="number", title="clusters", ylim=(-0.05 * most, 1.1 * most))  # zero stays off the axis
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
         say(ax, "none at any time")
     elif run_data.kind.space == "S1" and run_data.growth is not None and run_data.growth.max() > 0:
         fastest = int(run_data.growth.argmax())  # as many clusters condense from a small perturbation
-        ax.axhline(fastest, color="0.4", lw=1.2, ls=":", zorder=1)
+        ax.axhline(fastest, color=ink(0.4), lw=1.2, ls=":", zorder=1)
         ax.set_title(f"clusters (dotted: fastest mode, l = {fastest})")
 
 
@@ -176,7 +176,7 @@ def _draw_centroid(ax: Axes, run_data: RunData) -> None:
 
 def _draw_mass(ax: Axes, run_data: RunData) -> None:
     ax.set_title("mass")
-    draw_change(ax, run_data.diagnostics["time"], run_data.diagnostics["mass"], r"$\int\rho$", color=BLACK)
+    draw_change(ax, run_data.diagnostics["time"], run_data.diagnostics["mass"], r"$\int\rho$", color=ink(0))
 
 
 def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, RunData], None]:
@@ -221,17 +221,15 @@ def label_angles(run_data: RunData) -> Floats:
 
 def _draw_label_centroid(ax: Axes, run_data: RunData) -> None:
     """How far each label's mean token is from the first label's."""
-    from matplotlib import colormaps
-
     angles = label_angles(run_data)
     labels = angles.shape[1]
     named = np.unique(np.linspace(0, labels - 1, LABELS).astype(int))
-    for k, color in enumerate(colormaps[COLOR_MAP](np.linspace(0, 0.9, labels))):
+    for k, color in enumerate(color_map()(np.linspace(0, 0.9, labels))):
         name = f"label {k + 1}" if k in named else None
         ax.plot(run_data.diagnostics["time"], angles[:, k], color=color, lw=1.4, label=name)
     ax.set_title("mean token of each label")
     label_linear(ax.yaxis, "angle from label 1 (rad)", float(angles.max()))
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, labelspacing=0.2)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small", labelspacing=0.2)
 
 
 PANELS = {  # the first that were recorded are drawn

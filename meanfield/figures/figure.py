@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats
 from meanfield.figures.captions import fitting_size, page_heading, state_in_words
 from meanfield.figures.diagnostics import draw_diagnostics, panels
+from meanfield.figures.panels.options import SCREEN, FigureOptions
 from meanfield.figures.panels.selected import (
     PANEL_HEIGHT,
     draw_on,
@@ -37,45 +40,45 @@ if TYPE_CHECKING:
 WIDTH = 10.0  # inches
 TALLEST = 13.5  # inches: a higher page would be shown so small that its labels are lost
 HEADING_SIZE = 12.5  # points, or less where a line is too long
-STYLE: Any = {  # Any: matplotlib types the keys as literals since 3.11
-    "font.size": 10.5,
-    "axes.titlesize": 10.5,
-    "axes.labelsize": 10,
-    "xtick.labelsize": 9.5,
-    "ytick.labelsize": 9.5,
-    "legend.fontsize": 9.5,
-    "legend.handlelength": 1.4,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.constrained_layout.use": True,
-}
+STYLE = SCREEN
 
 
-def plot(path: str | Path, figure: str | Path, names: Sequence[str] | None = None) -> Path:
+def plot(path: str | Path, figure: str | Path, options: FigureOptions | None = None) -> Path:
     """Draw the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return where it was written.
 
-    names    panels alone, as "density", "energy"; by default the whole page
-
     The run may still be going. Raises solvers.io.run_file.FileError where the run file cannot be read or holds no
-    snapshot, where the suffix is unknown, where the figure's folder is missing or cannot be written, and where
-    ``figure`` exists and was not drawn by this package, and for a panel that the run cannot be drawn in.
+    snapshot, where the suffix is unknown, where the figure's folder is missing or cannot be written, where ``figure``
+    exists and was not drawn by this package, and for panels that the run cannot be drawn in, or the size not hold.
     """
+    import matplotlib
+
     from meanfield.figures.fields import plot_fields
     from solvers.io.run_file import FileError, read
 
-    run = read(path)
+    options, run = options or FigureOptions(), read(path)
     if run.is_solution:
-        if names is not None:
-            raise FileError(f"{path}: holds a solution of a PDE, which has no panels = {','.join(names)!r}")
+        if options != FigureOptions():
+            raise FileError(f"{path}: holds a solution of a PDE, which is drawn without options")
         return plot_fields(run, Path(figure))
     target = figure_target(Path(figure))
     run_data = load(path)
-    if names is None:
-        return draw(run_data, target)
     try:
-        return save(page(run_data, names), target)
-    except ValueError as error:  # of its panels
+        with matplotlib.rc_context(options.context), fits(options.size):
+            return save(page(run_data, options), target, options.dpi)
+    except ValueError as error:  # of its panels or size
         raise FileError(f"{path}: {error}") from None
+
+
+@contextmanager
+def fits(size: tuple[float, float] | None) -> Iterator[None]:
+    """Raise ValueError where a layout within finds no room for its axes, of which Matplotlib only warns."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
+        try:
+            yield
+        except UserWarning:
+            inches = "x".join(f"{side:g}" for side in size or ())
+            raise ValueError(f"size = {inches}: too small for these panels; expected fewer, or more inches") from None
 
 
 def load(path: str | Path | Run) -> RunData:
@@ -152,13 +155,15 @@ def draw(run_data: RunData, target: Path) -> Path:
         return save(compose(run_data, Figure()), target)
 
 
-def page(run_data: RunData, names: Sequence[str] | None = None) -> Figure:
-    """``run_data`` as a figure that notebooks show, of the panels by ``names`` alone where they are given.
+def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
+    """``run_data`` as a figure that notebooks show: the whole page, or panels alone.
 
-    Raises ValueError for a name that is unknown, given twice, or was not recorded.
+    Raises ValueError for a panel that is unknown, given twice, or was not recorded.
     """
     import matplotlib
     from matplotlib.figure import Figure
+
+    chosen = options or FigureOptions()
 
     class Page(Figure):
         def _repr_png_(self) -> bytes:
@@ -166,17 +171,18 @@ def page(run_data: RunData, names: Sequence[str] | None = None) -> Figure:
             self.savefig(file, format="png")
             return file.getvalue()
 
-        def savefig(self, *arguments: Any, **options: Any) -> None:
-            with matplotlib.rc_context(FONTS):
-                super().savefig(*arguments, **options)
+        def savefig(self, *arguments: Any, **keywords: Any) -> None:
+            settings = {"savefig.dpi": "figure"} | chosen.context | FONTS
+            with matplotlib.rc_context(settings), fits(chosen.size):
+                super().savefig(*arguments, **keywords)
 
-    with matplotlib.rc_context(STYLE):
-        figure = Page()
-        if names is None:
-            return compose(run_data, figure)
-        require_panels(run_data, names)
-        figure.set_size_inches(WIDTH, selected_height(run_data, names))
-        draw_selected(figure, run_data, names)
+    with matplotlib.rc_context(chosen.context):
+        figure = Page(dpi=chosen.dpi)
+        if chosen.panels is None:
+            return compose(run_data, figure, chosen.size)
+        require_panels(run_data, chosen.panels)
+        figure.set_size_inches(chosen.size or (WIDTH, selected_height(run_data, chosen.panels)))
+        draw_selected(figure, run_data, chosen.panels)
     return figure
 
 
@@ -192,14 +198,14 @@ def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Fi
     return figure
 
 
-def compose(run_data: RunData, figure: Figure) -> Figure:
-    """Lay the run data out on an empty ``figure``, which takes the size that its parts need, and return it."""
+def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None = None) -> Figure:
+    """Lay the run data out on an empty ``figure``, of a ``size`` or the one that its parts need, and return it."""
     rows = -(-len(panels(run_data)) // 2)
     draw_snapshots, height = map(domains.load, run_data.kind.figure)
     heights = [height(run_data)] + ([PANEL_HEIGHT * rows + 0.3] if rows else [])
-    figure.set_size_inches(WIDTH, min(sum(heights) + 0.9, TALLEST))
+    figure.set_size_inches(size or (WIDTH, min(sum(heights) + 0.9, TALLEST)))
     lines = page_heading(run_data)
-    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * WIDTH, HEADING_SIZE))
+    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * figure.get_figwidth(), HEADING_SIZE))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     draw_snapshots(parts[0], run_data)
     if rows:

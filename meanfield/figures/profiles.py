@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.figures.axes import Floats, mark_time, say, set_time
-from meanfield.figures.color_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
+from meanfield.figures.axes import Floats, ink, mark_time, say, set_time
+from meanfield.figures.color_scale import UNIFORM_TEXT, Scale, color_map, scale_of, shades
 from meanfield.figures.run_data import SNAPSHOTS, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def draw_space_time(ax: Axes, run_data: RunData) -> None:
         edges,
         scale.values(picture),
         norm=scale.norm,
-        cmap=COLOR_MAP,
+        cmap=color_map(),
         rasterized=True,  # else a PDF would hold each cell as a path
     )
     ax.set_title("density over time")
@@ -106,17 +106,14 @@ def set_heights(ax: Axes, run_data: RunData, scale: Scale) -> None:
     if run_data.uniform is not None:
         edges = coordinate(run_data).edges
         ax.stairs(
-            run_data.uniform.clip(scale.low / 10), edges, baseline=None, color="0.4", lw=0.9, ls=":", label="uniform"
+            run_data.uniform.clip(scale.low / 10), edges, baseline=None, color=ink(0.4), lw=0.9, ls=":", label="uniform"
         )
     elif not scale.law:
-        ax.axhline(0 if scale.deviation else 1, color="0.6", lw=0.8, ls=":")
+        ax.axhline(0 if scale.deviation else 1, color=ink(0.6), lw=0.8, ls=":")
 
 
 def _draw_lines(ax: Axes, run_data: RunData, chosen: list[int], scale: Scale) -> None:
-    from matplotlib import colormaps
-
-    shades = colormaps[COLOR_MAP](np.linspace(0, 0.8, len(chosen)))
-    for k, shade in zip(chosen, shades, strict=True):
+    for k, shade in zip(chosen, shades(len(chosen)), strict=True):
         heights, edges = scale.heights(run_data.ratio(k)), coordinate(run_data).edges
         ax.stairs(heights, edges, baseline=None, color=shade, lw=1.3, label=format_time(run_data.times[k]))
     set_heights(ax, run_data, scale)

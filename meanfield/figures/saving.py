@@ -35,13 +35,13 @@ def figure_target(figure: Path) -> Path:
     return figure
 
 
-def save(figure: Figure, target: Path) -> Path:
+def save(figure: Figure, target: Path, dpi: int = DPI) -> Path:
     """Write ``figure`` to ``target`` in the format of its suffix, and return ``target``. FileError where it fails."""
     import matplotlib
 
     suffix = target.suffix.lower()
     with matplotlib.rc_context(FONTS), disk_errors(target, "cannot write it"), replacement(target) as new:
-        figure.savefig(new, dpi=DPI, format=suffix[1:], metadata={SUFFIXES[suffix]: PROGRAM})
+        figure.savefig(new, dpi=dpi, format=suffix[1:], metadata={SUFFIXES[suffix]: PROGRAM})
     return target
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.figures.axes import Floats, set_time
-from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.axes import Floats, ink, set_time
+from meanfield.figures.color_scale import shades
 from meanfield.figures.particles.tokens import angles, as_density, directions, dot_areas, gathered, tokens_of
 from meanfield.figures.profiles import columns, coordinate
 from meanfield.figures.run_data import BLUE, SNAPSHOTS, RunData, snapshots_chosen
@@ -60,13 +60,11 @@ def copies(turned: Floats) -> list[Floats]:
 
 def draw_strips(ax: Axes, run_data: RunData) -> None:
     """A row for each chosen snapshot, from the top: tokens as dots, those in one place as one dot of their mass."""
-    from matplotlib import colormaps
-
     chosen = snapshots_chosen(run_data, SNAPSHOTS)
-    for row, (k, shade) in enumerate(zip(chosen, colormaps[COLOR_MAP](np.linspace(0, 0.8, len(chosen))), strict=True)):
+    for row, (k, shade) in enumerate(zip(chosen, shades(len(chosen)), strict=True)):
         place = angles(directions(run_data, k))
         points, masses = gathered(np.column_stack([place, np.zeros(len(place))]), tokens_of(run_data).weights, TURN)
-        ax.axhline(row, color="0.85", lw=0.8, zorder=0)
+        ax.axhline(row, color=ink(0.85), lw=0.8, zorder=0)
         style = {"color": shade, "alpha": 0.75, "linewidths": 0}
         ax.scatter(points[:, 0], np.full(len(points), row), s=dot_areas(masses), **style)
     ax.set_yticks(range(len(chosen)), [format_time(run_data.times[k]) for k in chosen])
