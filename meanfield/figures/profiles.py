@@ -9,6 +9,7 @@ import numpy as np
 from meanfield.analysis.text import format_time
 from meanfield.figures.axes import Floats, ink, mark_time, say, set_time
 from meanfield.figures.color_scale import UNIFORM_TEXT, Scale, color_map, scale_of, shades
+from meanfield.figures.panels.cut import with_cut
 from meanfield.figures.run_data import SNAPSHOTS, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
 
 def draw_space_time(ax: Axes, run_data: RunData) -> None:
     """The density over time and the coordinate, with its scale beside it; of at least two snapshots."""
+    run_data = with_cut(run_data, columns(run_data))
     scale = scale_of(run_data, snapshots_chosen(run_data, SNAPSHOTS))
     times, edges, picture = space_time(run_data, columns(run_data))
     image = ax.pcolormesh(
@@ -58,6 +60,7 @@ def draw_space_time(ax: Axes, run_data: RunData) -> None:
 
 def draw_profile_lines(ax: Axes, run_data: RunData) -> None:
     """Up to six snapshots of the density along the coordinate."""
+    run_data = with_cut(run_data, columns(run_data))
     chosen = snapshots_chosen(run_data, SNAPSHOTS)
     _draw_lines(ax, run_data, chosen, scale_of(run_data, chosen))
 
