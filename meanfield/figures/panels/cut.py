@@ -39,5 +39,6 @@ def with_cut(run_data: RunData, shown: Sequence[int]) -> RunData:
 def masses_near(ratio: Floats, shifts: Integers) -> Floats:
     """(places,) share of the mass of ρ/ρ̄ (cells,) within an eighth of the circle around the edges ``shifts``."""
     half = max(len(ratio) // 16, 1)
-    near: Floats = np.array([np.roll(ratio, half - shift)[: 2 * half].sum() for shift in shifts])
-    return near / ratio.sum()
+    near = [np.roll(ratio, half - shift)[: 2 * half].sum() for shift in shifts]
+    shares: Floats = np.array(near) / ratio.sum()
+    return shares
