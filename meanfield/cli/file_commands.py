@@ -35,15 +35,25 @@ def plot(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run", "index")
+    from meanfield.figures.panels.options import FigureOptions
     from meanfield.sweeping.results import is_sweep
+    from solvers.io.run_file import FileError
 
     figure = Path(options.file).with_suffix(".png") if options.output is None else Path(options.output)
+    try:
+        chosen = FigureOptions(options.panels, options.size, options.dpi, options.cmap, options.style)
+    except ValueError as error:
+        raise FileError(str(error)) from None
     if is_sweep(options.file):
-        from meanfield.figures.sweep.figure import plot_sweep as draw
+        from meanfield.figures.sweep.figure import plot_sweep
+
+        if chosen != FigureOptions():
+            raise FileError(f"{options.file}: is the index of a sweep, which is drawn without options")
+        print(plot_sweep(options.file, figure))
     else:
         from meanfield.figures.figure import plot as draw
-    draw(options.file, figure)
-    print(figure)
+
+        print(draw(options.file, figure, chosen))
     return 0
 
 

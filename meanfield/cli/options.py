@@ -100,7 +100,33 @@ def verify(parser: ArgumentParser) -> None:
 
 
 def figure_output(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="default: FILE with .png")
+    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="or .pdf, .svg (default: FILE with .png)")
+    parser.add_argument(
+        "--panels", metavar="NAME,...", type=_names, help="these alone, as density,energy (default: the whole page)"
+    )
+
+    parser.add_argument("--size", metavar="WxH", type=_size, help="inches, as 3.4x2.6 (default: what the panels need)")
+    parser.add_argument("--dpi", metavar="N", type=_dpi, default=160, help="pixels an inch (default: 160)")
+    parser.add_argument("--cmap", metavar="NAME", default="viridis", help="Matplotlib's colour map (default: viridis)")
+    parser.add_argument("--style", choices=("paper", "screen", "dark"), default="screen", help="default: screen")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _size(text: str) -> tuple[float, float]:
+    try:
+        width, height = map(float, text.split("x"))
+    except ValueError:
+        raise ArgumentTypeError(f"{text}: expected a width and a height in inches, as 3.4x2.6") from None
+    return width, height
+
+
+def _dpi(text: str) -> int:
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"{text}: expected a whole number of pixels an inch")
+    return int(text)
 
 
 def movie_options(parser: ArgumentParser) -> None:

@@ -236,7 +236,7 @@ _COMMANDS: dict[str, _Command] = {
     "plot": (
         cli_file_commands.plot,
         "draw snapshots and diagnostics over time",
-        "FILE.h5 [-o FIGURE.png]",
+        "FILE.h5 [-o FIGURE.png] [--panels NAME,...] [--size WxH] [--dpi N] [--cmap NAME] [--style paper|screen|dark]",
         (cli_options.run_file, cli_options.components, cli_options.figure_output),
     ),
     "mergers": (

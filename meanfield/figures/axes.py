@@ -82,9 +82,18 @@ def draw_change(ax: Axes, time: Floats, values: Floats, name: str, **line: Any) 
     label_linear(ax.yaxis, name, size)
 
 
+def ink(level: float) -> tuple[float, ...]:
+    """A colour between that of text, at 0, and the background's, at 1: black to white unless the style is dark."""
+    from matplotlib import rcParams
+    from matplotlib.colors import to_rgb
+
+    text, background = (np.array(to_rgb(rcParams[key])) for key in ("text.color", "axes.facecolor"))
+    return tuple(((1 - level) * text + level * background).tolist())
+
+
 def say(ax: Axes, text: str, height: float = 0.5) -> None:
     """Explain a panel in which there is nothing to see; ``height`` is a fraction of the panel's."""
-    ax.text(0.5, height, text, transform=ax.transAxes, ha="center", va="center", color="0.35")
+    ax.text(0.5, height, text, transform=ax.transAxes, ha="center", va="center", color=ink(0.35))
 
 
 def set_decades(ax: Axes, values: Floats, floor: float = 0.0, decades: float = 20.0) -> None:
@@ -107,8 +116,8 @@ def mark_time(ax: Axes, time: float, text: str) -> None:
     low, high = ax.get_xlim()
     if not low <= time <= high:
         return
-    halo = [withStroke(linewidth=2.5, foreground="white", alpha=0.8)]  # above curves and colours
-    ax.axvline(time, color="0.25", lw=1.0, ls=(0, (4, 2)), zorder=2.5, path_effects=halo)
+    halo = [withStroke(linewidth=2.5, foreground=ink(1), alpha=0.8)]  # above curves and colours
+    ax.axvline(time, color=ink(0.25), lw=1.0, ls=(0, (4, 2)), zorder=2.5, path_effects=halo)
     to_left = ax.transData.transform((time, 0))[0] > ax.transAxes.transform((0.85, 0))[0]
     ax.annotate(
         text,
@@ -119,8 +128,8 @@ def mark_time(ax: Axes, time: float, text: str) -> None:
         rotation=90,
         va="bottom",
         ha="right" if to_left else "left",
-        fontsize=9,
-        color="0.15",
+        fontsize="small",
+        color=ink(0.15),
         path_effects=halo,
         zorder=5,
     )

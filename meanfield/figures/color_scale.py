@@ -12,13 +12,29 @@ from meanfield.figures.axes import Floats, label_decades, label_linear
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
-    from matplotlib.colors import Normalize
+    from matplotlib.colors import Colormap, Normalize
 
     from meanfield.figures.run_data import RunData
 
 COLOR_MAP = "viridis"
 UNIFORM, UNIFORM_TEXT = 1e-9, "$10^{-9}$"  # smaller deviations are not drawn: rounding would look like a pattern
 LAW_DECADES, MAX_DECADES = 1e-3, 1e-12  # of the lowest peak and of the highest: below, a law is as good as nothing
+
+
+def color_map() -> Colormap:
+    """The colour map of the figure that is being drawn."""
+    from matplotlib import colormaps, rcParams
+
+    return colormaps[rcParams["image.cmap"]]
+
+
+def shades(count: int) -> Floats:
+    """(count, 4) colours of lines in an order, without the end of the colour map that is near to the background."""
+    from matplotlib import rcParams
+    from matplotlib.colors import to_rgb
+
+    dark = sum(to_rgb(rcParams["axes.facecolor"])) < 1.5
+    return np.asarray(color_map()(np.linspace(0.2, 1, count) if dark else np.linspace(0, 0.8, count)))
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ def coordinate_of(run_data: RunData) -> Coordinate | None:
 
 
 def angle_on_circle(run_data: RunData) -> Coordinate:
-    """The angle φ."""
-    edges = np.linspace(0, 2 * np.pi, int(run_data.ring_cells[0]) + 1)
+    """The angle φ, from the cut once around."""
+    edges = np.linspace(0, 2 * np.pi, int(run_data.ring_cells[0]) + 1) + run_data.cut
     return Coordinate(edges, "angle φ (rad)", _parts_of_pi(edges, 2))
 
 
@@ -100,7 +100,7 @@ def _parts_of_pi(edges: Floats, part: int) -> Ticks:
 def _fraction_of_pi(n: int, part: int) -> str:
     common = int(np.gcd(n, part))
     n, part = n // common, part // common
-    return "0" if n == 0 else f"{'' if n == 1 else n}π" + (f"/{part}" if part > 1 else "")
+    return "0" if n == 0 else f"{'−' * (n < 0)}{'' if abs(n) == 1 else abs(n)}π" + (f"/{part}" if part > 1 else "")
 
 
 def _round_numbers(edges: Floats, bend: Callable[[Floats], Floats] = lambda x: x) -> Ticks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from meanfield.figures.axes import (
     Floats,
     draw_change,
+    ink,
     label_decades,
     label_linear,
     mark_time,
@@ -18,10 +19,9 @@ from meanfield.figures.axes import (
     set_decades,
     set_time,
 )
-from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.color_scale import color_map
 from meanfield.figures.power import ROUNDING, draw_power
 from meanfield.figures.run_data import (
-    BLACK,
     BLUE,
     GREEN,
     ORANGE,
@@ -50,7 +50,7 @@ def panels(run_data: RunData) -> list[str]:
     """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples."""
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
-    return [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)][:MOST]
+    return recorded_panels(run_data)[:MOST]
 
 
 def is_worth(run_data: RunData, name: str) -> bool:
@@ -68,40 +68,32 @@ def is_worth(run_data: RunData, name: str) -> bool:
     return name != "escaped" or bool(values.max() > ESCAPED)
 
 
-def require_panels(run_data: RunData, names: Sequence[str]) -> None:
-    """Raise ValueError for a panel that is unknown, or whose diagnostic was not recorded or shows nothing."""
-    drawable = [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
-    for name in names:
-        if name not in drawable:
-            raise ValueError(f"panels = {name!r}: expected some of {', '.join(drawable) or 'none'}")
+def recorded_panels(run_data: RunData) -> list[str]:
+    """Names of all panels that the recorded diagnostics fill."""
+    return [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
 
 
-def draw_panel(ax: Axes, run_data: RunData, name: str) -> None:
-    """One panel over time."""
+def draw_panel(ax: Axes, run_data: RunData, name: str, label: str = "time t") -> None:
+    """One panel over time, whose axis has this ``label``."""
     PANELS[name][1](ax, run_data)
-    set_time(ax, "time t", run_data.sample_range, log=run_data.log_time)
+    set_time(ax, label, run_data.sample_range, log=run_data.log_time)
     mark_time(ax, run_data.hand_over, ATOMS)
 
 
-def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData, names: Sequence[str] | None = None) -> None:
-    """Fill ``figure`` with panels by ``names``, else ``panels(run_data)``, two to a row, an odd last one across."""
-    is_page = names is None
-    names = panels(run_data) if names is None else names
+def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
+    """Fill ``figure`` with the panels below snapshots, two to a row, an odd last one across."""
+    names = panels(run_data)
     rows = [names[i : i + 2] for i in range(0, len(names), 2)]
     layout: list[Any] = [list(row) * (2 // len(row)) for row in rows]
     axes = figure.subplot_mosaic(layout)
     times = [t for t in run_data.times[snapshots_chosen(run_data, SNAPSHOTS)] if t > 0 or not run_data.log_time]
     for name, ax in axes.items():
-        PANELS[name][1](ax, run_data)
-        set_time(
-            ax, "time t  (grey: snapshots above)" if is_page else "time t", run_data.sample_range, log=run_data.log_time
-        )
-        mark_time(ax, run_data.hand_over, ATOMS)
+        draw_panel(ax, run_data, name, "time t  (grey: snapshots above)")
         if name not in rows[-1]:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")
-        for t in times if is_page else ():
-            ax.axvline(t, color="0.85", lw=0.8, zorder=0)
+        for t in times:
+            ax.axvline(t, color=ink(0.85), lw=0.8, zorder=0)
 
 
 def _draw_energy(ax: Axes, run_data: RunData) -> None:
@@ -147,14 +139,14 @@ def _draw_clusters(ax: Axes, run_data: RunData) -> None:
 
     clusters = run_data.diagnostics["clusters"]
     most = max(float(np.nanmax(clusters)), 1.0)
-    ax.step(run_data.diagnostics["time"], clusters, where="post", color=BLACK, lw=1.4)
+    ax.step(run_data.diagnostics["time"], clusters, where="post", color=ink(0), lw=1.4)
     ax.set(ylabel="number", title="clusters", ylim=(-0.05 * most, 1.1 * most))  # zero stays off the axis
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
         say(ax, "none at any time")
     elif run_data.kind.space == "S1" and run_data.growth is not None and run_data.growth.max() > 0:
         fastest = int(run_data.growth.argmax())  # as many clusters condense from a small perturbation
-        ax.axhline(fastest, color="0.4", lw=1.2, ls=":", zorder=1)
+        ax.axhline(fastest, color=ink(0.4), lw=1.2, ls=":", zorder=1)
         ax.set_title(f"clusters (dotted: fastest mode, l = {fastest})")
 
 
@@ -184,7 +176,7 @@ def _draw_centroid(ax: Axes, run_data: RunData) -> None:
 
 def _draw_mass(ax: Axes, run_data: RunData) -> None:
     ax.set_title("mass")
-    draw_change(ax, run_data.diagnostics["time"], run_data.diagnostics["mass"], r"$\int\rho$", color=BLACK)
+    draw_change(ax, run_data.diagnostics["time"], run_data.diagnostics["mass"], r"$\int\rho$", color=ink(0))
 
 
 def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, RunData], None]:
@@ -229,17 +221,15 @@ def label_angles(run_data: RunData) -> Floats:
 
 def _draw_label_centroid(ax: Axes, run_data: RunData) -> None:
     """How far each label's mean token is from the first label's."""
-    from matplotlib import colormaps
-
     angles = label_angles(run_data)
     labels = angles.shape[1]
     named = np.unique(np.linspace(0, labels - 1, LABELS).astype(int))
-    for k, color in enumerate(colormaps[COLOR_MAP](np.linspace(0, 0.9, labels))):
+    for k, color in enumerate(color_map()(np.linspace(0, 0.9, labels))):
         name = f"label {k + 1}" if k in named else None
         ax.plot(run_data.diagnostics["time"], angles[:, k], color=color, lw=1.4, label=name)
     ax.set_title("mean token of each label")
     label_linear(ax.yaxis, "angle from label 1 (rad)", float(angles.max()))
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, labelspacing=0.2)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small", labelspacing=0.2)
 
 
 PANELS = {  # the first that were recorded are drawn

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,18 @@ from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats
 from meanfield.figures.captions import fitting_size, page_heading, state_in_words
-from meanfield.figures.diagnostics import draw_diagnostics, draw_panel, panels, require_panels
+from meanfield.figures.diagnostics import draw_diagnostics, panels
+from meanfield.figures.panels.options import SCREEN, FigureOptions
+from meanfield.figures.panels.selected import (
+    PANEL_HEIGHT,
+    draw_on,
+    draw_selected,
+    panel_names,
+    require_panels,
+    selected_height,
+)
 from meanfield.figures.run_data import Integers, Particles, RunData
-from meanfield.figures.saving import figure_target, save
+from meanfield.figures.saving import FONTS, figure_target, save
 from meanfield.figures.trim import trimmed
 
 if TYPE_CHECKING:
@@ -28,37 +39,46 @@ if TYPE_CHECKING:
 
 WIDTH = 10.0  # inches
 TALLEST = 13.5  # inches: a higher page would be shown so small that its labels are lost
-PANEL_HEIGHT = 2.3  # inches, of a row of diagnostics
 HEADING_SIZE = 12.5  # points, or less where a line is too long
-STYLE: Any = {  # Any: matplotlib types the keys as literals since 3.11
-    "font.size": 10.5,
-    "axes.titlesize": 10.5,
-    "axes.labelsize": 10,
-    "xtick.labelsize": 9.5,
-    "ytick.labelsize": 9.5,
-    "legend.fontsize": 9.5,
-    "legend.handlelength": 1.4,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.constrained_layout.use": True,
-}
+STYLE = SCREEN
 
 
-def plot(path: str | Path, figure: str | Path) -> Path:
+def plot(path: str | Path, figure: str | Path, options: FigureOptions | None = None) -> Path:
     """Draw the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return where it was written.
 
     The run may still be going. Raises solvers.io.run_file.FileError where the run file cannot be read or holds no
-    snapshot, where the suffix is unknown, where the figure's folder is missing or cannot be written, and where
-    ``figure`` exists and was not drawn by this package.
+    snapshot, where the suffix is unknown, where the figure's folder is missing or cannot be written, where ``figure``
+    exists and was not drawn by this package, and for panels that the run cannot be drawn in, or the size not hold.
     """
-    from meanfield.figures.fields import plot_fields
-    from solvers.io.run_file import read
+    import matplotlib
 
-    run = read(path)
+    from meanfield.figures.fields import plot_fields
+    from solvers.io.run_file import FileError, read
+
+    options, run = options or FigureOptions(), read(path)
     if run.is_solution:
+        if options != FigureOptions():
+            raise FileError(f"{path}: holds a solution of a PDE, which is drawn without options")
         return plot_fields(run, Path(figure))
     target = figure_target(Path(figure))
-    return draw(load(path), target)
+    run_data = load(path)
+    try:
+        with matplotlib.rc_context(options.context), fits(options.size):
+            return save(page(run_data, options), target, options.dpi)
+    except ValueError as error:  # of its panels or size
+        raise FileError(f"{path}: {error}") from None
+
+
+@contextmanager
+def fits(size: tuple[float, float] | None) -> Iterator[None]:
+    """Raise ValueError where a layout within finds no room for its axes, of which Matplotlib only warns."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
+        try:
+            yield
+        except UserWarning:
+            inches = "x".join(f"{side:g}" for side in size or ())
+            raise ValueError(f"size = {inches}: too small for these panels; expected fewer, or more inches") from None
 
 
 def load(path: str | Path | Run) -> RunData:
@@ -135,13 +155,15 @@ def draw(run_data: RunData, target: Path) -> Path:
         return save(compose(run_data, Figure()), target)
 
 
-def page(run_data: RunData, names: Sequence[str] | None = None) -> Figure:
-    """``run_data`` as a figure that notebooks show, of the diagnostics by ``names`` alone where they are given.
+def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
+    """``run_data`` as a figure that notebooks show: the whole page, or panels alone.
 
-    Raises ValueError for a name that is unknown or was not recorded.
+    Raises ValueError for a panel that is unknown, given twice, or was not recorded.
     """
     import matplotlib
     from matplotlib.figure import Figure
+
+    chosen = options or FigureOptions()
 
     class Page(Figure):
         def _repr_png_(self) -> bytes:
@@ -149,36 +171,41 @@ def page(run_data: RunData, names: Sequence[str] | None = None) -> Figure:
             self.savefig(file, format="png")
             return file.getvalue()
 
-    with matplotlib.rc_context(STYLE):
-        figure = Page()
-        if names is None:
-            return compose(run_data, figure)
-        require_panels(run_data, names)
-        figure.set_size_inches(WIDTH, PANEL_HEIGHT * -(-len(names) // 2) + 0.3)
-        draw_diagnostics(figure, run_data, names)
+        def savefig(self, *arguments: Any, **keywords: Any) -> None:
+            settings = {"savefig.dpi": "figure"} | chosen.context | FONTS
+            with matplotlib.rc_context(settings), fits(chosen.size):
+                super().savefig(*arguments, **keywords)
+
+    with matplotlib.rc_context(chosen.context):
+        figure = Page(dpi=chosen.dpi)
+        if chosen.panels is None:
+            return compose(run_data, figure, chosen.size)
+        require_panels(run_data, chosen.panels)
+        figure.set_size_inches(chosen.size or (WIDTH, selected_height(run_data, chosen.panels)))
+        draw_selected(figure, run_data, chosen.panels)
     return figure
 
 
 def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Figure:
-    """One diagnostic drawn on ``ax``, by default the first that was recorded; returns its figure. Raises ValueError."""
-    chosen = names or panels(run_data)[:1]
+    """One panel drawn on ``ax``, by default the first that was recorded; returns its figure. Raises ValueError."""
+    chosen = names or (panels(run_data) or panel_names(run_data))[:1]
     if len(chosen) != 1:
         raise ValueError(f"panels = {list(chosen)}: expected one name for one ax, of a diagnostic that was recorded")
-    require_panels(run_data, chosen)
-    draw_panel(ax, run_data, chosen[0])
+    require_panels(run_data, chosen, one_ax=True)
+    draw_on(ax, run_data, chosen[0])
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
 
 
-def compose(run_data: RunData, figure: Figure) -> Figure:
-    """Lay the run data out on an empty ``figure``, which takes the size that its parts need, and return it."""
+def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None = None) -> Figure:
+    """Lay the run data out on an empty ``figure``, of a ``size`` or the one that its parts need, and return it."""
     rows = -(-len(panels(run_data)) // 2)
     draw_snapshots, height = map(domains.load, run_data.kind.figure)
     heights = [height(run_data)] + ([PANEL_HEIGHT * rows + 0.3] if rows else [])
-    figure.set_size_inches(WIDTH, min(sum(heights) + 0.9, TALLEST))
+    figure.set_size_inches(size or (WIDTH, min(sum(heights) + 0.9, TALLEST)))
     lines = page_heading(run_data)
-    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * WIDTH, HEADING_SIZE))
+    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * figure.get_figwidth(), HEADING_SIZE))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     draw_snapshots(parts[0], run_data)
     if rows:

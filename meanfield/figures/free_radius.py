@@ -10,7 +10,7 @@ import numpy as np
 
 from meanfield.analysis.text import format_time
 from meanfield.figures.axes import Floats, label_linear
-from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.color_scale import color_map
 from meanfield.figures.profiles import draw_profiles, profiles_height
 from meanfield.figures.run_data import RunData, snapshots_chosen
 from meanfield.figures.sphere_map import cell_angles, draw_sphere, sphere_height
@@ -122,7 +122,7 @@ def draw_plane(ax: Axes, run_data: RunData, k: int) -> QuadMesh:
     radius, angle, values = _plane(run_data, k)
     reach = 1.15 * float(quantiles(run_data, [k], np.array([HELD]))[0, 0])
     x, y = radius[:, None] * np.cos(angle), radius[:, None] * np.sin(angle)
-    image = ax.pcolormesh(x, y, values, norm=LogNorm(PLANE_DECADES, 1.0), cmap=COLOR_MAP, rasterized=True)
+    image = ax.pcolormesh(x, y, values, norm=LogNorm(PLANE_DECADES, 1.0), cmap=color_map(), rasterized=True)
     # What is emptier than the scale shows is as dark as its lowest colour.
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", facecolor=image.cmap(0))
     label_linear(ax.xaxis, "$x_1$", reach)

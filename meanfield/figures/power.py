@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.figures.axes import positive, say, set_decades
-from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, RunData
+from meanfield.figures.axes import ink, positive, say, set_decades
+from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, RunData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ def draw_power(ax: Axes, run_data: RunData) -> None:
     set_decades(ax, power[:, degrees], floor=ROUNDING)
     if fastest:
         _draw_prediction(ax, run_data, fastest)
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9, labelspacing=0.2)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small", labelspacing=0.2)
 
 
 def _fastest(run_data: RunData) -> int:
@@ -58,4 +58,4 @@ def _draw_prediction(ax: Axes, run_data: RunData, degree: int) -> None:
         predicted = start * np.exp(2 * rate * (time - run_data.diagnostics["time"][0]))
     within = predicted <= ax.get_ylim()[1]
     label = f"predicted:\nexp(2λt), l = {degree}\nλ = {rate:.3g}"
-    ax.plot(time[within], positive(predicted[within]), color=BLACK, ls="--", lw=1.4, label=label)
+    ax.plot(time[within], positive(predicted[within]), color=ink(0), ls="--", lw=1.4, label=label)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.figures.axes import Floats, mark_time, say, set_time
-from meanfield.figures.color_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
+from meanfield.figures.axes import Floats, ink, mark_time, say, set_time
+from meanfield.figures.color_scale import UNIFORM_TEXT, Scale, color_map, scale_of, shades
+from meanfield.figures.panels.cut import with_cut
 from meanfield.figures.run_data import SNAPSHOTS, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
@@ -27,30 +28,41 @@ def profiles_height(run_data: RunData) -> float:
 
 def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with the space-time picture (left out for a single snapshot) and up to six profiles."""
-    chosen = snapshots_chosen(run_data, SNAPSHOTS)
-    scale = scale_of(run_data, chosen)
-    shown = columns(run_data)
-    if len(shown) < 2:
-        _draw_lines(figure.subplots(), run_data, chosen, scale)
+    if len(columns(run_data)) < 2:
+        draw_profile_lines(figure.subplots(), run_data)
         return
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    times, edges, picture = space_time(run_data, shown)
-    image = left.pcolormesh(
+    draw_space_time(left, run_data)
+    draw_profile_lines(right, run_data)
+
+
+def draw_space_time(ax: Axes, run_data: RunData) -> None:
+    """The density over time and the coordinate, with its scale beside it; of at least two snapshots."""
+    run_data = with_cut(run_data, columns(run_data))
+    scale = scale_of(run_data, snapshots_chosen(run_data, SNAPSHOTS))
+    times, edges, picture = space_time(run_data, columns(run_data))
+    image = ax.pcolormesh(
         times,
         edges,
         scale.values(picture),
         norm=scale.norm,
-        cmap=COLOR_MAP,
+        cmap=color_map(),
         rasterized=True,  # else a PDF would hold each cell as a path
     )
-    left.set_title("density over time")
-    set_time(left, "time t", (times[0], times[-1]), log=run_data.log_time)
-    mark_time(left, run_data.hand_over, "atoms from here")
-    coordinate(run_data).draw_on(left.yaxis)
+    ax.set_title("density over time")
+    set_time(ax, "time t", (times[0], times[-1]), log=run_data.log_time)
+    mark_time(ax, run_data.hand_over, "atoms from here")
+    coordinate(run_data).draw_on(ax.yaxis)
     extend = "min" if not scale.deviation and picture.min() < scale.low else "neither"
-    bar = figure.colorbar(image, ax=left, extend=extend)
+    bar = ax.figure.colorbar(image, ax=ax, extend=extend)
     scale.draw_on(bar.ax.yaxis, scale.symbol)
-    _draw_lines(right, run_data, chosen, scale)
+
+
+def draw_profile_lines(ax: Axes, run_data: RunData) -> None:
+    """Up to six snapshots of the density along the coordinate."""
+    run_data = with_cut(run_data, columns(run_data))
+    chosen = snapshots_chosen(run_data, SNAPSHOTS)
+    _draw_lines(ax, run_data, chosen, scale_of(run_data, chosen))
 
 
 def coordinate(run_data: RunData) -> Coordinate:
@@ -97,17 +109,14 @@ def set_heights(ax: Axes, run_data: RunData, scale: Scale) -> None:
     if run_data.uniform is not None:
         edges = coordinate(run_data).edges
         ax.stairs(
-            run_data.uniform.clip(scale.low / 10), edges, baseline=None, color="0.4", lw=0.9, ls=":", label="uniform"
+            run_data.uniform.clip(scale.low / 10), edges, baseline=None, color=ink(0.4), lw=0.9, ls=":", label="uniform"
         )
     elif not scale.law:
-        ax.axhline(0 if scale.deviation else 1, color="0.6", lw=0.8, ls=":")
+        ax.axhline(0 if scale.deviation else 1, color=ink(0.6), lw=0.8, ls=":")
 
 
 def _draw_lines(ax: Axes, run_data: RunData, chosen: list[int], scale: Scale) -> None:
-    from matplotlib import colormaps
-
-    shades = colormaps[COLOR_MAP](np.linspace(0, 0.8, len(chosen)))
-    for k, shade in zip(chosen, shades, strict=True):
+    for k, shade in zip(chosen, shades(len(chosen)), strict=True):
         heights, edges = scale.heights(run_data.ratio(k)), coordinate(run_data).edges
         ax.stairs(heights, edges, baseline=None, color=shade, lw=1.3, label=format_time(run_data.times[k]))
     set_heights(ax, run_data, scale)

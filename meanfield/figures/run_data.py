@@ -61,6 +61,7 @@ class RunData:
     expansion     c of radii that grow as e^{ct}; edges are those at time 0
     uniform       (cells,) the law of uniform tokens, where it is drawn for comparison
     core          of the line, within which its axis is linear; 0 where it is linear throughout
+    cut           angle at which the circle is cut open to be an axis
     particles     the tokens, where they are particles
     hand_over     time from which the clusters of the density or of the tokens are atoms; NaN where they never are
     scaled_energy  whether "energy" is in units of the largest kernel, e^|β|
@@ -85,6 +86,7 @@ class RunData:
     expansion: float = 0.0
     uniform: Floats | None = None
     core: float = 0.0
+    cut: float = 0.0
     particles: Particles | None = None
     hand_over: float = np.nan
     scaled_energy: bool = False

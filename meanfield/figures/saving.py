@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from solvers.io.repair import FileError
 from solvers.io.replacing import replacement
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = {".png": "Software", ".pdf": "Creator", ".svg": "Creator"}  # and what each calls the program in its metadata
 PROGRAM = "meanfield figure"
+FONTS: Any = {"pdf.fonttype": 42, "svg.fonttype": "none"}  # text stays text: embedded TrueType, no outlines, no Type 3
 DPI = 160  # pixels an inch: half of the pixels still leave the smallest text legible
 
 
@@ -34,11 +35,13 @@ def figure_target(figure: Path) -> Path:
     return figure
 
 
-def save(figure: Figure, target: Path) -> Path:
+def save(figure: Figure, target: Path, dpi: int = DPI) -> Path:
     """Write ``figure`` to ``target`` in the format of its suffix, and return ``target``. FileError where it fails."""
+    import matplotlib
+
     suffix = target.suffix.lower()
-    with disk_errors(target, "cannot write it"), replacement(target) as new:
-        figure.savefig(new, dpi=DPI, format=suffix[1:], metadata={SUFFIXES[suffix]: PROGRAM})
+    with matplotlib.rc_context(FONTS), disk_errors(target, "cannot write it"), replacement(target) as new:
+        figure.savefig(new, dpi=dpi, format=suffix[1:], metadata={SUFFIXES[suffix]: PROGRAM})
     return target
 
 

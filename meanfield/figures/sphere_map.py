@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.figures.axes import Floats
-from meanfield.figures.color_scale import COLOR_MAP, UNIFORM_TEXT, Scale, scale_of
+from meanfield.figures.color_scale import UNIFORM_TEXT, Scale, color_map, scale_of
 from meanfield.figures.peaks import PEAK, peaks_of
 from meanfield.figures.run_data import SNAPSHOTS, Integers, RunData, moment_in_words, snapshots_chosen
 from solvers.mesh.rings import sphere_cells
@@ -53,7 +53,7 @@ def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
         image = ax.imshow(
             np.ma.masked_array(scale.values(ratio)[cell], cell < 0),
             norm=scale.norm,
-            cmap=COLOR_MAP,
+            cmap=color_map(),
             extent=(-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT),
             interpolation="nearest",
         )

@@ -113,17 +113,40 @@ class Result:
 
         return merger_tree(tracks_of(self._run), exact_from(self._run))
 
-    def plot(self, ax: Axes | None = None, panels: str | Sequence[str] | None = None) -> Figure:
+    def plot(
+        self,
+        ax: Axes | None = None,
+        panels: str | Sequence[str] | None = None,
+        *,
+        size: tuple[float, float] | None = None,
+        dpi: int | None = None,
+        cmap: str = "viridis",
+        style: str = "screen",
+    ) -> Figure:
         """The figure of the run: snapshots above, diagnostics over time below; or some ``panels`` of these.
 
-        ax      axes for the one panel that is named, else for the first
-        panels  names such as "energy", "clusters"; by default the first four that were recorded
-        Raises ValueError for a panel that is unknown or was not recorded.
+        ax      axes for the one panel that is named, else for the first diagnostic; its figure has a size of its own
+        panels  names such as "density", "energy", "clusters"; by default the first four that were recorded
+        size    width and height in inches
+        dpi     pixels an inch
+        cmap    name of a colour map of Matplotlib's
+        style   "paper", "screen" or "dark"
+        Raises ValueError for a panel that is unknown or was not recorded, and for other values that cannot be.
         """
+        import matplotlib
+
         from meanfield.figures.figure import load, page, panel
+        from meanfield.figures.panels.options import FigureOptions
+        from meanfield.figures.saving import DPI
 
         names = None if panels is None else (panels,) if isinstance(panels, str) else tuple(panels)
-        return page(load(self._run), names) if ax is None else panel(load(self._run), ax, names)
+        options = FigureOptions(names, size, DPI if dpi is None else dpi, cmap, style)
+        if ax is None:
+            return page(load(self._run), options)
+        if size is not None or dpi is not None:
+            raise ValueError(f"size = {size}, dpi = {dpi}: expected none with ax, whose figure has its own")
+        with matplotlib.rc_context(options.context):
+            return panel(load(self._run), ax, names)
 
     def movie(self, path: str | Path, *, fps: int = 12, overwrite: bool = False, progress: bool = False) -> Path:
         """Film the snapshots to a .gif or .mp4, and return its path."""

@@ -64,8 +64,9 @@ class Calls(list[tuple[Any, ...]]):
     def describe(self, path: str) -> dict[str, object]:
         return {"title": "β", "path": str(path)}
 
-    def plot(self, path: str, figure: Path) -> None:
+    def plot(self, path: str, figure: Path, panels: object = None) -> Path:
         self.append(("plot", str(path), str(figure)))
+        return figure
 
 
 @pytest.fixture

@@ -42,3 +42,13 @@ def test_a_figure_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(FileError, match=r"run\.png: cannot write it: No space left on device"):
         save(Figure(), tmp_path / "run.png")
     assert os.listdir(tmp_path) == []
+
+
+def test_text_of_a_figure_stays_text(tmp_path: Path) -> None:
+    figure = Figure()
+    figure.text(0.1, 0.2, r"$H=\int\rho\,\log\rho$")
+    figure.text(0.1, 0.5, "entropy of the density")
+    pdf = save(figure, tmp_path / "run.pdf").read_bytes()
+    assert b"/Type3" not in pdf
+    assert b"/FontFile2" in pdf  # an embedded TrueType font
+    assert ">entropy of the density</text>" in save(figure, tmp_path / "run.svg").read_text()

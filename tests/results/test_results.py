@@ -166,7 +166,7 @@ def test_figures_take_axes_and_panels(both):
     assert ax.get_title() == "clusters" or ax.lines
     assert len(result.plot(panels=["energy", "clusters"]).axes) == 3  # entropy and energy share one panel
     assert result.plot()._repr_png_().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match="panels = 'enrgy': expected some of energy"):
+    with pytest.raises(ValueError, match="panels = 'enrgy': expected some of density, profiles, energy"):
         result.plot(panels="enrgy")
     with pytest.raises(ValueError, match="expected one name for one ax"):
         result.plot(ax=ax, panels=["energy", "clusters"])

@@ -12,7 +12,7 @@ from meanfield.analysis.measure import run_edges
 from meanfield.analysis.text import format_time
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import label_linear
-from meanfield.figures.color_scale import COLOR_MAP, Scale
+from meanfield.figures.color_scale import Scale, color_map
 from meanfield.figures.run_data import BLACK, BLUE
 from meanfield.figures.sphere_map import (
     HALF_HEIGHT,
@@ -103,7 +103,7 @@ def _draw_density(ax: Axes, run: Run, ratio: Floats, scale: Scale) -> Any:
     return ax.imshow(
         np.ma.masked_array(scale.values(ratio)[cell], cell < 0),
         norm=scale.norm,
-        cmap=COLOR_MAP,
+        cmap=color_map(),
         extent=(-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT),
         interpolation="nearest",
     )
@@ -111,16 +111,15 @@ def _draw_density(ax: Axes, run: Run, ratio: Floats, scale: Scale) -> Any:
 
 def _draw_particles(ax: Axes, run: Run, k: int) -> None:
     """Dots on the darkest colour of the scale, as nothing is there but them."""
-    from matplotlib import colormaps
     from matplotlib.patches import Ellipse
 
     size = {"width": 2 * HALF_WIDTH, "height": 2 * HALF_HEIGHT}
-    ax.add_patch(Ellipse((0, 0), **size, facecolor=colormaps[COLOR_MAP](0.0), edgecolor="none", zorder=0))
+    ax.add_patch(Ellipse((0, 0), **size, facecolor=color_map()(0.0), edgecolor="none", zorder=0))
     points = run.positions(k)[:DOTS]
     x, y, z = (points / np.linalg.norm(points, axis=1)[:, None]).T
     dots = hammer(np.arccos(z.clip(-1, 1)), np.arctan2(y, x))
     area = float(np.clip(4000 / len(points), 0.4, 12))
-    ax.scatter(*dots, s=area, color=colormaps[COLOR_MAP](0.95), alpha=0.7, linewidths=0, rasterized=True)
+    ax.scatter(*dots, s=area, color=color_map()(0.95), alpha=0.7, linewidths=0, rasterized=True)
     ax.set_aspect("equal")
 
 

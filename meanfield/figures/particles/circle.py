@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.figures.axes import Floats, set_time
-from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.axes import Floats, ink, set_time
+from meanfield.figures.color_scale import shades
+from meanfield.figures.panels.cut import with_cut
 from meanfield.figures.particles.tokens import angles, as_density, directions, dot_areas, gathered, tokens_of
 from meanfield.figures.profiles import columns, coordinate
 from meanfield.figures.run_data import BLUE, SNAPSHOTS, RunData, snapshots_chosen
@@ -25,18 +26,19 @@ EQUAL = 1e-9  # of a mass: differences that are none
 
 def draw_angles(ax: Axes, run_data: RunData) -> None:
     """Angle over time, a line for each token."""
-    draw_angle_lines(ax, run_data)
     shown = columns(run_data)
+    cut_open = with_cut(as_density(run_data), shown)
+    draw_angle_lines(ax, run_data, cut_open.cut)
     weights = tokens_of(run_data).weights
     equal = np.ptp(weights) < EQUAL * weights.max()
     ax.set_title("tokens over time" if equal else "tokens over time; width: mass")
     set_time(ax, "time t", (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
-    coordinate(as_density(run_data)).draw_on(ax.yaxis)
-    ax.set_ylim(-ROOM / 3, TURN + ROOM / 3)
+    coordinate(cut_open).draw_on(ax.yaxis)
+    ax.set_ylim(cut_open.cut - ROOM / 3, cut_open.cut + TURN + ROOM / 3)
 
 
-def draw_angle_lines(ax: Axes, run_data: RunData) -> LineCollection:
-    """The lines alone; those that pass angle 0 leave the picture and come back on the other side."""
+def draw_angle_lines(ax: Axes, run_data: RunData, cut: float = 0.0) -> LineCollection:
+    """The lines alone; those that pass the cut leave the picture and come back on the other side."""
     from matplotlib.collections import LineCollection
 
     shown, weights = columns(run_data), tokens_of(run_data).weights
@@ -44,8 +46,8 @@ def draw_angle_lines(ax: Axes, run_data: RunData) -> LineCollection:
     widths = np.clip(np.sqrt(weights / weights.mean()), *WIDTHS)
     lines, of_token = [], []
     for token, values in enumerate(turned.T):
-        for line in copies(values):
-            lines.append(np.column_stack([run_data.times[shown], line]))
+        for line in copies(values - cut):
+            lines.append(np.column_stack([run_data.times[shown], line + cut]))
             of_token.append(token)
     drawn = LineCollection(lines, colors=BLUE, alpha=0.6, linewidths=list(widths[of_token]))
     ax.add_collection(drawn, autolim=False)
@@ -60,16 +62,15 @@ def copies(turned: Floats) -> list[Floats]:
 
 def draw_strips(ax: Axes, run_data: RunData) -> None:
     """A row for each chosen snapshot, from the top: tokens as dots, those in one place as one dot of their mass."""
-    from matplotlib import colormaps
-
     chosen = snapshots_chosen(run_data, SNAPSHOTS)
-    for row, (k, shade) in enumerate(zip(chosen, colormaps[COLOR_MAP](np.linspace(0, 0.8, len(chosen))), strict=True)):
-        place = angles(directions(run_data, k))
+    cut_open = with_cut(as_density(run_data), columns(run_data))
+    for row, (k, shade) in enumerate(zip(chosen, shades(len(chosen)), strict=True)):
+        place = (angles(directions(run_data, k)) - cut_open.cut) % TURN + cut_open.cut
         points, masses = gathered(np.column_stack([place, np.zeros(len(place))]), tokens_of(run_data).weights, TURN)
-        ax.axhline(row, color="0.85", lw=0.8, zorder=0)
+        ax.axhline(row, color=ink(0.85), lw=0.8, zorder=0)
         style = {"color": shade, "alpha": 0.75, "linewidths": 0}
         ax.scatter(points[:, 0], np.full(len(points), row), s=dot_areas(masses), **style)
     ax.set_yticks(range(len(chosen)), [format_time(run_data.times[k]) for k in chosen])
     ax.set(ylim=(len(chosen) - 0.5, -0.5), ylabel="time t", title="tokens at these times; area: mass")
-    coordinate(as_density(run_data)).draw_on(ax.xaxis)
-    ax.set_xlim(-ROOM, TURN + ROOM)
+    coordinate(cut_open).draw_on(ax.xaxis)
+    ax.set_xlim(cut_open.cut - ROOM, cut_open.cut + TURN + ROOM)

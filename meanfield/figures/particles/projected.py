@@ -8,7 +8,7 @@ import numpy as np
 
 from meanfield.analysis.text import format_time
 from meanfield.figures.axes import Floats, label_decades, label_linear, set_time
-from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.color_scale import color_map
 from meanfield.figures.particles.tokens import directions, dot_areas, gathered, principal_axes, tokens_of
 from meanfield.figures.profiles import COLUMNS, time_edges
 from meanfield.figures.run_data import BLUE, SNAPSHOTS, Integers, RunData, moment_in_words, snapshots_chosen
@@ -40,7 +40,7 @@ def draw_pairs_picture(ax: Axes, run_data: RunData) -> QuadMesh:
     high = float(shares.max())
     low = min(max(DECADES * high, float(shares[shares > 0].min())), 0.1 * high)
     edges, places = time_edges(times, run_data.log_time), np.linspace(0, np.pi, BINS + 1)
-    image = ax.pcolormesh(edges, places, shares.T.clip(low), norm=LogNorm(low, high), cmap=COLOR_MAP, rasterized=True)
+    image = ax.pcolormesh(edges, places, shares.T.clip(low), norm=LogNorm(low, high), cmap=color_map(), rasterized=True)
     set_time(ax, "time t", (times[0], times[-1]), log=run_data.log_time)
     ax.set_yticks(*TICKS)
     ax.set(ylabel="angle (rad)", ylim=(0, np.pi))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meanfield.figures.axes import Floats
-from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.color_scale import color_map
 from meanfield.figures.particles.tokens import (
     MAX_DOTS,
     as_density,
@@ -68,21 +68,18 @@ def caption(run_data: RunData, maps: int) -> str:
 
 def draw_ground(ax: Axes) -> None:
     """The map in the darkest colour of densities, as nothing is there but tokens."""
-    from matplotlib import colormaps
     from matplotlib.patches import Ellipse
 
     size = {"width": 2 * HALF_WIDTH, "height": 2 * HALF_HEIGHT}
-    ax.add_patch(Ellipse((0, 0), **size, facecolor=colormaps[COLOR_MAP](0.0), edgecolor="none", zorder=0))
+    ax.add_patch(Ellipse((0, 0), **size, facecolor=color_map()(0.0), edgecolor="none", zorder=0))
     ax.set_aspect("equal")
 
 
 def draw_dots(ax: Axes, run_data: RunData) -> PathCollection:
     """A dot for each token, nowhere yet; its area goes with its mass."""
-    from matplotlib import colormaps
-
     weights = tokens_of(run_data).weights
     areas = np.clip(DOT * weights / weights.sum(), *DOT_AREAS)
-    style: dict[str, Any] = {"color": colormaps[COLOR_MAP](0.95), "alpha": 0.8, "linewidths": 0}
+    style: dict[str, Any] = {"color": color_map()(0.95), "alpha": 0.8, "linewidths": 0}
     return ax.scatter(np.full(len(weights), np.nan), np.full(len(weights), np.nan), s=areas, rasterized=True, **style)
 
 

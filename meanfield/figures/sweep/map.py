@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.figures.axes import Floats, label_decades
-from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.color_scale import color_map
 from meanfield.figures.sweep.curve import abscissas, axis_name, scalar, short
 from meanfield.figures.sweep.theory import beside_map
 from meanfield.sweeping.results import SweepResults
@@ -52,13 +52,13 @@ def _draw_cells(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, 
     columns, rows = (np.searchsorted(axis, a) for axis, a in zip(axes, at, strict=True))
     cells = _means(values, rows, columns, (len(axes[1]), len(axes[0])))
     edges = [cell_edges(axis, log=_is_log(found, key)) for axis, key in zip(axes, (x, y), strict=True)]
-    return ax.pcolormesh(*edges, cells, cmap=COLOR_MAP)
+    return ax.pcolormesh(*edges, cells, cmap=color_map())
 
 
 def _draw_points(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
     """A dot for each point of a random design."""
     values = scalar(found, value)[group]
-    return ax.scatter(abscissas(found, x)[group], abscissas(found, y)[group], c=values, s=30, cmap=COLOR_MAP)
+    return ax.scatter(abscissas(found, x)[group], abscissas(found, y)[group], c=values, s=30, cmap=color_map())
 
 
 def _draw_over_time(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
@@ -70,7 +70,7 @@ def _draw_over_time(ax: Axes, found: SweepResults, group: Integers, x: str, y: s
     cells = np.full((len(rows), len(times)), np.nan)
     for row in np.unique(place):
         cells[row] = values[place == row].mean(axis=0)
-    return ax.pcolormesh(cell_edges(times, log=False), cell_edges(rows, log=_is_log(found, y)), cells, cmap=COLOR_MAP)
+    return ax.pcolormesh(cell_edges(times, log=False), cell_edges(rows, log=_is_log(found, y)), cells, cmap=color_map())
 
 
 def _series(found: SweepResults, number: int, value: str) -> tuple[Floats, Floats]:

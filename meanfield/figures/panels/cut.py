@@ -1,0 +1,44 @@
+"""The angle at which a circle is cut open to be an axis: where no token is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from meanfield.figures.axes import Floats
+from meanfield.figures.run_data import Integers, RunData
+
+PLACES = np.pi * np.array([0, -1, -1.5, -0.5, -1.75, -0.25, -1.25, -0.75])  # the first of equally empty ones is taken
+CUT_MASS = 0.01  # near to the cut, beyond that of an emptier place, which is not worth another axis
+
+
+def with_cut(run_data: RunData, shown: Sequence[int]) -> RunData:
+    """The density on a circle, its cells in order from the cut on; other densities as they are.
+
+    The cut is, of eight angles, the one within π/8 of which there is the least mass at the snapshot ``shown`` that has
+    the most there; 0 where that has hardly more than the least.
+    """
+    if run_data.kind.space != "S1" or run_data.edges is not None or len(run_data.ring_cells) != 1:
+        return run_data
+    cells = int(run_data.ring_cells[0])
+    shifts = np.round(PLACES * cells / (2 * np.pi)).astype(int)
+    most = np.zeros(len(PLACES))
+    for k in shown:
+        most = np.maximum(most, masses_near(run_data.ratio(k), shifts))
+    shift = int(shifts[np.argmax(most <= most.min() + CUT_MASS)])
+
+    def density(k: int) -> Floats:
+        rolled: Floats = np.roll(run_data.density(k), -shift)
+        return rolled
+
+    return replace(run_data, cut=shift * (2 * np.pi / cells), density=density)
+
+
+def masses_near(ratio: Floats, shifts: Integers) -> Floats:
+    """(places,) share of the mass of ρ/ρ̄ (cells,) within an eighth of the circle around the edges ``shifts``."""
+    half = max(len(ratio) // 16, 1)
+    near = [np.roll(ratio, half - shift)[: 2 * half].sum() for shift in shifts]
+    shares: Floats = np.array(near) / ratio.sum()
+    return shares

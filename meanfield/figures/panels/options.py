@@ -1,0 +1,80 @@
+"""Options of a figure: its panels, size, resolution, colour map and style."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.saving import DPI
+
+MAX_PIXELS = 2**16  # along a side: Matplotlib's limit
+SCREEN: Any = {  # Any: matplotlib types the keys as literals since 3.11
+    "font.size": 10.5,
+    "axes.titlesize": 10.5,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
+    "legend.fontsize": 9.5,
+    "legend.handlelength": 1.4,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.constrained_layout.use": True,
+    "image.cmap": COLOR_MAP,
+}
+PAPER = SCREEN | {  # printed as large as it is
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+}
+_LIGHT, _DARK = "#e6e6e6", "#16181d"
+DARK = SCREEN | {
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _LIGHT),
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor"), _DARK),
+}
+STYLES = {"paper": PAPER, "screen": SCREEN, "dark": DARK}
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """How a figure is drawn. Raises ValueError for a value that cannot be.
+
+    panels    names of those to draw, None for the whole page
+    size      width and height in inches, None for what the panels need
+    dpi       pixels an inch of a .png, and of the pictures within a .pdf or .svg
+    cmap      name of a colour map of Matplotlib's
+    style     "paper" (8 points, for a figure that is printed as large as it is), "screen" or "dark"
+    """
+
+    panels: tuple[str, ...] | None = None
+    size: tuple[float, float] | None = None
+    dpi: int = DPI
+    cmap: str = COLOR_MAP
+    style: str = "screen"
+
+    def __post_init__(self) -> None:
+        from matplotlib import colormaps
+
+        if self.style not in STYLES:
+            raise ValueError(f"style = {self.style!r}: expected {', '.join(STYLES)}")
+        if self.cmap not in colormaps:
+            raise ValueError(f"cmap = {self.cmap!r}: expected a colour map of Matplotlib's, for example {COLOR_MAP}")
+        if not 1 <= self.dpi <= MAX_PIXELS:
+            raise ValueError(f"dpi = {self.dpi}: expected 1 to {MAX_PIXELS} pixels an inch")
+        if self.size is not None and not _is_size(self.size, self.dpi):
+            raise ValueError(
+                f"size = {self.size}: expected a width and a height in inches, > 0 and below {MAX_PIXELS} pixels each"
+            )
+
+    @property
+    def context(self) -> Any:
+        """Settings of Matplotlib's."""
+        return STYLES[self.style] | {"image.cmap": self.cmap}
+
+
+def _is_size(size: tuple[float, ...], dpi: int) -> bool:
+    return len(size) == 2 and all(math.isfinite(side) and 1 <= side * dpi < MAX_PIXELS for side in size)
