@@ -73,10 +73,10 @@ def recorded_panels(run_data: RunData) -> list[str]:
     return [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
 
 
-def draw_panel(ax: Axes, run_data: RunData, name: str, label: str = "time t") -> None:
-    """One panel over time, whose axis has this ``label``."""
+def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
+    """One panel over time, with a ``note`` at the label of that axis."""
     PANELS[name][1](ax, run_data)
-    set_time(ax, label, run_data.sample_range, log=run_data.log_time)
+    set_time(ax, run_data.kind.time[0] + note, run_data.sample_range, log=run_data.log_time)
     mark_time(ax, run_data.hand_over, ATOMS)
 
 
@@ -88,7 +88,7 @@ def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
     axes = figure.subplot_mosaic(layout)
     times = [t for t in run_data.times[snapshots_chosen(run_data, SNAPSHOTS)] if t > 0 or not run_data.log_time]
     for name, ax in axes.items():
-        draw_panel(ax, run_data, name, "time t  (grey: snapshots above)")
+        draw_panel(ax, run_data, name, "  (grey: snapshots above)")
         if name not in rows[-1]:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")

@@ -193,6 +193,6 @@ def _fraction(values: Floats) -> Floats:
 
 
 def moment_in_words(run_data: RunData, t: float) -> str:
-    """As in "t = 12.5 · 3 clusters"."""
+    """As in "t = 12.5 · 3 clusters"; of a trained Transformer "layer 6"."""
     counted = run_data.counted_at(t)
-    return f"t = {format_time(t)}" + (f" · {counted}" if counted else "")
+    return run_data.kind.time[1] + format_time(t) + (f" · {counted}" if counted else "")
