@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.analysis.text import format_time
 from meanfield.figures.axes import (
     Floats,
     draw_change,
@@ -191,6 +192,15 @@ def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, RunData], N
     return draw
 
 
+def _draw_variance(ax: Axes, run_data: RunData) -> None:
+    """The variance, with its exact value up to the blow-up where that is known."""
+    _draw_size("variance", "variance of the tokens", r"$\int|x-\bar x|^2\rho$")(ax, run_data)
+    if run_data.blow_up is not None:
+        times = run_data.diagnostics["time"]
+        ax.plot(times, run_data.blow_up.trace(times), color=ink(0), lw=1.4, ls="--")
+        ax.set_title(f"variance (dashed: exact, infinite at t = {format_time(run_data.blow_up.time)})")
+
+
 def _draw_drift(ax: Axes, run_data: RunData) -> None:
     """Drawn from 0, where tokens are what they were, to at least 1, where that is forgotten."""
     drift = run_data.diagnostics["drift"]
@@ -239,7 +249,7 @@ PANELS = {  # the first that were recorded are drawn
     "cosine": (("cosine",), _draw_cosine),
     "length": (("length",), _draw_size("length", "length of the states", r"$\sqrt{\mathrm{mean}\,|h|^2}$")),
     "radius": (("radius",), _draw_size("radius", "radius of the tokens", r"$R=\sqrt{\int|x|^2\rho}$")),
-    "variance": (("variance",), _draw_size("variance", "variance of the tokens", r"$\int|x-\bar x|^2\rho$")),
+    "variance": (("variance",), _draw_variance),
     "drift": (("drift",), _draw_drift),
     "roughness": (("roughness",), _draw_size("roughness", "roughness of the field", r"$\int|\partial_x u|^2 dx$")),
     "label_centroid": (("label_centroid",), _draw_label_centroid),
