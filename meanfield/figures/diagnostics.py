@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 MOST = 4  # panels
 NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
+NO_CHANGE = 1e-12  # of a mass, relative: what rounding leaves of one that is kept
 ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
 LARGEST = 1e100  # drawn on a log axis: its ticks go some way beyond
 GROWTH = 1e4  # of an energy, from which a log axis reads better
@@ -51,7 +52,17 @@ def panels(run_data: RunData) -> list[str]:
     """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples."""
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
-    return recorded_panels(run_data)[:MOST]
+    return [name for name in recorded_panels(run_data) if not _is_conserved(run_data, name)][:MOST]
+
+
+def _is_conserved(run_data: RunData, name: str) -> bool:
+    """Whether a panel would show the rounding of a mass that is kept, or of a centroid at the origin."""
+    if name not in ("mass", "centroid"):
+        return False
+    values = run_data.diagnostics[name]
+    return bool(
+        np.ptp(values) < NO_CHANGE * np.abs(values).max() if name == "mass" else np.abs(values).max() < NO_LENGTH
+    )
 
 
 def is_worth(run_data: RunData, name: str) -> bool:
