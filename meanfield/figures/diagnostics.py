@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.analysis.text import format_time
 from meanfield.figures.axes import (
     Floats,
     draw_change,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 MOST = 4  # panels
 NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
+NO_CHANGE = 1e-12  # of a mass, relative: what rounding leaves of one that is kept
 ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
 LARGEST = 1e100  # drawn on a log axis: its ticks go some way beyond
 GROWTH = 1e4  # of an energy, from which a log axis reads better
@@ -50,7 +52,17 @@ def panels(run_data: RunData) -> list[str]:
     """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples."""
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
-    return recorded_panels(run_data)[:MOST]
+    return [name for name in recorded_panels(run_data) if not _is_conserved(run_data, name)][:MOST]
+
+
+def _is_conserved(run_data: RunData, name: str) -> bool:
+    """Whether a panel would show the rounding of a mass that is kept, or of a centroid at the origin."""
+    if name not in ("mass", "centroid"):
+        return False
+    values = run_data.diagnostics[name]
+    return bool(
+        np.ptp(values) < NO_CHANGE * np.abs(values).max() if name == "mass" else np.abs(values).max() < NO_LENGTH
+    )
 
 
 def is_worth(run_data: RunData, name: str) -> bool:
@@ -73,10 +85,10 @@ def recorded_panels(run_data: RunData) -> list[str]:
     return [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
 
 
-def draw_panel(ax: Axes, run_data: RunData, name: str, label: str = "time t") -> None:
-    """One panel over time, whose axis has this ``label``."""
+def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
+    """One panel over time, with a ``note`` at the label of that axis."""
     PANELS[name][1](ax, run_data)
-    set_time(ax, label, run_data.sample_range, log=run_data.log_time)
+    set_time(ax, run_data.kind.time[0] + note, run_data.sample_range, log=run_data.log_time)
     mark_time(ax, run_data.hand_over, ATOMS)
 
 
@@ -88,7 +100,7 @@ def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
     axes = figure.subplot_mosaic(layout)
     times = [t for t in run_data.times[snapshots_chosen(run_data, SNAPSHOTS)] if t > 0 or not run_data.log_time]
     for name, ax in axes.items():
-        draw_panel(ax, run_data, name, "time t  (grey: snapshots above)")
+        draw_panel(ax, run_data, name, "  (grey: snapshots above)")
         if name not in rows[-1]:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")
@@ -191,6 +203,15 @@ def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, RunData], N
     return draw
 
 
+def _draw_variance(ax: Axes, run_data: RunData) -> None:
+    """The variance, with its exact value up to the blow-up where that is known."""
+    _draw_size("variance", "variance of the tokens", r"$\int|x-\bar x|^2\rho$")(ax, run_data)
+    if run_data.blow_up is not None:
+        times = run_data.diagnostics["time"]
+        ax.plot(times, run_data.blow_up.trace(times), color=ink(0), lw=1.4, ls="--")
+        ax.set_title(f"variance (dashed: exact, infinite at t = {format_time(run_data.blow_up.time)})")
+
+
 def _draw_drift(ax: Axes, run_data: RunData) -> None:
     """Drawn from 0, where tokens are what they were, to at least 1, where that is forgotten."""
     drift = run_data.diagnostics["drift"]
@@ -239,7 +260,7 @@ PANELS = {  # the first that were recorded are drawn
     "cosine": (("cosine",), _draw_cosine),
     "length": (("length",), _draw_size("length", "length of the states", r"$\sqrt{\mathrm{mean}\,|h|^2}$")),
     "radius": (("radius",), _draw_size("radius", "radius of the tokens", r"$R=\sqrt{\int|x|^2\rho}$")),
-    "variance": (("variance",), _draw_size("variance", "variance of the tokens", r"$\int|x-\bar x|^2\rho$")),
+    "variance": (("variance",), _draw_variance),
     "drift": (("drift",), _draw_drift),
     "roughness": (("roughness",), _draw_size("roughness", "roughness of the field", r"$\int|\partial_x u|^2 dx$")),
     "label_centroid": (("label_centroid",), _draw_label_centroid),

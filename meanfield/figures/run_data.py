@@ -14,6 +14,7 @@ from meanfield.domains.domain import Domain
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats, is_early
 from meanfield.figures.coordinate import Coordinate, coordinate_of
+from meanfield.figures.panels.predictions import BlowUp
 
 Integers = NDArray[np.integer]
 
@@ -54,6 +55,7 @@ class RunData:
                   "power" is (sample, degree) from degree 0 on
     critical      noise below which the uniform density is unstable, or None
     growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
+    blow_up       exact prediction of the variance, or None
     state         how the run stands, where it has not simply finished
     dimension     d of the ambient R^d, where the manifold does not say it
     edges         (cells + 1,) where the cells end: polar angles, points of the line, radii; None where they are equal.
@@ -92,6 +94,7 @@ class RunData:
     scaled_energy: bool = False
     relative_entropy: bool = False
     log_spacing: bool = False
+    blow_up: BlowUp | None = None
 
     def ratio(self, k: int) -> Floats:
         """(cells,) density of snapshot k in units of the uniform density; as it is where there is no uniform one."""
@@ -193,6 +196,6 @@ def _fraction(values: Floats) -> Floats:
 
 
 def moment_in_words(run_data: RunData, t: float) -> str:
-    """As in "t = 12.5 · 3 clusters"."""
+    """As in "t = 12.5 · 3 clusters"; of a trained Transformer "layer 6"."""
     counted = run_data.counted_at(t)
-    return f"t = {format_time(t)}" + (f" · {counted}" if counted else "")
+    return run_data.kind.time[1] + format_time(t) + (f" · {counted}" if counted else "")

@@ -35,7 +35,7 @@ def draw_field(figure: SubFigure, run_data: RunData) -> None:
         places = np.linspace(0.0, length, len(picture) + 1)
         image = ax.pcolormesh(times, places, picture, cmap=COLORS, vmin=-largest, vmax=largest, rasterized=True)
         ax.set_title(f"field u/|u| along principal axis {number}")
-        set_time(ax, "time t", (times[0], times[-1]), log=run_data.log_time)
+        set_time(ax, run_data.kind.time[0], (times[0], times[-1]), log=run_data.log_time)
     label_linear(axes[0].yaxis, "token position x", length)
     bar = figure.colorbar(image, ax=axes)
     label_linear(bar.ax.yaxis, "from the mean", largest)

@@ -261,7 +261,7 @@ def test_only_a_state_that_has_no_room_takes_a_line_of_its_own() -> None:
 
 def test_the_first_four_panels_that_were_recorded_are_drawn() -> None:
     told = run_data(circle(16), LINEAR)
-    more = replace(told, diagnostics=told.diagnostics | {"mass": np.ones(41), "centroid": np.ones((41, 2))})
+    more = replace(told, diagnostics=told.diagnostics | {"mass": np.linspace(1, 0.9, 41), "centroid": np.ones((41, 2))})
     assert panels(more) == ["energy", "power", "speed", "clusters"]
     assert panels(without(more, "power", "clusters")) == ["energy", "speed", "centroid", "mass"]
     assert panels(without(more, *told.diagnostics.keys() - {"time"})) == ["centroid", "mass"]

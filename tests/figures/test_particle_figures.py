@@ -246,3 +246,11 @@ def test_tokens_move_in_their_picture_and_keep_their_page(d: int, count: int) ->
             stays_on(page)
         assert len(times) == 1 or np.mean(first[102:452, :WIDTH] != last[102:452, :WIDTH]) > 1e-3
         assert len(times) == 1 or np.array_equal(first[:60], last[:60]), "the heading moved"
+
+
+def test_layers_of_a_trained_transformer_are_called_layers() -> None:
+    told = replace(particles(64, 8), manifold="transformer")
+    figure = compose(told, Figure())
+    labels = {ax.get_xlabel() for ax in figure.axes} | {ax.get_title() for ax in figure.axes}
+    assert {"layer", "layer  (grey: snapshots above)"} <= labels
+    assert not [label for label in labels if "time" in label or "t =" in label]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from support.stories import LINEAR, particles, run_data
 
+from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import page, panel
 from meanfield.figures.panels.options import FigureOptions
 from meanfield.figures.panels.selected import panel_names
@@ -51,3 +53,12 @@ def test_unknown_and_repeated_panels_are_refused(names: list[str], message: str)
         page(run_data(sphere(8), LINEAR), FigureOptions(tuple(names)))
     with pytest.raises(ValueError, match="panels = 'density': expected some of energy"):
         panel(run_data(sphere(8), LINEAR), Figure().subplots(), ["density"])
+
+
+def test_a_page_has_no_panel_of_rounding() -> None:
+    kept = {"time": LINEAR, "mass": 1 + 1e-15 * np.arange(41), "centroid": np.full((41, 2), 1e-16)}
+    told = run_data(circle(64), LINEAR, diagnostics=kept)
+    assert panels(told) == []
+    assert panel_names(told)[2:] == ["centroid", "mass"]  # drawn when asked for
+    lost = kept | {"mass": 1 - 1e-9 * np.arange(41), "centroid": np.full((41, 2), 1e-6)}
+    assert panels(run_data(circle(64), LINEAR, diagnostics=lost)) == ["centroid", "mass"]

@@ -100,7 +100,7 @@ def draw_radii(ax: Axes, run_data: RunData) -> None:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     set_decades(ax, radii)
     ax.set(title="radius of each token" if not ax.get_legend() else "radius within which tokens are", ylabel="radius r")
-    set_time(ax, "time t", (times[0], times[-1]), log=run_data.log_time)
+    set_time(ax, run_data.kind.time[0], (times[0], times[-1]), log=run_data.log_time)
 
 
 def _draw_planes(figure: SubFigure, run_data: RunData) -> None:

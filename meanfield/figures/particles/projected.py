@@ -41,7 +41,7 @@ def draw_pairs_picture(ax: Axes, run_data: RunData) -> QuadMesh:
     low = min(max(DECADES * high, float(shares[shares > 0].min())), 0.1 * high)
     edges, places = time_edges(times, run_data.log_time), np.linspace(0, np.pi, BINS + 1)
     image = ax.pcolormesh(edges, places, shares.T.clip(low), norm=LogNorm(low, high), cmap=color_map(), rasterized=True)
-    set_time(ax, "time t", (times[0], times[-1]), log=run_data.log_time)
+    set_time(ax, run_data.kind.time[0], (times[0], times[-1]), log=run_data.log_time)
     ax.set_yticks(*TICKS)
     ax.set(ylabel="angle (rad)", ylim=(0, np.pi))
     return image
