@@ -32,18 +32,21 @@ class Lock:
 
     Raises FileError when another process holds it (naming that process), when ``FILE.lock`` is no lock file, or when
     the folder cannot be written.
+
+    patience    seconds for which whoever holds the lock may be a reader, which probes it or repairs the file
+    held_up     seconds after which a reader that holds it has been stopped
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, patience: float = PATIENCE, held_up: float = HELD_UP) -> None:
         self._name = lock_name(path)
         began = time.monotonic()
         while (lock := self._try(path)) is None:
             waited = time.monotonic() - began
             # A reader that probes the lock may be held up just then: that is no writer, and it is waited for.
-            writer = holder(path) if waited > PATIENCE else None
-            if writer is not None or waited > HELD_UP:
+            writer = holder(path) if waited > patience else None
+            if writer is not None or waited > held_up:
                 raise FileError(f"{path}: being written by {writer or 'another process'}")
-            time.sleep(PATIENCE / 20)
+            time.sleep(patience / 20)
         self._lock = lock
 
     def _try(self, path: Path) -> BinaryIO | None:

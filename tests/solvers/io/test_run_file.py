@@ -17,6 +17,7 @@ import pytest
 import solvers.io.series
 from solvers.io.checkpoint import MAGIC
 from solvers.io.layout import Measure, Points
+from solvers.io.lock import Lock
 from solvers.io.repair import SUPERBLOCK, is_open_for_writing, lookup3
 from solvers.io.run_file import Column, FileError, RunFile, read
 from solvers.mesh.mesh import circle, sphere
@@ -313,27 +314,24 @@ def test_a_writer_that_comes_and_goes_while_a_file_is_opened(path, monkeypatch):
     np.testing.assert_array_equal(run.density(2), density(2))
 
 
-def test_a_reader_that_is_held_up_is_no_writer(path, monkeypatch):
+def test_a_reader_that_is_held_up_is_no_writer(path):
     """One that looks whether the lock is held, and has it itself for longer than a writer waits for another."""
-    monkeypatch.setattr("solvers.io.lock.PATIENCE", 0.01)
     path.with_name("run.h5.lock").write_text("process 1 on nowhere")
     with open(path.with_name("run.h5.lock"), "rb") as reader, ThreadPoolExecutor(1) as pool:
         fcntl.flock(reader, fcntl.LOCK_SH)
-        writer = pool.submit(RunFile.create, path, MESH)
+        writer = pool.submit(Lock, path, patience=0.01)
         with pytest.raises(TimeoutError):
             writer.result(0.1)
         fcntl.flock(reader, fcntl.LOCK_UN)
-        writer.result().close()
+        writer.result().release()
 
 
-def test_a_reader_that_is_stopped_is_not_waited_for(path, monkeypatch):
-    monkeypatch.setattr("solvers.io.lock.PATIENCE", 0.01)
-    monkeypatch.setattr("solvers.io.lock.HELD_UP", 0.1)
+def test_a_reader_that_is_stopped_is_not_waited_for(path):
     path.with_name("run.h5.lock").write_text("process 1 on nowhere")
     with open(path.with_name("run.h5.lock"), "rb") as reader:
         fcntl.flock(reader, fcntl.LOCK_SH)
         with pytest.raises(FileError, match="being written by another process"):
-            RunFile.create(path, MESH)
+            Lock(path, patience=0.01, held_up=0.1)
 
 
 def test_second_writer_is_refused(path, writer):
