@@ -1,0 +1,157 @@
+"""The PDE network: the representation field ∂ₜu = κLu + αA(u) + F(u) − γu in layers of a step τ.
+
+    u ← N((1 − γτ)u + τ(α Σ_h V_h Σ_j softmax_j(β⟨Q_h y_i, K_h y_j⟩) y_j + W σ(Uy + b))/s) ,     u ← e^{τκL} u
+
+L is the three-point Laplacian of tokens at unit distance, nothing passing the ends; V_h = O_h W_h. By layer norm, as in
+meanfield/model/layer_norm.py: post, y = u on the unit sphere, N y = y/|y|, and diffusion on the sphere; pre, y = u/|u|,
+N = 1; peri, the same and s = |A + F|; none, y = u, N = 1. Without the residual (1 − γτ)u is left out. A domain
+``particles`` with a section [sequence] has these layers: meanfield/transformer/networks/field_case.py.
+
+The form is that of Zhang and Zhou (2408.09523), from its abstract. A third party's replication prints
+u ← u + τ_k(D_k Lu + MLP(u) + MHA(u)) with learned τ_k and D_k: the same terms, but for periodic ends, an explicit step
+of diffusion and biases of attention.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from meanfield.domains.particles.sequence import TURN
+from meanfield.model.layer_norm import NEGLIGIBLE
+from meanfield.transformer.networks.section import Network, Pde
+from meanfield.transformer.networks.standard import ACTIVATIONS, attention_weights
+
+COEFFICIENTS = ("step", "attention_weight", "diffusion", "gate")
+NOT_NEGATIVE = ("step", "diffusion", "gate")
+
+
+class Matrices(nn.Module):
+    """Q_h, K_h, W_h (heads, d_h, d), O_h (heads, d, d_h), U (width, d), b (width) and W (d, width).
+
+    Drawn for states of length 1 such that logits, |A| and |F| are of order 1; β = d/√d_h, as of states of length √d.
+    """
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        d, heads, width = network.dimension, network.heads, network.width
+        self.beta = d / math.sqrt(d // heads)
+        if network.attention:
+            self.query, self.key, self.value = (_normal(d**-0.5, heads, d // heads, d) for _ in range(3))
+            self.output = _normal(d**-0.5, heads, d, d // heads)
+        if network.feed_forward:
+            self.inner, self.bias = _normal(1.0, width, d), _normal(0.0, width)
+            self.outer = _normal((d * width) ** -0.5, d, width)
+
+
+class FieldLayer(nn.Module):
+    """One layer: states (batch, n, d) → the new ones, and attention weights, None without attention."""
+
+    def __init__(self, network: Network, pde: Pde, causal: bool, matrices: Matrices) -> None:
+        super().__init__()
+        self.network, self.causal, self.matrices = network, causal, matrices
+        self.coefficients = nn.ParameterDict(
+            {name: nn.Parameter(torch.tensor(float(getattr(pde, name)))) for name in COEFFICIENTS}
+        ).requires_grad_(pde.coefficients == "learned")
+        self.diffuses = pde.diffusion > 0 or pde.coefficients == "learned"
+
+    def forward(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
+        step, diffusion, gate = (self.coefficient(name) for name in NOT_NEGATIVE)
+        output, weights = self._output(u)
+        if self.network.layer_norm == "peri":
+            output = normalize(output, dim=-1, eps=NEGLIGIBLE)
+        moved = step * output
+        if self.network.residual:
+            moved = moved + (1 - (0.0 if self.on_sphere else gate) * step) * u
+        if self.on_sphere:
+            moved = normalize(moved, dim=-1, eps=NEGLIGIBLE)
+        if self.diffuses:
+            moved = self._diffused(moved, diffusion, step)
+        return moved, weights
+
+    @property
+    def on_sphere(self) -> bool:
+        """Whether layer norm keeps |u| = 1."""
+        return self.network.layer_norm == "post"
+
+    def coefficient(self, name: str) -> Tensor:
+        """τ, α, κ or γ; learned ones but α are taken as 0 where they have become negative."""
+        value: Tensor = self.coefficients[name]
+        return value.clamp(min=0.0) if name in NOT_NEGATIVE else value
+
+    def _output(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
+        """αA + F (batch, n, d), and the weights (batch, heads, n, n)."""
+        own, weights = self.matrices, None
+        y = u if self.network.layer_norm == "none" else normalize(u, dim=-1, eps=NEGLIGIBLE)
+        output = torch.zeros_like(u)
+        if self.network.attention:
+            query, key, value = (torch.einsum("hed,bnd->bhne", m, y) for m in (own.query, own.key, own.value))
+            weights = attention_weights(query, key, own.beta, self.causal)
+            output = self.coefficient("attention_weight") * torch.einsum("hde,bhne->bnd", own.output, weights @ value)
+        if self.network.feed_forward:
+            hidden: Tensor = ACTIVATIONS[self.network.activation](y @ own.inner.T + own.bias)
+            output = output + hidden @ own.outer.T
+        return output, weights
+
+    def _diffused(self, u: Tensor, diffusion: Tensor, step: Tensor) -> Tensor:
+        """e^{τκL}u; on the sphere in parts so short that each turns states by little, as SequenceDiffusion does."""
+        if not self.on_sphere:
+            return spread(u, diffusion * step)
+        left = 1.0  # of the step
+        while left > 0:
+            part = left / max(math.ceil(left * _turn(u, diffusion * step) / TURN), 1)
+            u = _turned(u, part * diffusion * step)
+            left = left - part if part < left else 0.0
+        return u
+
+
+class FieldNetwork(nn.Module):
+    """Layers from embeddings (batch, n, d) to final states (batch, n, d)."""
+
+    def __init__(self, network: Network, pde: Pde, causal: bool) -> None:
+        super().__init__()
+        first = Matrices(network)
+        self.layers = nn.ModuleList(
+            FieldLayer(network, pde, causal, first if pde.shared or k == 0 else Matrices(network))
+            for k in range(network.layers)
+        )
+        self.on_sphere, self.scale = network.layer_norm == "post", math.sqrt(network.dimension)
+
+    def begin(self, embeddings: Tensor) -> Tensor:
+        """The field before the first layer: embeddings on the unit sphere, or over √d where lengths are free."""
+        return normalize(embeddings, dim=-1) if self.on_sphere else embeddings / self.scale
+
+    def end(self, states: Tensor) -> Tensor:
+        """What the output head reads: √d u."""
+        return self.scale * states
+
+
+def spread(u: Tensor, time: Tensor) -> Tensor:
+    """e^{time L} u along n tokens (batch, n, d), by the eigenvectors cos(πm(i + ½)/n) of L, exactly."""
+    n = u.shape[1]
+    mode = torch.arange(n, dtype=u.dtype, device=u.device)
+    basis = (math.pi / n * (mode[:, None] + 0.5) * mode).cos() * math.sqrt(2 / n)
+    basis[:, 0] /= math.sqrt(2)
+    decay = torch.exp(-time * (2 * (math.pi / (2 * n) * mode).sin()) ** 2)
+    return basis @ (decay[:, None] * (basis.T @ u))
+
+
+def _turned(u: Tensor, time: Tensor) -> Tensor:
+    """N e^{time L} u on the sphere; its error, in proportion to the square of time, by Richardson extrapolation."""
+    half = normalize(spread(u, time / 2), dim=-1)
+    halves = normalize(spread(half, time / 2), dim=-1)
+    return normalize(2 * halves - normalize(spread(u, time), dim=-1), dim=-1)
+
+
+def _turn(u: Tensor, time: Tensor) -> float:
+    """The largest time |u_{i+1} − u_i|² of any neighbours."""
+    if u.shape[1] < 2:
+        return 0.0
+    return float(time.detach() * (u.detach().diff(dim=1) ** 2).sum(dim=-1).max())
+
+
+def _normal(deviation: float, *shape: int) -> nn.Parameter:
+    return nn.Parameter(deviation * torch.randn(*shape))

@@ -1,0 +1,215 @@
+"""Training files: the sections [network], [pde], [data] and [training], and what is refused of them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
+from meanfield.case.load import read_toml
+from meanfield.case.overrides import apply
+from meanfield.sections.section import Count, Key, NotNegative, Positive, Problems, Section, Seed
+
+Part = Annotated[float, Meta(gt=0, lt=1)]
+
+
+class Network(Section, frozen=True):
+    """Parts of both networks. ``kind`` transformer is the standard one, pde the representation field in layers."""
+
+    kind: Literal["transformer", "pde"] = "transformer"
+    dimension: Count = 32
+    heads: Count = 4
+    layers: Count = 4
+    width: Count = 64
+    activation: Literal["relu", "gelu", "tanh"] = "gelu"
+    positions: Literal["none", "sinusoidal", "learned", "rotary"] = "learned"
+    layer_norm: Literal["pre", "post", "peri", "none"] = "pre"
+    residual: bool = True
+    attention: bool = True
+    feed_forward: bool = True
+
+    about: ClassVar = {
+        "kind": Key("the standard Transformer, or the PDE network", "pde"),
+        "dimension": Key("d of a token's state in R^d", 64),
+        "heads": Key("attention heads, each of dimension/heads", 4),
+        "layers": Key("number of layers", 6),
+        "width": Key("width of the feed-forward network", 128),
+        "activation": Key("σ of the feed-forward network", "relu"),
+        "positions": Key("how positions enter: added to embeddings, or as rotations of queries and keys", "sinusoidal"),
+        "layer_norm": Key("before, after, or before and after each part; none", "post"),
+        "residual": Key("false: a layer replaces a state instead of adding to it", False),
+        "attention": Key("false: layers without attention", False),
+        "feed_forward": Key("false: layers without the feed-forward network", False),
+    }
+
+    @property
+    def head_dimension(self) -> int:
+        return self.dimension // self.heads
+
+
+class Pde(Section, frozen=True):
+    """Coefficients of the PDE network, u ← N((1 − γτ)u + τ(αA(u) + F(u))), then e^{τκL}u, L of unit spacing."""
+
+    step: Positive = 0.5
+    attention_weight: float = 1.0
+    diffusion: NotNegative = 0.0
+    gate: NotNegative = 0.0
+    coefficients: Literal["fixed", "learned"] = "fixed"
+    shared: bool = False
+
+    about: ClassVar = {
+        "step": Key("τ, the time of a layer", 0.5, unit="time"),
+        "attention_weight": Key("α, the factor of attention", 1.0),
+        "diffusion": Key("κ of the diffusion from token to token", 0.1, unit="token²/time"),
+        "gate": Key("γ of −γu, where layer norm leaves the length free", 0.1, unit="1/time"),
+        "coefficients": Key("learned: τ, α, κ and γ of each layer are trained", "learned"),
+        "shared": Key("true: all layers have the same matrices, as an equation whose law is constant in depth", True),
+    }
+
+
+class Data(Section, frozen=True):
+    """What is learned: a table of examples, of which ``test`` is held back."""
+
+    kind: Literal["digits", "stripes", "authors", "characters"] = "digits"
+    tokens: Literal["patches", "rows"] = "patches"
+    patch: Annotated[int, Meta(ge=1)] = 2
+    length: Annotated[int, Meta(ge=2)] = 32
+    test: Part = 0.25
+    seed: Seed = 0
+
+    about: ClassVar = {
+        "kind": Key(
+            "handwritten digits, synthetic stripes, which text a passage is of, or the next character of a text",
+            "digits",
+        ),
+        "tokens": Key("an image as square patches or as rows", "rows"),
+        "patch": Key("side of a patch", 2, unit="pixel"),
+        "length": Key("of a passage of text", 32, unit="character"),
+        "test": Key("part of the examples that is held back", 0.25),
+        "seed": Key("of the choice of those held back", 1),
+    }
+
+
+class Training(Section, frozen=True):
+    """Adam with decoupled weight decay, its rate a warm-up over 5 % of all steps, then half a cosine."""
+
+    epochs: Count = 20
+    batch: Count = 64
+    rate: Positive = 3e-3
+    weight_decay: NotNegative = 0.01
+    seed: Seed = 0
+    explosion: Positive = 1e4
+    precision: Literal["float32", "float64"] = "float32"
+
+    about: ClassVar = {
+        "epochs": Key("passes through the examples", 20),
+        "batch": Key("examples in a step", 64),
+        "rate": Key("largest learning rate", 3e-3),
+        "weight_decay": Key("decoupled weight decay", 0.01),
+        "seed": Key("of the initial weights and of the order of examples", 1),
+        "explosion": Key("root mean square of a layer's state, or gradient norm, at which training stops", 1e4),
+        "precision": Key("number format", "float64"),
+    }
+
+
+class TrainingCase(Section, frozen=True):
+    """The resolved content of a training file."""
+
+    title: str = ""
+    network: Network = Network()
+    pde: Pde = Pde()
+    data: Data = Data()
+    training: Training = Training()
+
+    about: ClassVar = {"title": Key("one line for figures", "Digits")}
+
+    def replace(self, overrides: Sequence[str]) -> TrainingCase:
+        """Another with ``overrides`` such as "network.residual=false". Raises CaseError."""
+        return _parsed(msgspec.to_builtins(self), overrides)
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether a token attends to those before it only."""
+        return self.data.kind == "characters"
+
+
+def load_training(name_or_path: str, overrides: Sequence[str] = ()) -> TrainingCase:
+    """The training file, or the shipped one of that name. Raises CaseError."""
+    return _parsed(read_toml(_text(name_or_path), name_or_path), overrides)
+
+
+def parse_training(text: str) -> TrainingCase:
+    """The case that a TOML text describes. Raises CaseError."""
+    return _parsed(tomllib.loads(text), ())
+
+
+def to_toml(case: TrainingCase) -> str:
+    """The resolved case; ``parse_training(to_toml(case)) == case``."""
+    import tomli_w
+
+    return tomli_w.dumps(msgspec.to_builtins(case))
+
+
+def shipped_training() -> dict[str, str]:
+    """The texts of the training files of the package, by name."""
+    files = resources.files("meanfield.transformer.networks").joinpath("cases").iterdir()
+    return {file.name.removesuffix(".toml"): file.read_text("utf-8") for file in files if file.name.endswith(".toml")}
+
+
+def _text(name_or_path: str) -> str:
+    path = Path(name_or_path)
+    if path.is_file():
+        try:
+            return path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CaseError(f"{name_or_path}: cannot be read as a training file: {error}") from None
+    texts = shipped_training()
+    if name_or_path not in texts:
+        hint = did_you_mean(name_or_path, texts) or f"; expected a file, or one of {', '.join(sorted(texts))}"
+        raise CaseError(f"{name_or_path}: no such training file{hint}")
+    return texts[name_or_path]
+
+
+def _parsed(data: dict[str, Any], overrides: Sequence[str]) -> TrainingCase:
+    apply(data, overrides)
+    refuse_unrepresentable(data)
+    try:
+        case = msgspec.convert(data, TrainingCase)
+    except msgspec.ValidationError as error:
+        raise translate(error, data, TrainingCase) from None
+    for key, value, expected in _problems(case):
+        raise refusal(key, value, expected)
+    return case
+
+
+def _problems(case: TrainingCase) -> Problems:
+    network, pde, data = case.network, case.pde, case.data
+    if network.dimension % network.heads:
+        yield "network.heads", network.heads, f"a divisor of network.dimension = {network.dimension}"
+    if network.positions == "rotary" and network.head_dimension % 2:
+        yield "network.heads", network.heads, "an even number of coordinates a head, for rotary positions"
+    if network.positions == "sinusoidal" and network.dimension % 2:
+        yield "network.dimension", network.dimension, "an even number, for sinusoidal positions"
+    if not (network.attention or network.feed_forward):
+        yield "network.feed_forward", False, "true where network.attention = false: a layer has a part"
+    if network.kind == "pde":
+        yield from _pde_problems(case)
+    if data.kind in ("digits", "stripes") and data.tokens == "patches" and 8 % data.patch:
+        yield "data.patch", data.patch, "a divisor of 8, the side of an image"
+    if pde.gate and (network.layer_norm == "post" or not network.residual):
+        yield "pde.gate", pde.gate, "0 where layer norm keeps the length, and without the residual"
+
+
+def _pde_problems(case: TrainingCase) -> Problems:
+    network, pde = case.network, case.pde
+    if network.positions == "rotary":
+        yield "network.positions", network.positions, "another for the PDE network: its attention is that of states"
+    if case.is_causal and (pde.diffusion or pde.coefficients == "learned"):
+        key, value = ("diffusion", pde.diffusion) if pde.diffusion else ("coefficients", pde.coefficients)
+        yield f"pde.{key}", value, "none where the next token is to be found: it would diffuse back"

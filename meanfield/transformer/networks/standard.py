@@ -1,0 +1,120 @@
+"""The standard Transformer, layer by layer.
+
+    post   x ← N₁(x + A(x)) ,      x ← N₂(x + F(x))
+    pre    x ← x + A(N₁x) ,        x ← x + F(N₂x)              and N after the last layer
+    peri   x ← x + N₁'A(N₁x) ,     x ← x + N₂'F(N₂x)           and N after the last layer
+    none   x ← x + A(x) ,          x ← x + F(x)
+
+A = W_O concat_h softmax(Q_h K_hᵀ/√d_h) V_h with biases, F(x) = W σ(Ux + b) + c; without the residual "x +" is left out.
+Vaswani and others (1706.03762); pre: Xiong and others (2002.04745); peri: Kim and others (2502.02732).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from meanfield.transformer.networks.positions import rotated
+from meanfield.transformer.networks.section import Network
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": nn.functional.relu,
+    "gelu": nn.functional.gelu,
+    "tanh": torch.tanh,
+}
+
+
+def attention_weights(query: Tensor, key: Tensor, beta: float, causal: bool) -> Tensor:
+    """softmax_j(β⟨q_i, k_j⟩) of queries and keys (..., n, d_h), over j ≤ i under a causal mask: (..., n, n)."""
+    logits = beta * query @ key.mT
+    if causal:
+        later = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).triu(1)
+        logits = logits.masked_fill(later, -torch.inf)
+    return logits.softmax(dim=-1)
+
+
+class SelfAttention(nn.Module):
+    """A of states (batch, n, d): the output (batch, n, d) and the weights (batch, heads, n, n)."""
+
+    def __init__(self, network: Network, causal: bool) -> None:
+        super().__init__()
+        d = network.dimension
+        self.query, self.key, self.value, self.output = (nn.Linear(d, d) for _ in range(4))
+        self.heads, self.causal, self.is_rotary = network.heads, causal, network.positions == "rotary"
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        query, key, value = (self._split(part(x)) for part in (self.query, self.key, self.value))
+        if self.is_rotary:
+            query, key = rotated(query), rotated(key)
+        weights = attention_weights(query, key, query.shape[-1] ** -0.5, self.causal)
+        return self.output((weights @ value).transpose(1, 2).flatten(2)), weights
+
+    def _split(self, x: Tensor) -> Tensor:
+        """(batch, n, d) as (batch, heads, n, d/heads)."""
+        return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
+
+
+class FeedForward(nn.Module):
+    """F(x) = W σ(Ux + b) + c of states (..., d)."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.inner = nn.Linear(network.dimension, network.width)
+        self.outer = nn.Linear(network.width, network.dimension)
+        self.activation = ACTIVATIONS[network.activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden: Tensor = self.activation(self.inner(x))
+        return self.outer(hidden)  # type: ignore[no-any-return]
+
+
+class TransformerLayer(nn.Module):
+    """One layer: states (batch, n, d) → the new ones, and attention weights, None without attention."""
+
+    def __init__(self, network: Network, causal: bool) -> None:
+        super().__init__()
+        self.scheme, self.residual = network.layer_norm, network.residual
+        self.attention = SelfAttention(network, causal) if network.attention else None
+        self.feed_forward = FeedForward(network) if network.feed_forward else None
+        self.norms = nn.ModuleList(_norm(network, network.layer_norm != "none") for _ in range(2))
+        self.outer_norms = nn.ModuleList(_norm(network, network.layer_norm == "peri") for _ in range(2))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        weights = None
+        if self.attention is not None:
+            output, weights = self.attention(self._before(x, 0))
+            x = self._after(x, output, 0)
+        if self.feed_forward is not None:
+            x = self._after(x, self.feed_forward(self._before(x, 1)), 1)
+        return x, weights
+
+    def _before(self, x: Tensor, part: int) -> Tensor:
+        return x if self.scheme == "post" else self.norms[part](x)
+
+    def _after(self, x: Tensor, output: Tensor, part: int) -> Tensor:
+        output = self.outer_norms[part](output)
+        moved = x + output if self.residual else output
+        return self.norms[part](moved) if self.scheme == "post" else moved
+
+
+class Transformer(nn.Module):
+    """Layers from embeddings (batch, n, d) to final states (batch, n, d)."""
+
+    def __init__(self, network: Network, causal: bool) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(TransformerLayer(network, causal) for _ in range(network.layers))
+        self.norm = _norm(network, network.layer_norm in ("pre", "peri"))
+
+    def begin(self, embeddings: Tensor) -> Tensor:
+        """The state before the first layer."""
+        return embeddings
+
+    def end(self, states: Tensor) -> Tensor:
+        """What the output head reads of the last layer's state."""
+        return self.norm(states)  # type: ignore[no-any-return]
+
+
+def _norm(network: Network, present: bool) -> nn.Module:
+    return nn.LayerNorm(network.dimension) if present else nn.Identity()

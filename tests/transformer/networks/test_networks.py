@@ -1,0 +1,168 @@
+"""The two networks beside torch.nn's modules and `meanfield run`, forward and backward."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import meanfield as mf  # noqa: E402
+from meanfield.transformer.networks.field_case import field_case  # noqa: E402
+from meanfield.transformer.networks.network import Shape, build, traced  # noqa: E402
+from meanfield.transformer.networks.positions import rotated, sinusoidal  # noqa: E402
+from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
+
+PIXELS = Shape(length=7, features=5, words=0, classes=3)
+ROUNDING = {"float64": 1e-12, "float32": 1e-6}  # some 5000 and 10 units of the last place, of numbers of order 1
+NAMES = {  # of torch.nn.TransformerEncoderLayer, by ours
+    "attention.output": "self_attn.out_proj", "feed_forward.inner": "linear1", "feed_forward.outer": "linear2",
+    "norms.0": "norm1", "norms.1": "norm2",
+}  # fmt: skip
+
+
+def network_of(*overrides, shape=PIXELS):
+    case = TrainingCase().replace(["network.dimension=8", "network.width=12", "network.layers=3", *overrides])
+    return build(case, shape)
+
+
+def inputs_of(network, batch=4):
+    values = torch.from_numpy(np.random.default_rng(1).standard_normal((batch, PIXELS.length, PIXELS.features)))
+    return values.to(network.head.weight.dtype)
+
+
+def encoder_like(network, scheme, activation, dtype):
+    """torch.nn's encoder with the weights of ours."""
+    layer = nn.TransformerEncoderLayer(
+        8, 4, 12, 0.0, getattr(nn.functional, activation), batch_first=True, norm_first=scheme == "pre", dtype=dtype
+    )
+    encoder = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
+    for theirs, ours in zip(encoder.layers, network.body.layers, strict=True):
+        state = ours.state_dict()
+        packed = {
+            kind: torch.cat([state[f"attention.{part}.{kind}"] for part in ("query", "key", "value")])
+            for kind in ("weight", "bias")
+        }
+        named = {f"self_attn.in_proj_{kind}": array for kind, array in packed.items()}
+        for mine, name in NAMES.items():
+            named |= {f"{name}.{kind}": state[f"{mine}.{kind}"] for kind in ("weight", "bias")}
+        theirs.load_state_dict(named)
+    return encoder.train()  # as in training: no fused kernels
+
+
+def gradients(output, states):
+    """Of a sum with fixed random weights, by the states that went in."""
+    weights = torch.from_numpy(np.random.default_rng(2).standard_normal(output.shape)).to(output.dtype)
+    return torch.autograd.grad((weights * output).sum(), states, retain_graph=True)[0]
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize(("scheme", "activation", "causal"), [("pre", "gelu", False), ("post", "relu", True)])
+def test_the_standard_layers_are_those_of_torch(scheme, activation, causal, precision):
+    kind = "characters" if causal else "digits"
+    network = network_of(
+        f"network.layer_norm={scheme}", f"network.activation={activation}", f"data.kind={kind}",
+        f"training.precision={precision}",
+    )  # fmt: skip
+    encoder = encoder_like(network, scheme, activation, getattr(torch, precision))
+    states = network.embed(inputs_of(network)).detach().requires_grad_()
+    mask = nn.Transformer.generate_square_subsequent_mask(7, dtype=states.dtype) if causal else None
+    ours, theirs = network.pass_layers(states), encoder(states, mask=mask)
+    assert torch.allclose(ours, theirs, rtol=0, atol=ROUNDING[precision])
+    for mine, other in ((states, states), (network.body.layers[0].attention.query.weight, None)):
+        found = gradients(ours, mine)
+        given = gradients(theirs, states if other is not None else encoder.layers[0].self_attn.in_proj_weight)
+        scale = given.abs().max()
+        assert torch.allclose(found, given[: len(found)], rtol=0, atol=ROUNDING[precision] * max(scale, 1))
+
+
+def test_peri_is_a_norm_before_and_after_each_part():
+    network = network_of("network.layer_norm=peri", "training.precision=float64", "network.layers=1")
+    layer, x = network.body.layers[0], network.embed(inputs_of(network))
+    output, _ = layer.attention(layer.norms[0](x))
+    x1 = x + nn.functional.layer_norm(output, (8,))  # gains 1, biases 0 before training
+    expected = x1 + nn.functional.layer_norm(layer.feed_forward(nn.functional.layer_norm(x1, (8,))), (8,))
+    assert torch.allclose(network.pass_layers(x), expected, rtol=0, atol=1e-12)
+
+
+def test_without_the_residual_a_layer_is_its_last_part():
+    network = network_of("network.layer_norm=none", "network.residual=false", "training.precision=float64")
+    layer, x = network.body.layers[0], network.embed(inputs_of(network))
+    assert torch.equal(layer(x)[0], layer.feed_forward(layer.attention(x)[0]))
+
+
+def test_sinusoidal_positions_are_those_of_the_formula():
+    d, n = 6, 9
+    given = [[(np.sin, np.cos)[k % 2](i / 10000 ** (2 * (k // 2) / d)) for k in range(d)] for i in range(n)]
+    assert np.abs(sinusoidal(n, d).numpy() - given).max() < 1e-14
+
+
+def test_rotary_positions_are_llamas_and_depend_on_the_offset_alone():
+    llama = pytest.importorskip("transformers.models.llama.modeling_llama")
+    x, y = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 1, 9, 6)))
+    angles = torch.arange(9)[:, None] / 10000 ** (torch.arange(0, 6, 2, dtype=torch.float64) / 6)
+    both = torch.cat([angles, angles], dim=-1)[None]
+    theirs, _ = llama.apply_rotary_pos_emb(x[None], x[None], both.cos(), both.sin())
+    assert torch.allclose(rotated(x), theirs[0], rtol=0, atol=1e-14)
+    same = rotated(x[:, :1].expand(1, 9, 6)) @ rotated(y[:, :1].expand(1, 9, 6)).mT
+    assert torch.allclose(same[0, 0, 3], same[0, 5, 8], rtol=0, atol=1e-13)
+    assert abs(same[0, 0, 3] - same[0, 0, 4]) > 1e-3
+
+
+FIELDS = [
+    ("post", True, 0.3, 0.0, "digits"),
+    ("post", False, 0.0, 0.0, "digits"),
+    ("pre", True, 0.1, 0.2, "digits"),
+    ("peri", True, 0.1, 0.0, "digits"),
+    ("none", True, 0.2, 0.1, "digits"),
+    ("none", False, 0.0, 0.0, "digits"),
+    ("post", True, 0.0, 0.0, "characters"),
+]
+
+
+@pytest.mark.parametrize(("scheme", "residual", "diffusion", "gate", "data"), FIELDS)
+def test_layers_of_the_pde_network_are_those_that_run_solves(scheme, residual, diffusion, gate, data, tmp_path):
+    network = network_of(
+        "network.kind=pde", f"network.layer_norm={scheme}", f"network.residual={str(residual).lower()}",
+        f"pde.diffusion={diffusion}", f"pde.gate={gate}", f"data.kind={data}", "pde.shared=true",
+        "training.precision=float64",
+    )  # fmt: skip
+    _, trace = traced(network, inputs_of(network, batch=1))
+    case = field_case(network, trace.states[0][0].numpy(), tmp_path)
+    solved = mf.simulate(case).position
+    for k in range(1, 4):
+        assert np.abs(solved[k] - trace.states[k][0].numpy()).max() < 1e-12, k
+
+
+def test_layers_that_differ_are_cases_one_at_a_time(tmp_path):
+    network = network_of("network.kind=pde", "pde.coefficients=learned", "pde.diffusion=0.1", "pde.gate=0.1",
+                         "training.precision=float64")  # fmt: skip
+    with torch.no_grad():
+        for k, layer in enumerate(network.body.layers):
+            for name, value in layer.coefficients.items():
+                value += 0.1 * k * (-1 if name == "step" else 1)
+    _, trace = traced(network, inputs_of(network, batch=1))
+    for k in range(3):
+        solved = mf.simulate(field_case(network, trace.states[k][0].numpy(), tmp_path, k, 1)).position
+        assert np.abs(solved[-1] - trace.states[k + 1][0].numpy()).max() < 1e-12
+    with pytest.raises(ValueError, match="of one F and step"):
+        field_case(network, trace.states[0][0].numpy(), tmp_path)
+
+
+def test_gradients_of_the_pde_network_are_difference_quotients():
+    network = network_of("network.kind=pde", "network.layer_norm=post", "pde.diffusion=0.2",
+                         "pde.coefficients=learned", "training.precision=float64", "network.layers=2")  # fmt: skip
+    inputs = inputs_of(network)
+    network(inputs).square().sum().backward()
+    h = 1e-5
+    for name, parameter in network.named_parameters():
+        if parameter.grad is None or name.endswith("gate"):  # which has no part where layer norm keeps the length
+            continue
+        flat, slope = parameter.data.view(-1), parameter.grad.view(-1)
+        values = []
+        for sign in (1, -1):
+            flat[0] += sign * h
+            values.append(network(inputs).square().sum().item())
+            flat[0] -= sign * h
+        quotient = (values[0] - values[1]) / (2 * h)
+        assert quotient == pytest.approx(slope[0].item(), rel=1e-6, abs=1e-8), name  # h² and 1e-16/h
