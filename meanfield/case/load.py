@@ -63,7 +63,7 @@ def to_toml(case: Case) -> str:
     """The resolved case, every default spelled out; ``parse(to_toml(case)) == case``."""
     import tomli_w
 
-    return tomli_w.dumps(_without_none(msgspec.to_builtins(case)))
+    return tomli_w.dumps(without_none(msgspec.to_builtins(case)))
 
 
 def shipped() -> dict[str, str]:
@@ -217,8 +217,8 @@ def _shipped_texts() -> dict[str, str]:
     return {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
 
 
-def _without_none(data: Any) -> Any:
+def without_none(data: Any) -> Any:
     """TOML has no null: a key that is None is left out."""
     if isinstance(data, dict):
-        return {key: _without_none(value) for key, value in data.items() if value is not None}
-    return [_without_none(item) for item in data] if isinstance(data, list | tuple) else data
+        return {key: without_none(value) for key, value in data.items() if value is not None}
+    return [without_none(item) for item in data] if isinstance(data, list | tuple) else data

@@ -11,7 +11,7 @@ MAX_DEGREE = 32  # of a branch: its density is held by 128 nodes
 
 def case_file(parser: ArgumentParser) -> None:
     parser.add_argument("case", metavar="CASE", help="a case file, or the name of a shipped case")
-    _overrides(parser)
+    overrides(parser)
 
 
 def search(parser: ArgumentParser) -> None:
@@ -33,10 +33,10 @@ def prefix(parser: ArgumentParser) -> None:
 
 def run_to_resume(parser: ArgumentParser) -> None:
     run_file(parser)
-    _overrides(parser)
+    overrides(parser)
 
 
-def _overrides(parser: ArgumentParser) -> None:
+def overrides(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",

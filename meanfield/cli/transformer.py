@@ -75,6 +75,20 @@ def reference_options(parser: ArgumentParser) -> None:
     _overwrite(parser, "FILE.h5")
 
 
+def train_options(parser: ArgumentParser) -> None:
+    parser.add_argument("--until", metavar="EPOCH", type=int, help="where to stop (default: the last epoch)")
+    parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the training file's name with .h5, here")
+    parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
+    _overwrite(parser, "FILE.h5")
+
+
+def training_file(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "case", metavar="TRAINING", help="a training file, a shipped one (digits, characters), or the FILE.h5 to go on"
+    )
+    cli_options.overrides(parser)
+
+
 def _overwrite(parser: ArgumentParser, what: str) -> None:
     parser.add_argument("--overwrite", action="store_true", help=f"replace {what} (default: refuse)")
 
@@ -221,6 +235,50 @@ def reference(options: argparse.Namespace) -> int:
     return 0
 
 
+def _require_torch() -> None:
+    """Raises CaseError where PyTorch is missing."""
+    from importlib.util import find_spec
+
+    from meanfield.case.errors import CaseError
+    from meanfield.transformer.loading import INSTALL
+
+    if find_spec("torch") is None:
+        raise CaseError(f"torch is not installed: {INSTALL}")
+
+
+def train(options: argparse.Namespace) -> int:
+    from meanfield.case.errors import CaseError
+    from meanfield.figures.saving import figure_target, save
+    from meanfield.runtime.paths import output_for, require_writable
+
+    _require_torch()
+    if options.until is not None and options.until < 1:
+        raise CaseError(f"--until {options.until}: expected an integer >= 1")
+    goes_on = Path(options.case).suffix in (".h5", ".hdf5")
+    if goes_on and options.output is not None:
+        raise CaseError(f"-o {options.output}: not allowed with a file, in which training goes on")
+    path = options.case if goes_on else output_for(options.case) if options.output is None else options.output
+    target = figure_target(Path(options.figure or Path(path).with_suffix(".png")))
+    if not goes_on:
+        require_writable(path, options.case, options.overwrite)
+    from matplotlib.figure import Figure
+
+    from meanfield.running import silent
+    from meanfield.transformer.networks.command import prepared, train_into
+    from meanfield.transformer.networks.figure import draw_training
+
+    fit = prepared(options.case, options.overrides)
+    try:
+        train_into(fit, path, options.until, options.command, silent if options.quiet else tell)
+    finally:
+        figure = Figure()
+        draw_training(figure, fit)
+        save(figure, target)
+    print(f"accuracy {fit.history.test_accuracy[-1]:.4f} of examples held back, after {fit.epochs} epochs")
+    print(f"{path}\n{target}")
+    return 0
+
+
 EACH_PART = ("network", "biases", "gains", "attention", "network,biases,gains")
 COMMANDS = {
     "read": (
@@ -249,6 +307,13 @@ COMMANDS = {
         "MODEL [--repeat N] [--text FILE|-] [--seed N] [--drop special,first] [-o FILE.h5] [--figure FILE.png] "
         "[--overwrite]",
         (model, histogram_options),
+    ),
+    "train": (
+        train,
+        "train the standard Transformer or the PDE network on a small data set, or go on training",
+        "TRAINING|FILE.h5 [--set KEY=VALUE ...] [--until EPOCH] [-o FILE.h5] [--figure FILE.png] [--overwrite] "
+        "[--quiet]",
+        (training_file, train_options, cli_options.quiet),
     ),
     "reference": (
         reference,

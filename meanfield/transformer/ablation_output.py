@@ -11,8 +11,7 @@ import numpy as np
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from meanfield.transformer.ablation import STILL, WHOLE, Ablation, grouped
 from meanfield.transformer.head_figures import HeadFigures
-from solvers.io.replacing import replacement
-from solvers.io.writing import disk_errors
+from meanfield.transformer.labelled import Labelled, write_labelled
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -39,39 +38,23 @@ def write_ablation(
     path: str | Path, ablation: Ablation, heads: Sequence[HeadFigures], attributes: dict[str, str]
 ) -> None:
     """Write a new file, or replace one: measures (variant, text, layer), figures of heads (text, layer, head)."""
-    import h5py
-
     names = ("variant", "text", "layer")
-    sets: dict[str, tuple[tuple[str, ...], Any]] = {
-        "variant": (("variant",), np.array([name.encode() for name in ablation.variants])),
-        "text": (("text",), np.array([name.encode() for name in ablation.texts])),
-        **{name: (names, values) for name, values in ablation.measures.items()},
+    arrays = {
+        "variant": Labelled(("variant",), list(ablation.variants)),
+        "text": Labelled(("text",), list(ablation.texts)),
+        **{name: Labelled(names, values, LONG_NAMES[name]) for name, values in ablation.measures.items()},
+    }
+    of_heads = {
         "head_steepness": (("block", "head"), heads[0].steepness),
         "head_radius": (("block", "head"), heads[0].radius),
         "head_sign": (("block", "head"), heads[0].sign),
         "rate_predicted": (("text", "block"), np.array([one.predicted for one in heads])),
         "rate_seen": (("text", "block"), np.array([one.seen for one in heads])),
     }
-    with disk_errors(Path(path), "cannot write"), replacement(Path(path)) as new, h5py.File(new, "w") as file:
-        file.attrs.update(attributes)
-        for name, (_, values) in sets.items():
-            file.create_dataset(name, data=values)
-            if name in LONG_NAMES:
-                file[name].attrs.update(long_name=LONG_NAMES[name], units="1")
-        _attach(file, sets)
-
-
-def _attach(file: Any, sets: dict[str, tuple[tuple[str, ...], Any]]) -> None:
-    """Dimension scales, by which other programs know what is along an axis."""
-    lengths = {dim: n for dims, values in sets.values() for dim, n in zip(dims, values.shape, strict=True)}
-    for dim, length in lengths.items():
-        if dim not in file:
-            file[dim] = np.arange(length) + (0 if dim == "layer" else 1)
-        file[dim].make_scale(dim)
-    for name, (dims, _) in sets.items():
-        if name not in lengths:
-            for axis, dim in enumerate(dims):
-                file[name].dims[axis].attach_scale(file[dim])
+    blocks, count = heads[0].steepness.shape
+    arrays |= {name: Labelled(dims, values, LONG_NAMES[name]) for name, (dims, values) in of_heads.items()}
+    arrays |= {"block": Labelled(("block",), np.arange(blocks) + 1), "head": Labelled(("head",), np.arange(count) + 1)}
+    write_labelled(path, arrays, attributes)
 
 
 def draw_ablation(figure: Figure, ablation: Ablation, title: str) -> None:

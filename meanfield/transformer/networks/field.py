@@ -118,6 +118,7 @@ class FieldNetwork(nn.Module):
             FieldLayer(network, pde, causal, first if pde.shared or k == 0 else Matrices(network))
             for k in range(network.layers)
         )
+        self.last = nn.Identity()
         self.on_sphere, self.scale = network.layer_norm == "post", math.sqrt(network.dimension)
 
     def begin(self, embeddings: Tensor) -> Tensor:

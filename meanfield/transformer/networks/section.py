@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
-from meanfield.case.load import read_toml
+from meanfield.case.load import read_toml, without_none
 from meanfield.case.overrides import apply
 from meanfield.sections.section import Count, Key, NotNegative, Positive, Problems, Section, Seed
 
@@ -76,10 +76,11 @@ class Pde(Section, frozen=True):
 class Data(Section, frozen=True):
     """What is learned: a table of examples, of which ``test`` is held back."""
 
-    kind: Literal["digits", "stripes", "authors", "characters"] = "digits"
+    kind: Literal["digits", "stripes", "passages", "characters"] = "digits"
     tokens: Literal["patches", "rows"] = "patches"
     patch: Annotated[int, Meta(ge=1)] = 2
     length: Annotated[int, Meta(ge=2)] = 32
+    file: str | None = None
     test: Part = 0.25
     seed: Seed = 0
 
@@ -91,6 +92,7 @@ class Data(Section, frozen=True):
         "tokens": Key("an image as square patches or as rows", "rows"),
         "patch": Key("side of a patch", 2, unit="pixel"),
         "length": Key("of a passage of text", 32, unit="character"),
+        "file": Key("text of kind = 'characters' (default: those of the package)", "text.txt"),
         "test": Key("part of the examples that is held back", 0.25),
         "seed": Key("of the choice of those held back", 1),
     }
@@ -131,7 +133,7 @@ class TrainingCase(Section, frozen=True):
 
     def replace(self, overrides: Sequence[str]) -> TrainingCase:
         """Another with ``overrides`` such as "network.residual=false". Raises CaseError."""
-        return _parsed(msgspec.to_builtins(self), overrides)
+        return _parsed(without_none(msgspec.to_builtins(self)), overrides)
 
     @property
     def is_causal(self) -> bool:
@@ -153,7 +155,7 @@ def to_toml(case: TrainingCase) -> str:
     """The resolved case; ``parse_training(to_toml(case)) == case``."""
     import tomli_w
 
-    return tomli_w.dumps(msgspec.to_builtins(case))
+    return tomli_w.dumps(without_none(msgspec.to_builtins(case)))
 
 
 def shipped_training() -> dict[str, str]:
@@ -202,6 +204,8 @@ def _problems(case: TrainingCase) -> Problems:
         yield from _pde_problems(case)
     if data.kind in ("digits", "stripes") and data.tokens == "patches" and 8 % data.patch:
         yield "data.patch", data.patch, "a divisor of 8, the side of an image"
+    if data.file is not None and data.kind != "characters":
+        yield "data.file", data.file, 'only allowed with data.kind = "characters"'
     if pde.gate and (network.layer_norm == "post" or not network.residual):
         yield "pde.gate", pde.gate, "0 where layer norm keeps the length, and without the residual"
 

@@ -105,7 +105,7 @@ class Transformer(nn.Module):
     def __init__(self, network: Network, causal: bool) -> None:
         super().__init__()
         self.layers = nn.ModuleList(TransformerLayer(network, causal) for _ in range(network.layers))
-        self.norm = _norm(network, network.layer_norm in ("pre", "peri"))
+        self.last = _norm(network, network.layer_norm in ("pre", "peri"))
 
     def begin(self, embeddings: Tensor) -> Tensor:
         """The state before the first layer."""
@@ -113,7 +113,7 @@ class Transformer(nn.Module):
 
     def end(self, states: Tensor) -> Tensor:
         """What the output head reads of the last layer's state."""
-        return self.norm(states)  # type: ignore[no-any-return]
+        return self.last(states)  # type: ignore[no-any-return]
 
 
 def _norm(network: Network, present: bool) -> nn.Module:

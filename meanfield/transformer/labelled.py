@@ -1,0 +1,74 @@
+"""HDF5 files of arrays with named dimensions, as netCDF-4 lays them out: xarray opens them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from solvers.io.replacing import replacement
+from solvers.io.writing import disk_errors
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """An array, or a list of words, with the name of each dimension, what it is, and its unit."""
+
+    dims: tuple[str, ...]
+    values: Any
+    long_name: str = ""
+    units: str = "1"
+
+
+def write_labelled(
+    path: str | Path,
+    arrays: Mapping[str, Labelled],
+    attributes: Mapping[str, Any],
+    groups: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Write a new file, or replace one. Dimensions without an array of their name count from 0.
+
+    groups   arrays without dimensions, by group and name, beside them
+    Raises FileError where the file cannot be written; an old one then stays.
+    """
+    import h5py
+
+    with disk_errors(Path(path), "cannot write"), replacement(Path(path)) as new, h5py.File(new, "w") as file:
+        file.attrs.update(attributes)
+        for name, array in arrays.items():
+            file.create_dataset(name, data=_stored(array.values))
+            if array.long_name:
+                file[name].attrs.update(long_name=array.long_name, units=array.units)
+        _attach(file, arrays)
+        for group, content in (groups or {}).items():
+            for name, values in content.items():
+                file.create_dataset(f"{group}/{name}", data=values)
+
+
+def _stored(values: Any) -> Any:
+    array = np.asarray(values)
+    return (
+        np.array([str(word).encode() for word in array.flat]).reshape(array.shape)
+        if array.dtype.kind in "UO"
+        else array
+    )
+
+
+def _attach(file: Any, arrays: Mapping[str, Labelled]) -> None:
+    """Dimension scales, by which other programs know what is along an axis."""
+    for name, array in arrays.items():
+        for dim, length in zip(array.dims, np.shape(array.values), strict=True):
+            if dim not in file:
+                file[dim] = np.arange(length)
+            if dim != name and not file[dim].is_scale:
+                file[dim].make_scale(dim)
+    for name, array in arrays.items():
+        if array.dims == (name,):
+            if not file[name].is_scale:
+                file[name].make_scale(name)
+            continue
+        for axis, dim in enumerate(array.dims):
+            file[name].dims[axis].attach_scale(file[dim])

@@ -1,0 +1,42 @@
+"""The command `meanfield transformer train`: a training file, or a file of training that goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from meanfield.case.errors import CaseError
+from meanfield.running import Say
+from meanfield.transformer.networks.data import task_of
+from meanfield.transformer.networks.record import read_training, write_training
+from meanfield.transformer.networks.section import load_training
+from meanfield.transformer.networks.training import Fit, begin, train
+from solvers.timestepping.state import NonFinite
+
+
+def prepared(source: str, overrides: list[str]) -> Fit:
+    """Training at its beginning, or as a file has it. Raises CaseError and FileError."""
+    if Path(source).suffix not in (".h5", ".hdf5"):
+        case = load_training(source, overrides)
+        return begin(case, task_of(case))
+    if overrides:
+        raise CaseError(f"--set {overrides[0]}: not allowed with a file, whose training goes on as it began")
+    return read_training(source)
+
+
+def train_into(fit: Fit, path: str, until: int | None, command: str, say: Say) -> Fit:
+    """Train, writing the file after each epoch. Raises NonFinite at an explosion, which the file has by then."""
+    write_training(path, fit, command)
+
+    def after_epoch(fit: Fit) -> None:
+        write_training(path, fit, command)
+        history, last = fit.history, fit.case.training.epochs
+        if not fit.stopped:
+            say(
+                f"epoch {fit.epochs} of {last}: loss {history.train_loss[-1]:.4g}, "
+                f"held back {history.test_loss[-1]:.4g}, accuracy {history.test_accuracy[-1]:.4f}"
+            )
+
+    train(fit, until, after_epoch)
+    if fit.stopped:
+        raise NonFinite(f"{path}: training {fit.stopped}; the weights before that step are in the file")
+    return fit

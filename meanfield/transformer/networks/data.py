@@ -1,0 +1,150 @@
+"""Small data sets: digits of scikit-learn, synthetic stripes, and characters of short texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from meanfield.case.errors import CaseError, refusal
+from meanfield.transformer.loading import INSTALL
+from meanfield.transformer.model import read_text, read_texts
+from meanfield.transformer.networks.network import Shape
+from meanfield.transformer.networks.section import Data, TrainingCase
+from solvers.mesh.mesh import Floats, Integers
+
+SIDE = 8  # pixels of an image
+STRIPES = 400  # synthetic images, an eighth of them each orientation of four and each phase of two
+STRIDE = 3  # characters from one passage to the next, where they may overlap
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Inputs (examples, n, features), or words (examples, n), and labels (examples,) or (examples, n)."""
+
+    inputs: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learned: the shape of input and output, examples to learn from and those held back."""
+
+    shape: Shape
+    train: Examples
+    test: Examples
+
+
+def task_of(case: TrainingCase) -> Task:
+    """The task of a case. Raises CaseError where data are missing, or a text is shorter than its passages need."""
+    task = TASKS[case.data.kind](case.data)
+    precision = getattr(torch, case.training.precision)
+    if not task.shape.features:
+        return task
+    train, test = (Examples(part.inputs.to(precision), part.labels) for part in (task.train, task.test))
+    return Task(task.shape, train, test)
+
+
+def _digits(data: Data) -> Task:
+    """1797 handwritten digits of 8×8 pixels from 0 to 16 (Alpaydin and Kaynak, 1998)."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise CaseError(f"data.kind = digits: scikit-learn is not installed: {INSTALL}") from None
+    found = load_digits()
+    return _of_images(data, found.images / 8 - 1, found.target, 10)
+
+
+def _stripes(data: Data) -> Task:
+    """Stripes of four orientations with noise, the same for everyone."""
+    random = np.random.default_rng(0)
+    label = np.arange(STRIPES, dtype=np.int32) % 4
+    row, column = np.mgrid[:SIDE, :SIDE]
+    across = np.cos(label[:, None, None] * np.pi / 4) * column + np.sin(label[:, None, None] * np.pi / 4) * row
+    phase = random.uniform(0, 2 * np.pi, STRIPES)[:, None, None]
+    images = np.sin(2 * np.pi / 4 * across + phase) + 0.5 * random.standard_normal(across.shape)
+    return _of_images(data, images, label, 4)
+
+
+def _of_images(data: Data, images: Floats, labels: Integers, classes: int) -> Task:
+    size = SIDE if data.tokens == "rows" else data.patch
+    tokens = images.reshape(len(images), SIDE, SIDE) if data.tokens == "rows" else _patches(images, size)
+    held = max(round(data.test * len(images)), 1)
+    order = np.random.default_rng(data.seed).permutation(len(images))
+    test, train = (
+        Examples(torch.from_numpy(tokens[chosen]), torch.from_numpy(labels[chosen].astype(np.int64)))
+        for chosen in (order[:held], order[held:])
+    )
+    return Task(Shape(tokens.shape[1], tokens.shape[2], 0, classes), train, test)
+
+
+def _patches(images: Floats, size: int) -> Floats:
+    """(examples, patches, size²) of images (examples, 8, 8), row by row of patches."""
+    across = SIDE // size
+    cut = images.reshape(-1, across, size, across, size).transpose(0, 1, 3, 2, 4)
+    return np.ascontiguousarray(cut.reshape(len(images), across**2, size**2))
+
+
+def _passages(data: Data) -> Task:
+    """Of which of ten short texts a passage is; the end of each text is held back."""
+    texts = [text for text, _ in read_texts(None)]
+    words = sorted(set("".join(texts)))
+    parts = [_split(text, data) for text in texts]
+    train, test = (
+        _labelled([_windows(_encoded(part[k], words), data.length, STRIDE) for part in parts]) for k in (0, 1)
+    )
+    return Task(Shape(data.length, 0, len(words), len(texts)), train, test)
+
+
+def _characters(data: Data) -> Task:
+    """The next character of a text; its end is held back."""
+    texts = [text for text, _ in [read_text(None), *read_texts(None)]]
+    text = "\n".join(texts) if data.file is None else read_text(data.file)[0]
+    words = sorted(set(text))
+    train, test = (
+        _shifted(_windows(_encoded(part, words), data.length + 1, step))
+        for part, step in zip(_split(text, data), (STRIDE, data.length), strict=True)
+    )
+    return Task(Shape(data.length, 0, len(words), len(words), by_token=True), train, test)
+
+
+def _split(text: str, data: Data) -> tuple[str, str]:
+    """A text but for its end, and its end. Raises CaseError where either is shorter than a passage."""
+    place = round((1 - data.test) * len(text))
+    parts = text[:place], text[place:]
+    if min(map(len, parts)) <= data.length:
+        raise refusal("data.length", data.length, f"less than {min(map(len, parts))}, the characters of a part")
+    return parts
+
+
+def _encoded(text: str, words: list[str]) -> Integers:
+    place = {word: k for k, word in enumerate(words)}
+    return np.array([place[word] for word in text], dtype=np.int64)
+
+
+def _windows(numbers: Integers, length: int, step: int) -> Integers:
+    """(passages, length), each beginning ``step`` later."""
+    return np.lib.stride_tricks.sliding_window_view(numbers, length)[::step].copy()
+
+
+def _labelled(passages: list[Integers]) -> Examples:
+    labels = np.repeat(np.arange(len(passages)), [len(part) for part in passages])
+    return Examples(torch.from_numpy(np.concatenate(passages)), torch.from_numpy(labels))
+
+
+def _shifted(passages: Integers) -> Examples:
+    return Examples(torch.from_numpy(passages[:, :-1].copy()), torch.from_numpy(passages[:, 1:].copy()))
+
+
+TASKS: dict[str, Callable[[Data], Task]] = {
+    "digits": _digits,
+    "stripes": _stripes,
+    "passages": _passages,
+    "characters": _characters,
+}

@@ -1,0 +1,175 @@
+"""Training of a network: Adam, its history by step and epoch, and where and when it explodes.
+
+A step is a function of the weights, Adam's moments and the number of the step alone: the order of examples is drawn
+from the seed and the number of the epoch. So training goes on from a checkpoint bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from meanfield.transformer.networks.data import Examples, Task
+from meanfield.transformer.networks.network import TokenNetwork, Trace, build, traced
+from meanfield.transformer.networks.section import Training, TrainingCase
+
+WARM_UP = 0.05  # of all steps
+
+
+@dataclass
+class History:
+    """What training has measured.
+
+    loss           (step,) cross entropy of each batch, nats
+    gradient_norm  (step, part) of embedding, each layer and head
+    state_norm     (step, layer + 1) root mean square of the states before the first layer and after each
+    train_loss, test_loss, train_accuracy, test_accuracy    (epoch + 1,), before training and after each epoch
+    """
+
+    loss: list[float] = field(default_factory=list)
+    gradient_norm: list[list[float]] = field(default_factory=list)
+    state_norm: list[list[float]] = field(default_factory=list)
+    train_loss: list[float] = field(default_factory=list)
+    test_loss: list[float] = field(default_factory=list)
+    train_accuracy: list[float] = field(default_factory=list)
+    test_accuracy: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Fit:
+    """A network in training: its state after some epochs, and why it ended, empty while it goes on."""
+
+    case: TrainingCase
+    task: Task
+    network: TokenNetwork
+    optimizer: torch.optim.AdamW
+    history: History = field(default_factory=History)
+    stopped: str = ""
+
+    @property
+    def epochs(self) -> int:
+        """How many are done."""
+        return max(len(self.history.test_loss) - 1, 0)
+
+
+def begin(case: TrainingCase, task: Task, seed: int | None = None) -> Fit:
+    """A network as it is drawn, with the measures of epoch 0. ``seed`` takes the place of the case's."""
+    network = build(case, task.shape, seed)
+    own = case.training
+    # one rule for all parameters, one after another: sums of many at once depend on how they are grouped
+    optimizer = torch.optim.AdamW(network.parameters(), lr=own.rate, weight_decay=own.weight_decay, foreach=False)
+    fit = Fit(case, task, network, optimizer)
+    _measure(fit)
+    return fit
+
+
+def train(fit: Fit, until: int | None = None, after_epoch: Callable[[Fit], None] = lambda fit: None) -> Fit:
+    """Train to the case's last epoch, or to ``until``; ``after_epoch`` is called after each one, and at an explosion.
+
+    Explosion: a loss, state or gradient that is not finite, or beyond ``training.explosion``; the weights are then
+    those before the step.
+    """
+    last = fit.case.training.epochs if until is None else min(until, fit.case.training.epochs)
+    while not fit.stopped and fit.epochs < last:
+        for batch in _batches(fit):
+            fit.stopped = _step(fit, batch)
+            if fit.stopped:
+                break
+        else:
+            _measure(fit)
+        after_epoch(fit)
+    return fit
+
+
+def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross entropy, nats."""
+    return torch.nn.functional.cross_entropy(logits.flatten(0, -2), labels.flatten())
+
+
+def parts_of(network: TokenNetwork) -> dict[str, list[torch.nn.Parameter]]:
+    """Parameters by part: embedding with positions, each layer with matrices of its own, and the head."""
+    return {
+        "embedding": [*network.embedding.parameters(), network.positions],
+        **{f"layer {k + 1}": list(layer.parameters()) for k, layer in enumerate(network.body.layers)},
+        "head": [*network.body.last.parameters(), *network.head.parameters()],
+    }
+
+
+def rate_at(step: int, steps: int, own: Training) -> float:
+    """Learning rate of a step: linear warm-up, then half a cosine to 0."""
+    warm = max(round(WARM_UP * steps), 1)
+    if step < warm:
+        return own.rate * (step + 1) / warm
+    return own.rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(steps - warm, 1)))
+
+
+def _batches(fit: Fit) -> list[Tensor]:
+    """The examples of each step of the epoch that comes next."""
+    own = fit.case.training
+    order = np.random.default_rng([own.seed, fit.epochs]).permutation(len(fit.task.train))
+    return [torch.from_numpy(order)[k : k + own.batch] for k in range(0, len(order), own.batch)]
+
+
+def _step(fit: Fit, chosen: Tensor) -> str:
+    """One step; why training ends, or nothing. Weights stay as they were where it does."""
+    history, own = fit.history, fit.case.training
+    step, steps = len(history.loss), own.epochs * math.ceil(len(fit.task.train) / own.batch)
+    trace = Trace([], [])
+    loss = loss_of(fit.network(fit.task.train.inputs[chosen], trace), fit.task.train.labels[chosen])
+    fit.optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    norms = {name: _norm(parameters) for name, parameters in parts_of(fit.network).items()}
+    history.loss.append(loss.item())
+    history.gradient_norm.append(list(norms.values()))
+    history.state_norm.append([_root_mean_square(states) for states in trace.states])
+    found = _explosion(history, list(norms), own.explosion)
+    if found:
+        return f"exploded at step {step}: {found}"
+    for group in fit.optimizer.param_groups:
+        group["lr"] = rate_at(step, steps, own)
+    fit.optimizer.step()
+    return ""
+
+
+def _explosion(history: History, parts: list[str], limit: float) -> str:
+    """The first layer whose state is beyond the limit, else the loss, else the part with the largest gradient."""
+    states, gradients = history.state_norm[-1], history.gradient_norm[-1]
+    for layer, size in enumerate(states):
+        if not size <= limit:
+            return f"layer {layer}, root mean square of the state {size:.3g}"
+    if not math.isfinite(history.loss[-1]):
+        return f"head, loss {history.loss[-1]:.3g}"
+    large = [k for k, size in enumerate(gradients) if not size <= limit]
+    if not large:
+        return ""
+    worst = max(large, key=lambda k: (not math.isfinite(gradients[k]), gradients[k]))
+    return f"{parts[worst]}, gradient norm {gradients[worst]:.3g}"
+
+
+def _norm(parameters: list[torch.nn.Parameter]) -> float:
+    squares = [float(p.grad.square().sum()) for p in parameters if p.grad is not None]
+    return math.sqrt(math.fsum(squares)) if all(map(math.isfinite, squares)) else math.nan
+
+
+def _root_mean_square(states: Tensor) -> float:
+    return float(states.detach().square().mean().sqrt())
+
+
+def _measure(fit: Fit) -> None:
+    """Loss and accuracy over all examples."""
+    for name, examples in (("train", fit.task.train), ("test", fit.task.test)):
+        loss, accuracy = loss_and_accuracy(fit.network, examples)
+        getattr(fit.history, f"{name}_loss").append(loss)
+        getattr(fit.history, f"{name}_accuracy").append(accuracy)
+
+
+def loss_and_accuracy(network: TokenNetwork, examples: Examples) -> tuple[float, float]:
+    """Cross entropy (nats) over all examples and the share of right answers, by token where those are by token."""
+    logits, _ = traced(network, examples.inputs)
+    right = (logits.argmax(dim=-1) == examples.labels).double().mean()
+    return float(loss_of(logits, examples.labels)), float(right)

@@ -1,0 +1,160 @@
+"""Training: exact resume, explosions where the file says, files that xarray opens, and refusals in a line."""
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+
+torch = pytest.importorskip("torch")
+
+from meanfield.case.errors import CaseError  # noqa: E402
+from meanfield.cli.parser import main  # noqa: E402
+from meanfield.transformer.networks.data import task_of  # noqa: E402
+from meanfield.transformer.networks.record import read_training, write_training  # noqa: E402
+from meanfield.transformer.networks.section import TrainingCase, load_training, parse_training, to_toml  # noqa: E402
+from meanfield.transformer.networks.training import begin, parts_of, rate_at, train  # noqa: E402
+
+SMALL = [
+    "network.dimension=8", "network.heads=2", "network.layers=2", "network.width=8", "data.kind=stripes",
+    "data.tokens=rows", "training.epochs=3",
+]  # fmt: skip
+
+
+def small(*overrides):
+    return TrainingCase().replace([*SMALL, *overrides])
+
+
+def fitted(*overrides, until=None):
+    case = small(*overrides)
+    return train(begin(case, task_of(case)), until)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "pde"])
+def test_training_goes_on_bit_for_bit(kind, tmp_path):
+    more = (f"network.kind={kind}", "pde.coefficients=learned", "network.positions=learned")
+    whole, path = fitted(*more), tmp_path / "part.h5"
+    write_training(path, fitted(*more, until=1))
+    resumed = train(read_training(path))
+    assert resumed.history == whole.history
+    for ours, theirs in zip(resumed.network.parameters(), whole.network.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_loss_falls_and_seeds_differ():
+    first, again, other = fitted(), fitted(), fitted("training.seed=1")
+    assert first.history == again.history
+    assert first.history.loss != other.history.loss
+    assert first.history.train_loss[-1] < 0.9 * first.history.train_loss[0]
+
+
+def test_gradient_norms_are_those_of_the_loss():
+    case = small("training.precision=float64")
+    task = task_of(case)
+    before, fit = begin(case, task), begin(case, task)
+    train(fit, 1)
+    order = np.random.default_rng([0, 0]).permutation(len(task.train))[:64]
+    torch.nn.functional.cross_entropy(before.network(task.train.inputs[order]), task.train.labels[order]).backward()
+    for name, given in zip(parts_of(before.network), fit.history.gradient_norm[0], strict=True):
+        grads = [p.grad.flatten() for p in parts_of(before.network)[name] if p.grad is not None]
+        assert given == pytest.approx(float(torch.cat(grads).norm()), rel=1e-12)
+    counted = {id(p) for parameters in parts_of(before.network).values() for p in parameters}
+    assert counted == {id(p) for p in before.network.parameters()}
+
+
+def test_an_explosion_ends_training_where_the_state_first_is_too_large(tmp_path, capsys):
+    path = tmp_path / "blown.h5"
+    arguments = ["transformer", "train", "digits", "-o", str(path), "--quiet", "--set", *SMALL]
+    assert main([*arguments, "network.layer_norm=none", "training.rate=100", "training.explosion=100"]) == 3
+    assert "training exploded at step" in capsys.readouterr().err
+    with h5py.File(path) as file:
+        reason, states, rows = file.attrs["stop_reason"], file["state_norm"][()], len(file["loss"])
+    step, layer = int(reason.split("step ")[1].split(":")[0]), int(reason.split("layer ")[1].split(",")[0])
+    assert step == rows - 1 == len(states) - 1
+    assert states[step, layer] > 100 >= states[step, :layer].max(initial=0)
+    assert states[:step].max() <= 100
+    assert path.with_suffix(".png").exists()
+    assert main(["transformer", "train", str(path), "--quiet"]) == 3  # it does not go on
+
+
+def test_the_command_writes_what_xarray_opens_and_goes_on(tmp_path, capsys):
+    path = tmp_path / "run.h5"
+    arguments = ["transformer", "train", "digits", "--set", *SMALL, "--until", "1", "-o", str(path), "--quiet"]
+    assert main(arguments) == 0
+    assert main(["transformer", "train", str(path), "--quiet"]) == 0
+    assert "after 3 epochs" in capsys.readouterr().out
+    with xarray.open_dataset(path, engine="h5netcdf") as data:
+        assert data.sizes == {"step": 15, "part": 4, "layer": 3, "epoch": 4}
+        assert list(data.part.astype(str).values) == ["embedding", "layer 1", "layer 2", "head"]
+        assert data.attrs["stop_reason"] == "finished"
+        assert parse_training(data.attrs["training_case"]) == small()
+    assert main(arguments) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_the_rate_warms_up_and_falls_to_nothing():
+    own = TrainingCase().training
+    assert rate_at(0, 100, own) == pytest.approx(own.rate / 5)
+    assert rate_at(5, 100, own) == own.rate
+    assert rate_at(100, 100, own) == pytest.approx(0, abs=1e-15)
+
+
+REFUSED = {
+    "network.heads=5": "network.heads = 5: expected a divisor of network.dimension = 8",
+    "network.layer=5": "network.layer: unknown key; did you mean \"layers\"?",
+    "data.patch=3 data.tokens=patches": "data.patch = 3: expected a divisor of 8",
+    "network.kind=pde network.positions=rotary": 'network.positions = "rotary": expected another',
+    "network.kind=pde data.kind=characters pde.diffusion=0.1": "pde.diffusion = 0.1: expected none where the next",
+    "network.layer_norm=post pde.gate=0.1": "pde.gate = 0.1: expected 0 where layer norm keeps",
+    "network.attention=false network.feed_forward=false": "network.feed_forward = false: expected true",
+    "data.file=text.txt": "data.file = \"text.txt\": only allowed with data.kind",
+    "training.rate=-1": "training.rate = -1: expected a number > 0",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("overrides", REFUSED)
+def test_what_cannot_be_trained_is_refused_in_a_line(overrides):
+    with pytest.raises(CaseError) as error:
+        small(*overrides.split())
+    assert REFUSED[overrides] in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["digits", "characters"])
+def test_shipped_training_files_are_read_and_written(name):
+    case = load_training(name)
+    assert parse_training(to_toml(case)) == case
+
+
+@pytest.mark.parametrize("arguments", [["digts"], ["digits", "--until", "0"], ["nothing.h5"]])
+def test_bad_arguments_are_refused_in_a_line(arguments, capsys):
+    assert main(["transformer", "train", *arguments]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_texts_give_words_to_be_found():
+    case = small("data.kind=characters", "data.length=16")
+    task = task_of(case)
+    assert torch.equal(task.train.inputs[:, 1:], task.train.labels[:, :-1])
+    assert task_of(small("data.kind=passages", "data.length=16")).shape.classes == 10
+    with pytest.raises(CaseError, match=r"data\.length = 100: expected less than"):
+        task_of(small("data.kind=passages", "data.length=100"))
+
+
+@pytest.mark.parametrize("network", ["transformer", "pde"])
+def test_no_answer_comes_from_later_characters(network):
+    case = small("data.kind=characters", "data.length=16", f"network.kind={network}", "training.precision=float64")
+    fit = begin(case, task_of(case))
+    inputs = fit.task.test.inputs[:2].clone()
+    before = fit.network(inputs)
+    inputs[:, 10:] = (inputs[:, 10:] + 1) % fit.task.shape.words
+    after = fit.network(inputs)
+    assert torch.equal(before[:, :10], after[:, :10])
+    assert not torch.equal(before[:, 10:], after[:, 10:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["transformer", "pde"])
+def test_digits_are_learned_with_all_stabilizers(kind):
+    case = load_training("digits", [f"network.kind={kind}", "training.epochs=8", "data.patch=2"])
+    fit = train(begin(case, task_of(case)))
+    assert fit.history.test_accuracy[-1] > 0.9  # 20 epochs: 0.97
