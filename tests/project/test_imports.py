@@ -116,11 +116,6 @@ def test_a_folder_is_a_room_that_says_what_lives_there():
         assert len(text) > 20, folder
 
 
-def test_every_folder_is_installed():
-    table = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
-    assert {module_of(path) for path in FILES if path.name == "__init__.py"} <= set(table["packages"])
-
-
 def names_of_domains(node):
     """The names of domains among the constants of an expression."""
     return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and part.value in DOMAINS}
