@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
