@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from traceback import extract_tb
 from typing import Any
+
+import numpy as np
+
+from meanfield.case.errors import CaseError
+from solvers.mesh.mesh import Floats
 
 
 @dataclass(frozen=True)
@@ -14,6 +20,7 @@ class Component:
     kind, name   of it, the name of the function
     parameters   keys of its section in a case, and their defaults
     long_name    of a diagnostic, for files
+    dimensions   of a diagnostic that is an array: their names and lengths
     source       the file, or the entry point, that it comes from; sha256 of its text, or of the version
     """
 
@@ -22,25 +29,54 @@ class Component:
     function: Callable[..., Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
     long_name: str = ""
+    dimensions: Mapping[str, int] = field(default_factory=dict)
     source: str = ""
     sha256: str = ""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        return self.function(*arguments, **options)
+        """Its value. Raises CaseError, from what the function raises, with the line of it."""
+        try:
+            return self.function(*arguments, **options)
+        except Exception as error:
+            file = self.function.__code__.co_filename
+            lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            raise CaseError(f"component {self.name}: {file}, line {lines[-1] if lines else '?'}: {what}") from error
+
+    def array(self, shape: tuple[int, ...], *arguments: Any, **options: Any) -> Floats:
+        """(shape) its value, as floats; a number stands for an array of it. Raises CaseError for another shape."""
+        value, what = self(*arguments, **options), f"component {self.name}: returns"
+        try:
+            found = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise CaseError(f"{what} {type(value).__name__}: expected numbers {shape}") from None
+        if found.shape not in (shape, ()):
+            raise CaseError(f"{what} an array {found.shape}: expected {shape}")
+        return np.array(np.broadcast_to(found, shape))  # a copy: it may be an argument, such as the mesh's centers
 
 
-def component(kind: str, *, long_name: str = "", **parameters: Any) -> Callable[[Callable[..., Any]], Component]:
+def component(
+    kind: str, *, long_name: str = "", dimensions: Mapping[str, int] | None = None, **parameters: Any
+) -> Callable[[Callable[..., Any]], Component]:
     """Make a component of a function; it exists in cases once its file is loaded.
 
     kind         one of KINDS
+    long_name    of a diagnostic, for files
+    dimensions   of a diagnostic that is an array, such as {"sector": 8} for (8,)
     parameters   of a reaction, feed-forward field or initial density: keys of its section and their defaults
-    Raises ValueError for another kind, TypeError for parameters of a kind that has none.
+    Raises ValueError for another kind or a length below 1, TypeError for parameters or dimensions of a kind without.
     """
     if kind not in KINDS:
         raise ValueError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}")
     if parameters and not KINDS[kind].has_section:
         raise TypeError(f"a {kind} takes no parameters: {', '.join(parameters)}")
-    return lambda function: Component(kind, function.__name__, function, parameters, long_name)
+    dimensions = dimensions or {}
+    if dimensions and kind != "diagnostic":
+        raise TypeError(f"a {kind} has no dimensions: {', '.join(dimensions)}")
+    for name, length in dimensions.items():
+        if not (isinstance(length, int) and length >= 1 and name.isidentifier()):
+            raise ValueError(f"dimensions = {{{name!r}: {length!r}}}: expected a name and a whole number >= 1")
+    return lambda function: Component(kind, function.__name__, function, parameters, long_name, dimensions)
 
 
 @dataclass(frozen=True)
@@ -73,6 +109,11 @@ KINDS: dict[str, Kind] = {
         "feed_forward", "field", {"activation": "tanh", "width": 1}, "(x, **parameters) → F (n, d) at x (n, d)"
     ),
     "initial": Kind("initial", "kind", {"kind": "uniform"}, "(x, **parameters) → density (n,) up to its mass"),
-    "diagnostic": Kind("output", "diagnostics", None, "(x, mass) → number, for points x (n, d) with masses (n,)"),
+    "diagnostic": Kind(
+        "output",
+        "diagnostics",
+        None,
+        "(x, mass) → number or array, for points x (n, d) with masses (n,)",
+    ),
 }
 LOADED: dict[tuple[str, str], Component] = {}  # by kind and name
