@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from traceback import extract_tb
 from typing import Any
-
-import numpy as np
-
-from meanfield.case.errors import CaseError
-from solvers.mesh.mesh import Floats
 
 
 @dataclass(frozen=True)
@@ -34,25 +28,7 @@ class Component:
     sha256: str = ""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Its value. Raises CaseError, from what the function raises, with the line of it."""
-        try:
-            return self.function(*arguments, **options)
-        except Exception as error:
-            file = self.function.__code__.co_filename
-            lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            raise CaseError(f"component {self.name}: {file}, line {lines[-1] if lines else '?'}: {what}") from error
-
-    def array(self, shape: tuple[int, ...], *arguments: Any, **options: Any) -> Floats:
-        """(shape) its value, as floats; a number stands for an array of it. Raises CaseError for another shape."""
-        value, what = self(*arguments, **options), f"component {self.name}: returns"
-        try:
-            found = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise CaseError(f"{what} {type(value).__name__}: expected numbers {shape}") from None
-        if found.shape not in (shape, ()):
-            raise CaseError(f"{what} an array {found.shape}: expected {shape}")
-        return np.array(np.broadcast_to(found, shape))  # a copy: it may be an argument, such as the mesh's centers
+        return self.function(*arguments, **options)
 
 
 def component(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.case.errors import CaseError
+from meanfield.components.calling import array, call
 from meanfield.components.component import LOADED, Component
 from meanfield.components.in_case import parameters_of, section_of
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Table
@@ -34,14 +35,14 @@ def built_in(component: Component) -> bool:
 
 def _kernel(component: Component) -> None:
     def zonal(cosines: Floats, beta: float, window: float) -> Floats:
-        return component.array(cosines.shape, cosines, beta) * float(np.exp(-abs(beta)))
+        return array(component, cosines.shape, cosines, beta) * float(np.exp(-abs(beta)))
 
     KERNELS[component.name] = Kernel(component.name, zonal=zonal)
 
 
 def _layer_norm(component: Component) -> None:
     LAYER_NORMS[component.name] = Scheme(
-        lambda norm, time, radius, size: component(time, size),
+        lambda norm, time, radius, size: call(component, time, size),
         sees_size=True,
         text=f"{component.name} layer norm",
     )
@@ -52,7 +53,7 @@ def _reaction(component: Component) -> None:
         x, given = mesh.backend.to_host(mesh.centers), parameters_of(section)
 
         def growth(density: Floats) -> Floats:
-            return mesh.backend.to_device(component.array((len(x),), x, mesh.backend.to_host(density), **given))
+            return mesh.backend.to_device(array(component, (len(x),), x, mesh.backend.to_host(density), **given))
 
         return Reaction(growth)
 
@@ -61,14 +62,14 @@ def _reaction(component: Component) -> None:
 
 def _feed_forward(component: Component) -> None:
     def make(section: Any) -> Callable[[Floats], Floats]:
-        return lambda points: component.array(points.shape, points, **parameters_of(section))
+        return lambda points: array(component, points.shape, points, **parameters_of(section))
 
     FIELDS[section_of(component)] = make
 
 
 def _initial(component: Component) -> None:
     def make(mesh: Mesh, section: Any) -> Floats:
-        values = component.array((mesh.cells,), mesh.centers, **parameters_of(section))
+        values = array(component, (mesh.cells,), mesh.centers, **parameters_of(section))
         if not (np.isfinite(values).all() and values.min() >= 0 and values.max() > 0):
             expected = "values (n,) that are finite, not negative, and not all 0"
             raise ArgumentError("initial.kind", component.name, expected)
@@ -81,7 +82,7 @@ def _diagnostic(component: Component) -> None:
     name, words, shape = component.name, component.long_name or component.name, tuple(component.dimensions.values())
 
     def measured(points: Floats, masses: Floats) -> float | Floats:
-        value = component.array(shape, points, masses)
+        value = array(component, shape, points, masses)
         return value if shape else float(value)
 
     def of_sample(sample: Any) -> float | Floats:

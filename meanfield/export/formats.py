@@ -37,9 +37,7 @@ def export(
     suffix, write = FORMATS[to]
     if diagnostics is not None:
         if to != "csv":
-            raise FileError(
-                f"diagnostics = {', '.join(diagnostics)}: expected none for {to}, only csv is a table of them"
-            )
+            raise FileError(f"diagnostics = {', '.join(diagnostics)}: expected none for {to}, only csv has columns")
         write = partial(write_csv, diagnostics=diagnostics)
     source = path_of(path)
     target = source.with_suffix(suffix) if output is None else Path(output)

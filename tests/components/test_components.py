@@ -281,3 +281,21 @@ def test_a_diagnostic_of_another_shape_is_refused(folder):
         mf.component("kernel", dimensions={"sector": 8})
     with pytest.raises(ValueError, match="expected a name and a whole number >= 1"):
         mf.component("diagnostic", dimensions={"sector": 0})
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            lambda x, mass: 1 / 0,
+            r"component ratio: .*test_components.py, line \d+: ZeroDivisionError: division by zero$",
+        ),
+        (lambda x: 1.0, r"line \d+: TypeError: .*takes 1 positional argument but 2 were given$"),
+        (lambda x, mass: "much", "component ratio: returns str: expected numbers"),
+    ],
+)
+def test_what_a_component_does_wrong_is_one_line(folder, function, message):
+    function.__name__ = "ratio"
+    mf.load_components(mf.component("diagnostic")(function))
+    with pytest.raises(mf.CaseError, match=message):
+        mf.simulate(mf.load_case("case.toml").replace({"output.diagnostics": ["ratio"]}))
