@@ -288,7 +288,7 @@ def test_a_diagnostic_of_another_shape_is_refused(folder):
     [
         (
             lambda x, mass: 1 / 0,
-            r"component ratio: .*test_components.py, line \d+: ZeroDivisionError: division by zero$",
+            r"component ratio: .*test_components.py, line \d+: ZeroDivisionError: division",
         ),
         (lambda x: 1.0, r"line \d+: TypeError: .*takes 1 positional argument but 2 were given$"),
         (lambda x, mass: "much", "component ratio: returns str: expected numbers"),
