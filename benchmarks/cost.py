@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.measure import Figure, copy_bandwidth, shortest
 from benchmarks.problem import SphereProblem, brute_force_velocity, sphere_problem
 from benchmarks.transforms import ducc0_installed, ducc0_transforms
-from solvers.transforms.zonal import exponential_degree
+from solvers.transforms.exponential import exponential_degree
 
 RINGS = (128, 256, 512, 1024)
 BETAS = (9.0, 50.0)

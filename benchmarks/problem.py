@@ -10,7 +10,7 @@ from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.model.attention import Attention
 from solvers.mesh.mesh import Floats, Mesh, sphere
 from solvers.terms.advection import Advection
-from solvers.transforms.zonal import exponential_multipliers
+from solvers.transforms.exponential import exponential_multipliers
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 SLOW = Path(__file__).with_name("slow.txt")  # test functions, written by `python -m pytest --write-slow`
-SECONDS = 1.2  # with which one is slow: those that take less take four minutes in all, on two cores
+SECONDS = 0.7  # with which one is slow: those that take less take some four minutes in all, on two cores
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

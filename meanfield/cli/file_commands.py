@@ -89,7 +89,8 @@ def export(options: argparse.Namespace) -> int:
     require_file(options.file, "run")
     from meanfield.export.formats import export as write
 
-    print(write(options.file, options.to, options.output, overwrite=options.overwrite))
+    chosen = options.diagnostics
+    print(write(options.file, options.to, options.output, overwrite=options.overwrite, diagnostics=chosen))
     return 0
 
 

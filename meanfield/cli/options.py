@@ -152,6 +152,7 @@ FORMATS = ("vtkhdf", "netcdf", "csv")  # meanfield.export.formats's, named here 
 def export_options(parser: ArgumentParser) -> None:
     parser.add_argument("--to", metavar="|".join(FORMATS), choices=FORMATS, required=True, help="the format")
     parser.add_argument("-o", "--output", metavar="PATH", help="default: FILE with .vtkhdf, .nc or .csv")
+    parser.add_argument("--diagnostics", metavar="NAME", nargs="+", help="columns of a csv (default: all diagnostics)")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing PATH (default: refuse)")
 
 

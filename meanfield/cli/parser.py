@@ -278,7 +278,7 @@ _COMMANDS: dict[str, _Command] = {
     "export": (
         cli_file_commands.export,
         "write densities for ParaView or on a regular grid, or diagnostics as a table",
-        f"FILE.h5 --to {'|'.join(cli_options.FORMATS)} [-o PATH] [--overwrite]",
+        f"FILE.h5 --to {'|'.join(cli_options.FORMATS)} [-o PATH] [--diagnostics NAME ...] [--overwrite]",
         (cli_options.run_file, cli_options.components, cli_options.export_options),
     ),
     "check": (

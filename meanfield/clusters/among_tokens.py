@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh, circle, sphere
-from solvers.transforms.gegenbauer import exponential_spectrum
+from solvers.transforms.exponential import exponential_degree, exponential_multipliers, exponential_spectrum
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
 from solvers.transforms.pairwise import exponential_sums
-from solvers.transforms.zonal import exponential_degree, exponential_multipliers
 
 if TYPE_CHECKING:
     from scipy.spatial import KDTree

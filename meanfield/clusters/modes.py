@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from solvers.mesh.mesh import Floats
+from solvers.transforms.exponential import exponential_degree, exponential_multipliers
 from solvers.transforms.pairwise import exponential_sums
-from solvers.transforms.zonal import exponential_degree, exponential_multipliers
 
 FLAT = 1e-12  # of the mean density: what rises no higher has no mode
 LOST = 1e-9  # of the highest: below, a transform keeps no digits of f

@@ -14,6 +14,7 @@ class Component:
     kind, name   of it, the name of the function
     parameters   keys of its section in a case, and their defaults
     long_name    of a diagnostic, for files
+    dimensions   of a diagnostic that is an array: their names and lengths
     source       the file, or the entry point, that it comes from; sha256 of its text, or of the version
     """
 
@@ -22,6 +23,7 @@ class Component:
     function: Callable[..., Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
     long_name: str = ""
+    dimensions: Mapping[str, int] = field(default_factory=dict)
     source: str = ""
     sha256: str = ""
 
@@ -29,18 +31,28 @@ class Component:
         return self.function(*arguments, **options)
 
 
-def component(kind: str, *, long_name: str = "", **parameters: Any) -> Callable[[Callable[..., Any]], Component]:
+def component(
+    kind: str, *, long_name: str = "", dimensions: Mapping[str, int] | None = None, **parameters: Any
+) -> Callable[[Callable[..., Any]], Component]:
     """Make a component of a function; it exists in cases once its file is loaded.
 
     kind         one of KINDS
+    long_name    of a diagnostic, for files
+    dimensions   of a diagnostic that is an array, such as {"sector": 8} for (8,)
     parameters   of a reaction, feed-forward field or initial density: keys of its section and their defaults
-    Raises ValueError for another kind, TypeError for parameters of a kind that has none.
+    Raises ValueError for another kind or a length below 1, TypeError for parameters or dimensions of a kind without.
     """
     if kind not in KINDS:
         raise ValueError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}")
     if parameters and not KINDS[kind].has_section:
         raise TypeError(f"a {kind} takes no parameters: {', '.join(parameters)}")
-    return lambda function: Component(kind, function.__name__, function, parameters, long_name)
+    dimensions = dimensions or {}
+    if dimensions and kind != "diagnostic":
+        raise TypeError(f"a {kind} has no dimensions: {', '.join(dimensions)}")
+    for name, length in dimensions.items():
+        if not (isinstance(length, int) and length >= 1 and name.isidentifier()):
+            raise ValueError(f"dimensions = {{{name!r}: {length!r}}}: expected a name and a whole number >= 1")
+    return lambda function: Component(kind, function.__name__, function, parameters, long_name, dimensions)
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,11 @@ KINDS: dict[str, Kind] = {
         "feed_forward", "field", {"activation": "tanh", "width": 1}, "(x, **parameters) → F (n, d) at x (n, d)"
     ),
     "initial": Kind("initial", "kind", {"kind": "uniform"}, "(x, **parameters) → density (n,) up to its mass"),
-    "diagnostic": Kind("output", "diagnostics", None, "(x, mass) → number, for points x (n, d) with masses (n,)"),
+    "diagnostic": Kind(
+        "output",
+        "diagnostics",
+        None,
+        "(x, mass) → number or array, for points x (n, d) with masses (n,)",
+    ),
 }
 LOADED: dict[tuple[str, str], Component] = {}  # by kind and name

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.case.errors import CaseError
+from meanfield.components.calling import array, call
 from meanfield.components.component import LOADED, Component
 from meanfield.components.in_case import parameters_of, section_of
-from meanfield.diagnostics.table import Diagnostic, Table
+from meanfield.diagnostics.table import LENGTHS, Diagnostic, Table
 from meanfield.domains.atoms.diagnostics import DIAGNOSTICS as AT_ATOMS
 from meanfield.domains.common.model_of_case import FIELDS, REACTIONS
 from meanfield.domains.domain import load
@@ -33,14 +35,14 @@ def built_in(component: Component) -> bool:
 
 def _kernel(component: Component) -> None:
     def zonal(cosines: Floats, beta: float, window: float) -> Floats:
-        return np.asarray(component.function(cosines, beta) * np.exp(-abs(beta)))
+        return array(component, cosines.shape, cosines, beta) * float(np.exp(-abs(beta)))
 
     KERNELS[component.name] = Kernel(component.name, zonal=zonal)
 
 
 def _layer_norm(component: Component) -> None:
     LAYER_NORMS[component.name] = Scheme(
-        lambda norm, time, radius, size: component.function(time, size),
+        lambda norm, time, radius, size: call(component, time, size),
         sees_size=True,
         text=f"{component.name} layer norm",
     )
@@ -51,8 +53,7 @@ def _reaction(component: Component) -> None:
         x, given = mesh.backend.to_host(mesh.centers), parameters_of(section)
 
         def growth(density: Floats) -> Floats:
-            host = component.function(x, mesh.backend.to_host(density), **given)
-            return mesh.backend.to_device(np.broadcast_to(np.asarray(host, float), len(x)).copy())
+            return mesh.backend.to_device(array(component, (len(x),), x, mesh.backend.to_host(density), **given))
 
         return Reaction(growth)
 
@@ -61,15 +62,15 @@ def _reaction(component: Component) -> None:
 
 def _feed_forward(component: Component) -> None:
     def make(section: Any) -> Callable[[Floats], Floats]:
-        return lambda points: np.asarray(component.function(points, **parameters_of(section)), float)
+        return lambda points: array(component, points.shape, points, **parameters_of(section))
 
     FIELDS[section_of(component)] = make
 
 
 def _initial(component: Component) -> None:
     def make(mesh: Mesh, section: Any) -> Floats:
-        values = np.asarray(component.function(mesh.centers, **parameters_of(section)), float)
-        if values.shape != (mesh.cells,) or not (np.isfinite(values).all() and values.min() >= 0 and values.max() > 0):
+        values = array(component, (mesh.cells,), mesh.centers, **parameters_of(section))
+        if not (np.isfinite(values).all() and values.min() >= 0 and values.max() > 0):
             expected = "values (n,) that are finite, not negative, and not all 0"
             raise ArgumentError("initial.kind", component.name, expected)
         return values / (values @ mesh.volumes)
@@ -78,15 +79,36 @@ def _initial(component: Component) -> None:
 
 
 def _diagnostic(component: Component) -> None:
-    def measured(sample: Any) -> float:
-        points = sample.points if hasattr(sample, "points") else sample.mesh.centers
-        return float(component.function(points, sample.masses))
+    name, words, shape = component.name, component.long_name or component.name, tuple(component.dimensions.values())
 
-    name, words = component.name, component.long_name or component.name
+    def measured(points: Floats, masses: Floats) -> float | Floats:
+        value = array(component, shape, points, masses)
+        return value if shape else float(value)
+
+    def of_sample(sample: Any) -> float | Floats:
+        return measured(sample.points if hasattr(sample, "points") else sample.mesh.centers, sample.masses)
+
+    _check_dimensions(component)
+    LENGTHS.update(component.dimensions)
+    entry = Diagnostic(
+        of_sample, " ".join(component.dimensions), words, lambda case: ("diagnostic", name) in LOADED, default=False
+    )
     for table in _tables():
-        table[name] = Diagnostic(measured, "", words, lambda case: ("diagnostic", name) in LOADED, default=False)
-    AT_ATOMS[name] = lambda sample: float(component.function(sample.atoms.positions, sample.atoms.masses))
+        table[name] = entry
+    AT_ATOMS[name] = lambda sample: measured(sample.atoms.positions, sample.atoms.masses)
     _OWN.add(name)
+
+
+def _check_dimensions(component: Component) -> None:
+    """Raise CaseError for a dimension that built-in diagnostics have, or another component at another length."""
+    reserved = {"time", "sample", "cell", "label"}
+    for table in _tables():
+        reserved.update(*(entry.dimensions.split() for name, entry in table.items() if name not in _OWN))
+    others = [other for other in LOADED.values() if other.name != component.name]
+    for dimension, length in component.dimensions.items():
+        if dimension in reserved or any(other.dimensions.get(dimension, length) != length for other in others):
+            what = f"{component.source}: dimension {dimension} of {component.name}"
+            raise CaseError(f"{what}: is that of other diagnostics; choose another name")
 
 
 def _tables() -> list[Table]:

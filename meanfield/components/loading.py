@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import inspect
+import marshal
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -18,13 +20,23 @@ GROUP = "meanfield.components"
 Source = tuple[str, str]  # a file's path and text, or an entry point and an empty text
 
 
-def load_components(*sources: str | Path) -> list[Component]:
-    """Load components: of Python files, and of installed packages by the names of their entry points.
+def load_components(*sources: str | Path | Component) -> list[Component]:
+    """Load components: of Python files, of installed packages by the names of entry points, or functions themselves.
 
-    Their code runs now. A name that is loaded already is replaced. Raises CaseError for a file that cannot be read or
+    The code of files runs now. A name that is loaded already is replaced. Functions with @component exist in this
+    process only: sweeps in other processes need them in a file. Raises CaseError for a file that cannot be read or
     run, for one without components, and for the name of a built-in one.
     """
-    return load_sources([_source(str(source)) for source in sources])
+    found = []
+    for source in sources:
+        if isinstance(source, Component):
+            code = source.function.__code__
+            own = replace(source, source=code.co_filename, sha256=_digest_of(source.function))
+            _install(own)
+            found.append(own)
+        else:
+            found += load_sources([_source(str(source))])
+    return found
 
 
 def load_sources(sources: Iterable[Source]) -> list[Component]:
@@ -45,7 +57,13 @@ def load_sources(sources: Iterable[Source]) -> list[Component]:
 
 
 def loaded_sources() -> tuple[Source, ...]:
-    """What has been loaded, for other processes."""
+    """What has been loaded, for other processes. Raises CaseError for a function that no file holds."""
+    for one in LOADED.values():
+        if one.source not in _SOURCES:
+            raise CaseError(
+                f"component {one.name}: is a function of this process; other processes need it in a file: "
+                "load_components(FILE)"
+            )
     return tuple(_SOURCES.items())
 
 
@@ -54,6 +72,15 @@ def _install(one: Component) -> None:
         raise CaseError(f"{one.source}: the {one.kind} {one.name} is a built-in one; choose another name")
     LOADED[one.kind, one.name] = one
     INSTALL[one.kind](one)
+
+
+def _digest_of(function: Callable[..., Any]) -> str:
+    """SHA-256 of a function's source text, or of its code where no text is kept."""
+    try:
+        content = inspect.getsource(function).encode()
+    except (OSError, TypeError):
+        content = marshal.dumps(function.__code__)
+    return hashlib.sha256(content).hexdigest()
 
 
 def _source(name: str) -> Source:

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from solvers.io.run_file import FileError, Run
+from solvers.mesh.mesh import Floats
 
 AXES = "xyz"
 
 
-def write_csv(run: Run, path: Path) -> None:
-    """Write time and every diagnostic to ``path``. Raises FileError if there is no sample yet."""
+def write_csv(run: Run, path: Path, diagnostics: Sequence[str] | None = None) -> None:
+    """Write time and diagnostics, all or those named, to ``path``.
+
+    Raises FileError if there is no sample yet, or no diagnostic of a name.
+    """
     if len(run.sample_times) == 0:
         raise FileError(f"{run.path}: holds no sample of the diagnostics yet, so there is nothing to export")
-    columns = [run.sample_times, *run.diagnostics.values()]
+    chosen = chosen_diagnostics(run, diagnostics)
+    columns = [run.sample_times, *chosen.values()]
     table = np.concatenate([column.reshape(len(run.sample_times), -1) for column in columns], axis=1)
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(column_names(run))
+        writer.writerow(column_names(chosen))
         writer.writerows(table.tolist())  # Python's floats are written in the fewest digits that are exact
 
 
-def column_names(run: Run) -> list[str]:
+def chosen_diagnostics(run: Run, names: Sequence[str] | None) -> dict[str, Floats]:
+    """Those of these names, in this order; all for None. Raises FileError for one that the run has not."""
+    names = list(run.diagnostics) if names is None else names
+    for name in names:
+        if name not in run.diagnostics:
+            raise FileError(f"{run.path}: has no diagnostic {name}; expected one of {', '.join(run.diagnostics)}")
+    return {name: run.diagnostics[name] for name in names}
+
+
+def column_names(diagnostics: Mapping[str, Floats]) -> list[str]:
     """Names of the columns: time, mass, …, centroid_x, centroid_y, …, power_0, power_1, …; beyond R³ centroid_0, …"""
     names = ["time"]
-    for name, values in run.diagnostics.items():
+    for name, values in diagnostics.items():
         for index in np.ndindex(values.shape[1:]):
             named = name == "centroid" and values.shape[1] <= len(AXES)
             parts = [AXES[i] if named else str(i) for i in index]

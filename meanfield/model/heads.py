@@ -16,15 +16,9 @@ from meanfield.model.zonal_multipliers import check_zonal, zonal_multipliers_on
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.uniform import uniform_share
-from solvers.transforms.zonal import (
-    exponential_degree,
-    exponential_gradient_multipliers,
-    exponential_multipliers,
-    gradient_multipliers,
-    radial_multipliers,
-    zonal_operator,
-)
+from solvers.transforms.zonal import gradient_multipliers, radial_multipliers, zonal_operator
 
 Factor = float | Floats
 

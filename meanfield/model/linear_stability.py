@@ -47,17 +47,13 @@ def growth_rates(
     rescaled    unnormalized attention with e^{β⟨x,y⟩ − |β|}
     Raises ArgumentError for a normalization that is neither softmax nor unnormalized.
     """
-    from solvers.transforms.gegenbauer import exponential_spectrum
+    from solvers.transforms.exponential import exponential_gradient_spectrum
 
     relative = normalization_of(normalization, two_sided=False).is_relative
     l = np.asarray(degrees)
-    if beta == 0:
-        response = np.where(np.arange(int(l.max()) + 1) == 1, 1.0 / dimension, 0.0)
-    else:
-        log_first, ratios = exponential_spectrum(dimension, beta, int(l.max()) + 1)
-        response = ratios / beta
-        if not relative:
-            response = response * np.exp(log_first - (abs(beta) if rescaled else 0.0))
+    log_first, response = exponential_gradient_spectrum(dimension, beta, int(l.max()) + 1)
+    if not relative:
+        response = response * np.exp(log_first - (abs(beta) if rescaled else 0.0))
     return np.asarray(linear_rates(dimension, value * response, noise)[l])
 
 
@@ -79,7 +75,7 @@ def transition_coefficient(dimension: int, beta: float, normalization: str = "so
     it is for all β > 0. Mun and Rosenzweig (2606.05140) have the zero of the second, and the first on the circle; for
     other d the first is our own. β > 0.
     """
-    from solvers.transforms.gegenbauer import exponential_spectrum
+    from solvers.transforms.exponential import exponential_spectrum
 
     d = dimension
     ratios = exponential_spectrum(d, beta, 3)[1]

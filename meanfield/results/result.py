@@ -160,11 +160,13 @@ class Result:
 
         return view(self._run, path, overwrite=overwrite)
 
-    def export(self, path: str | Path, to: str, *, overwrite: bool = False) -> Path:
-        """Write it as "csv", "netcdf" or "vtkhdf", and return the path."""
+    def export(
+        self, path: str | Path, to: str, *, diagnostics: Sequence[str] | None = None, overwrite: bool = False
+    ) -> Path:
+        """Write it as "csv", "netcdf" or "vtkhdf", and return the path; ``diagnostics`` are those of a CSV."""
         from meanfield.export.formats import export
 
-        return export(self._run, to, path, overwrite=overwrite)
+        return export(self._run, to, path, overwrite=overwrite, diagnostics=diagnostics)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a run file, with the checkpoint from which ``resume`` goes on, and return its path.

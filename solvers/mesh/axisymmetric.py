@@ -6,6 +6,7 @@ from math import gamma
 
 import numpy as np
 
+from .arguments import check_count
 from .interval import from_edges
 from .mesh import Floats, Mesh
 
@@ -19,8 +20,8 @@ def axisymmetric(d: int, cells: int) -> Mesh:
     Centers (cells, 1) are the mean θ of a zone, by area. Velocities are (cells, 1), along θ; no mass passes a pole.
     Raises ValueError for d < 2, fewer than 3 cells, or so few that sin^{d−2} θ is not resolved.
     """
-    if d < 2:
-        raise ValueError(f"d = {d}: expected at least 2")
+    check_count("d", d, 2)
+    check_count("cells", cells, 3)
     edges = np.linspace(0.0, np.pi, cells + 1)
     line = from_edges(edges)
     volumes, centers = _zones(edges, d)

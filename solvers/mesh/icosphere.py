@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import check_count
 from .mesh import Floats, Mesh
 from .polygons import Table, edges_of_triangles, sides_around
 
@@ -20,8 +21,7 @@ def icosphere(level: int) -> Mesh:
     move centers towards centroids. No cell is small, as rings are next to a pole.
     Good values: 4 (2562 cells), 5 (10242). Raises ValueError for a level below 1 or above 9.
     """
-    if not 1 <= level <= MAX_LEVEL:
-        raise ValueError(f"level = {level}: expected 1 to {MAX_LEVEL}")
+    check_count("level", level, 1, MAX_LEVEL)
     points, triangles = _subdivided(level)
     edges, of_corner = edges_of_triangles(triangles)
     for _ in range(LLOYD_STEPS):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arguments import check_count, check_real
 from .mesh import Floats, Mesh
 
 Stretch = Callable[[Floats], Floats]
@@ -25,9 +26,12 @@ def interval(a: float, b: float, cells: int, *, stretch: Stretch | None = None, 
     periodic  whether b is a again: there are then no boundaries
     Raises ValueError for fewer than 3 cells, or ends or a stretch that do not increase.
     """
+    check_real("a", a)
+    check_real("b", b)
+    check_count("cells", cells, 3)
     if not (np.isfinite([a, b]).all() and a < b):
         raise ValueError(f"a, b = {a}, {b}: expected finite numbers a < b")
-    part = np.linspace(0.0, 1.0, cells + 1) if cells > 0 else np.zeros(1)
+    part = np.linspace(0.0, 1.0, cells + 1)
     if stretch is not None:
         part = np.asarray(stretch(part), dtype=np.float64)
         if part.shape != (cells + 1,) or abs(part[0]) > 1e-12 or abs(part[-1] - 1.0) > 1e-12:
@@ -46,8 +50,7 @@ def from_edges(edges: ArrayLike, manifold: str = "interval", *, periodic: bool =
     """
     edge = np.asarray(edges, dtype=np.float64)
     cells = len(edge) - 1
-    if cells < 3:
-        raise ValueError(f"an interval needs at least 3 cells, got {cells}")
+    check_count("cells", cells, 3)
     if not (np.isfinite(edge).all() and (np.diff(edge) > 0).all()):
         raise ValueError("edges of an interval: expected finite, increasing numbers")
     joined = _ring(edge) if periodic else _walled(edge)
@@ -104,6 +107,7 @@ def line(cells: int, extent: float, core: float) -> Mesh:
     Good values: a core of the width of the density to begin with, an extent of as many decades more as it may grow.
     Raises ValueError unless 0 < core and 0 < extent, both finite.
     """
+    check_count("cells", cells, 3)
     for name, value in (("extent", extent), ("core", core)):
         if not (np.isfinite(value) and value > 0):
             raise ValueError(f"{name} = {value}: expected a finite number > 0")
@@ -117,8 +121,8 @@ def polar(cells: int, dimension: int) -> Mesh:
     in proportion to their distance from it towards the poles; for d = 2 all are equal. Volumes are in radians.
     Raises ValueError for dimension < 2.
     """
-    if dimension < 2:
-        raise ValueError(f"dimension = {dimension}: expected at least 2")
+    check_count("cells", cells, 3)
+    check_count("dimension", dimension, 2)
     if dimension == 2:
         return from_edges(np.linspace(0.0, np.pi, cells + 1), "axisymmetric")
     edges = np.pi / 2 + _stretched(cells, np.pi / 2, 2 / np.sqrt(dimension - 2))

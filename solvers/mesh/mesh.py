@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import Backend, backend_for
+from .arguments import check_count
 from .conductances import ring_conductances
 from .rings import cells_of_rings, ring_cells, ring_faces, ring_sides
 
@@ -151,8 +152,7 @@ def circle(cells: int) -> Mesh:
 
     Raises ValueError for fewer than 3 cells.
     """
-    if cells < 3:
-        raise ValueError(f"a circle needs at least 3 cells, got {cells}")
+    check_count("cells", cells, 3)
     index = np.arange(cells, dtype=np.int32)
     width = 2 * np.pi / cells
     edge: Floats = width * np.arange(1, cells + 1, dtype=np.float64)
@@ -184,8 +184,7 @@ def sphere(rings: int) -> Mesh:
     pole, and eastward from azimuth 0. About 1.35 rings² cells; areas, centroids and face lengths are exact.
     Raises ValueError for fewer than 4 rings.
     """
-    if rings < 4:
-        raise ValueError(f"a sphere needs at least 4 rings, got {rings}")
+    check_count("rings", rings, 4)
     counts, edges = cells_of_rings(rings), np.linspace(0.0, np.pi, rings + 1)
     centers, areas, colatitudes = ring_cells(counts, edges)
     faces = ring_faces(counts, edges)

@@ -30,13 +30,16 @@ def box(
     Boundaries: "left" and "right" across x, "bottom" and "top" across y, "back" and "front" across z.
     Raises ValueError for more than 3 axes, and as `interval` does.
     """
+    for name, each in (("cells", cells), ("extent", extent)):
+        if not hasattr(each, "__len__"):
+            raise TypeError(f"{name} = {each!r}: expected one of each axis, such as (32, 32) cells of (1.0, 1.0)")
     axes = len(cells)
     closed = [periodic] * axes if isinstance(periodic, bool) else list(periodic)
     maps = [None] * axes if stretch is None else list(stretch)
     for name, given in (("extent", extent), ("periodic", closed), ("stretch", maps)):
         if len(given) != axes or not 1 <= axes <= len(TAGS):
             raise ValueError(f"cells of {axes} axes and {name} of {len(given)}: expected the same number, 1 to 3")
-    ends = [each if isinstance(each, tuple) else (0.0, each) for each in extent]
+    ends = [each if isinstance(each, Sequence) else (0.0, each) for each in extent]
     lines = [
         interval(low, high, count, stretch=each, periodic=around)
         for (low, high), count, each, around in zip(ends, cells, maps, closed, strict=True)
@@ -52,6 +55,8 @@ def torus(cells: tuple[int, int]) -> Mesh:
 
     Of other periods: ``box((nx, ny), (Lx, Ly), periodic=True)``. Raises ValueError for fewer than 3 cells.
     """
+    if not hasattr(cells, "__len__") or len(cells) != 2:
+        raise TypeError(f"cells = {cells!r}: expected two whole numbers >= 3")
     return replace(product(circle(cells[0]), circle(cells[1])), manifold="torus")
 
 
@@ -62,6 +67,9 @@ def product(first: Mesh, second: Mesh) -> Mesh:
     Diffusion's two-point fluxes are those of the factors. Boundaries keep their tags; those of ``second`` that
     ``first`` has, too, are "bottom" and "top", then "back" and "front", for "left" and "right".
     """
+    for name, mesh in (("first", first), ("second", second)):
+        if not isinstance(mesh, Mesh):
+            raise TypeError(f"{name} = {type(mesh).__name__}: expected a Mesh")
     m, n = first.cells, second.cells
     along = np.arange(first.faces)[:, None] * n + np.arange(n)  # faces across ``first``
     across = first.faces * n + np.arange(m)[:, None] * second.faces + np.arange(second.faces)

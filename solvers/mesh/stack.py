@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..backends import backend_for
+from .arguments import check_count
 from .mesh import Integers, Mesh
 
 
@@ -15,8 +16,7 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
     the whole state: which cells hold enough mass to rule the time step and to be taken for resolved.
     About 200 bytes a cell. Raises ValueError for fewer than one copy, or more sides than 32 bits can number.
     """
-    if copies < 1:
-        raise ValueError(f"copies = {copies}: expected at least 1")
+    check_count("copies", copies, 1)
     if 2 * mesh.faces * copies > np.iinfo(np.int32).max:
         raise ValueError(f"copies = {copies}: too many for a mesh of {mesh.cells} cells, whose sides 32 bits number")
     sides = len(mesh.cell_sides)

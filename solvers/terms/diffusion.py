@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..mesh.arguments import check_count
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Robin, Value, boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number
 from ..mesh.mesh import Floats, Mesh
@@ -29,6 +30,8 @@ class Diffusion:
                  whose fluxes do not keep u ≥ 0 by themselves; a list or tuple, one of these for each field
     boundaries   part → Wall, Outflow, Value(g), Flux(g) or Robin(a, b, g); with others than walls nothing is kept
     nonnegative  whether u is a density ≥ 0, which steps keep; else a field of any sign, which is not limited
+    limiter_rounds  in which fluxes are limited, each mends what the last took from neighbours; what is negative after
+                 them, or with a tensor, becomes zero, and the rest is scaled to keep the mass
 
     u is (cells,) or (fields, cells). ``step`` takes g at the time of the last ``prepare``.
     Raises ValueError for a negative coefficient or another shape, TypeError for what is no number.
@@ -41,8 +44,11 @@ class Diffusion:
         *,
         boundaries: Boundaries | None = None,
         nonnegative: bool = False,
+        limiter_rounds: int = 50,
     ) -> None:
         check_mesh(mesh)
+        check_count("limiter_rounds", limiter_rounds, 0)
+        self.limiter_rounds = limiter_rounds
         each = list(D) if isinstance(D, (list, tuple)) else [D]
         for coefficient in each:
             _check_coefficient(mesh, coefficient)
@@ -115,8 +121,7 @@ class Diffusion:
         if limited and lowest < 0:
             if isinstance(operator, FaceOperator) and not self._parts:
                 self._limit(operator, start, potential, values)
-            else:
-                np.maximum(values, 0.0, out=values)
+            clip_to_zero(self.mesh, values)
         return lowest
 
     def _potential(self, operator: Operator, dt: float, start: Floats, values: Floats) -> Floats:
@@ -166,12 +171,11 @@ class Diffusion:
         sent = operator.sent(potential)
         keep, kept = np.ones_like(values), backend.empty(values.shape, values.dtype)
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-        for _ in range(_LIMITER_ROUNDS):
+        for _ in range(self.limiter_rounds):
             backend.launch(backend.limit_sent, mesh.cells, mesh.volumes, *neighborhood, start, sent, keep, kept, values)
             keep, kept = kept, keep
             if values.min() >= 0:
                 return
-        lift_to_zero(values, mesh.volumes)
 
     @staticmethod
     def _stages(dt: float, explicit_dt: float) -> int:
@@ -263,7 +267,6 @@ def _check_coefficient(mesh: Mesh, D: Any) -> None:
 
 
 _PART = 0.5  # of the mass that diffusion may move in a step: with cfl ½ a spot's age grows by a third to a half in one
-_LIMITER_ROUNDS = 50  # each mends what the last one took from its neighbours; what may be left is lifted to zero
 
 
 def time_to_move(mass: Step, rate: Step) -> Step:
@@ -285,10 +288,10 @@ def _weight(j: int) -> float:
     return 1 / 3 if j < 2 else (j * j + j - 2) / (2 * j * (j + 1))
 
 
-def lift_to_zero(values: Floats, volumes: Floats) -> None:
-    """Draw values with a negative minimum towards their mean, in place, until the minimum is zero; keeps the mass."""
-    lowest = values.min()
-    if lowest < 0:
-        mean = volumes @ values / volumes.sum()
-        values += (mean - values) * (-lowest / (mean - lowest))
+def clip_to_zero(mesh: Mesh, values: Floats) -> None:
+    """Negative values become zero, in place, and the others are scaled to keep the mass; zero if that is negative."""
+    if values.min() < 0:
+        dot, mass = mesh.backend.dot, mesh.backend.dot(mesh.volumes, values)
         np.maximum(values, 0.0, out=values)
+        positive = dot(mesh.volumes, values)
+        values *= np.maximum(mass, 0.0) / np.maximum(positive, np.finfo(float).tiny)

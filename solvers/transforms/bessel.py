@@ -8,7 +8,9 @@ e^{b⟨x,e⟩}: SciPy's I_ν(b) underflows where ν is beyond b, in high dimensi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import Polynomial
@@ -25,16 +27,27 @@ def log_bessel(order: float, argument: Floats) -> tuple[Floats, Floats]:
     Debye's expansion for large ν; from there down by r_ν = (b/2(ν + 1)) / (1 + b r_{ν+1}/(2(ν + 1))), of which both
     the ratio and the growth of g are sums of positive terms, so the recurrence is stable.
     """
-    b = np.asarray(argument, dtype=float)
-    steps = max(0, int(np.ceil(_LARGE - order)))
+    return list(_downwards(order, np.asarray(argument, dtype=float), 1))[-1]
+
+
+def bessel_ratios(order: float, argument: float, count: int) -> tuple[float, Floats]:
+    """log g_ν(b) and (count) r_ν(b), r_{ν+1}(b), …: as :func:`log_bessel`, in one recurrence."""
+    pairs = list(_downwards(order, np.float64(argument), count))
+    return float(pairs[-1][0]), np.array([ratio for _, ratio in pairs[-count:][::-1]])
+
+
+def _downwards(order: float, b: Any, count: int) -> Iterator[tuple[Any, Any]]:
+    """log g and r of orders from max(32, ν + count − 1), at least, down to ν."""
+    steps = max(count - 1, int(np.ceil(_LARGE - order)))
     top = order + steps
     log_g, following = _log_uniform(top, b), _log_uniform(top + 1, b)
     ratio = b / (2 * (top + 1)) * np.exp(following - log_g)
+    yield log_g, ratio
     for nu in top - 1 - np.arange(steps):
         growth = b * ratio / (2 * (nu + 1))
         log_g = log_g + np.log1p(growth)
         ratio = b / (2 * (nu + 1) * (1 + growth))
-    return log_g, ratio
+        yield log_g, ratio
 
 
 def _log_uniform(order: float, b: Floats) -> Floats:

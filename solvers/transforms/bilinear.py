@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from ..backends import backend_for
 from ..mesh.mesh import Floats, Mesh
+from .exponential import exponential_degree
 from .gauss_grid import GaussGrid
 from .harmonics import Complexes, Harmonics, SphereHarmonics, harmonic_transform
 from .harmonics_points import PointHarmonics
 from .pairwise import exponential_sums
 from .patches import gathered_sums
-from .zonal import exponential_degree
 
 _OVERSAMPLING = 1.5  # T/L
 _SMOOTHNESS = 34.0  # c·T/‖B‖: e^{−s} has its branch points at a distance c/‖B‖, so degree T leaves e^{−34} = 2e-15

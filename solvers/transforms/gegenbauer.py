@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..mesh.mesh import Floats
-from .bessel import log_bessel
 
 
 def gegenbauer(dimension: int, theta: Floats, degree: int) -> Floats:
@@ -31,14 +30,3 @@ def _recurrence(dimension: int, degree: int) -> Floats:
     l = np.arange(2, degree + 1)
     tail = np.sqrt(l * (l + dimension - 3.0) / ((2 * l + dimension - 2.0) * (2 * l + dimension - 4.0)))
     return np.concatenate([[0.0, dimension**-0.5], tail])[: degree + 1]
-
-
-def exponential_spectrum(dimension: int, beta: float, degrees: int) -> tuple[float, Floats]:
-    """log c_0 and (degrees) c_l/c_0 of e^{β⟨x,y⟩} acting on φ_l under the uniform law, for any d, without overflow.
-
-    c_0 = g_ν(|β|), c_{l+1}/c_l = ± r_{ν+l}(|β|), ν = d/2 − 1 (Funk–Hecke; g, r of solvers/transforms/bessel.py).
-    """
-    size, nu = np.array([abs(beta)]), dimension / 2 - 1
-    log_first = float(log_bessel(nu, size)[0][0])
-    ratios = [float(log_bessel(nu + l, size)[1][0]) for l in range(degrees - 1)]
-    return log_first, np.cumprod([1.0, *np.sign(beta) * np.array(ratios)])

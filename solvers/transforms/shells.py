@@ -12,9 +12,9 @@ from numpy.polynomial.legendre import leggauss, legvander
 
 from ..backends import backend_for
 from ..mesh.mesh import Floats, Mesh
+from .exponential import exponential_degree
 from .harmonics import Complexes, SphereHarmonics
 from .uniform import uniform_share
-from .zonal import exponential_degree
 
 
 class CircleShells:

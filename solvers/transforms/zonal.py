@@ -1,10 +1,6 @@
 """Zonal operators: sums Σ_j K(⟨x_i, x_j⟩) w_j over all cells by a transform (Funk–Hecke), not cells².
 
-A zonal kernel acts on harmonics of degree l as a number, its multiplier c_l. For K(z) = e^{βz} on S^{d−1}, ν = d/2 − 1,
-
-    c_l = Γ(d/2) (2/β)^ν I_{l+ν}(β) |S^{d−1}|
-
-(Funk–Hecke; e.g. Dai and Xu, Approximation Theory and Harmonic Analysis on Spheres, theorem 1.2.9).
+A zonal kernel acts on harmonics of degree l as a number, its multiplier c_l; those of e^{βz} are in exponential.py.
 """
 
 from __future__ import annotations
@@ -13,47 +9,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from scipy import fft, special
+from scipy import fft
 
 from ..mesh.mesh import Floats, Mesh
 from .harmonics import SphereHarmonics
-
-
-def exponential_multipliers(dimension: int, beta: float, degrees: int) -> Floats:
-    """(degrees) multipliers c_l, l = 0, 1, …, of e^{β⟨x,y⟩ − |β|} on the unit sphere of R^dimension (2 or more).
-
-    Negative β flips the odd degrees. The factor e^{−|β|} keeps them in range for any β.
-    """
-    l, nu, size = np.arange(degrees), dimension / 2 - 1, abs(beta)
-    surface = 2 * np.pi ** (dimension / 2) / special.gamma(dimension / 2)
-    if size == 0:
-        return np.where(l == 0, surface, 0.0)
-    bessel = special.ive(l + nu, size)
-    spectrum: Floats = surface * special.gamma(dimension / 2) * (2 / size) ** nu * bessel * np.sign(beta) ** l
-    return spectrum
-
-
-def exponential_gradient_multipliers(dimension: int, beta: float, degrees: int) -> Floats:
-    """(degrees) c_l/β of :func:`exponential_multipliers`, with its limit at β = 0: only c_1/β → |S^{d−1}|/d."""
-    if beta == 0:
-        surface = exponential_multipliers(dimension, 0.0, 1)[0]
-        return np.where(np.arange(degrees) == 1, surface / dimension, 0.0)
-    multipliers = exponential_multipliers(dimension, beta, degrees) / beta
-    multipliers[0] = 0.0  # a constant has no gradient
-    return multipliers
-
-
-def exponential_degree(dimension: int, beta: float) -> int:
-    """Degree L beyond which the multipliers of e^{β⟨x,y⟩} and of its gradient add nothing in float64.
-
-    About √(2β ln(1/ε)) for large β. The multipliers are positive, so their tail bounds the error of the kernel.
-    """
-    most = int(np.sqrt(2 * abs(beta) * 50) + 60)
-    l = np.maximum(np.arange(most), 1)
-    harmonics_of_degree = (2 * l + dimension - 2.0) * l ** (dimension - 3.0)  # up to a constant
-    tail = np.abs(exponential_multipliers(dimension, beta, most)) * l * harmonics_of_degree
-    kept = np.flatnonzero(np.cumsum(tail[::-1])[::-1] > 1e-17 * tail[0])
-    return max(int(kept[-1]), 1)
 
 
 def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degrees: int) -> Floats:

@@ -225,3 +225,77 @@ def test_bad_values_are_refused_by_their_keys(folder):
         )
     with pytest.raises(mf.CaseError, match=r"no_such_package: expected a file that ends in \.py, or an entry point"):
         mf.load_components("no_such_package")
+
+
+def test_a_function_of_this_process_is_a_component(folder):
+    @mf.component("reaction", rate=1.0)
+    def decay(x, density, rate):
+        return np.full(len(x), -rate)
+
+    case_of = mf.load_case("case.toml").replace
+    with pytest.raises(mf.CaseError, match=r"reaction.kind"):
+        case_of({"reaction": {"kind": "decay", "rate": 0.5}})
+    (own,) = mf.load_components(decay)
+    case = case_of({"reaction": {"kind": "decay", "rate": 0.5}})
+    result = mf.run(case, "own.h5")
+    np.testing.assert_allclose(result.diagnostics["mass"], np.exp(-0.5 * result.diagnostics.time), rtol=1e-4)
+    assert result.attributes["components"] == f"reaction decay {own.sha256}"
+    with pytest.raises(mf.CaseError, match="component decay: is a function of this process; other processes need"):
+        mf.sweep(case, {"reaction.rate": [0.5, 1.0]}, jobs=1)
+
+
+@pytest.mark.parametrize("domain", ["circle", "particles"])
+def test_a_diagnostic_may_be_an_array(folder, domain):
+    """Masses in eight sectors of the circle, whose sum is the mass; named dimensions in memory and in the file."""
+
+    @mf.component("diagnostic", long_name="mass in each sector", dimensions={"sector": 8})
+    def sectors(x, mass):
+        angle = np.arctan2(x[:, 1], x[:, 0]) % (2 * np.pi)
+        return np.bincount((angle // (np.pi / 4)).astype(int), mass, 8)
+
+    mf.load_components(sectors)
+    changes = {"output.diagnostics": ["mass", "sectors"]}
+    if domain == "particles":
+        changes |= {"domain": {"manifold": "particles", "dimension": 2, "count": 50}, "initial": {"kind": "uniform"}}
+    result = mf.run(mf.load_case("case.toml").replace(changes), "own.h5")
+    found = mf.open_run("own.h5").diagnostics.to_xarray().sectors
+    assert found.dims == ("sample", "sector")
+    assert result.diagnostics["sectors"].shape == (9, 8)
+    np.testing.assert_allclose(found.sum("sector"), result.diagnostics["mass"], rtol=1e-12)
+
+
+def test_a_diagnostic_of_another_shape_is_refused(folder):
+    @mf.component("diagnostic", dimensions={"sector": 8})
+    def sectors(x, mass):
+        return mass[:3]
+
+    mf.load_components(sectors)
+    case = mf.load_case("case.toml").replace({"output.diagnostics": ["sectors"]})
+    with pytest.raises(mf.CaseError, match=r"component sectors: returns an array \(3,\): expected \(8,\)"):
+        mf.simulate(case)
+    for dimensions in ({"cluster": 3}, {"d": 2}):
+        own = mf.component("diagnostic", dimensions=dimensions)(lambda x, mass: mass)
+        with pytest.raises(mf.CaseError, match="is that of other diagnostics; choose another name"):
+            mf.load_components(own)
+    with pytest.raises(TypeError, match="a kernel has no dimensions: sector"):
+        mf.component("kernel", dimensions={"sector": 8})
+    with pytest.raises(ValueError, match="expected a name and a whole number >= 1"):
+        mf.component("diagnostic", dimensions={"sector": 0})
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            lambda x, mass: 1 / 0,
+            r"component ratio: .*test_components.py, line \d+: ZeroDivisionError: division",
+        ),
+        (lambda x: 1.0, r"line \d+: TypeError: .*takes 1 positional argument but 2 were given$"),
+        (lambda x, mass: "much", "component ratio: returns str: expected numbers"),
+    ],
+)
+def test_what_a_component_does_wrong_is_one_line(folder, function, message):
+    function.__name__ = "ratio"
+    mf.load_components(mf.component("diagnostic")(function))
+    with pytest.raises(mf.CaseError, match=message):
+        mf.simulate(mf.load_case("case.toml").replace({"output.diagnostics": ["ratio"]}))

@@ -66,6 +66,18 @@ def test_csv_gives_back_the_same_floats(run: Path) -> None:
     assert [[float(text) for text in row] for row in rows] == expected
 
 
+def test_csv_of_some_diagnostics(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An array has a table of its own on request; what is not there, or no table, is refused in a line."""
+    assert cli.main(["export", str(run), "--to", "csv", "--diagnostics", "power", "mass"]) == 0
+    header, *rows = csv.reader(run.with_suffix(".csv").open(newline=""))
+    assert header == ["time", "power_0", "power_1", "mass"]
+    assert [float(text) for text in rows[1]] == [TIMES[1], *sample(1)["power"], sample(1)["mass"]]
+    with pytest.raises(FileError, match=r"run.h5: has no diagnostic energy; expected one of mass, centroid, power"):
+        export(run, "csv", overwrite=True, diagnostics=["energy"])
+    assert cli.main(["export", str(run), "--to", "netcdf", "--diagnostics", "mass"]) == 2
+    assert "expected none for netcdf, only csv has columns" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", MESHES)
 def test_netcdf_keeps_the_mass(name: str, tmp_path: Path) -> None:
     write(tmp_path / "run.h5", MESHES[name]()).close()

@@ -24,8 +24,9 @@ from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 from solvers.transforms import pairwise
+from solvers.transforms.exponential import exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.ring_transforms import RingFFTs
-from solvers.transforms.zonal import exponential_gradient_multipliers, exponential_multipliers, zonal_operator
+from solvers.transforms.zonal import zonal_operator
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
 

@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -114,11 +113,6 @@ def test_a_folder_is_a_room_that_says_what_lives_there():
         assert len(list(folder.glob("*.py"))) <= MAX_FILES, folder
         text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
         assert len(text) > 20, folder
-
-
-def test_every_folder_is_installed():
-    table = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
-    assert {module_of(path) for path in FILES if path.name == "__init__.py"} <= set(table["packages"])
 
 
 def names_of_domains(node):

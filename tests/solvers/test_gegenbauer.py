@@ -7,7 +7,8 @@ from scipy import special
 
 from solvers.mesh.interval import edges_of, polar
 from solvers.transforms.bessel import log_bessel
-from solvers.transforms.gegenbauer import exponential_spectrum, gegenbauer
+from solvers.transforms.exponential import exponential_spectrum
+from solvers.transforms.gegenbauer import gegenbauer
 from solvers.transforms.polar import log_masses
 
 DIMENSIONS = [2, 3, 4, 5, 64, 1024, 4096]

@@ -63,12 +63,12 @@ def test_a_polar_mesh_goes_from_pole_to_pole(dimension):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: from_edges([0.0, 1.0, 2.0], "line"), "at least 3 cells, got 2"),
+        (lambda: from_edges([0.0, 1.0, 2.0], "line"), "cells = 2: expected a whole number >= 3"),
         (lambda: from_edges([0.0, 1.0, 1.0, 2.0], "line"), "expected finite, increasing numbers"),
         (lambda: from_edges([0.0, 1.0, 2.0, np.inf], "line"), "expected finite, increasing numbers"),
         (lambda: line(64, 10.0, 0.0), "core = 0.0: expected a finite number > 0"),
         (lambda: line(64, np.inf, 1.0), "extent = inf: expected a finite number > 0"),
-        (lambda: polar(64, 1), "dimension = 1: expected at least 2"),
+        (lambda: polar(64, 1), "dimension = 1: expected a whole number >= 2"),
     ],
 )
 def test_bad_intervals_are_refused(build, message):

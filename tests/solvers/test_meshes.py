@@ -10,8 +10,8 @@ from solvers.mesh.axisymmetric import axisymmetric
 from solvers.mesh.checks import check_mesh
 from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval
-from solvers.mesh.mesh import circle
-from solvers.mesh.product import box, product
+from solvers.mesh.mesh import circle, sphere
+from solvers.mesh.product import box, product, torus
 from solvers.mesh.triangles import read_triangles, triangles
 from solvers.terms.diffusion import Diffusion
 from solvers.terms.limiters import Reconstruction
@@ -116,12 +116,12 @@ def test_no_cell_of_an_icosphere_is_small():
     ("build", "message"),
     [
         (lambda: interval(1.0, 0.0, 8), "a, b = 1.0, 0.0: expected finite numbers a < b"),
-        (lambda: interval(0.0, 1.0, 0), "at least 3 cells, got 0"),
+        (lambda: interval(0.0, 1.0, 0), "cells = 0: expected a whole number >= 3"),
         (lambda: interval(0.0, 1.0, 8, stretch=lambda s: 2 * s), "stretch: expected a map of"),
         (lambda: box((4, 4), (1.0,)), "cells of 2 axes and extent of 1: expected the same number, 1 to 3"),
         (lambda: box((4,) * 4, (1.0,) * 4), "cells of 4 axes"),
         (lambda: icosphere(0), "level = 0: expected 1 to 9"),
-        (lambda: axisymmetric(1, 8), "d = 1: expected at least 2"),
+        (lambda: axisymmetric(1, 8), "d = 1: expected a whole number >= 2"),
         (lambda: triangles([[0, 0], [1, 0], [2, 0]], [[0, 1, 2]]), "expected corners that are not on a line"),
         (lambda: triangles([[0, 0], [1, 0], [0, 1], [5, 5]], [[0, 1, 2]]), "point 3: expected to be a corner"),
         (lambda: triangles([[0, 0], [1, 0], [0, 1]], [[0, 1, 3]]), "corners 0 to 3: expected 0 to 2"),
@@ -131,3 +131,26 @@ def test_no_cell_of_an_icosphere_is_small():
 def test_what_is_no_mesh_is_refused(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: circle(2.5), r"cells = 2\.5: expected a whole number >= 3"),
+        (lambda: circle("8"), "cells = '8': expected a whole number >= 3"),
+        (lambda: sphere(None), "rings = None: expected a whole number >= 4"),
+        (lambda: interval(0.0, "1", 8), "b = '1': expected a number"),
+        (lambda: box(8, 1.0), "cells = 8: expected one of each axis"),
+        (lambda: box((8, 8), 1.0), r"extent = 1\.0: expected one of each axis"),
+        (lambda: torus(8), "cells = 8: expected two whole numbers"),
+        (lambda: icosphere(2.0), r"level = 2\.0: expected 1 to 9"),
+        (lambda: product(circle(4), 4), "second = int: expected a Mesh"),
+    ],
+)
+def test_arguments_of_other_types_are_refused(build, message):
+    with pytest.raises(TypeError, match=message):
+        build()
+
+
+def test_an_extent_may_be_a_list():
+    assert box((4, 4), [[0.0, 1.0], [2.0, 4.0]]).volume == pytest.approx(2.0)

@@ -20,15 +20,9 @@ from meanfield.model.zonal_multipliers import zonal_multipliers
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.harmonics_points import MANIFOLDS, PointHarmonics
-from solvers.transforms.zonal import (
-    exponential_degree,
-    exponential_gradient_multipliers,
-    exponential_multipliers,
-    gradient_multipliers,
-    radial_multipliers,
-    zonal_operator,
-)
+from solvers.transforms.zonal import gradient_multipliers, radial_multipliers, zonal_operator
 
 _MIN_NORMALIZER = 1e-5  # of the mass: above, errors are measured below 1e-10 of Z, mostly 1e-12
 # Costs, by that of a pair of the exponential kernel

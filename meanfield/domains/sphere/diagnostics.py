@@ -18,8 +18,8 @@ from meanfield.model import functionals
 from meanfield.model.errors import ArgumentError
 from meanfield.model.heads import multiple
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
-from solvers.transforms.zonal import exponential_degree, exponential_gradient_multipliers
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ def read_training(path: str | Path) -> Fit:
     """Training as it was when the file was written. Raises FileError for a file of something else."""
     import h5py
 
+    if not Path(path).is_file():
+        raise FileError(f"{path}: no such file")
     try:
         with h5py.File(path, "r") as file:
             if "training_case" not in file.attrs:
@@ -55,8 +57,6 @@ def read_training(path: str | Path) -> Fit:
             fit = begin(case, task_of(case))
             _read_into(fit, file)
     except OSError as error:
-        if error.filename is not None or not Path(path).exists():
-            raise
         raise FileError(f"{path}: cannot be read: {error}") from None
     return fit
 
@@ -68,9 +68,9 @@ def _read_into(fit: Fit, file: Any) -> None:
     step = torch.tensor(float(len(fit.history.loss) - bool(fit.stopped)))
     with torch.no_grad():
         for name, parameter in fit.network.named_parameters():
-            parameter.copy_(torch.from_numpy(file["weights"][name][()]))
+            parameter.copy_(torch.from_numpy(np.asarray(file["weights"][name])))
             if name in file.get("moments/exp_avg", {}):
-                moments = {moment: torch.from_numpy(file["moments"][moment][name][()]) for moment in MOMENTS}
+                moments = {moment: torch.from_numpy(np.asarray(file["moments"][moment][name])) for moment in MOMENTS}
                 fit.optimizer.state[parameter] = {"step": step.clone(), **moments}
 
 

@@ -14,7 +14,7 @@ from meanfield.domains.particles.sums import (
 from meanfield.model.heads import Head, log_bound, steepness
 from meanfield.model.kernel import KERNELS, kernel_of, windowed
 from meanfield.model.zonal_multipliers import zonal_multipliers
-from solvers.transforms.zonal import exponential_degree
+from solvers.transforms.exponential import exponential_degree
 
 COUNT = 4000
 CLOUDS = ["uniform", "cluster", "one place", "two far", "lonely", "poles"]

@@ -1,0 +1,60 @@
+"""The kernel e^{β⟨x,y⟩} on the unit sphere of R^d: its multipliers, the numbers by which it acts on each degree.
+
+Funk–Hecke (e.g. Dai and Xu, Approximation Theory and Harmonic Analysis on Spheres, theorem 1.2.9), ν = d/2 − 1:
+
+    c_l = |S^{d−1}| Γ(d/2) (2/β)^ν I_{l+ν}(β) = |S^{d−1}| g_ν(β) r_ν(β) … r_{ν+l−1}(β)
+
+with g and r of solvers/transforms/bessel.py; odd degrees have the sign of β.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from ..mesh.mesh import Floats
+from .bessel import bessel_ratios
+
+
+def exponential_spectrum(dimension: int, beta: float, degrees: int) -> tuple[float, Floats]:
+    """log(c_0/|S^{d−1}|) and (degrees) c_l/c_0, for any d ≥ 2 and β, without overflow."""
+    log_first, ratios = bessel_ratios(dimension / 2 - 1, abs(beta), max(degrees - 1, 1))
+    return log_first, np.cumprod([1.0, *np.sign(beta) * ratios])[:degrees]
+
+
+def exponential_gradient_spectrum(dimension: int, beta: float, degrees: int) -> tuple[float, Floats]:
+    """log(c_0/|S^{d−1}|) and (degrees) c_l/(β c_0): 0 for l = 0, a constant; for β = 0 only 1/d, l = 1."""
+    log_first, relative = exponential_spectrum(dimension, beta, degrees)
+    l = np.arange(degrees)
+    return log_first, np.where(l == 1, 1 / dimension, 0.0) if beta == 0 else np.where(l == 0, 0.0, relative / beta)
+
+
+def exponential_multipliers(dimension: int, beta: float, degrees: int) -> Floats:
+    """(degrees) c_l e^{−|β|}, l = 0, 1, …: the factor keeps them in range for any β."""
+    return _absolute(dimension, beta, exponential_spectrum(dimension, beta, degrees))
+
+
+def exponential_gradient_multipliers(dimension: int, beta: float, degrees: int) -> Floats:
+    """(degrees) c_l e^{−|β|}/β, with its limit at β = 0: only c_1/β → |S^{d−1}|/d."""
+    return _absolute(dimension, beta, exponential_gradient_spectrum(dimension, beta, degrees))
+
+
+def _absolute(dimension: int, beta: float, spectrum: tuple[float, Floats]) -> Floats:
+    """Times c_0 e^{−|β|} by I_ν itself: log c_0 is of size |β|, and so are its roundings."""
+    nu, size = dimension / 2 - 1, abs(beta)
+    surface = 2 * np.pi ** (nu + 1) / special.gamma(nu + 1)
+    mean = special.gamma(nu + 1) * (2 / size) ** nu * special.ive(nu, size) if size else 1.0
+    return np.asarray(surface * mean * spectrum[1])
+
+
+def exponential_degree(dimension: int, beta: float) -> int:
+    """Degree L beyond which the multipliers of e^{β⟨x,y⟩} and of its gradient add nothing in float64.
+
+    About √(2β ln(1/ε)) for large β. The multipliers are positive, so their tail bounds the error of the kernel.
+    """
+    most = int(np.sqrt(2 * abs(beta) * 50) + 60)
+    l = np.maximum(np.arange(most), 1)
+    harmonics_of_degree = (2 * l + dimension - 2.0) * l ** (dimension - 3.0)  # up to a constant
+    tail = np.abs(exponential_multipliers(dimension, beta, most)) * l * harmonics_of_degree
+    kept = np.flatnonzero(np.cumsum(tail[::-1])[::-1] > 1e-17 * tail[0])
+    return max(int(kept[-1]), 1)
