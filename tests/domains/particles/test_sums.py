@@ -178,15 +178,19 @@ def test_one_and_two_tokens(n, d):
 
 
 def test_lonely_token_to_fifty_digits():
-    """Opposite to 3999 tokens it sees itself with e^{2β}/4000 beside them; at β = 3 they have a share of it."""
+    """Opposite to 3999 tokens it sees itself with e^{2β}/4000 beside them; at β = 3 they have a share of it.
+
+    A transform's error is some roundings of the largest Z, which is 1 in units of the lonely token's.
+    """
     points, masses = cloud("lonely", 3)
     for beta in (3.0, 9.0):
         scale, normalizer, sums = token_sums(points, beta, Head()).apply(masses)
         with mpmath.workdps(50):
             kernel = [m * mpmath.exp(beta * float(z)) for m, z in zip(masses, points @ points[0], strict=True)]
             mean = [float(mpmath.fdot(kernel, map(float, column)) / mpmath.fsum(kernel)) for column in points.T]
-        assert np.abs(sums[0] / normalizer[0] - mean).max() < 1e-12
-        assert np.log(normalizer[0]) + scale[0] == pytest.approx(float(mpmath.log(mpmath.fsum(kernel))), abs=1e-12)
+        rounding = 16 * np.finfo(float).eps / normalizer[0]
+        assert np.abs(sums[0] / normalizer[0] - mean).max() < rounding
+        assert abs(np.log(normalizer[0]) + scale[0] - float(mpmath.log(mpmath.fsum(kernel)))) < rounding
 
 
 def test_many_lost_tokens_in_clusters_are_summed_by_patches(monkeypatch):
