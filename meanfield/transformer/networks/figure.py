@@ -25,6 +25,8 @@ def draw_training(figure: Figure, fit: Fit) -> None:
     axes[0, 0].set(xlabel="epoch", ylabel="cross entropy (nats)", yscale="log")
     axes[0, 1].set(xlabel="epoch", ylabel="accuracy", ylim=(0, 1.02))
     axes[0, 0].legend(frameon=False)
+    for ax in axes[0]:
+        ax.xaxis.get_major_locator().set_params(integer=True)
     layers = ["embedding", *(f"layer {k + 1}" for k in range(len(fit.network.body.layers)))]
     for ax, rows, names, label in (
         (axes[1, 0], history.gradient_norm, list(parts_of(fit.network)), "gradient norm"),
@@ -34,6 +36,6 @@ def draw_training(figure: Figure, fit: Fit) -> None:
         for values, name, color in zip(np.array(rows).reshape(len(steps), -1).T, names, colors, strict=bool(rows)):
             ax.plot(steps, values, color=color, lw=0.8, label=name)
         ax.set(xlabel="step", ylabel=label, yscale="log")
-        ax.legend(fontsize=7, frameon=False, ncols=2)
+        ax.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.suptitle(" · ".join(text for text in (fit.case.title, fit.stopped) if text), fontsize=11)
     figure.tight_layout()
