@@ -89,6 +89,25 @@ def training_file(parser: ArgumentParser) -> None:
     cli_options.overrides(parser)
 
 
+def experiment_options(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", choices=EXPERIMENTS, help=", ".join(EXPERIMENTS))
+    parser.add_argument(
+        "case",
+        metavar="TRAINING",
+        nargs="?",
+        default="digits",
+        help="a training file, or a shipped one (default: digits)",
+    )
+    cli_options.overrides(parser)
+    parser.add_argument("--seeds", metavar="N", type=int, default=3, help="networks of each kind (default: 3)")
+    parser.add_argument(
+        "--jobs", metavar="N", type=int, default=1, help="processes, of the experiment stabilizers (default: 1)"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the experiment's name with .h5, here")
+    parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
+    _overwrite(parser, "FILE.h5")
+
+
 def _overwrite(parser: ArgumentParser, what: str) -> None:
     parser.add_argument("--overwrite", action="store_true", help=f"replace {what} (default: refuse)")
 
@@ -279,6 +298,34 @@ def train(options: argparse.Namespace) -> int:
     return 0
 
 
+def experiment(options: argparse.Namespace) -> int:
+    from meanfield.case.errors import CaseError
+    from meanfield.figures.saving import figure_target, save
+    from meanfield.runtime.paths import require_writable
+
+    _require_torch()
+    for name in ("seeds", "jobs"):
+        if getattr(options, name) < 1:
+            raise CaseError(f"--{name} {getattr(options, name)}: expected an integer >= 1")
+    path = f"{options.name}.h5" if options.output is None else options.output
+    target = figure_target(Path(options.figure or Path(path).with_suffix(".png")))
+    require_writable(path, options.case, options.overwrite)
+    from matplotlib.figure import Figure
+
+    from meanfield.running import silent
+    from meanfield.transformer.experiments.command import experiment_into
+    from meanfield.transformer.networks.section import load_training
+
+    training, say = load_training(options.case, options.overrides), silent if options.quiet else tell
+    found = experiment_into(options.name, training, options.seeds, options.jobs, path, options.command, say)
+    figure = Figure()
+    found.draw(figure)
+    print(found.summary)
+    print(f"{path}\n{save(figure, target)}")
+    return 0
+
+
+EXPERIMENTS = ("information", "attention", "bottleneck", "gradients", "sensitivity", "stabilizers")
 EACH_PART = ("network", "biases", "gains", "attention", "network,biases,gains")
 COMMANDS = {
     "read": (
@@ -314,6 +361,13 @@ COMMANDS = {
         "TRAINING|FILE.h5 [--set KEY=VALUE ...] [--until EPOCH] [-o FILE.h5] [--figure FILE.png] [--overwrite] "
         "[--quiet]",
         (training_file, train_options, cli_options.quiet),
+    ),
+    "experiment": (
+        experiment,
+        "both networks, untrained and trained, over several seeds, with controls: " + ", ".join(EXPERIMENTS),
+        "NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [-o FILE.h5] [--figure FILE.png] [--overwrite] "
+        "[--quiet]",
+        (experiment_options, cli_options.quiet),
     ),
     "reference": (
         reference,

@@ -1,0 +1,1 @@
+"""Experiments on both networks, untrained and trained, over several seeds, with controls."""

@@ -1,0 +1,183 @@
+"""Attention maps of the two networks, compared by cosine and Kullback–Leibler divergence, beside controls.
+
+    p    (n, n) mean over heads of the attention weights of a layer, for one example
+    cosine(p, q) = Σ p_ij q_ij / (|p| |q|) ,     KL(p, q) = (1/n) Σ_ij p_ij log(p_ij/q_ij)
+
+p is the Transformer's of one seed; q is the PDE network's, its columns shuffled row by row, the uniform map, or the
+Transformer's of another seed. Intervals: 95 % of bootstrap resamples of examples, of all seeds together.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from meanfield.transformer.experiments.outcome import Outcome, table
+from meanfield.transformer.experiments.subjects import STATES, Subjects
+from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.networks.network import TokenNetwork, traced
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EXAMPLES = 128
+RESAMPLES = 1000
+OTHERS = ("pde", "pde, shuffled", "uniform", "other seed")
+SOURCE_COSINE, SOURCE_KL = 0.9870, 0.0144  # that the sources print for their pair of networks
+SCALES = np.array([0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])  # of the logits, in both untrained networks
+
+
+def attention_maps(subjects: Subjects) -> Outcome:
+    """Cosine and divergence by state, pair and layer with intervals, and of untrained networks by scale of logits."""
+    inputs = subjects.inputs(EXAMPLES)
+    values = _compared(subjects, inputs)  # measure, state, pair, seed, layer, example
+    means, intervals = values.mean(axis=(3, 5)), bootstrap(values)
+    scaled = _scaled(subjects, inputs)
+    pairs = ("state", "pair", "layer")
+    arrays = {
+        **subjects.coordinates(),
+        "pair": Labelled(("pair",), list(OTHERS)),
+        "bound": Labelled(("bound",), ["2.5 %", "97.5 %"]),
+        "scale": Labelled(("scale",), SCALES, "factor of the logits of untrained networks"),
+    }
+    for k, (name, long_name) in enumerate(MEASURES.items()):
+        arrays[name] = Labelled(pairs, means[k], long_name)
+        arrays[f"{name}_interval"] = Labelled((*pairs, "bound"), intervals[k], f"bootstrap interval of the {long_name}")
+        arrays[f"{name}_scaled"] = Labelled(("scaled_pair", "scale"), scaled[k], f"{long_name}, untrained, over layers")
+    arrays["scaled_pair"] = Labelled(("scaled_pair",), ["pde", "uniform"])
+    return Outcome(arrays, _summary(means, intervals, scaled), lambda figure: _draw(figure, means, intervals, scaled))
+
+
+MEASURES = {"cosine": "cosine of attention maps", "divergence": "Kullback-Leibler divergence of rows, nats"}
+
+
+def compare_maps(p: Floats, q: Floats) -> Floats:
+    """(2, ...) cosine and divergence of maps (..., n, n) whose rows are laws; rows of q are positive where p's are."""
+    product = (p * q).sum(axis=(-2, -1)) / np.sqrt((p**2).sum(axis=(-2, -1)) * (q**2).sum(axis=(-2, -1)))
+    there = p > 0
+    ratio = np.log(np.where(there, p, 1.0)) - np.log(np.where(there, q, 1.0))
+    return np.stack([product, (p * ratio).sum(axis=-1).mean(axis=-1)])
+
+
+def bootstrap(values: Floats) -> Floats:
+    """(2, state, pair, layer, bound) of values (2, state, pair, seed, layer, example): seeds and examples resampled."""
+    gathered = np.moveaxis(values, 3, -2).reshape(*values.shape[:3], values.shape[4], -1)
+    random = np.random.default_rng(0)
+    chosen = random.integers(0, gathered.shape[-1], (RESAMPLES, gathered.shape[-1]))
+    means = np.stack([gathered[..., one].mean(axis=-1) for one in chosen])
+    return np.moveaxis(np.quantile(means, [0.025, 0.975], axis=0), 0, -1)
+
+
+def uniform(p: Floats) -> Floats:
+    """The same weight for each token that a row of p attends to."""
+    allowed = p > 0
+    return np.asarray(allowed / allowed.sum(axis=-1, keepdims=True))
+
+
+def shuffled(p: Floats) -> Floats:
+    """Each row's weights in random order among the tokens that it attends to."""
+    keys = np.random.default_rng(0).random(p.shape) + 2 * (p <= 0)  # the others stay last
+    places, order = np.argsort(p <= 0, axis=-1, kind="stable"), np.argsort(keys, axis=-1)
+    mixed = np.zeros_like(p)
+    np.put_along_axis(mixed, places, np.take_along_axis(p, order, axis=-1), axis=-1)
+    return mixed
+
+
+def maps_of(network: TokenNetwork, inputs: torch.Tensor) -> Floats:
+    """(layers, examples, n, n) attention weights, the mean over heads."""
+    _, trace = traced(network, inputs)
+    return np.stack([w.mean(dim=1).double().numpy() for w in trace.weights if w is not None])
+
+
+def _compared(subjects: Subjects, inputs: torch.Tensor) -> Floats:
+    """(measure, state, pair, seed, layer, example)"""
+    rows = []
+    for state in range(len(STATES)):
+        ours, theirs = (
+            [maps_of(s.states[state], inputs) for s in subjects.of(kind)] for kind in ("transformer", "pde")
+        )
+        pairs = [
+            [compare_maps(p, q) for p, q in zip(ours, others, strict=True)]
+            for others in (theirs, map(shuffled, theirs), map(uniform, ours), [*ours[1:], ours[0]])
+        ]
+        rows.append(pairs)
+    return np.moveaxis(np.array(rows), 3, 0)
+
+
+def _scaled(subjects: Subjects, inputs: torch.Tensor) -> Floats:
+    """(measure, pair, scale) of untrained networks whose logits are multiplied, mean over seeds, layers, examples."""
+    found = np.empty((2, 2, len(SCALES)))
+    for k, scale in enumerate(SCALES):
+        ours, theirs = (
+            np.stack([maps_of(with_logits(s.untrained, scale), inputs) for s in subjects.of(kind)])
+            for kind in ("transformer", "pde")
+        )
+        for pair, other in enumerate((theirs, uniform(ours))):
+            found[:, pair, k] = compare_maps(ours, other).mean(axis=(1, 2, 3))
+    return found
+
+
+def with_logits(network: TokenNetwork, scale: float) -> TokenNetwork:
+    """A copy whose logits of attention are multiplied by ``scale``."""
+    scaled = copy.deepcopy(network)
+    with torch.no_grad():
+        for name, parameter in scaled.named_parameters():
+            if ".query" in name:
+                parameter.mul_(scale)
+    return scaled
+
+
+def _reached(scaled: Floats, pair: int) -> str:
+    """The scales of logits at which a pair is as alike as the sources print."""
+    alike = SCALES[(scaled[0, pair] >= SOURCE_COSINE) & (scaled[1, pair] <= SOURCE_KL)]
+    return f"up to {alike.max():g} times their logits" if len(alike) else "at no scale of their logits"
+
+
+def _summary(means: Floats, intervals: Floats, scaled: Floats) -> str:
+    rows = [
+        [STATES[s], OTHERS[p], *(_cell(means[m, s, p], intervals[m, s, p]) for m in range(2))]
+        for s in range(len(STATES))
+        for p in range(len(OTHERS))
+    ]
+    return "\n".join([
+        table(["state", "Transformer and", "cosine, over layers", "divergence"], rows),
+        f"The sources' cosine {SOURCE_COSINE:g} and divergence {SOURCE_KL:g} are reached by untrained networks "
+        f"{_reached(scaled, 0)}, and by the uniform map instead of the PDE network's {_reached(scaled, 1)}.",
+    ])  # fmt: skip
+
+
+def _cell(mean: Floats, interval: Floats) -> str:
+    low, high = interval.mean(axis=0)
+    return f"{mean.mean():.4f} [{low:.4f}, {high:.4f}]"
+
+
+def _draw(figure: Figure, means: Floats, intervals: Floats, scaled: Floats) -> None:
+    """By layer, untrained and trained; and by the scale of the logits."""
+    figure.set_size_inches(11.0, 6.6)
+    axes = figure.subplots(2, 3, sharey="row")
+    source = (SOURCE_COSINE, SOURCE_KL)
+    for m, (name, long_name) in enumerate(MEASURES.items()):
+        for s, state in enumerate(STATES):
+            layers = np.arange(means.shape[3]) + 1
+            for p, other in enumerate(OTHERS):
+                shift = 0.06 * (p - 1.5)
+                low, high = np.abs(intervals[m, s, p].T - means[m, s, p])
+                axes[m, s].errorbar(layers + shift, means[m, s, p], (low, high), marker="o", ms=3, lw=1, label=other)
+            axes[m, s].set(xlabel="layer", title=f"{name}, {state}")
+            axes[m, s].set_xticks(layers)
+        for p, other in enumerate(("pde", "uniform")):
+            axes[m, 2].plot(SCALES, scaled[m, p], marker="o", ms=3, lw=1, label=other)
+        axes[m, 2].set(xlabel="factor of the logits", title=f"{name}, untrained")
+        axes[m, 2].set_xscale("symlog", linthresh=0.1)
+        axes[m, 0].set_ylabel(long_name, fontsize=8)
+        if name == "divergence":
+            axes[m, 0].set_yscale("log")
+        for ax in axes[m]:
+            ax.axhline(source[m], color="0.5", ls=":", lw=1, label="printed by the sources")
+    for ax in axes[0, ::2]:
+        ax.legend(fontsize=7, frameon=False)
+    figure.tight_layout()

@@ -1,0 +1,106 @@
+"""Information bottleneck: I(X; T) and I(T; Y) of each layer through training.
+
+T is the mean over tokens of a layer's states, in units of its standard deviation over examples and coordinates, plus
+noise of σ = NOISE: without noise I(X; T) of a deterministic network is infinite (Saxe and others 2018; Goldfeld and
+others, 1810.05728). Bounds: meanfield/transformer/experiments/mutual_information.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.running import Say
+from meanfield.transformer.experiments.mutual_information import information_of_input, information_of_labels
+from meanfield.transformer.experiments.outcome import NAMES, Outcome, mean_and_spread, table
+from meanfield.transformer.experiments.subjects import KINDS, subjects_of
+from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.networks.network import traced
+from meanfield.transformer.networks.section import TrainingCase
+from meanfield.transformer.networks.training import Fit
+from solvers.mesh.mesh import Floats, Integers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NOISE = 1.0
+MEASURES = ("input, lower", "input, upper", "labels")
+
+
+def bottleneck(case: TrainingCase, seeds: tuple[int, ...], say: Say) -> Outcome:
+    """Both informations, (network, seed, epoch, layer), of the examples learned from. Trains the networks."""
+    found: dict[tuple[str, int], list[Floats]] = {}
+
+    def measure(fit: Fit) -> None:
+        own = fit.case.network.kind, fit.case.training.seed
+        found.setdefault(own, []).append(informations(fit))
+
+    subjects = subjects_of(case, seeds, say, measure)
+    epochs = max(map(len, found.values()))
+    values = np.full((len(KINDS), len(seeds), epochs, *found[KINDS[0], seeds[0]][0].shape), np.nan)
+    for i, kind in enumerate(KINDS):
+        for j, seed in enumerate(seeds):
+            rows = found[kind, seed]
+            values[i, j, : len(rows)] = rows
+    dims = ("network", "seed", "epoch", "layer")
+    most = float(np.log(len(subjects.task.train)))
+    arrays = {
+        **subjects.coordinates(),
+        "input_lower": Labelled(dims, values[..., 0], "lower bound of I(X; T), at most log of the examples", "nat"),
+        "input_upper": Labelled(dims, values[..., 1], "upper bound of I(X; T)", "nat"),
+        "labels": Labelled(dims, values[..., 2], "lower bound of I(T; Y)", "nat"),
+        "noise": Labelled((), NOISE, "noise in units of the standard deviation of T"),
+    }
+    return Outcome(arrays, _summary(values, most), lambda figure: _draw(figure, values, most))
+
+
+def informations(fit: Fit) -> Floats:
+    """(layers + 1, 3) lower and upper bound of I(X; T), and the lower one of I(T; Y)."""
+    examples = fit.task.train
+    _, trace = traced(fit.network, examples.inputs)
+    labels = examples.labels.numpy()
+    return np.array([_of_layer(u.mean(dim=1).double().numpy(), labels) for u in trace.states])
+
+
+def _of_layer(means: Floats, labels: Integers) -> tuple[float, float, float]:
+    centered = means - means.mean(axis=0)
+    deviation = centered.std()
+    scaled = centered / (deviation if deviation > 0 else 1.0)
+    return *information_of_input(scaled, NOISE), information_of_labels(scaled, labels, NOISE)
+
+
+def _summary(values: Floats, most: float) -> str:
+    first, last = values[:, :, 0], [_last(of_kind) for of_kind in values]
+    rows = [
+        [kind, f"{layer}", *(mean_and_spread(ends[:, layer, k]) for k in range(3) for ends in (first[i], last[i]))]
+        for i, kind in enumerate(KINDS) for layer in range(values.shape[3])
+    ]  # fmt: skip
+    head = ["network", "layer", *(f"I {name}, {when}" for name in MEASURES for when in ("untrained", "trained"))]
+    return f"{table(head, rows)}\nLower bounds of I(X; T) are at most log m = {most:.3g} nats."
+
+
+def _last(values: Floats) -> Floats:
+    """(seeds, layers, 3) of each seed's last epoch, of values (seeds, epochs, layers, 3)."""
+    return np.stack([rows[np.flatnonzero(np.isfinite(rows[:, 0, 0]))[-1]] for rows in values])
+
+
+def _draw(figure: Figure, values: Floats, most: float) -> None:
+    """The information plane: each layer's way through training, mean over seeds, from light to dark."""
+    import matplotlib
+
+    figure.set_size_inches(9.6, 4.2)
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
+    middle = values[..., :2].mean(axis=-1)
+    for i, kind in enumerate(KINDS):
+        layers = values.shape[3]
+        for layer, color in enumerate(matplotlib.colormaps["viridis"](np.linspace(0, 0.9, layers))):
+            x, y = (np.nanmean(v[i, :, :, layer], axis=0) for v in (middle, values[..., 2]))
+            axes[i].plot(x, y, color=color, lw=1, label=f"layer {layer}")
+            axes[i].scatter(x, y, color=color, s=np.linspace(4, 36, len(x)), lw=0)
+        axes[i].axvline(most, color="0.6", ls=":", lw=1)
+        axes[i].set(xlabel="I(X; T), middle of the bounds (nats)", title=NAMES[kind])
+    axes[0].set_ylabel("I(T; Y), lower bound (nats)")
+    axes[0].legend(fontsize=8, frameon=False)
+    figure.suptitle("larger markers are later epochs; dotted: log of the number of examples", fontsize=9)
+    figure.tight_layout()

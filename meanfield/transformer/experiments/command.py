@@ -1,0 +1,58 @@
+"""The command `meanfield transformer experiment`: experiments by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from meanfield.case.errors import CaseError
+from meanfield.running import Say
+from meanfield.transformer.experiments.attention_maps import attention_maps
+from meanfield.transformer.experiments.bottleneck import bottleneck
+from meanfield.transformer.experiments.gradient_flow import gradient_flow
+from meanfield.transformer.experiments.information_flow import information_flow
+from meanfield.transformer.experiments.outcome import Outcome
+from meanfield.transformer.experiments.sensitivity import sensitivity
+from meanfield.transformer.experiments.stabilizers import stabilizers
+from meanfield.transformer.experiments.subjects import Subjects, subjects_of
+from meanfield.transformer.labelled import write_labelled
+from meanfield.transformer.networks.section import TrainingCase, to_toml
+
+Experiment = Callable[[TrainingCase, tuple[int, ...], Say, int], Outcome]
+
+
+def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
+    """An experiment that measures networks before and after training."""
+
+    def experiment(case: TrainingCase, seeds: tuple[int, ...], say: Say, jobs: int) -> Outcome:
+        return measure(subjects_of(case, seeds, say))
+
+    return experiment
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "information": _of_trained(information_flow),
+    "attention": _of_trained(attention_maps),
+    "bottleneck": lambda case, seeds, say, jobs: bottleneck(case, seeds, say),
+    "gradients": _of_trained(gradient_flow),
+    "sensitivity": _of_trained(sensitivity),
+    "stabilizers": stabilizers,
+}
+
+
+def experiment_into(name: str, case: TrainingCase, seeds: int, jobs: int, path: str, command: str, say: Say) -> Outcome:
+    """Run an experiment and write its file. Raises CaseError where it cannot be."""
+    if name == "attention" and not case.network.attention:
+        raise CaseError("network.attention = false: expected true, for an experiment on attention maps")
+    if name == "attention" and seeds < 2:
+        raise CaseError(f"--seeds {seeds}: expected at least 2, since one control is a network of another seed")
+    outcome = EXPERIMENTS[name](case, tuple(range(seeds)), say, jobs)
+    attributes = {
+        "title": f"{name}: {case.title}",
+        "experiment": name,
+        "training_case": to_toml(case),
+        "summary": outcome.summary,
+        "command": command,
+    }
+    write_labelled(Path(path), outcome.arrays, attributes)
+    return outcome

@@ -1,0 +1,93 @@
+"""Gradient flow: how large the gradient of the loss is at each layer, by step of training and by depth.
+
+    state_gradient(l) = |∂ loss/∂u_l| / |∂ loss/∂u_L|     of the states after l of L layers, loss summed over examples
+    gradient_norm     = |∂ loss/∂w| of the weights w of a part, at each step
+
+A ratio that falls towards the first layer is a gradient that vanishes, one that grows is a gradient that explodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread, table
+from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
+from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.networks.network import TokenNetwork, Trace
+from meanfield.transformer.networks.training import loss_of, parts_of
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EXAMPLES = 128
+
+
+def gradient_flow(subjects: Subjects) -> Outcome:
+    """Norms by layer of states before and after training, and by part at each step."""
+    inputs, labels = subjects.inputs(EXAMPLES), subjects.task.test.labels[:EXAMPLES]
+    by_layer = subjects.measure(lambda network: state_gradients(network, inputs, labels))
+    steps = max(len(subject.fit.history.loss) for subject in subjects.all)
+    parts = list(parts_of(subjects.all[0].fit.network))
+    by_step = np.full((len(KINDS), len(subjects.seeds), steps, len(parts)), np.nan)  # nan after an explosion
+    for i, kind in enumerate(KINDS):
+        for j, subject in enumerate(subjects.of(kind)):
+            rows = np.array(subject.fit.history.gradient_norm)
+            by_step[i, j, : len(rows)] = rows
+    arrays = {
+        **subjects.coordinates(),
+        "part": Labelled(("part",), parts),
+        "state_gradient": Labelled((*AXES, "layer"), by_layer, "norm of the gradient by the states after a layer"),
+        "gradient_norm": Labelled(("network", "seed", "step", "part"), by_step, "gradient norm of a part's weights"),
+    }
+    return Outcome(arrays, _summary(by_layer, by_step), lambda figure: _draw(figure, by_layer, by_step, parts))
+
+
+def state_gradients(network: TokenNetwork, inputs: torch.Tensor, labels: torch.Tensor) -> Floats:
+    """(layers + 1,) |∂ loss/∂u_l| of the states before the first layer and after each."""
+    trace = Trace([], [])
+    loss = loss_of(network(inputs, trace), labels) * len(labels)
+    return np.array([float(g.double().norm()) for g in torch.autograd.grad(loss, trace.states)])
+
+
+def _summary(by_layer: Floats, by_step: Floats) -> str:
+    rows = []
+    for i, kind in enumerate(KINDS):
+        ratio = by_layer[i, :, :, 0] / by_layer[i, :, :, -1]
+        trained = by_step[i, :, :, 1] / by_step[i, :, :, -2]  # first and last layer
+        ratios = [mean_and_spread(np.nanmedian(trained, axis=1))]
+        rows.append([kind, *(mean_and_spread(ratio[j]) for j in range(len(STATES))), *ratios])
+    return table(
+        [
+            "network",
+            *(f"states, first/last, {state}" for state in STATES),
+            "weights, first/last layer, median of steps",
+        ],
+        rows,
+    )
+
+
+def _draw(figure: Figure, by_layer: Floats, by_step: Floats, parts: list[str]) -> None:
+    import matplotlib
+
+    figure.set_size_inches(11.0, 3.8)
+    axes = figure.subplots(1, 3)
+    axes[2].sharey(axes[1])
+    for i, kind in enumerate(KINDS):
+        for j, state in enumerate(STATES):
+            values = by_layer[i, j] / by_layer[i, j, :, -1:]
+            style = {"color": COLORS[kind], "ls": STYLES[state], "label": f"{NAMES[kind]}, {state}"}
+            curve(axes[0], np.arange(values.shape[1]), values, **style)
+        colors = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(parts)))
+        for part, name in enumerate(parts):
+            axes[i + 1].plot(np.median(by_step[i, :, :, part], axis=0), color=colors[part], lw=0.7, label=name)
+        axes[i + 1].set(xlabel="step", yscale="log", title=f"{NAMES[kind]}, median of seeds")
+    axes[0].set(xlabel="layers passed", ylabel="gradient by states, by that of the last", yscale="log")
+    axes[0].xaxis.get_major_locator().set_params(integer=True)
+    axes[1].set_ylabel("gradient norm of weights")
+    axes[0].legend(fontsize=8, frameon=False)
+    axes[2].legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.tight_layout()

@@ -1,0 +1,123 @@
+"""Information flow: representations layer by layer, how alike they are, and what remains of them.
+
+    cka(l, m)  = ‖X_lᵀX_m‖² / (‖X_lᵀX_l‖ ‖X_mᵀX_m‖)    of centered states X (all tokens, d), Frobenius norms
+    cosine     mean of ⟨x_i, x_j⟩ over i ≠ j of an example, x = u/|u|
+    rank       e^H of the shares of the singular values of X_l
+    norm       root mean square of the states
+
+Linear CKA: Kornblith and others (1905.00414), section 3; effective rank: Roy and Vetterli (2007).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
+from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread, table
+from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
+from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.networks.network import TokenNetwork, traced
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EXAMPLES = 128
+CURVES = {
+    "cosine": "mean inner product of two tokens",
+    "rank": "effective rank of all states",
+    "norm": "root mean square of the states",
+}
+
+
+def information_flow(subjects: Subjects) -> Outcome:
+    """Measures of each network's states by layer, and the states of one example."""
+    inputs = subjects.inputs(EXAMPLES)
+    layers = {id(network): _states(network, inputs) for subject in subjects.all for network in subject.states}
+    found = {
+        "cka": subjects.measure(lambda network: similarity(layers[id(network)])),
+        "cosine": subjects.measure(lambda network: [mean_cosine_of(u) for u in layers[id(network)]]),
+        "rank": subjects.measure(lambda network: [effective_rank(_rows(u)) for u in layers[id(network)]]),
+        "norm": subjects.measure(lambda network: [np.sqrt((u**2).mean()) for u in layers[id(network)]]),
+        "example": subjects.measure(lambda network: layers[id(network)][:, 0]),
+    }
+    by_layer = (*AXES, "layer")
+    arrays = {
+        **subjects.coordinates(),
+        "cka": Labelled((*by_layer, "other_layer"), found["cka"], "linear centered kernel alignment of two layers"),
+        **{name: Labelled(by_layer, found[name], long_name) for name, long_name in CURVES.items()},
+        "example": Labelled((*by_layer, "token", "component"), found["example"], "states of the first example"),
+    }
+    return Outcome(arrays, _summary(found), lambda figure: _draw(figure, found))
+
+
+def similarity(states: Floats) -> Floats:
+    """(layers + 1, layers + 1) linear CKA of states (layers + 1, examples, n, d)."""
+    centered = [_rows(u) - _rows(u).mean(axis=0) for u in states]
+    norms = [np.linalg.norm(x.T @ x) for x in centered]
+    return np.array(
+        [[(np.linalg.norm(x.T @ y) ** 2) / (a * b) for y, b in zip(centered, norms, strict=True)]
+         for x, a in zip(centered, norms, strict=True)]
+    )  # fmt: skip
+
+
+def _states(network: TokenNetwork, inputs: object) -> Floats:
+    _, trace = traced(network, inputs)  # type: ignore[arg-type]
+    return np.stack([u.double().numpy() for u in trace.states])
+
+
+def _rows(u: Floats) -> Floats:
+    """(examples·n, d)"""
+    return u.reshape(-1, u.shape[-1])
+
+
+def mean_cosine_of(u: Floats) -> float:
+    """The mean over examples of u (examples, n, d)."""
+    lengths = np.linalg.norm(u, axis=-1, keepdims=True)
+    return float(np.mean([mean_cosine(x) for x in u / np.where(lengths > 0, lengths, 1.0)]))
+
+
+def _summary(found: dict[str, Floats]) -> str:
+    rows = []
+    for i, kind in enumerate(KINDS):
+        for j, state in enumerate(STATES):
+            cells = [mean_and_spread(found[name][i, j, :, k]) for name in CURVES for k in (0, -1)]
+            rows.append([kind, state, *cells, mean_and_spread(found["cka"][i, j, :, 0, -1])])
+    head = ["network", "state", *(f"{name}, {end}" for name in CURVES for end in ("first", "last"))]
+    return table([*head, "CKA, first and last"], rows)
+
+
+def _draw(figure: Figure, found: dict[str, Floats]) -> None:
+    """Similarity of layers above, states of an example in the middle, curves below."""
+    figure.set_size_inches(11.0, 9.0)
+    rows: Any = figure.subfigures(3, 1, height_ratios=(1.0, 1.1, 1.1))
+    networks = [(i, j) for i in range(len(KINDS)) for j in range(len(STATES))]
+    for ax, (i, j) in zip(rows[0].subplots(1, 4), networks, strict=True):
+        image = ax.imshow(found["cka"][i, j].mean(axis=0), vmin=0, vmax=1, cmap="viridis", origin="lower")
+        ax.set_title(f"{NAMES[KINDS[i]]}, {STATES[j]}", fontsize=9)
+        ax.set_xlabel("layer")
+    rows[0].axes[0].set_ylabel("layer")
+    rows[0].colorbar(image, ax=rows[0].axes, label="CKA, mean over seeds", shrink=0.8)
+    for ax, (i, j) in zip(rows[1].subplots(1, 4), networks, strict=True):
+        states = found["example"][i, j, 0]
+        limit = np.abs(states).max()
+        ax.imshow(states.reshape(-1, states.shape[-1]), cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
+        tokens = states.shape[1]
+        ax.set_yticks(tokens * (np.arange(len(states)) + 0.5) - 0.5, [str(k) for k in range(len(states))])
+        for edge in range(1, len(states)):
+            ax.axhline(edge * tokens - 0.5, color="k", lw=0.6)
+        ax.set_xlabel("component")
+        ax.set_title(f"|u| ≤ {limit:.2g}", fontsize=9)
+    rows[1].axes[0].set_ylabel("layer, tokens within")
+    for ax, (name, label) in zip(rows[2].subplots(1, 3), CURVES.items(), strict=True):
+        for i, j in networks:
+            values = found[name][i, j]
+            style = {"color": COLORS[KINDS[i]], "ls": STYLES[STATES[j]], "label": f"{NAMES[KINDS[i]]}, {STATES[j]}"}
+            curve(ax, np.arange(values.shape[1]), values, **style)
+        ax.set_xlabel("layers passed")
+        ax.set_title(label, fontsize=9)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    rows[2].axes[0].legend(fontsize=8, frameon=False)
+    rows[2].subplots_adjust(wspace=0.35, bottom=0.17)

@@ -1,0 +1,193 @@
+"""Sensitivity: how much the last states change with the first, and the finite-time Lyapunov exponent of the layers.
+
+    gain(ε) = |u_L(u_0 + δ) − u_L(u_0)| / |δ| ,     |δ| = ε|u_0| ,     exponent = log(gain)/T
+
+δ is Gaussian, or adversarial: the leading right singular vector of the Jacobian J = ∂u_L/∂u_0 of each example, whose
+gain at small ε is the largest, exponent log σ₁(J)/T. T is the time of the layers: their number for the Transformer,
+Σ τ for the PDE network. States on the unit sphere are perturbed along it.
+
+``uniform_exponents`` is the same measurement where the answer is known: the PDE network's layers with Q = K = V = I
+and tokens spread evenly on the circle, whose mode l grows at the rate λ_l of linear theory.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from meanfield.model.linear_stability import growth_rates
+from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread, table
+from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
+from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.networks.field import FieldLayer, Matrices
+from meanfield.transformer.networks.network import TokenNetwork
+from meanfield.transformer.networks.section import Network, Pde
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EXAMPLES = 64
+SIZES = np.logspace(-6, 0, 7)
+ITERATIONS = 30  # of the power method; gains change by less than 1 % after some 15
+DIFFERENCE = 1e-6  # of central differences, in float64
+DIRECTIONS = ("Gaussian", "adversarial")
+MODES = np.arange(1, 7)
+TOKENS, BETA, LAYERS, STEP = 64, 4.0, 100, 0.01  # of the flow whose rates are known
+Map = Callable[[Tensor], Tensor]
+
+
+def sensitivity(subjects: Subjects) -> Outcome:
+    """Gains by direction and size, exponents, and those of the flow whose rates are known."""
+    inputs = subjects.inputs(EXAMPLES)
+    gains = subjects.measure(lambda network: gains_of(network, inputs))
+    times = np.array([_time(subjects.of(kind)[0].untrained) for kind in KINDS])
+    exponents = np.log(gains[..., 0]) / times[:, None, None, None]
+    uniform, rates = uniform_exponents(BETA), growth_rates(2, BETA, MODES)
+    arrays = {
+        **subjects.coordinates(),
+        "direction": Labelled(("direction",), list(DIRECTIONS)),
+        "size": Labelled(("size",), SIZES, "norm of the perturbation by that of the first states"),
+        "gain": Labelled((*AXES, "direction", "size"), gains, "change of the last states by that of the first"),
+        "exponent": Labelled((*AXES, "direction"), exponents, "Lyapunov exponent at small perturbations", "1/time"),
+        "mode": Labelled(("mode",), MODES),
+        "uniform_exponent": Labelled(("mode",), uniform, "exponent of tokens spread evenly", "1/time"),
+        "uniform_rate": Labelled(("mode",), rates, "its rate in linear theory", "1/time"),
+    }
+    worst = np.abs(uniform / rates - 1).max()
+    summary = "\n".join([
+        _summary(exponents, gains),
+        f"Tokens spread evenly on the circle, β = {BETA:g}, modes 1 to {MODES[-1]}: exponents within "
+        f"{100 * worst:.2g} % of linear theory's.",
+    ])  # fmt: skip
+    return Outcome(arrays, summary, lambda figure: _draw(figure, gains, uniform, rates))
+
+
+def gains_of(network: TokenNetwork, inputs: Tensor) -> Floats:
+    """(direction, size) the mean over examples of log gain, as a gain."""
+    wide = copy.deepcopy(network).double()
+    with torch.no_grad():
+        states = wide.embed(inputs.double() if inputs.is_floating_point() else inputs)
+    project = _tangent if _on_sphere(network) else _unchanged
+    generator = torch.Generator().manual_seed(0)
+    start = torch.randn(states.shape, dtype=states.dtype, generator=generator)
+    gaussian = _unit(project(states, start))
+    adversarial, _ = leading_direction(wide.pass_layers, states, gaussian, project)
+    return np.array([[_gain(wide.pass_layers, states, v, size) for size in SIZES] for v in (gaussian, adversarial)])
+
+
+def leading_direction(
+    layers: Map, states: Tensor, start: Tensor, project: Callable[[Tensor, Tensor], Tensor]
+) -> tuple[Tensor, Tensor]:
+    """v (examples, n, d) of length 1 in each example, and |Jv| (examples,), by the power method on JᵀJ."""
+    v = start
+    for _ in range(ITERATIONS):
+        u = states.detach().requires_grad_(True)
+        change = _change(layers, states, v, DIFFERENCE)
+        (gradient,) = torch.autograd.grad((layers(u) * change).sum(), u)
+        v = _unit(project(states, gradient))
+    return v, _lengths(_change(layers, states, v, DIFFERENCE))
+
+
+def uniform_exponents(beta: float) -> Floats:
+    """(modes,) exponents of mode l of tokens spread evenly on the circle, in layers of a short step."""
+    layer = FieldLayer(
+        Network(kind="pde", dimension=2, heads=1, layer_norm="post", feed_forward=False), Pde(step=STEP), False,
+        Matrices(Network(kind="pde", dimension=2, heads=1, feed_forward=False)),
+    ).double()  # fmt: skip
+    with torch.no_grad():
+        for matrix in layer.matrices.parameters():
+            matrix.copy_(torch.eye(2))
+    layer.matrices.beta = beta
+
+    def layers(u: Tensor) -> Tensor:
+        for _ in range(LAYERS):
+            u = layer(u)[0]
+        return u
+
+    angles = 2 * math.pi * torch.arange(TOKENS, dtype=torch.float64) / TOKENS
+    along = torch.stack([-angles.sin(), angles.cos()], dim=1)
+    states = torch.stack([angles.cos(), angles.sin()], dim=1)[None]
+    modes = [_unit(((int(l) * angles).sin()[:, None] * along)[None]) for l in MODES]
+    with torch.no_grad():
+        gains = [float(_lengths(_change(layers, states, mode, DIFFERENCE))) for mode in modes]
+    return np.log(gains) / (LAYERS * STEP)
+
+
+def _change(layers: Map, states: Tensor, direction: Tensor, size: float) -> Tensor:
+    """J·direction by central differences."""
+    with torch.no_grad():
+        return (layers(states + size * direction) - layers(states - size * direction)) / (2 * size)
+
+
+def _gain(layers: Map, states: Tensor, direction: Tensor, size: float) -> float:
+    """Geometric mean over examples."""
+    sizes = size * _lengths(states)
+    with torch.no_grad():
+        change = layers(states + sizes[:, None, None] * direction) - layers(states)
+    return float((_lengths(change) / sizes).log().mean().exp())
+
+
+def _lengths(x: Tensor) -> Tensor:
+    """(examples,) of (examples, n, d)."""
+    lengths: Tensor = torch.linalg.vector_norm(x, dim=(1, 2))
+    return lengths
+
+
+def _unit(x: Tensor) -> Tensor:
+    return torch.nn.functional.normalize(x.flatten(1), dim=1).view_as(x)
+
+
+def _tangent(states: Tensor, v: Tensor) -> Tensor:
+    return v - (v * states).sum(dim=-1, keepdim=True) * states
+
+
+def _unchanged(states: Tensor, v: Tensor) -> Tensor:
+    return v
+
+
+def _on_sphere(network: TokenNetwork) -> bool:
+    return any(isinstance(layer, FieldLayer) and layer.on_sphere for layer in network.body.layers)
+
+
+def _time(network: TokenNetwork) -> float:
+    """Σ τ of the PDE network's layers, the number of the Transformer's."""
+    return sum(
+        float(layer.coefficient("step").detach()) if isinstance(layer, FieldLayer) else 1.0
+        for layer in network.body.layers
+    )
+
+
+def _summary(exponents: Floats, gains: Floats) -> str:
+    rows = [
+        [kind, STATES[s], *(mean_and_spread(values[i, s, :, k]) for values in (exponents, gains[..., 0])
+                            for k in range(len(DIRECTIONS)))]
+        for i, kind in enumerate(KINDS) for s in range(len(STATES))
+    ]  # fmt: skip
+    head = ["network", "state", *(f"{name}, {k}" for name in ("exponent", "gain") for k in DIRECTIONS)]
+    return table(head, rows)
+
+
+def _draw(figure: Figure, gains: Floats, uniform: Floats, rates: Floats) -> None:
+    figure.set_size_inches(11.0, 3.8)
+    axes = figure.subplots(1, 3)
+    axes[1].sharey(axes[0])
+    for k, direction in enumerate(DIRECTIONS):
+        for i, kind in enumerate(KINDS):
+            for s, state in enumerate(STATES):
+                style = {"color": COLORS[kind], "ls": STYLES[state], "label": f"{NAMES[kind]}, {state}"}
+                curve(axes[k], SIZES, gains[i, s, :, k], **style)
+        axes[k].set(xlabel="relative size of the perturbation", ylabel="gain", xscale="log", yscale="log")
+        axes[k].set_title(direction)
+    axes[0].legend(fontsize=8, frameon=False, loc="upper left")
+    axes[2].plot(MODES, rates, "k-", lw=1, label="linear theory")
+    axes[2].plot(MODES, uniform, "o", color=COLORS["pde"], label="layers of the PDE network")
+    axes[2].set(xlabel="mode", ylabel="exponent", title=f"tokens spread evenly, β = {BETA:g}")
+    axes[2].legend(fontsize=8, frameon=False)
+    figure.tight_layout()

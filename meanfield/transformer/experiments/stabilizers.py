@@ -1,0 +1,189 @@
+"""What stabilizers are for: residual × layer norm × depth × learning rate, for both networks.
+
+    accuracy    of the examples held back, after training or at an explosion
+    explosion   share of the steps after which training exploded; 1 where it ended
+    gradient    log10 of the largest gradient norm of any part at any step
+    cosine      mean of ⟨x_i, x_j⟩ over i ≠ j after the last layer: 1 where all tokens have drifted to one state
+
+Each network is a point; points are trained in processes of their own.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from meanfield.running import Say
+from meanfield.transformer.experiments.information_flow import mean_cosine_of
+from meanfield.transformer.experiments.outcome import NAMES, Outcome, table
+from meanfield.transformer.experiments.subjects import KINDS, case_of
+from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.networks.data import task_of
+from meanfield.transformer.networks.network import traced
+from meanfield.transformer.networks.section import TrainingCase
+from meanfield.transformer.networks.training import begin, train
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DEPTHS = (2, 6, 12)
+RATES = (1e-3, 1e-2, 1e-1)
+RESIDUALS = (True, False)
+LAYER_NORMS = ("pre", "none")
+AXES = ("network", "residual", "layer_norm", "layers", "rate", "seed")
+EXAMPLES = 64
+QUESTIONS = {  # long name, limits of color, color map
+    "accuracy": ("share of right answers of the examples held back", (0.0, 1.0), "viridis"),
+    "explosion": ("share of training until an explosion, 1 without one", (0.0, 1.0), "magma"),
+    "gradient": ("log10 of the largest gradient norm", (-1.0, 4.0), "cividis"),
+    "cosine": ("mean inner product of two tokens after the last layer", (0.0, 1.0), "plasma"),
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One network to train: its place in the arrays, and its case."""
+
+    place: tuple[int, ...]
+    case: TrainingCase
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Seeds, numbers of layers and learning rates, for each kind, residual and layer norm."""
+
+    seeds: tuple[int, ...]
+    depths: tuple[int, ...]
+    rates: tuple[float, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """By AXES."""
+        return len(KINDS), len(RESIDUALS), len(LAYER_NORMS), len(self.depths), len(self.rates), len(self.seeds)
+
+    def points(self, case: TrainingCase) -> Iterator[Point]:
+        """The case at each place. Raises CaseError."""
+        for place in np.ndindex(self.shape):
+            k, residual, norm, depth, rate, seed = place
+            overrides = [
+                f"network.residual={str(RESIDUALS[residual]).lower()}",
+                f'network.layer_norm="{LAYER_NORMS[norm]}"',
+                f"network.layers={self.depths[depth]}",
+                f"training.rate={self.rates[rate]}",
+            ]
+            yield Point(place, case_of(case.replace(overrides), KINDS[k], self.seeds[seed]))
+
+
+def stabilizers(
+    case: TrainingCase,
+    seeds: tuple[int, ...],
+    say: Say,
+    jobs: int = 1,
+    depths: Sequence[int] = DEPTHS,
+    rates: Sequence[float] = RATES,
+) -> Outcome:
+    """(network, residual, layer_norm, layers, rate, seed) the answers to each question."""
+    plan = Plan(seeds, tuple(depths), tuple(rates))
+    points = list(plan.points(case))
+    shape = plan.shape
+    found = {name: np.full(shape, np.nan) for name in QUESTIONS}
+    for done, (point, answers) in enumerate(_answered(points, jobs), start=1):
+        for name, value in answers.items():
+            found[name][point.place] = value
+        say(f"{done} of {len(points)}: {_in_words(point.case)}: accuracy {answers['accuracy']:.3f}")
+    arrays = {
+        "network": Labelled(("network",), list(KINDS)),
+        "residual": Labelled(("residual",), ["yes", "no"]),
+        "layer_norm": Labelled(("layer_norm",), list(LAYER_NORMS)),
+        "layers": Labelled(("layers",), np.array(depths)),
+        "rate": Labelled(("rate",), np.array(rates), "largest learning rate"),
+        "seed": Labelled(("seed",), np.array(seeds)),
+        **{name: Labelled(AXES, found[name], long_name) for name, (long_name, _, _) in QUESTIONS.items()},
+    }
+    return Outcome(arrays, _summary(plan, found), lambda figure: _draw(figure, plan, found))
+
+
+def answers_of(case: TrainingCase) -> dict[str, float]:
+    """Train one network, in one thread: sums depend on the number of threads in their last digits."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _answers(case)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _answers(case: TrainingCase) -> dict[str, float]:
+    fit = train(begin(case, task_of(case)))
+    steps = case.training.epochs * -(-len(fit.task.train) // case.training.batch)
+    gradients = np.array(fit.history.gradient_norm)
+    largest = np.nanmax(np.where(np.isfinite(gradients), gradients, np.nan), initial=1e-300)
+    _, trace = traced(fit.network, fit.task.test.inputs[:EXAMPLES])
+    return {
+        "accuracy": fit.history.test_accuracy[-1],
+        "explosion": len(fit.history.loss) / steps if fit.stopped else 1.0,
+        "gradient": float(np.log10(largest)),
+        "cosine": mean_cosine_of(trace.states[-1].double().numpy()),
+    }
+
+
+def _answered(points: list[Point], jobs: int) -> Iterator[tuple[Point, dict[str, float]]]:
+    cases = [point.case for point in points]
+    if jobs == 1:
+        yield from zip(points, map(answers_of, cases), strict=True)
+        return
+    spawned = multiprocessing.get_context("spawn")  # PyTorch's threads do not survive a fork
+    with ProcessPoolExecutor(jobs, spawned) as pool:
+        yield from zip(points, pool.map(answers_of, cases), strict=True)
+
+
+def _in_words(case: TrainingCase) -> str:
+    own = case.network
+    residual = "residual" if own.residual else "no residual"
+    return f"{own.kind}, {residual}, layer norm {own.layer_norm}, {own.layers} layers, rate {case.training.rate:g}"
+
+
+def _summary(plan: Plan, found: dict[str, Floats]) -> str:
+    rows = []
+    for k, residual, norm in np.ndindex(len(KINDS), len(RESIDUALS), len(LAYER_NORMS)):
+        own = {name: values[k, residual, norm].mean(axis=-1) for name, values in found.items()}
+        best = np.unravel_index(np.argmax(own["accuracy"]), own["accuracy"].shape)
+        exploded = (found["explosion"][k, residual, norm] < 1).mean()
+        rows.append([
+            KINDS[k], "yes" if RESIDUALS[residual] else "no", LAYER_NORMS[norm],
+            f"{own['accuracy'][best]:.3f} ({plan.depths[best[0]]} layers, rate {plan.rates[best[1]]:g})",
+            f"{own['accuracy'][-1].max():.3f}", f"{100 * exploded:.0f} %", f"{own['cosine'][-1].mean():.2f}",
+        ])  # fmt: skip
+    head = ["network", "residual", "layer norm", "best accuracy", f"best at {plan.depths[-1]} layers", "exploded"]
+    return table([*head, f"cosine at {plan.depths[-1]} layers"], rows)
+
+
+def _draw(figure: Figure, plan: Plan, found: dict[str, Floats]) -> None:
+    """A phase diagram over rate and depth for each question and combination."""
+    figure.set_size_inches(12.0, 7.4)
+    combinations = list(np.ndindex(len(KINDS), len(RESIDUALS), len(LAYER_NORMS)))
+    axes = figure.subplots(len(QUESTIONS), len(combinations), sharex=True, sharey=True)
+    figure.subplots_adjust(left=0.06, right=0.97, top=0.9, bottom=0.08, wspace=0.08, hspace=0.12)
+    for row, (name, (long_name, limits, colors)) in zip(axes, QUESTIONS.items(), strict=True):
+        for ax, place in zip(row, combinations, strict=True):
+            values = found[name][place].mean(axis=-1)
+            image = ax.imshow(values, vmin=limits[0], vmax=limits[1], cmap=colors, origin="lower", aspect="auto")
+            for (y, x), value in np.ndenumerate(values):
+                light = image.norm(value) < 0.6
+                ax.text(x, y, f"{value:.2g}", ha="center", va="center", fontsize=7, color="w" if light else "k")
+        row[0].set_ylabel(f"{name}\nlayers", fontsize=9)
+        figure.colorbar(image, ax=list(row), pad=0.01, fraction=0.02).set_label(long_name, fontsize=6)
+    for ax, (k, residual, norm) in zip(axes[0], combinations, strict=True):
+        words = f"{'residual' if RESIDUALS[residual] else 'no residual'}\nlayer norm {LAYER_NORMS[norm]}"
+        ax.set_title(f"{NAMES[KINDS[k]]}\n{words}", fontsize=8)
+    for ax in axes[-1]:
+        ax.set_xticks(range(len(plan.rates)), [f"{rate:g}" for rate in plan.rates], fontsize=7)
+        ax.set_yticks(range(len(plan.depths)), [str(depth) for depth in plan.depths], fontsize=7)
+        ax.set_xlabel("rate", fontsize=8)

@@ -1,0 +1,105 @@
+"""The networks of an experiment: of either kind, untrained and trained, for several seeds."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from meanfield.running import Say
+from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.networks.data import Task, task_of
+from meanfield.transformer.networks.network import BODIES, TokenNetwork
+from meanfield.transformer.networks.section import TrainingCase
+from meanfield.transformer.networks.training import Fit, begin, train
+from solvers.mesh.mesh import Floats
+
+KINDS = tuple(BODIES)
+STATES = ("untrained", "trained")
+AXES = ("network", "state", "seed")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A network as it was drawn, and in training."""
+
+    kind: str
+    seed: int
+    untrained: TokenNetwork
+    fit: Fit
+
+    @property
+    def states(self) -> tuple[TokenNetwork, TokenNetwork]:
+        """Untrained and trained."""
+        return self.untrained, self.fit.network
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """All networks of an experiment, by kind and seed, and their task."""
+
+    case: TrainingCase
+    task: Task
+    seeds: tuple[int, ...]
+    all: tuple[Subject, ...]
+
+    def measure(self, function: Callable[[TokenNetwork], Any]) -> Floats:
+        """(network, state, seed, ...) what ``function`` finds of each network."""
+        found = np.array([[function(network) for network in subject.states] for subject in self.all], dtype=float)
+        by_kind = found.reshape(len(KINDS), len(self.seeds), *found.shape[1:])
+        return np.ascontiguousarray(np.swapaxes(by_kind, 1, 2))
+
+    def of(self, kind: str) -> list[Subject]:
+        """Those of one kind, by seed."""
+        return [subject for subject in self.all if subject.kind == kind]
+
+    def inputs(self, count: int) -> Tensor:
+        """The first ``count`` of the examples held back."""
+        return self.task.test.inputs[:count]
+
+    def coordinates(self) -> dict[str, Labelled]:
+        """The names along the axes ``network``, ``state`` and ``seed``, and each network's accuracy."""
+        accuracy = [[subject.fit.history.test_accuracy[k] for k in (0, -1)] for subject in self.all]
+        by_kind = np.array(accuracy).reshape(len(KINDS), len(self.seeds), 2).swapaxes(1, 2)
+        return {
+            "network": Labelled(("network",), list(KINDS)),
+            "state": Labelled(("state",), list(STATES)),
+            "seed": Labelled(("seed",), np.array(self.seeds)),
+            "accuracy": Labelled(AXES, by_kind, "share of right answers of the examples held back"),
+        }
+
+    def stopped(self) -> list[str]:
+        """A line for each network whose training exploded."""
+        return [f"{s.kind}, seed {s.seed}: training {s.fit.stopped}" for s in self.all if s.fit.stopped]
+
+
+def case_of(case: TrainingCase, kind: str, seed: int) -> TrainingCase:
+    """The case with a network of another kind, of another seed. Raises CaseError where that kind cannot."""
+    return case.replace([f'network.kind="{kind}"', f"training.seed={seed}"])
+
+
+def subjects_of(
+    case: TrainingCase,
+    seeds: Sequence[int],
+    say: Say,
+    after_epoch: Callable[[Fit], None] = lambda fit: None,
+) -> Subjects:
+    """Train a network of each kind for each seed. ``after_epoch`` is called before training too."""
+    cases = [case_of(case, kind, seed) for kind in KINDS for seed in seeds]
+    task, found = task_of(case), []
+    for own in cases:
+        fit = begin(own, task)
+        untrained = copy.deepcopy(fit.network)
+        after_epoch(fit)
+        train(fit, after_epoch=after_epoch)
+        say(f"{own.network.kind}, seed {own.training.seed}: accuracy {fit.history.test_accuracy[-1]:.4f}{_end(fit)}")
+        found.append(Subject(own.network.kind, own.training.seed, untrained, fit))
+    return Subjects(case, task, tuple(seeds), tuple(found))
+
+
+def _end(fit: Fit) -> str:
+    return f", {fit.stopped}" if fit.stopped else ""

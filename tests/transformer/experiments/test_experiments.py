@@ -1,0 +1,226 @@
+"""Experiments on networks: each measure against its definition or an exact answer, and the command."""
+
+import numpy as np
+import pytest
+import xarray
+
+torch = pytest.importorskip("torch")
+
+from meanfield.cli.parser import main  # noqa: E402
+from meanfield.model.linear_stability import growth_rates  # noqa: E402
+from meanfield.transformer.experiments.attention_maps import (  # noqa: E402
+    bootstrap,
+    compare_maps,
+    maps_of,
+    shuffled,
+    uniform,
+    with_logits,
+)
+from meanfield.transformer.experiments.gradient_flow import state_gradients  # noqa: E402
+from meanfield.transformer.experiments.information_flow import similarity  # noqa: E402
+from meanfield.transformer.experiments.mutual_information import (  # noqa: E402
+    information_of_input,
+    information_of_labels,
+)
+from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
+    BETA,
+    MODES,
+    leading_direction,
+    uniform_exponents,
+)
+from meanfield.transformer.experiments.stabilizers import stabilizers  # noqa: E402
+from meanfield.transformer.experiments.subjects import subjects_of  # noqa: E402
+from meanfield.transformer.networks.data import task_of  # noqa: E402
+from meanfield.transformer.networks.network import TokenNetwork, Trace  # noqa: E402
+from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
+from meanfield.transformer.networks.training import begin, loss_of  # noqa: E402
+
+SMALL = [
+    "network.dimension=8", "network.heads=2", "network.layers=2", "network.width=8", "data.kind=stripes",
+    "data.tokens=rows", "training.epochs=1",
+]  # fmt: skip
+KINDS = ("transformer", "pde")
+
+
+def network_of(kind, *overrides) -> tuple[TokenNetwork, object]:
+    case = TrainingCase().replace([*SMALL, f"network.kind={kind}", "training.precision=float64", *overrides])
+    fit = begin(case, task_of(case))
+    return fit.network, fit.task
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 10])
+@pytest.mark.parametrize("noise", [0.5, 1.0])
+def test_information_of_gaussians(d, noise):
+    """I = (d/2) log(1 + 1/σ²): between the bounds but for the spread of the mean, and within 5 % of their middle."""
+    m, seeds = 1500, range(4)
+    exact = d / 2 * np.log(1 + 1 / noise**2)
+    bounds = [information_of_input(np.random.default_rng(k).standard_normal((m, d)), noise, k + 100) for k in seeds]
+    lower, upper = np.mean(bounds, axis=0)
+    spread = 3 * np.sqrt(d / (1 + noise**2) / m / len(seeds))  # of the mean of log p(t|x)/p(t), variance d ρ²
+    assert lower - spread < exact < upper + spread
+    assert (lower + upper) / 2 == pytest.approx(exact, rel=0.05)
+    assert lower <= np.log(m)
+
+
+def test_lower_bound_is_at_most_the_log_of_the_examples():
+    lower, upper = information_of_input(1e3 * np.random.default_rng(0).standard_normal((50, 3)), 1e-3)
+    assert lower == pytest.approx(np.log(50), rel=1e-12)
+    assert upper > 1e6
+
+
+def test_information_of_labels():
+    random = np.random.default_rng(0)
+    labels = np.arange(600) % 3
+    far, mixed = np.eye(3)[labels] * 100, random.standard_normal((600, 3))
+    assert information_of_labels(far, labels, 1.0) == pytest.approx(np.log(3), abs=2e-3)
+    assert -0.1 < information_of_labels(mixed, labels, 1.0) < 0.02  # 0 in truth; a bound from below
+    near = np.where(labels > 0, 1.0, -1.0)[:, None] + np.zeros((600, 1))  # two of three classes alike
+    grid = np.linspace(-9, 9, 4001)
+    law = np.array([np.exp(-((grid - c) ** 2) / 2) / np.sqrt(2 * np.pi) for c in (-1.0, 1.0)])
+    mixture = law[0] / 3 + 2 * law[1] / 3
+    exact = np.trapezoid(law[0] / 3 * np.log(law[0] / mixture) + 2 * law[1] / 3 * np.log(law[1] / mixture), grid)
+    assert information_of_labels(near, labels, 1.0) == pytest.approx(exact, abs=0.06)
+
+
+def test_similarity_of_layers():
+    random = np.random.default_rng(0)
+    x = random.standard_normal((5, 4, 3))
+    turned = 2.5 * x @ np.linalg.qr(random.standard_normal((3, 3)))[0] + 7.0
+    other = random.standard_normal((5, 4, 3))
+    found = similarity(np.stack([x, turned, other]))
+    np.testing.assert_allclose(found[:2, :2], 1.0, rtol=1e-12)
+    a, b = (rows.reshape(20, 3) - rows.reshape(20, 3).mean(axis=0) for rows in (x, other))
+    gram = [rows @ rows.T for rows in (a, b)]
+    assert found[0, 2] == pytest.approx(np.vdot(*gram) / np.linalg.norm(gram[0]) / np.linalg.norm(gram[1]), rel=1e-12)
+
+
+def causal_map(random, n=5):
+    p = np.tril(random.random((n, n)) + 0.1)
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def test_maps_compared_by_sums():
+    random = np.random.default_rng(0)
+    p, q = causal_map(random), causal_map(random)
+    cosine, divergence = compare_maps(p, q)
+    assert cosine == pytest.approx(sum((p * q).flat) / np.sqrt(sum((p * p).flat) * sum((q * q).flat)), rel=1e-13)
+    entries = [p[i, j] * np.log(p[i, j] / q[i, j]) for i in range(5) for j in range(i + 1)]
+    assert divergence == pytest.approx(sum(entries) / 5, rel=1e-13)
+    np.testing.assert_allclose(compare_maps(p, p), [1, 0], atol=1e-15)
+
+
+def test_controls_keep_what_may_be_attended():
+    p = causal_map(np.random.default_rng(1), 40)
+    mixed = shuffled(p)
+    np.testing.assert_array_equal(np.sort(mixed, axis=1), np.sort(p, axis=1))
+    np.testing.assert_array_equal(mixed > 0, p > 0)
+    assert np.any(mixed != p)
+    np.testing.assert_allclose(uniform(p)[9, :10], 0.1, rtol=1e-15)
+
+
+def test_bootstrap_interval_of_normal_values():
+    values = np.random.default_rng(0).standard_normal((2, 1, 1, 4, 1, 250))  # 1000 of deviation 1
+    low, high = bootstrap(values)[0, 0, 0, 0]
+    assert low < values[0].mean() < high
+    assert high - low == pytest.approx(2 * 1.96 / np.sqrt(1000), rel=0.1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_logits_of_zero_are_uniform_maps(kind):
+    network, task = network_of(kind)
+    np.testing.assert_allclose(maps_of(with_logits(network, 0.0), task.test.inputs[:3]), 1 / 8, rtol=1e-12)
+    assert np.ptp(maps_of(network, task.test.inputs[:3])) > 1e-3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_by_states_are_differences_of_the_loss(kind):
+    network, task = network_of(kind)
+    inputs, labels = task.test.inputs[:2], task.test.labels[:2]
+    trace = Trace([], [])
+    network(inputs, trace)
+    last = trace.states[-1].detach()
+    norms = np.empty(last.shape)
+    for place in np.ndindex(last.shape):
+        step = torch.zeros_like(last)
+        step[place] = 1e-6
+        with torch.no_grad():
+            ends = [float(loss_of(network.read(last + sign * step), labels)) for sign in (1, -1)]
+        norms[place] = 2 * (ends[0] - ends[1]) / 2e-6
+    assert state_gradients(network, inputs, labels)[-1] == pytest.approx(np.linalg.norm(norms), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_adversarial_gain_is_the_largest_singular_value(kind):
+    network, task = network_of(kind, "network.layer_norm=none")
+    states = network.embed(task.test.inputs[:2]).detach()
+    start = torch.ones_like(states) / np.sqrt(states[0].numel())
+    _, gains = leading_direction(network.pass_layers, states, start, lambda u, v: v)
+    for one, gain in zip(states, gains, strict=True):
+        jacobian = torch.autograd.functional.jacobian(lambda u: network.pass_layers(u[None])[0], one)
+        size = one.numel()
+        assert float(gain) == pytest.approx(float(torch.linalg.matrix_norm(jacobian.reshape(size, size), 2)), rel=0.01)
+
+
+def test_exponents_of_the_uniform_density_are_those_of_linear_theory():
+    np.testing.assert_allclose(uniform_exponents(BETA), growth_rates(2, BETA, MODES), rtol=0.02)
+
+
+def test_stabilizers_in_processes_are_those_in_one():
+    case = TrainingCase().replace(SMALL)
+    given = {"depths": (1, 2), "rates": (1e-2, 1e3)}
+    one, two = (stabilizers(case, (0,), lambda text: None, jobs, **given) for jobs in (1, 2))
+    assert one.summary == two.summary
+    for name, array in one.arrays.items():
+        np.testing.assert_array_equal(array.values, two.arrays[name].values)
+    explosion = one.arrays["explosion"].values
+    assert np.all(explosion[..., 0, 0] == 1)
+    assert np.any(explosion[..., 1, 0] < 1)  # a rate of 1000
+
+
+def test_trained_networks_are_those_of_the_training_command():
+    case = TrainingCase().replace(SMALL)
+    subjects = subjects_of(case, (0, 1), lambda text: None)
+    from meanfield.transformer.networks.training import train
+
+    own = case.replace(["network.kind=pde", "training.seed=1"])
+    alone = train(begin(own, task_of(own)))
+    assert subjects.of("pde")[1].fit.history == alone.history
+    found = subjects.measure(lambda network: sum(p.sum().item() for p in network.parameters()))
+    assert found.shape == (2, 2, 2)
+    assert found[1, 1, 1] == sum(p.sum().item() for p in alone.network.parameters())
+
+
+@pytest.mark.parametrize("name", ["information", "attention", "bottleneck", "gradients", "sensitivity"])
+def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
+    path = tmp_path / "found.h5"
+    arguments = ["transformer", "experiment", name, "--seeds", "2", "-o", str(path), "--quiet", "--set", *SMALL]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert f"{path}\n{path.with_suffix('.png')}" in printed
+    assert path.with_suffix(".png").stat().st_size > 10_000
+    with xarray.open_dataset(path, engine="h5netcdf") as data:
+        assert data.attrs["experiment"] == name
+        assert data.attrs["summary"] in printed
+        assert list(data.network.values.astype(str)) == ["transformer", "pde"]
+        assert np.all(np.isfinite(data.accuracy))
+    assert main(arguments) == 2
+    assert "exists already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["attention", "--seeds", "1"], "--seeds 1: expected at least 2"),
+        (["information", "--seeds", "0"], "--seeds 0: expected an integer >= 1"),
+        (["information", "nothing"], "nothing: no such training file"),
+        (["information", "--set", "network.positions=rotary"], "network.positions"),
+        (["attention", "--set", "network.attention=false"], "network.attention = false"),
+    ],
+)
+def test_refusals_are_one_line(arguments, expected, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["transformer", "experiment", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert expected in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
