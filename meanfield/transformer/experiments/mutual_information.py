@@ -10,7 +10,7 @@ In expectation over examples the mutual information I(X; T), in nats, lies betwe
 
     I(T; Y) ≥ H(Y) − E log 1/q(y_i|t_i) ,     q(y|t_i) = Σ_{j≠i, y_j=y} p(t_i|x_j) / Σ_{j≠i} p(t_i|x_j)
 
-for any law q that does not know of i (Barber and Agakov 2003).
+for any distribution q that is independent of example i (Barber and Agakov 2003).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 
 from solvers.mesh.mesh import Floats
 
-PATIENCE = 1e-3  # share of q given to all labels alike, so that one wrong answer costs no more than log 1000·classes
+UNIFORM_SHARE = 1e-3  # of q, so that a label of vanishing density costs at most log(1000·classes)
 
 
 def information_of_input(means: Floats, noise: float, seed: int = 0) -> tuple[float, float]:
@@ -42,7 +42,7 @@ def information_of_labels(means: Floats, labels: NDArray[np.integer], noise: flo
     same = logsumexp(np.where(labels[:, None] == labels, logs, -np.inf), axis=1)
     classes, counts = np.unique(labels, return_counts=True)
     share = counts / len(labels)
-    q = (1 - PATIENCE) * np.exp(same - total) + PATIENCE / len(classes)
+    q = (1 - UNIFORM_SHARE) * np.exp(same - total) + UNIFORM_SHARE / len(classes)
     return float(-(share * np.log(share)).sum() + np.log(q).mean())
 
 

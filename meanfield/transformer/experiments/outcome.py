@@ -1,4 +1,4 @@
-"""What an experiment finds: arrays with named dimensions, sentences, and how its figure is drawn."""
+"""Outcome of an experiment: arrays with named dimensions, a summary and a figure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STYLES = {"untrained": "--", "trained": "-"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """Arrays for the file, what they say in a few lines, and the figure."""
+    """Arrays for the file, a summary of a few lines, and a function that draws the figure."""
 
     arrays: Mapping[str, Labelled]
     summary: str

@@ -1,4 +1,4 @@
-"""What stabilizers are for: residual × layer norm × depth × learning rate, for both networks.
+"""Ablation of stabilizers: residual × layer norm × depth × learning rate, for both networks.
 
     accuracy    of the examples held back, after training or at an explosion
     explosion   share of the steps after which training exploded; 1 where it ended
@@ -39,7 +39,7 @@ RESIDUALS = (True, False)
 LAYER_NORMS = ("pre", "none")
 AXES = ("network", "residual", "layer_norm", "layers", "rate", "seed")
 EXAMPLES = 64
-QUESTIONS = {  # long name, limits of color, color map
+MEASURES = {  # long name, limits of color, color map
     "accuracy": ("share of right answers of the examples held back", (0.0, 1.0), "viridis"),
     "explosion": ("share of training until an explosion, 1 without one", (0.0, 1.0), "magma"),
     "gradient": ("log10 of the largest gradient norm", (-1.0, 4.0), "cividis"),
@@ -89,15 +89,15 @@ def stabilizers(
     depths: Sequence[int] = DEPTHS,
     rates: Sequence[float] = RATES,
 ) -> Outcome:
-    """(network, residual, layer_norm, layers, rate, seed) the answers to each question."""
+    """(network, residual, layer_norm, layers, rate, seed) each measure."""
     plan = Plan(seeds, tuple(depths), tuple(rates))
     points = list(plan.points(case))
     shape = plan.shape
-    found = {name: np.full(shape, np.nan) for name in QUESTIONS}
-    for done, (point, answers) in enumerate(_answered(points, jobs), start=1):
-        for name, value in answers.items():
+    found = {name: np.full(shape, np.nan) for name in MEASURES}
+    for done, (point, values) in enumerate(_measured(points, jobs), start=1):
+        for name, value in values.items():
             found[name][point.place] = value
-        say(f"{done} of {len(points)}: {_in_words(point.case)}: accuracy {answers['accuracy']:.3f}")
+        say(f"{done} of {len(points)}: {_label(point.case)}: accuracy {values['accuracy']:.3f}")
     arrays = {
         "network": Labelled(("network",), list(KINDS)),
         "residual": Labelled(("residual",), ["yes", "no"]),
@@ -105,22 +105,22 @@ def stabilizers(
         "layers": Labelled(("layers",), np.array(depths)),
         "rate": Labelled(("rate",), np.array(rates), "largest learning rate"),
         "seed": Labelled(("seed",), np.array(seeds)),
-        **{name: Labelled(AXES, found[name], long_name) for name, (long_name, _, _) in QUESTIONS.items()},
+        **{name: Labelled(AXES, found[name], long_name) for name, (long_name, _, _) in MEASURES.items()},
     }
     return Outcome(arrays, _summary(plan, found), lambda figure: _draw(figure, plan, found))
 
 
-def answers_of(case: TrainingCase) -> dict[str, float]:
+def train_and_measure(case: TrainingCase) -> dict[str, float]:
     """Train one network, in one thread: sums depend on the number of threads in their last digits."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _answers(case)
+        return _measure(case)
     finally:
         torch.set_num_threads(threads)
 
 
-def _answers(case: TrainingCase) -> dict[str, float]:
+def _measure(case: TrainingCase) -> dict[str, float]:
     fit = train(begin(case, task_of(case)))
     steps = case.training.epochs * -(-len(fit.task.train) // case.training.batch)
     gradients = np.array(fit.history.gradient_norm)
@@ -134,17 +134,17 @@ def _answers(case: TrainingCase) -> dict[str, float]:
     }
 
 
-def _answered(points: list[Point], jobs: int) -> Iterator[tuple[Point, dict[str, float]]]:
+def _measured(points: list[Point], jobs: int) -> Iterator[tuple[Point, dict[str, float]]]:
     cases = [point.case for point in points]
     if jobs == 1:
-        yield from zip(points, map(answers_of, cases), strict=True)
+        yield from zip(points, map(train_and_measure, cases), strict=True)
         return
     spawned = multiprocessing.get_context("spawn")  # PyTorch's threads do not survive a fork
     with ProcessPoolExecutor(jobs, spawned) as pool:
-        yield from zip(points, pool.map(answers_of, cases), strict=True)
+        yield from zip(points, pool.map(train_and_measure, cases), strict=True)
 
 
-def _in_words(case: TrainingCase) -> str:
+def _label(case: TrainingCase) -> str:
     own = case.network
     residual = "residual" if own.residual else "no residual"
     return f"{own.kind}, {residual}, layer norm {own.layer_norm}, {own.layers} layers, rate {case.training.rate:g}"
@@ -166,12 +166,12 @@ def _summary(plan: Plan, found: dict[str, Floats]) -> str:
 
 
 def _draw(figure: Figure, plan: Plan, found: dict[str, Floats]) -> None:
-    """A phase diagram over rate and depth for each question and combination."""
+    """A phase diagram over rate and depth for each measure and combination."""
     figure.set_size_inches(12.0, 7.4)
     combinations = list(np.ndindex(len(KINDS), len(RESIDUALS), len(LAYER_NORMS)))
-    axes = figure.subplots(len(QUESTIONS), len(combinations), sharex=True, sharey=True)
+    axes = figure.subplots(len(MEASURES), len(combinations), sharex=True, sharey=True)
     figure.subplots_adjust(left=0.06, right=0.97, top=0.9, bottom=0.08, wspace=0.08, hspace=0.12)
-    for row, (name, (long_name, limits, colors)) in zip(axes, QUESTIONS.items(), strict=True):
+    for row, (name, (long_name, limits, colors)) in zip(axes, MEASURES.items(), strict=True):
         for ax, place in zip(row, combinations, strict=True):
             values = found[name][place].mean(axis=-1)
             image = ax.imshow(values, vmin=limits[0], vmax=limits[1], cmap=colors, origin="lower", aspect="auto")
