@@ -1,6 +1,6 @@
 """How long each shipped case runs, kernels compiled: ``python -m benchmarks.cases`` writes `cases/seconds.json`.
 
-`meanfield cases` shows these times. They are of one machine, and tell a run of a second from one of a minute.
+`meanfield cases` shows these times. They are of one machine, and distinguish a run of a second from one of a minute.
 """
 
 from __future__ import annotations

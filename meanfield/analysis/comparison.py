@@ -16,7 +16,7 @@ from meanfield.runtime.segments import case_table
 from solvers.io.run_file import FileError, Run, read
 from solvers.mesh.mesh import Floats
 
-SAME = 1e-9  # relative difference of times that are one time
+TIME_RTOL = 1e-9  # relative difference of times that are one time
 DISTANCES = ("l1", "w1", "w1_error", "w2", "w2_error", "centroid")
 Pairs = list[tuple[int, int]]
 
@@ -85,7 +85,7 @@ def units(space: str) -> str:
 
 def clusters_at(run: Run, time: float) -> float:
     """The recorded number of clusters at the last sample up to a time; NaN where none was recorded."""
-    last = int(np.searchsorted(run.sample_times, time * (1 + SAME), side="right")) - 1
+    last = int(np.searchsorted(run.sample_times, time * (1 + TIME_RTOL), side="right")) - 1
     return float(run.diagnostics["clusters"][last]) if "clusters" in run.diagnostics and last >= 0 else np.nan
 
 
@@ -130,15 +130,15 @@ def _kind(run: Run) -> str:
 
 def _common_times(a: Run, b: Run) -> tuple[Pairs, list[str]]:
     """The snapshots to compare, and notes of those that have no counterpart."""
-    first, last = b.times[0] - SAME * abs(b.times[0]), b.times[-1] + SAME * abs(b.times[-1])
+    first, last = b.times[0] - TIME_RTOL * abs(b.times[0]), b.times[-1] + TIME_RTOL * abs(b.times[-1])
     inside = np.flatnonzero((a.times >= first) & (a.times <= last))
     if len(inside) == 0:
         spans = [f"{run.path} has t = {run.times[0]:g} to {run.times[-1]:g}" for run in (a, b)]
         raise FileError(f"{spans[0]}, {spans[1]}: expected a snapshot of the first within the times of the second")
     times = a.times[inside]
-    earlier = np.searchsorted(b.times, times + SAME * np.abs(times), side="right") - 1
+    earlier = np.searchsorted(b.times, times + TIME_RTOL * np.abs(times), side="right") - 1
     gaps = times - b.times[earlier]
-    same = np.abs(gaps) <= SAME * np.abs(times)
+    same = np.abs(gaps) <= TIME_RTOL * np.abs(times)
     if same.all() or same.sum() > 1:
         inside, earlier = inside[same], earlier[same]
         note = f"A has {a.snapshots} snapshots, B {b.snapshots}: compared at the {len(inside)} times that both have"

@@ -145,7 +145,7 @@ def measured_steps(tracks: Tracks, mergers: list[Merger], times: Floats, values:
 def report(run: Run) -> dict[str, Any]:
     """Mergers, lifetimes and clusters at the end of a run, as plain values.
 
-    ``mergers``: each merger's fields and ``energy_step_measured``, None where it cannot be told. Raises ValueError for
+    ``mergers``: each merger's fields and ``energy_step_measured``, None where it is not known. Raises ValueError for
     a run without clusters to follow: see meanfield.analysis.tracks.tracks_of.
     """
     tracks, known = tracks_of(run), exact_from(run)
@@ -193,7 +193,7 @@ def format_report(facts: dict[str, Any]) -> str:
 def moment_in_words(low: float | None, high: float | None) -> str:
     """As in "between 94.94 and 95.81"; one time where both are the same or one of them is None.
 
-    With four figures, or as many more as it takes to tell the two apart.
+    With four figures, or as many more as it takes for the two to differ.
     """
     times = [time for time in (low, high) if time is not None]
     digits = next((n for n in range(4, 17) if len({f"{time:.{n}g}" for time in times}) == len(set(times))), 17)

@@ -150,7 +150,7 @@ def _members(kind: types.Type) -> tuple[types.Type, ...]:
 
 
 def _choice(kind: types.Type, name: str) -> types.LiteralType | None:
-    """The tags to choose from, if ``name`` is the key that tells the members of a tagged union apart."""
+    """The tags to choose from, if ``name`` is the tag of a tagged union."""
     structs = [member for member in _members(kind) if isinstance(member, types.StructType)]
     tags = tuple(member.tag for member in structs if member.tag_field == name)
     return types.LiteralType(tags) if name and tags else None

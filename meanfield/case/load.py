@@ -32,7 +32,7 @@ from meanfield.domains.table import put_names_for_aliases
 from meanfield.sections.section import tag_of
 
 _SNAPSHOTS = 100
-_MOST_ERRORS = 20  # that are told at once
+_MAX_ERRORS = 20  # reported at once
 MAX_BYTES = 16 * 2**20  # of a case file: what is longer is something else
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _TOLERANCE = 1e-10  # of a step: a merger at the end of a metastable state is then good to about 1e-7
@@ -98,7 +98,7 @@ def _converted(data: dict[str, Any]) -> Case:
         if field.encode_name in data:
             alone = msgspec.defstruct("Alone", [(field.encode_name, field.type)])
             errors |= _errors({field.encode_name: data[field.encode_name]}, alone)
-    raise all_of(list(errors.values())[:_MOST_ERRORS])
+    raise all_of(list(errors.values())[:_MAX_ERRORS])
 
 
 def _errors(data: dict[str, Any], schema: type) -> dict[str, CaseError]:
@@ -151,7 +151,7 @@ def _resolve(case: Case) -> Case:
 
 
 def _with_times(case: Case) -> Case:
-    """The method; depth in layers: layers of one step, whose number tells the end."""
+    """The method; depth in layers: layers of one step, whose number gives the end."""
     time = case.time
     if time.method == "auto":
         adaptive = "adaptive" in case.domain.features and not case.stabilizers.noise and not _is_stiff(case)

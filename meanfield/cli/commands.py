@@ -9,7 +9,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from meanfield.cli.json_output import print_json
-from meanfield.runtime.messages import tell
+from meanfield.runtime.messages import print_message
 
 if TYPE_CHECKING:
     from solvers.backends import Backend
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
-        say=tell,
+        say=print_message,
     )
     return 0
 
@@ -68,7 +68,7 @@ def resume(options: argparse.Namespace) -> int:
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
-        say=tell,
+        say=print_message,
     )
     return 0
 

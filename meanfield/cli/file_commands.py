@@ -103,7 +103,7 @@ def mergers(options: argparse.Namespace) -> int:
 
     try:
         facts = report(read(options.file))
-    except ValueError as error:  # a run whose clusters cannot be told
+    except ValueError as error:  # a run without clusters
         raise FileError(f"{options.file}: {error}") from None
     if options.json:
         print_json(facts)

@@ -22,7 +22,7 @@ from meanfield.cli import file_commands as cli_file_commands
 from meanfield.cli import options as cli_options
 from meanfield.cli import transformer as cli_transformer
 from meanfield.cli.streams import OUTPUT, give_up_output, prepare
-from meanfield.runtime.messages import tell
+from meanfield.runtime.messages import print_message
 
 _BAD_INPUT, _NON_FINITE = 2, 3
 _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
@@ -97,7 +97,7 @@ def _flushed() -> Iterator[None]:
 
 
 def _refuse(message: str, status: int = _BAD_INPUT) -> int:
-    tell(f"meanfield: {_LONG_WORD.sub(_cut, message)}")
+    print_message(f"meanfield: {_LONG_WORD.sub(_cut, message)}")
     return status
 
 

@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from meanfield.cli import options as cli_options
-from meanfield.runtime.messages import tell
+from meanfield.runtime.messages import print_message
 
 
 def model(parser: ArgumentParser) -> None:
@@ -122,7 +122,7 @@ def read(options: argparse.Namespace) -> int:
 
     states = states_of(options.model, options.text)
     given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
-    read_transformer(states, path, **given, say=tell)
+    read_transformer(states, path, **given, say=print_message)
     return 0
 
 
@@ -133,7 +133,7 @@ def case(options: argparse.Namespace) -> int:
     folder = f"{short_name(options.model)}-case" if options.output is None else options.output
     written = (_mean_field if options.mean_field else _whole_model)(options, folder)
     print(written)
-    tell(f"solve it: meanfield run {written}")
+    print_message(f"solve it: meanfield run {written}")
     return 0
 
 
@@ -250,7 +250,7 @@ def reference(options: argparse.Namespace) -> int:
     from meanfield.transformer.reference import run_reference
 
     given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
-    run_reference(resolved, path, **given, say=tell)
+    run_reference(resolved, path, **given, say=print_message)
     return 0
 
 
@@ -288,7 +288,7 @@ def train(options: argparse.Namespace) -> int:
 
     fit = prepared(options.case, options.overrides)
     try:
-        train_into(fit, path, options.until, options.command, silent if options.quiet else tell)
+        train_into(fit, path, options.until, options.command, silent if options.quiet else print_message)
     finally:
         figure = Figure()
         draw_training(figure, fit)
@@ -316,7 +316,7 @@ def experiment(options: argparse.Namespace) -> int:
     from meanfield.transformer.experiments.command import experiment_into
     from meanfield.transformer.networks.section import load_training
 
-    training, say = load_training(options.case, options.overrides), silent if options.quiet else tell
+    training, say = load_training(options.case, options.overrides), silent if options.quiet else print_message
     found = experiment_into(options.name, training, options.seeds, options.jobs, path, options.command, say)
     figure = Figure()
     found.draw(figure)

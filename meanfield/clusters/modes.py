@@ -17,7 +17,7 @@ from solvers.transforms.pairwise import exponential_sums
 FLAT = 1e-12  # of the mean density: what rises no higher has no mode
 LOST = 1e-9  # of the highest: below, a transform keeps no digits of f
 NODES = 16  # for each degree: a wave of the highest has so many, and nearer extrema are not resolved
-SAME = 0.1  # bandwidths: limits so near are one mode
+MODE_DISTANCE = 0.1  # bandwidths: limits so near are one mode
 
 
 def count_modes(directions: Floats, masses: Floats, beta: float, starts: int = 512, rounds: int = 1000) -> int:
@@ -52,7 +52,7 @@ def _by_ascent(directions: Floats, masses: Floats, beta: float, starts: int, rou
     from scipy.cluster.hierarchy import fcluster, linkage
 
     some = np.unique(np.linspace(0, len(directions) - 1, min(starts, len(directions))).astype(int))
-    places, same = directions[some], SAME / np.sqrt(max(beta, 1.0))
+    places, same = directions[some], MODE_DISTANCE / np.sqrt(max(beta, 1.0))
     for _ in range(rounds):
         _, _, means = exponential_sums(places * beta, directions, masses)
         lengths = np.linalg.norm(means, axis=1, keepdims=True)

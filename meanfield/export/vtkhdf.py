@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from meanfield.domains.domain import load
 from meanfield.domains.table import DOMAINS, kind_of
-from meanfield.runtime.messages import tell
+from meanfield.runtime.messages import print_message
 from solvers.io.run_file import FileError, Run
 from solvers.io.writing import VERSION
 
@@ -95,7 +95,7 @@ def write_vtkhdf(run: Run, path: Path) -> None:
         file.flush()
         path.write_bytes(file.id.get_file_image())
     if run.writer:
-        tell(f"meanfield: {run.path}: being written; VTK can open it when the run has stopped")
+        print_message(f"meanfield: {run.path}: being written; VTK can open it when the run has stopped")
 
 
 def _write_cells(root: h5py.Group, run: Run, name: str) -> None:

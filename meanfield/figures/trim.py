@@ -10,7 +10,7 @@ from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import law_floor
 from meanfield.figures.run_data import RunData
 
-FAR = 30.0  # times the narrowest spread: a line that reaches farther is shown by arcsinh
+MAX_REACH = 30.0  # times the narrowest spread: a line that reaches farther is shown by arcsinh
 
 
 def trimmed(run_data: RunData) -> RunData:
@@ -28,7 +28,7 @@ def trimmed(run_data: RunData) -> RunData:
     cells = slice(max(shown[0] - margin, 0), int(shown[-1]) + margin + 1)
     edges = run_data.edges[cells.start : cells.stop + 1]
     narrowest = min(_spread(run_data.edges, run_data.density(k)) for k in range(len(peaks)))
-    bent = run_data.kind.space == "R1" and np.abs(edges).max() > FAR * narrowest
+    bent = run_data.kind.space == "R1" and np.abs(edges).max() > MAX_REACH * narrowest
     return replace(
         run_data,
         edges=edges,

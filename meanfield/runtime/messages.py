@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 
 
-def tell(text: str) -> None:
+def print_message(text: str) -> None:
     """A line on standard error, where there is one; what cannot be written there is lost without harm."""
     if sys.stderr is not None:  # ``print`` would go to standard output
         with suppress(OSError, ValueError):  # full, closed by its reader, or by this process

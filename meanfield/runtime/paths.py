@@ -42,7 +42,7 @@ def require_writable(path: str, case: str, overwrite: bool) -> None:
     if not target.parent.is_dir():
         raise FileError(f"{path}: the folder {target.parent} does not exist")
     try:
-        with tempfile.TemporaryFile(dir=target.parent):  # permissions do not tell all (root)
+        with tempfile.TemporaryFile(dir=target.parent):  # permissions alone do not decide (root)
             pass
     except OSError as error:
         raise FileError(f"{path}: the folder {target.parent} cannot be written: {error.strerror}") from None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from meanfield.runtime.messages import on_terminal, tell
+from meanfield.runtime.messages import on_terminal, print_message
 from solvers.timestepping.state import State
 
 LOG_EVERY = 10.0  # seconds between lines where there is no terminal
@@ -64,7 +64,7 @@ class Progress:
         if self._terminal:
             self._bar.write(text, file=sys.stderr)
         elif not self.quiet:
-            tell(text)
+            print_message(text)
 
     @contextmanager
     def said_if_slow(self, text: str) -> Iterator[None]:

@@ -87,7 +87,7 @@ class Sweep:
 
     @cached_property
     def identity(self) -> str:
-        """What tells whether an index is this sweep's: a hash of the cases of all points, in order."""
+        """Identity of the sweep in its index: a hash of the cases of all points, in order."""
         cases = "\0".join(to_toml(point.case) for point in self.points)
         return hashlib.sha256(f"{self.keep.files}\0{cases}".encode()).hexdigest()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from meanfield.case.errors import CaseError, install
 from meanfield.components.loading import loaded_sources
-from meanfield.runtime.messages import tell
+from meanfield.runtime.messages import print_message
 from meanfield.sweeping.local_pool import Solved, Solver, SolverLost
 from meanfield.sweeping.point import FAILED, Result, solve_point
 
@@ -43,7 +43,7 @@ def with_client(client: Client, name: str = "client") -> Solver:
 
         if not client.nthreads():
             address = client.scheduler_info()["address"]
-            tell(f"{name}: its scheduler has no worker; waiting for one: dask worker {address}")
+            print_message(f"{name}: its scheduler has no worker; waiting for one: dask worker {address}")
         sources = loaded_sources()
         futures = {
             client.submit(solve_point, case, keep, None, sources, pure=False): number for number, case in cases.items()

@@ -11,7 +11,7 @@ import msgspec
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.case.load import to_toml
-from meanfield.runtime.messages import tell
+from meanfield.runtime.messages import print_message
 from meanfield.runtime.paths import output_for
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, load_sweep
@@ -94,28 +94,28 @@ def _solve(index: Index, tasks: Mapping[int, str], solver: Solver, quiet: bool) 
         kept = f"{len(index.results)} of {len(sweep.points)} points are kept in {index.path}"
         if isinstance(error, SolverLost):
             raise CaseError(f"{error}; {kept}; go on with the same command") from None
-        tell(f"interrupted; {kept}; go on with the same command")
+        print_message(f"interrupted; {kept}; go on with the same command")
         return INTERRUPTED
     if not index.closed:
         index.close("finished")
-    _tell_end(index, sweep, len(tasks), quiet)
+    _print_end(index, sweep, len(tasks), quiet)
     return POINTS_FAILED if index.failed or index.over_time else DONE
 
 
-def _tell_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
+def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
     """How the sweep ended; always what a second start did not do, and failures."""
     if index.failed:
         first = next(number for number, result in sorted(index.results.items()) if result.status == FAILED)
         point, reason = sweep.points[first], index.results[first].reason
-        tell(f"{index.failed} of {len(sweep.points)} points failed; --retry solves them again")
-        tell(f"the first, point {first} ({' '.join(point.overrides)}): {reason}")
+        print_message(f"{index.failed} of {len(sweep.points)} points failed; --retry solves them again")
+        print_message(f"the first, point {first} ({' '.join(point.overrides)}): {reason}")
     if index.over_time:
-        told = f"{index.over_time} of {len(sweep.points)} points ran over the limit of {sweep.limit:g} s"
-        tell(f"{told}; the same command solves them again, with the limit that the file has then")
+        message = f"{index.over_time} of {len(sweep.points)} points ran over the limit of {sweep.limit:g} s"
+        print_message(f"{message}; the same command solves them again, with the limit that the file has then")
     if not solved:
-        tell(f"{index.path}: all {len(sweep.points)} points are there already")
+        print_message(f"{index.path}: all {len(sweep.points)} points are there already")
     elif not quiet:
-        tell(f"{index.path}: {len(sweep.points)} points; look at it: meanfield plot {index.path}")
+        print_message(f"{index.path}: {len(sweep.points)} points; look at it: meanfield plot {index.path}")
 
 
 def task_of(case: Case) -> str:

@@ -47,7 +47,7 @@ class Seeds(Section, frozen=True):
 
 @dataclass(frozen=True)
 class Key:
-    """What one key takes: ``values``, or with ``drawn`` numbers anywhere in a range. ``spacing`` tells figures."""
+    """Values of one key: ``values``, or with ``drawn`` numbers anywhere in a range; ``spacing`` of its axis."""
 
     spacing: str
     values: tuple[Value, ...] = ()

@@ -48,7 +48,7 @@ class Result:
 def solve_point(
     case: str, keep: bool = False, limit: float | None = None, components: tuple[tuple[str, str], ...] = ()
 ) -> Result:
-    """Run a case, given as TOML, in a folder of its own; what goes wrong is told by the result, and never raised.
+    """Run a case, given as TOML, in a folder of its own; errors are in the result, and never raised.
 
     components   of a user's own: what `meanfield.components.loading.loaded_sources` returned in the sweep
     After ``limit`` seconds the run is stopped, as by Ctrl-C. Only for the main thread of a process.
@@ -120,7 +120,7 @@ def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
 
 
 def _in_words(error: Exception) -> str:
-    """One line: what a user is told of bad input is one already; other errors have their name before it."""
+    """One line: errors of bad input are one already; others have their name before it."""
     from meanfield.case.errors import CaseError
     from solvers.io.run_file import FileError
 

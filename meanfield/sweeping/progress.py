@@ -5,7 +5,7 @@ from __future__ import annotations
 import time as clock
 from typing import Self
 
-from meanfield.runtime.messages import tell
+from meanfield.runtime.messages import print_message
 from meanfield.runtime.progress import LOG_EVERY, has_bar
 
 
@@ -22,7 +22,7 @@ class SweepProgress:
             self._bar = tqdm(total=points, initial=done, desc=title, unit=" points", dynamic_ncols=True)
 
     def look(self, *, failed: bool) -> None:
-        """Count one more point, and tell if it is time to."""
+        """Count one more point, and print where a line is due."""
         self._done += 1
         self._failed += failed
         if self._terminal:
@@ -30,7 +30,7 @@ class SweepProgress:
             self._bar.update()
         elif not self.quiet and clock.monotonic() - self._told > LOG_EVERY:
             self._told = clock.monotonic()
-            tell(self._line())
+            print_message(self._line())
 
     def _line(self) -> str:
         elapsed = self._told - self._began

@@ -21,7 +21,7 @@ from solvers.io.repair import FileError, reason
 from solvers.io.schema import DAMAGE, dataset_of, require_size
 from solvers.mesh.mesh import Floats
 
-_REASONS = 3  # told of failed points
+_REASONS = 3  # of failed points, reported
 _TEXTS = ("title", "state", "sweep", "base", "identity", "case", "versions")
 STATES = ("running", "finished", "interrupted")
 
@@ -188,8 +188,9 @@ def describe_sweep(path: str | Path) -> str:
 
 
 def sweep_facts(path: str | Path) -> dict[str, Any]:
-    """The same as plain values for programs, as ``meanfield.analysis.info.describe`` tells a run. Raises FileError
-    likewise.
+    """The same as plain values for programs, like ``meanfield.analysis.info.describe`` of a run.
+
+    Raises FileError likewise.
 
     ``state`` is running, killed, interrupted or finished; ``points`` counts them by status, ``parameters`` and
     ``results`` hold a value for each point.

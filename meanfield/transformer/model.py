@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.case.errors import CaseError
-from meanfield.runtime.messages import tell
+from meanfield.runtime.messages import print_message
 from meanfield.transformer.loading import first_line, load_config, load_network, load_tokenizer
 from solvers.mesh.mesh import Floats
 
@@ -155,7 +155,7 @@ def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> l
     ids: list[int] = tokenizer(words, truncation=False, verbose=False)["input_ids"]
     most = min(int(tokenizer.model_max_length), max_tokens(network))
     if len(ids) > most:
-        tell(f"{source}: {len(ids)} tokens, {model} takes {most}: the rest is cut off")
+        print_message(f"{source}: {len(ids)} tokens, {model} takes {most}: the rest is cut off")
         ids = tokenizer(words, truncation=True, max_length=most)["input_ids"]
     if len(ids) < 2:
         raise CaseError(f"{source}: {len(ids)} token of {model}: expected at least two")
@@ -185,7 +185,7 @@ def _require_known(model: str, network: Any, tokenizer: Any, ids: list[int], sou
         expected = f"expected at most {MAX_UNKNOWN:.0%}, a text in the tokenizer's language"
         raise CaseError(f"{source}: {unknown} of {len(ids)} tokens are unknown to {model}: {expected}")
     if unknown:
-        tell(f"{source}: {unknown} of {len(ids)} tokens are unknown to {model}")
+        print_message(f"{source}: {unknown} of {len(ids)} tokens are unknown to {model}")
 
 
 def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:

@@ -52,9 +52,11 @@ def run_reference(
         raise CaseError(f"torch is not installed: {INSTALL}") from None
     problem = set_up(case)
     assert isinstance(problem.space, Points)  # checked above
-    told = problem.attributes | {"layers_of": f"torch {torch.__version__}"}  # such a file cannot be resumed
+    attributes = problem.attributes | {"layers_of": f"torch {torch.__version__}"}  # such a file cannot be resumed
     layers = TorchLayers(case, problem.space.weights)
-    problem = replace(problem, dynamics=fixed(LayerIntegrator(layers)), prepare=lambda state: None, attributes=told)
+    problem = replace(
+        problem, dynamics=fixed(LayerIntegrator(layers)), prepare=lambda state: None, attributes=attributes
+    )
     run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, command=command, say=say)
 
 
@@ -119,22 +121,22 @@ class TorchLayers:
 def _check(case: Case) -> None:
     """Refuse, by the name of its key, what this does not do."""
     attention, norm = case.attention, case.stabilizers.layer_norm
-    told = "for torch's attention"
+    where = "for torch's attention"
     if not case.domain.has_tokens:
-        raise refusal("domain.manifold", case.domain.manifold, f'"particles" {told}')
+        raise refusal("domain.manifold", case.domain.manifold, f'"particles" {where}')
     for key, value, expected in (
         ("time.method", case.time.method, "layers"),
         ("attention.normalization", attention.normalization, "softmax"),
         ("attention.kernel", attention.kernel, "exponential"),
     ):
         if value != expected:
-            raise refusal(key, value, f'"{expected}" {told}')
+            raise refusal(key, value, f'"{expected}" {where}')
     if norm not in LAYER_NORMS:
-        raise refusal("stabilizers.layer_norm", norm, f"one of {', '.join(LAYER_NORMS)} {told}")
+        raise refusal("stabilizers.layer_norm", norm, f"one of {', '.join(LAYER_NORMS)} {where}")
     if case.feed_forward is not None and not isinstance(case.feed_forward, FeedForward):
-        raise refusal("feed_forward.field", case.feed_forward.activation, f"a network {told}")
+        raise refusal("feed_forward.field", case.feed_forward.activation, f"a network {where}")
     if case.sequence is not None:
-        raise refusal("sequence.diffusion", case.sequence.diffusion, f"no section [sequence] {told}")
+        raise refusal("sequence.diffusion", case.sequence.diffusion, f"no section [sequence] {where}")
 
 
 Pace = Callable[[Case, float, Any], Any]

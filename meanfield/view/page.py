@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from meanfield.figures.captions import SEPARATOR, facts
 from meanfield.figures.figure import load
-from meanfield.runtime.messages import tell
+from meanfield.runtime.messages import print_message
 from meanfield.runtime.paths import require_target
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def compose(run: Run) -> str:
             0, f"{len(run_data.particles.weights)} tokens are shown as a density, each in the cell that it lies in"
         )
     for note in notes:
-        tell(f"meanfield: {path}: {note}")
+        print_message(f"meanfield: {path}: {note}")
     description, densities = describe(shown)
     stage_help = stage_of(shown).help
     if run_data.particles is not None and {"cluster_center", "cluster_mass"} <= run_data.diagnostics.keys():

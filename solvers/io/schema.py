@@ -45,7 +45,7 @@ _PARTICLES = {
 }  # fmt: skip
 _GROWING = ("time", "sample")  # dimensions that a killed writer may have left longer in some datasets than in others
 _INTEGERS = ("ring_cells",)
-_MOST_COMPRESSED = 1100  # deflate makes at most 1032 bytes of one
+_MAX_COMPRESSION = 1100  # deflate makes at most 1032 bytes of one
 
 
 def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
@@ -69,7 +69,7 @@ def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
 
 def require_size(dataset: h5py.Dataset, size: int) -> None:
     """Raise ValueError for more values than a file of ``size`` bytes can hold, which would only fill the memory."""
-    factor = _MOST_COMPRESSED if dataset.compression else 1
+    factor = _MAX_COMPRESSION if dataset.compression else 1
     chunk = int(np.prod(dataset.chunks or (0,), dtype=object)) * dataset.dtype.itemsize
     claimed = int(np.prod(dataset.shape or (0,), dtype=object)) * dataset.dtype.itemsize
     if min(chunk, claimed) > factor * size or claimed > factor * (size + chunk):

@@ -14,7 +14,7 @@ from ..mesh.mesh import Floats, Mesh
 from ..mesh.rings import face_starts, faces_between
 
 SIDES = 6  # of a cell at most, as tables have room for
-SAME = 1e-12  # relative difference of cells of a ring that is rounding
+RING_RTOL = 1e-12  # relative difference of cells of a ring that is rounding
 SNAP = 1e-9  # weight of a neighbour behind that is the rounding of 0
 
 
@@ -89,7 +89,7 @@ def _turned(vectors: Floats, start: np.ndarray) -> bool:
 
 
 def _rounding(values: Floats) -> float:
-    return max(SAME, 8 * float(np.finfo(values.dtype).eps))
+    return max(RING_RTOL, 8 * float(np.finfo(values.dtype).eps))
 
 
 def ring_geometry(mesh: Mesh) -> RingGeometry:

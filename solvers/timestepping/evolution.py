@@ -18,7 +18,9 @@ from .state import NonFinite, State, StepResult
 from .step_control import StepControl
 from .steppers import Stepper, order_of, stepper_of
 
-CALM = 8  # steps without undershoots, after which none is expected: a step that has one is taken again
+STEPS_WITHOUT_UNDERSHOOT = (
+    8  # steps without undershoots, after which none is expected: a step that has one is taken again
+)
 
 
 class SplitIntegrator:
@@ -52,7 +54,7 @@ class SplitIntegrator:
         keeps = equation.stiff is None and self._control is None  # the stepper then starts from the same values
         self._good = self._work[0] if keeps else np.empty_like(state.values)
         self._stable = float(equation.longest_step(state.time, state.values))
-        self._calm = 0  # steps since diffusion has last undershot
+        self._since_undershoot = 0  # steps since diffusion has last undershot
 
     def step(self, state: State, target: float) -> StepResult:
         stable = self.cfl * self._stable
@@ -64,8 +66,8 @@ class SplitIntegrator:
             if self._control is not None:
                 dt, reached, result = self._controlled(self._control, state, target, stable)
             else:
-                result = self._advance(state, dt, reached, self._calm < CALM)
-                if self._calm >= CALM and (result.undershot or not result.finite):
+                result = self._advance(state, dt, reached, self._since_undershoot < STEPS_WITHOUT_UNDERSHOOT)
+                if self._since_undershoot >= STEPS_WITHOUT_UNDERSHOOT and (result.undershot or not result.finite):
                     state.values[...] = self._good
                     result = self._advance(state, dt, reached, True)
             if not result.finite:
@@ -73,7 +75,7 @@ class SplitIntegrator:
         except NonFinite as error:  # this one, or a term's
             state.values[...] = self._good
             raise type(error)(f"{state.when}: {error}") from error
-        self._stable, self._calm = result.stable_dt, 0 if result.undershot else self._calm + 1
+        self._stable, self._since_undershoot = result.stable_dt, 0 if result.undershot else self._since_undershoot + 1
         state.time, state.steps, state.dt = reached, state.steps + 1, dt
         return result
 

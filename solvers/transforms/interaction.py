@@ -28,11 +28,11 @@ class Zonal:
 
     def __init__(self, mesh: Mesh, kernel: Kernel | Floats, tol: float = 1e-12) -> None:
         check_mesh(mesh)
-        if mesh.manifold not in _MOST_DEGREES:
+        if mesh.manifold not in _MAX_DEGREES:
             raise ValueError(f"Zonal on a {mesh.manifold}: expected a circle or a sphere of rings; else DenseKernel")
         if not 0 < tol < 1:
             raise ValueError(f"tol = {tol}: expected a number between 0 and 1")
-        self.mesh, most, d = mesh, _MOST_DEGREES[mesh.manifold](mesh), mesh.centers.shape[1]
+        self.mesh, most, d = mesh, _MAX_DEGREES[mesh.manifold](mesh), mesh.centers.shape[1]
         found = kernel_multipliers(d, kernel, 2 * most) if callable(kernel) else np.asarray(kernel, dtype=np.float64)
         if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
             raise ValueError("kernel: expected finite numbers, a function K(z) or multipliers (degrees,)")
@@ -59,7 +59,7 @@ class Zonal:
         return self._operator.apply(u * self.mesh.volumes)
 
 
-_MOST_DEGREES: dict[str, Callable[[Mesh], int]] = {
+_MAX_DEGREES: dict[str, Callable[[Mesh], int]] = {
     "circle": lambda mesh: mesh.cells // 2,
     "sphere": lambda mesh: len(mesh.ring_cells),
 }

@@ -1,4 +1,4 @@
-"""`info` tells the truth about a running, killed, interrupted, failed and finished file."""
+"""`info` on a running, killed, interrupted, failed and finished file."""
 
 import json
 import subprocess
@@ -118,12 +118,12 @@ def test_stopped(path, reason, message, line):
     assert f"next      {line} {path}" in text
 
 
-@pytest.mark.parametrize(("more", "told"), [("", True), ("[hand_over]", False)])
-def test_what_remains_of_a_run_to_any_time_is_not_told(path, more, told):
+@pytest.mark.parametrize(("more", "expected"), [("", True), ("[hand_over]", False)])
+def test_what_remains_of_a_run_to_any_time_is_not_given(path, more, expected):
     """At the pace of the density it would be centuries; atoms take seconds."""
     with create(path, CASE + more) as file:
         write(file)
-        assert (describe(path)["remaining"] is not None) == told
+        assert (describe(path)["remaining"] is not None) == expected
 
 
 def test_running_then_killed(path):
@@ -266,7 +266,7 @@ LOOKING = ("info", "plot", "mergers", "compare", "resume", "movie", "view")
 
 
 @pytest.mark.parametrize(
-    ("attributes", "refused", "told"),
+    ("attributes", "refused", "expected"),
     [
         ({}, ("plot", "mergers", "resume", "movie", "view"), "it was not written by `meanfield run`"),
         ({"case": "x = ["}, LOOKING, "damaged"),
@@ -274,14 +274,14 @@ LOOKING = ("info", "plot", "mergers", "compare", "resume", "movie", "view")
     ],
     ids=["of solvers alone", "no case", "no segments"],
 )
-def test_files_with_no_case_that_can_be_read_are_told_in_a_line(path, capsys, attributes, refused, told):
+def test_files_with_no_case_that_can_be_read_are_refused_in_a_line(path, capsys, attributes, refused, expected):
     with RunFile.create(path, MESH, attributes=attributes) as file:
         file.write_snapshot(0.0, np.ones(16))
         file.close()
     for command in refused:
         assert main([command, str(path)]) == 2, command
         line = capsys.readouterr().err.strip()
-        assert told in line
+        assert expected in line
         assert "\n" not in line
 
 

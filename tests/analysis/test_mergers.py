@@ -72,8 +72,8 @@ def test_planted_mergers():
     assert (second.time, second.source, second.into, second.before, second.after) == (7.0, 2, 0, 3, 2)
     assert first.masses == pytest.approx((0.4, 0.1))
     assert [first.energy_step, second.energy_step] == pytest.approx([0.08, 0.2])
-    told = [(one.count, one.after, one.start, one.stop, one.until) for one in lifetimes(planted())]
-    assert told == [(4, None, 0.0, 3.0, 4.0), (3, 3.0, 4.0, 6.0, 7.0), (2, 6.0, 7.0, 9.0, None)]
+    found = [(one.count, one.after, one.start, one.stop, one.until) for one in lifetimes(planted())]
+    assert found == [(4, None, 0.0, 3.0, 4.0), (3, 3.0, 4.0, 6.0, 7.0), (2, 6.0, 7.0, 9.0, None)]
 
 
 def test_moments_are_known_between_samples_or_of_atoms_exactly():
@@ -81,8 +81,8 @@ def test_moments_are_known_between_samples_or_of_atoms_exactly():
     tracks = planted()
     assert [(one.since, one.time) for one in merger_tree(tracks)] == [(3.0, 4.0), (6.0, 7.0)]
     assert [(one.since, one.time) for one in merger_tree(tracks, 4.0)] == [(3.0, 4.0), (7.0, 7.0)]
-    told = [(one.after, one.start, one.stop, one.until) for one in lifetimes(tracks, 4.0)]
-    assert told == [(None, 0.0, 3.0, 4.0), (3.0, 4.0, 7.0, 7.0), (7.0, 7.0, 9.0, None)]
+    found = [(one.after, one.start, one.stop, one.until) for one in lifetimes(tracks, 4.0)]
+    assert found == [(None, 0.0, 3.0, 4.0), (3.0, 4.0, 7.0, 7.0), (7.0, 7.0, 9.0, None)]
     assert lifetimes(Tracks(np.empty(0), ())) == []
 
 
@@ -274,8 +274,8 @@ def test_masses_are_written_in_the_panel_apart_and_on_no_line(count, least, circ
 def test_the_time_axis_follows_the_rule_of_all_figures(mergers, log_spacing, log):
     times = np.linspace(0, 1e6, 10001)
     tracks = Tracks(times, (Track(0, np.ones(10001), np.tile([1.0, 0.0], (10001, 1))),))
-    told = [Merger(time, time, 0, 1, (0.5, 0.5), 2, 1, 0.5) for time in mergers]
-    limits, found = _time_axis(tracks, told, log_spacing)
+    mergers_in_time = [Merger(time, time, 0, 1, (0.5, 0.5), 2, 1, 0.5) for time in mergers]
+    limits, found = _time_axis(tracks, mergers_in_time, log_spacing)
     assert found == log
     assert limits == ((100.0, 1e6) if log else (0.0, 1e6))
 

@@ -161,7 +161,7 @@ def test_shapes_that_do_not_fit_are_refused():
 
 
 def test_atoms_merge_from_afar():
-    """Samples in the logarithm of time miss how atoms come together: masses that add up exactly tell it."""
+    """Samples in the logarithm of time miss how atoms come together: masses that add up exactly show it."""
     masses = np.array([[0.7, 0.3], [1.0, np.nan]])
     there = np.array([[np.cos(2.0), np.sin(2.0)]])
     centers = np.array([[[1.0, 0.0], *there], [[np.cos(0.6), np.sin(0.6)], [np.nan, np.nan]]])

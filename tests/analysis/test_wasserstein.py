@@ -186,7 +186,7 @@ def test_two_diracs_on_a_sphere(d):
 
 
 def test_uniform_against_a_dirac_on_the_sphere():
-    """Mean angle π/2, mean square π²/2 − 2; the error that is told holds, and halves with four times the patches."""
+    """Mean angle π/2, mean square π²/2 − 2; the error reported holds, and halves with four times the patches."""
     uniform = density_on_sphere(64, initial_uniform)
     dirac = atoms("S2", TURN[:1])
     for order, exact in ((1, np.pi / 2), (2, np.sqrt(np.pi**2 / 2 - 2))):

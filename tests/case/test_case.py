@@ -304,8 +304,8 @@ def test_meshes_that_cannot_be_computed_with(case: str, override: str, expected:
 
 
 def test_a_hand_over_beside_a_sequence_says_which_section_is_too_many() -> None:
-    told = "sequence.diffusion = 0.1: not allowed beside [hand_over]"
-    with pytest.raises(CaseError, match=re.escape(told)):
+    message = "sequence.diffusion = 0.1: not allowed beside [hand_over]"
+    with pytest.raises(CaseError, match=re.escape(message)):
         load("tokens_ladder", ["sequence.diffusion=0.1"])
 
 
@@ -364,7 +364,7 @@ def test_linear_spacing_drops_the_first_time_of_the_file() -> None:
     ],
 )
 def test_the_step_of_layers_follows_from_the_end(time: str, step: float, end: float) -> None:
-    """More layers to the same end are a finer map of the same flow; a given step tells the end."""
+    """More layers to the same end are a finer map of the same flow; a given step determines the end."""
     case = parse(CIRCLE, [f"time={{method = 'layers', {time}}}"])
     assert (case.time.step, case.time.end) == (step, end)
     assert parse(CIRCLE, [f"time={{method = 'layers', {time}}}", "stabilizers.residual=false"]).time.end == 8.0

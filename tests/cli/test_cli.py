@@ -19,7 +19,7 @@ from meanfield.case.load import load, parse
 from meanfield.cli.kinds import kind_of
 from meanfield.cli.parser import main
 from meanfield.runtime.cost import estimate
-from meanfield.runtime.messages import tell
+from meanfield.runtime.messages import print_message
 from meanfield.runtime.signals import Interrupted, Terminated
 from solvers.backends import backend_on
 from solvers.io.run_file import FileError
@@ -222,7 +222,13 @@ def test_run_passes_case_path_and_options(calls: Calls) -> None:
     case = load("mine.toml", ["time.end=2", "title=a b", "time.cfl=0.1"])
     command = "meanfield run --set time.end=2 'title=a b' mine.toml --quiet --set time.cfl=0.1"
     assert status == 0
-    options = {"overwrite": False, "quiet": True, "command": command, "backend": backend_on("cpu"), "say": tell}
+    options = {
+        "overwrite": False,
+        "quiet": True,
+        "command": command,
+        "backend": backend_on("cpu"),
+        "say": print_message,
+    }
     assert calls == [("run", case, "mine.h5", options)]
 
 
@@ -261,7 +267,7 @@ def test_resume_passes_file_and_options(calls: Calls) -> None:
     command = "meanfield resume mine.h5 --until 1e3 --set time.cfl=0.2 attention.beta=4"
     changes = ["time.cfl=0.2", "attention.beta=4"]
     expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command}
-    expected |= {"backend": backend_on("cpu"), "say": tell}
+    expected |= {"backend": backend_on("cpu"), "say": print_message}
     assert calls == [("resume", "mine.h5", expected)]
 
 

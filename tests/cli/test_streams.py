@@ -73,7 +73,7 @@ def test_greek_letters_in_any_locale(locale: dict[str, str], tmp_path: Path) -> 
 def test_a_process_without_standard_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """As under pythonw, or in a daemon: sys.stderr is None, and ``print`` would write to standard output."""
     monkeypatch.setattr(sys, "stderr", None)
-    meanfield.runtime.messages.tell("a message")
+    meanfield.runtime.messages.print_message("a message")
     with Progress("title", 0.0, 1.0, quiet=False) as progress:
         progress.say("a line")
     assert capsys.readouterr().out == ""

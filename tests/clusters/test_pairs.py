@@ -56,7 +56,7 @@ def test_equiangular_tokens_and_a_single_one():
 
 
 def test_many_points_by_some_of_them(monkeypatch):
-    """Every tenth of 5000 tells the law of all within the error of so many draws: 3 ‰ a bin and more."""
+    """Every tenth of 5000 has the distribution of all within the error of so many draws: 3 ‰ a bin and more."""
     points = unit(np.random.default_rng(1), 5000, 3)
     monkeypatch.setattr(pairs, "MAX_POINTS", 500)
     found = pairs_of_points(points, np.full(5000, 2e-4))

@@ -134,11 +134,11 @@ def test_what_cannot_begin_is_told_in_a_line(name, tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     begun(tmp_path)
     (tmp_path / "case.toml").write_text(BEGINNING, encoding="utf-8")
-    manifold, keys, told = REFUSED[name]
+    manifold, keys, expected = REFUSED[name]
     domain = f"domain={{manifold = '{manifold}'{'' if manifold == 'particles' else ', resolution = 16'}}}"
     norm = ["stabilizers.layer_norm=none"] if manifold == "line" else []
     assert main(["run", "case.toml", "--set", domain, f"initial={{kind = 'file', {keys}}}", *norm]) == 2
     shown = capsys.readouterr().err.strip()
-    assert told in shown
+    assert expected in shown
     assert "\n" not in shown
     assert not (tmp_path / "case.h5").exists()

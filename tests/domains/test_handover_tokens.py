@@ -163,7 +163,7 @@ def test_what_atoms_cannot_be_is_refused(setting):
 
 @pytest.mark.parametrize("domain", ['manifold = "particles"', 'manifold = "circle"\nresolution = 64'])
 def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain, monkeypatch):
-    """From the start, within the first interval, and at its end, where a run may be killed while the error is told."""
+    """From the start, within the first interval, and at its end, killed while the error is computed."""
     monkeypatch.setattr("meanfield.domains.atoms.setup.FIRST_LOOK", 5.0)  # some steps
     text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=1e3, times=[0.0, 1e3])
     case = parse(text.replace('manifold = "particles"', domain))

@@ -313,7 +313,7 @@ def child(code: str, *arguments: object, **options: int) -> subprocess.Popen[byt
 
 
 def contents(path: Path, to: str) -> bytes:
-    """Of the numbers that were exported: without attributes, which tell how the run ended."""
+    """Of the numbers that were exported: without attributes, which say how the run ended."""
     name = {"csv": None, "netcdf": "density", "vtkhdf": "VTKHDF/CellData/density"}[to]
     if name is None:
         return path.read_bytes()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from support.stories import LINEAR, particles, run_data
+from support.run_data import LINEAR, particles, run_data
 
 from meanfield.figures.figure import panel
 from meanfield.figures.panels.cut import with_cut
@@ -27,14 +27,14 @@ def bump(angle: float) -> np.ndarray:
     ("angle", "cut"), [(0.0, -np.pi), (np.pi, 0.0), (0.1, -np.pi), (np.pi / 2, 0.0), (-np.pi / 8, -np.pi)]
 )
 def test_the_cut_is_away_from_the_mass(angle: float, cut: float) -> None:
-    told = run_data(circle(CELLS), LINEAR, density=lambda k: bump(angle))
-    assert with_cut(told, [0, 40]).cut == pytest.approx(cut, abs=1e-15)
+    data = run_data(circle(CELLS), LINEAR, density=lambda k: bump(angle))
+    assert with_cut(data, [0, 40]).cut == pytest.approx(cut, abs=1e-15)
 
 
 @pytest.mark.parametrize("angle", np.linspace(0, 6, 13))
 def test_densities_keep_their_angles(angle: float) -> None:
-    told = run_data(circle(CELLS), LINEAR, density=lambda k: bump(angle))
-    opened = with_cut(told, [0])
+    data = run_data(circle(CELLS), LINEAR, density=lambda k: bump(angle))
+    opened = with_cut(data, [0])
     assert opened.coordinate is not None
     middles = (opened.coordinate.edges[1:] + opened.coordinate.edges[:-1]) / 2
     highest = middles[opened.density(0).argmax()]
@@ -42,9 +42,9 @@ def test_densities_keep_their_angles(angle: float) -> None:
 
 
 def test_the_densest_moment_decides() -> None:
-    told = run_data(circle(CELLS), LINEAR, density=lambda k: bump(0.0) if k == 40 else bump(np.pi / 2))
-    assert with_cut(told, [0, 39]).cut == 0
-    assert with_cut(told, [0, 39, 40]).cut == pytest.approx(-np.pi)
+    data = run_data(circle(CELLS), LINEAR, density=lambda k: bump(0.0) if k == 40 else bump(np.pi / 2))
+    assert with_cut(data, [0, 39]).cut == 0
+    assert with_cut(data, [0, 39, 40]).cut == pytest.approx(-np.pi)
 
 
 def test_a_uniform_density_and_other_domains_keep_their_axes() -> None:
@@ -52,9 +52,9 @@ def test_a_uniform_density_and_other_domains_keep_their_axes() -> None:
 
 
 def test_a_pair_that_merges_at_angle_0_is_one_in_the_picture() -> None:
-    told = run_data(circle(CELLS), LINEAR, density=lambda k: (bump(1 - k / 40) + bump(k / 40 - 1)) / 2)
+    data = run_data(circle(CELLS), LINEAR, density=lambda k: (bump(1 - k / 40) + bump(k / 40 - 1)) / 2)
     ax = Figure().subplots()
-    panel(told, ax, ["density"])
+    panel(data, ax, ["density"])
     assert ax.get_ylim() == pytest.approx((-np.pi, np.pi))
     assert [label.get_text() for label in ax.get_yticklabels()] == ["−π", "−π/2", "0", "π/2", "π"]
     assert abs(int(ax.collections[0].get_array()[:, -1].argmax()) - CELLS // 2) <= 1

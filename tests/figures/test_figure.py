@@ -10,8 +10,8 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from support.run_data import BLOBS, LINEAR, MANIFOLDS, MASSES, blobs, law, run_data, without
 from support.status import run
-from support.stories import BLOBS, LINEAR, MANIFOLDS, MASSES, blobs, law, run_data, without
 
 from meanfield.case.load import parse
 from meanfield.case.summary import layer_in_words
@@ -91,41 +91,41 @@ def test_pixels_of_a_cell_are_in_proportion_to_its_area() -> None:
 
 def test_peaks_are_the_blobs_with_their_masses() -> None:
     mesh = sphere(48)
-    told = run_data(mesh, LINEAR)
-    polar, azimuth, masses = peaks(told, told.ratio(40))
+    data = run_data(mesh, LINEAR)
+    polar, azimuth, masses = peaks(data, data.ratio(40))
     # e^{-11} of a blob lies beyond the distance 1/3, and its cells at that edge count whole or not at all.
     assert masses == pytest.approx(MASSES, rel=1e-4)
     found = np.stack([np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), np.cos(polar)], axis=1)
     assert np.linalg.norm(found - BLOBS["sphere"], axis=1).max() < 1.5 * mesh.width
-    assert len(peaks(told, told.ratio(0))[2]) == 0
+    assert len(peaks(data, data.ratio(0))[2]) == 0
 
 
 def test_a_broad_peak_has_no_second_peak_on_its_flank() -> None:
     mesh = sphere(48)
-    told = replace(run_data(mesh, LINEAR), beta=900.0)
+    data = replace(run_data(mesh, LINEAR), beta=900.0)
     broad = np.exp(60 * (mesh.centers[:, 2] - 1))
-    assert len(peaks(told, broad / (mesh.volumes @ broad) * 4 * np.pi)[2]) == 1
+    assert len(peaks(data, broad / (mesh.volumes @ broad) * 4 * np.pi)[2]) == 1
 
 
 def test_snapshots_are_chosen_where_something_happens() -> None:
     step = np.where(LINEAR < 7, 0.0, 1.0)
-    told = run_data(circle(16), LINEAR, diagnostics={"time": LINEAR, "entropy": step})
-    chosen = snapshots_chosen(told, 6)
+    data = run_data(circle(16), LINEAR, diagnostics={"time": LINEAR, "entropy": step})
+    chosen = snapshots_chosen(data, 6)
     assert chosen[0] == 0
     assert chosen[-1] == 40
     assert chosen == sorted(set(chosen))
     assert len(chosen) == 6
     assert {27, 28} & set(chosen), f"the step between snapshots 27 and 28 has no snapshot beside it: {chosen}"
-    quiet = snapshots_chosen(replace(told, diagnostics={}), 6)
+    quiet = snapshots_chosen(replace(data, diagnostics={}), 6)
     assert quiet == [0, 8, 16, 24, 32, 40]
-    assert snapshots_chosen(replace(told, times=LINEAR[:4]), 6) == [0, 1, 2, 3]
+    assert snapshots_chosen(replace(data, times=LINEAR[:4]), 6) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("jump", range(1, 9))
 def test_no_snapshot_is_chosen_twice(jump: int) -> None:
     times = np.arange(9.0)
-    told = run_data(circle(16), times, diagnostics={"time": times, "entropy": np.where(times < jump, 0.0, 1.0)})
-    chosen = snapshots_chosen(told, 6)
+    data = run_data(circle(16), times, diagnostics={"time": times, "entropy": np.where(times < jump, 0.0, 1.0)})
+    chosen = snapshots_chosen(data, 6)
     assert [chosen[0], chosen[-1], len(set(chosen))] == [0, 8, 6]
     assert chosen == sorted(chosen)
 
@@ -147,7 +147,7 @@ EVEN = np.linspace(0, 1e6, 2001)
 
 
 @pytest.mark.parametrize(
-    ("told", "log"),
+    ("data", "log"),
     [
         (counting(EVEN, [2e3, 2e4, 9e5]), True),  # over decades
         (counting(EVEN, [6e4, 8e4, 9e4]), True),  # all early
@@ -159,8 +159,8 @@ EVEN = np.linspace(0, 1e6, 2001)
         (replace(counting(np.array([0.0, 1e6]), []), log_spacing=True), False),
     ],
 )
-def test_time_is_on_a_log_axis_where_the_case_says_so_or_what_happens_comes_early(told: RunData, log: bool) -> None:
-    assert told.log_time == log
+def test_time_is_on_a_log_axis_where_the_case_says_so_or_what_happens_comes_early(data: RunData, log: bool) -> None:
+    assert data.log_time == log
 
 
 def test_a_case_says_that_its_times_have_equal_ratios(tmp_path: Path) -> None:
@@ -175,19 +175,19 @@ def test_a_case_says_that_its_times_have_equal_ratios(tmp_path: Path) -> None:
 def test_what_was_recorded_once_has_no_panel() -> None:
     """Of atoms from the start on there is no entropy but that of the first density, which a log axis does not show."""
     times = np.concatenate([[0], np.geomspace(1, 1e6, 40)])
-    told = run_data(circle(16), times)
+    data = run_data(circle(16), times)
     entropy = np.where(times == 0, 1.0, np.nan)
-    told = replace(told, diagnostics=told.diagnostics | {"entropy": entropy})
-    assert panels(without(told, "energy", "speed", "power")) == ["clusters"]
-    figure = compose(told, Figure())
+    data = replace(data, diagnostics=data.diagnostics | {"entropy": entropy})
+    assert panels(without(data, "energy", "speed", "power")) == ["clusters"]
+    figure = compose(data, Figure())
     titles = [ax.get_title() for ax in figure.findobj(matplotlib.axes.Axes)]
     assert "energy $E$" in titles
 
 
 def test_cluster_count_is_the_last_recorded() -> None:
-    told = run_data(circle(16), LINEAR)
-    assert [told.clusters_at(t) for t in (0.0, 4.9, 5.0, 10.0)] == [0, 0, 3, 3]
-    assert without(told, "clusters").clusters_at(1.0) is None
+    data = run_data(circle(16), LINEAR)
+    assert [data.clusters_at(t) for t in (0.0, 4.9, 5.0, 10.0)] == [0, 0, 3, 3]
+    assert without(data, "clusters").clusters_at(1.0) is None
 
 
 @pytest.mark.parametrize(
@@ -203,10 +203,10 @@ def test_cluster_count_is_the_last_recorded() -> None:
 )
 def test_the_heading_tells_when_clusters_were_lost(counts: list[int], history: str) -> None:
     recorded = {"time": np.arange(8.0), "clusters": np.array(counts, dtype=float)}
-    told = run_data(circle(16), LINEAR, diagnostics=recorded)
-    assert cluster_history(told) == history
-    assert page_heading(told)[2:] == [history] * bool(history)
-    assert cluster_history(without(told, "clusters")) == ""
+    data = run_data(circle(16), LINEAR, diagnostics=recorded)
+    assert cluster_history(data) == history
+    assert page_heading(data)[2:] == [history] * bool(history)
+    assert cluster_history(without(data, "clusters")) == ""
 
 
 def test_a_long_title_is_cut_after_two_lines() -> None:
@@ -238,16 +238,16 @@ def test_a_time_axis_of_a_run_that_was_stopped_at_once() -> None:
 
 def test_from_the_hand_over_on_atoms_are_counted() -> None:
     recorded = {"time": np.arange(4.0), "clusters": np.array([2.0, 2.0, 2.0, 1.0])}
-    told = run_data(circle(16), LINEAR, diagnostics=recorded, hand_over=2.0)
-    words = [moment_in_words(told, t) for t in recorded["time"]]
+    data = run_data(circle(16), LINEAR, diagnostics=recorded, hand_over=2.0)
+    words = [moment_in_words(data, t) for t in recorded["time"]]
     assert words == ["t = 0 · 2 clusters", "t = 1 · 2 clusters", "t = 2 · 2 atoms", "t = 3 · 1 atom"]
-    assert moment_in_words(without(told, "clusters"), 1.0) == "t = 1"
+    assert moment_in_words(without(data, "clusters"), 1.0) == "t = 1"
 
 
-def test_noise_is_told_where_there_is_some() -> None:
-    told = run_data(circle(16), LINEAR)
-    assert not any("κ" in fact for fact in facts(told))
-    assert "noise κ = 0.2 (critical 0.3)" in facts(replace(told, noise=0.2, critical=0.3))
+def test_noise_is_data_where_there_is_some() -> None:
+    data = run_data(circle(16), LINEAR)
+    assert not any("κ" in fact for fact in facts(data))
+    assert "noise κ = 0.2 (critical 0.3)" in facts(replace(data, noise=0.2, critical=0.3))
 
 
 def test_only_a_state_that_has_no_room_takes_a_line_of_its_own() -> None:
@@ -260,12 +260,12 @@ def test_only_a_state_that_has_no_room_takes_a_line_of_its_own() -> None:
 
 
 def test_the_first_four_panels_that_were_recorded_are_drawn() -> None:
-    told = run_data(circle(16), LINEAR)
-    more = replace(told, diagnostics=told.diagnostics | {"mass": np.linspace(1, 0.9, 41), "centroid": np.ones((41, 2))})
+    data = run_data(circle(16), LINEAR)
+    more = replace(data, diagnostics=data.diagnostics | {"mass": np.linspace(1, 0.9, 41), "centroid": np.ones((41, 2))})
     assert panels(more) == ["energy", "power", "speed", "clusters"]
     assert panels(without(more, "power", "clusters")) == ["energy", "speed", "centroid", "mass"]
-    assert panels(without(more, *told.diagnostics.keys() - {"time"})) == ["centroid", "mass"]
-    assert panels(replace(told, diagnostics={"time": np.zeros(1), "mass": np.ones(1)})) == []
+    assert panels(without(more, *data.diagnostics.keys() - {"time"})) == ["centroid", "mass"]
+    assert panels(replace(data, diagnostics={"time": np.zeros(1), "mass": np.ones(1)})) == []
 
 
 def test_every_heavy_peak_gets_its_mass_written() -> None:
@@ -274,16 +274,16 @@ def test_every_heavy_peak_gets_its_mass_written() -> None:
     density = np.zeros(mesh.cells)
     density[[np.argmax(mesh.centers @ direction) for direction in directions]] = np.arange(1.0, 7.0)
     ax = Figure().subplots()
-    told = run_data(mesh, LINEAR)
-    draw_peaks(ax, told, density / (mesh.volumes @ density) * mesh.volume)
+    data = run_data(mesh, LINEAR)
+    draw_peaks(ax, data, density / (mesh.volumes @ density) * mesh.volume)
     # At the poles and on the edge of the map, and in a row along the equator, where labels to the side are too many.
     assert len(ax.texts) == 6
 
 
 def test_a_small_change_is_shown_as_a_change() -> None:
-    told = without(run_data(circle(16), LINEAR), "entropy")
+    data = without(run_data(circle(16), LINEAR), "entropy")
     for energy, first, label in [(1e4 + LINEAR, 0.0, "gain in $E$"), (1 + LINEAR, 1.0, "$E$")]:
-        changed = replace(told, diagnostics=told.diagnostics | {"energy": energy})
+        changed = replace(data, diagnostics=data.diagnostics | {"energy": energy})
         figure = compose(changed, Figure())
         ax = next(ax for ax in figure.findobj(matplotlib.axes.Axes) if ax.get_title() == "energy $E$")
         assert ax.lines[0].get_ydata()[0] == first
@@ -338,23 +338,23 @@ def test_columns_stand_around_their_time() -> None:
 
 
 def test_prediction_starts_at_the_fastest_mode_and_grows_at_its_rate() -> None:
-    told = run_data(circle(64), LINEAR)
-    line = dashed(told)
+    data = run_data(circle(64), LINEAR)
+    line = dashed(data)
     t, predicted = line.get_data()
     assert "l = 3" in line.get_label()
-    assert predicted[0] == pytest.approx(told.diagnostics["power"][0, 3], rel=1e-12)  # rounding
+    assert predicted[0] == pytest.approx(data.diagnostics["power"][0, 3], rel=1e-12)  # rounding
     assert np.gradient(np.log(predicted), t) == pytest.approx(2 * 0.5, rel=1e-6)
-    assert dashed(replace(told, growth=None)) is None
-    alone = np.where(np.arange(told.diagnostics["power"].shape[1]) == 2, told.diagnostics["power"], 0.0)
-    assert "l = 2" in dashed(replace(told, diagnostics=told.diagnostics | {"power": alone})).get_label(), (
+    assert dashed(replace(data, growth=None)) is None
+    alone = np.where(np.arange(data.diagnostics["power"].shape[1]) == 2, data.diagnostics["power"], 0.0)
+    assert "l = 2" in dashed(replace(data, diagnostics=data.diagnostics | {"power": alone})).get_label(), (
         "no other is there"
     )
-    steep = np.concatenate([told.diagnostics["power"][20:]] * 2)[: len(LINEAR)]
-    assert dashed(replace(told, diagnostics=told.diagnostics | {"power": steep})) is None, "it is not near uniform"
+    steep = np.concatenate([data.diagnostics["power"][20:]] * 2)[: len(LINEAR)]
+    assert dashed(replace(data, diagnostics=data.diagnostics | {"power": steep})) is None, "it is not near uniform"
 
 
-def dashed(told: RunData) -> matplotlib.lines.Line2D | None:
-    figure = compose(without(told, "energy"), Figure())
+def dashed(data: RunData) -> matplotlib.lines.Line2D | None:
+    figure = compose(without(data, "energy"), Figure())
     lines = [line for ax in figure.findobj(matplotlib.axes.Axes) for line in ax.lines if line.get_linestyle() == "--"]
     return lines[0] if lines else None
 
@@ -362,8 +362,8 @@ def dashed(told: RunData) -> matplotlib.lines.Line2D | None:
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])
 @pytest.mark.parametrize("mesh", [sphere(12), circle(64)], ids=["sphere", "circle"])
 def test_figures_are_written(tmp_path: Path, mesh: Mesh, suffix: str) -> None:
-    told = run_data(mesh, LINEAR[::10])
-    target = draw(told, tmp_path / f"figure{suffix}")
+    data = run_data(mesh, LINEAR[::10])
+    target = draw(data, tmp_path / f"figure{suffix}")
     head = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}[suffix]
     assert target.read_bytes().startswith(head)
 
@@ -388,18 +388,18 @@ def test_story_of_a_run_file(tmp_path: Path) -> None:
     from meanfield.model.linear_stability import growth_rates
 
     power = Column("power", (("degree", 9),), "1", "power")
-    told = load(run_file(tmp_path / "run.h5", columns=(power,)))
-    assert heading(told) == [
+    data = load(run_file(tmp_path / "run.h5", columns=(power,)))
+    assert heading(data) == [
         "A run in a file",
         "sphere, 16 rings · unnormalized rescaled attention, V = -1 I · β = 4 · noise κ = 0.01",
         "interrupted at t = 2 of 5",
     ]
-    np.testing.assert_array_equal(told.density(1), blobs(sphere(16), 20, 0.5))
-    np.testing.assert_array_equal(told.diagnostics["time"], [0, 1, 2])
-    assert told.growth is not None
+    np.testing.assert_array_equal(data.density(1), blobs(sphere(16), 20, 0.5))
+    np.testing.assert_array_equal(data.diagnostics["time"], [0, 1, 2])
+    assert data.growth is not None
     l = np.arange(1, 9)
     attention = growth_rates(3, 4.0, l, "unnormalized") * np.exp(-4.0)
-    np.testing.assert_allclose(told.growth[1:], -attention - 0.01 * l * (l + 1), rtol=1e-12)  # rounding
+    np.testing.assert_allclose(data.growth[1:], -attention - 0.01 * l * (l + 1), rtol=1e-12)  # rounding
 
 
 def test_bad_input_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -421,11 +421,11 @@ def test_bad_input_is_refused_in_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("manifold", MANIFOLDS)
 def test_laws_keep_their_mass_on_the_cells_that_are_shown(manifold: str) -> None:
-    told = law(manifold, LINEAR)
-    shown = radii_of(told) if told.has_radius else told
+    data = law(manifold, LINEAR)
+    shown = radii_of(data) if data.has_radius else data
     assert shown.edges is not None
     assert shown.coordinate is not None
-    sizes = np.diff(np.log(shown.edges)) if told.has_radius else np.diff(shown.edges)
+    sizes = np.diff(np.log(shown.edges)) if data.has_radius else np.diff(shown.edges)
     for k in (0, 20, 40):
         # What is left out is a thousandth of the peak in each cell, or less.
         assert shown.density(k) @ sizes == pytest.approx(1.0, abs=2e-3)
@@ -434,25 +434,25 @@ def test_laws_keep_their_mass_on_the_cells_that_are_shown(manifold: str) -> None
 
 @pytest.mark.parametrize("manifold", ["free_radius_circle", "free_radius_sphere"])
 def test_directions_are_the_marginal(manifold: str) -> None:
-    told = law(manifold, LINEAR)
+    data = law(manifold, LINEAR)
     mesh = circle(48) if manifold == "free_radius_circle" else sphere(12)
     np.testing.assert_allclose(
-        directions_of(told).density(30), run_data(mesh, LINEAR).density(30), rtol=1e-12
+        directions_of(data).density(30), run_data(mesh, LINEAR).density(30), rtol=1e-12
     )  # rounding
-    median = quantiles(told, [0, 40], np.array([0.5]))[:, 0]
+    median = quantiles(data, [0, 40], np.array([0.5]))[:, 0]
     # The law of log r is symmetric about these; a cell is a fifth of a unit of log r wide.
     assert np.log(median) == pytest.approx(np.log([0.5, 50.0]), abs=0.01)
 
 
 def test_the_plane_has_its_tokens_where_they_are() -> None:
-    told = law("free_radius_circle", LINEAR)
+    data = law("free_radius_circle", LINEAR)
     ax = Figure().subplots()
-    values = draw_plane(ax, told, 40).get_array()
+    values = draw_plane(ax, data, 40).get_array()
     corner = np.unravel_index(np.argmax(values), values.shape)
     angle = 2 * np.pi * (corner[1] + 0.5) / 48
     assert np.cos(angle) > 0.99, "the heaviest blob is at angle 0"
     # Per area the peak is where e^{−2(s − log 50)²} e^{−2s} is highest, s = log 50 − ½; cells are 0.19 wide.
-    middle = np.sqrt(told.edges[corner[0]] * told.edges[corner[0] + 1])
+    middle = np.sqrt(data.edges[corner[0]] * data.edges[corner[0] + 1])
     assert np.log(middle) == pytest.approx(np.log(50) - 0.5, abs=0.1)
     assert ax.get_xlim()[1] > 50
 
@@ -471,9 +471,9 @@ def test_coordinates_are_bent_where_they_reach_far() -> None:
 
 
 def test_what_escaped_is_shown_where_it_did() -> None:
-    told = without(law("line", LINEAR), "mass")
-    assert panels(told) == ["radius", "variance", "escaped", "clusters"]
-    held = replace(told, diagnostics=told.diagnostics | {"escaped": np.full((41, 2), 1e-30)})
+    data = without(law("line", LINEAR), "mass")
+    assert panels(data) == ["radius", "variance", "escaped", "clusters"]
+    held = replace(data, diagnostics=data.diagnostics | {"escaped": np.full((41, 2), 1e-30)})
     assert panels(held) == ["radius", "variance", "clusters", "centroid"]
 
 

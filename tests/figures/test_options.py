@@ -12,18 +12,18 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
-from support.stories import LINEAR, run_data
+from support.run_data import LINEAR, run_data
 
 from meanfield.figures.figure import page, panel
 from meanfield.figures.panels.options import FigureOptions
 from solvers.mesh.mesh import circle
 
-TOLD = run_data(circle(64), LINEAR)
+DATA = run_data(circle(64), LINEAR)
 
 
 def test_a_figure_has_the_size_and_the_pixels_that_are_asked_for() -> None:
     options = FigureOptions(("density", "energy"), (3.4, 2.8), 200, "magma", "paper")
-    figure, file = page(TOLD, options), io.BytesIO()
+    figure, file = page(DATA, options), io.BytesIO()
     figure.savefig(file, format="png")
     file.seek(0)
     assert imread(file).shape[:2] == (560, 680)
@@ -34,7 +34,7 @@ def test_a_figure_has_the_size_and_the_pixels_that_are_asked_for() -> None:
 
 @pytest.mark.parametrize("style", ["paper", "screen", "dark"])
 def test_all_that_is_written_stands_out_from_the_background(style: str) -> None:
-    figure = page(TOLD, FigureOptions(style=style))
+    figure = page(DATA, FigureOptions(style=style))
     FigureCanvasAgg(figure).draw()
     background = np.array(to_rgb(figure.get_facecolor()))
     texts = [text for text in figure.findobj(Text) if text.get_text().strip()]
@@ -49,13 +49,13 @@ def test_all_that_is_written_stands_out_from_the_background(style: str) -> None:
 def test_axes_of_a_user_keep_the_size_of_their_figure() -> None:
     with matplotlib.rc_context(FigureOptions(cmap="cividis").context):
         figure = Figure(figsize=(2, 2))
-        panel(TOLD, figure.subplots(), ["density"])
+        panel(DATA, figure.subplots(), ["density"])
     assert tuple(figure.get_size_inches()) == (2, 2)
     assert figure.axes[0].collections[0].get_cmap().name == "cividis"
 
 
 def test_a_size_without_room_is_refused() -> None:
-    figure = page(TOLD, FigureOptions(("density",), (0.5, 0.4)))
+    figure = page(DATA, FigureOptions(("density",), (0.5, 0.4)))
     with pytest.raises(ValueError, match=r"size = 0\.5x0\.4: too small for these panels"):
         figure.savefig(io.BytesIO(), format="png")
 

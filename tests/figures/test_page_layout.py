@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
-from support.stories import LINEAR, LOG, MANIFOLDS, crowd, law, particles, run_data, without
+from support.run_data import LINEAR, LOG, MANIFOLDS, crowd, law, particles, run_data, without
 
 from meanfield.figures.figure import STYLE, WIDTH, compose
 from meanfield.figures.run_data import RunData
@@ -41,21 +41,21 @@ def still(mesh: Mesh, **changes: object) -> RunData:
 
 def barely(mesh: Mesh, end: float) -> RunData:
     """A run to ``end`` in which everything changes by a ten-millionth."""
-    told = run_data(mesh, LINEAR / 10 * end)
-    recorded = dict(told.diagnostics)
+    data = run_data(mesh, LINEAR / 10 * end)
+    recorded = dict(data.diagnostics)
     recorded |= {"entropy": 1e-7 * recorded["entropy"] - 1.8379, "energy": 1e-7 * recorded["energy"] + 2.72399}
     uniform, wave = 1 / mesh.volume, mesh.centers[:, 0]
-    return replace(told, diagnostics=recorded, density=lambda k: uniform * (1 + 3e-5 * k * wave))
+    return replace(data, diagnostics=recorded, density=lambda k: uniform * (1 + 3e-5 * k * wave))
 
 
 def eventful(mesh: Mesh) -> RunData:
     """A long run that ended badly, with many mergers and a heading that is full of facts."""
-    told = run_data(
+    data = run_data(
         mesh, 1e4 * LOG, title="EVERY WORD IS LOUD WHERE ALL OF THE LETTERS ARE CAPITALS " * 4, beta=-123.456
     )
-    recorded = told.diagnostics | {"clusters": 23.0 - np.arange(41) // 2}
+    recorded = data.diagnostics | {"clusters": 23.0 - np.arange(41) // 2}
     attention = "unnormalized rescaled attention, V = -1.25 I"
-    return replace(told, diagnostics=recorded, attention=attention, state="non-finite at t = 1.234e+04 of 1.235e+08")
+    return replace(data, diagnostics=recorded, attention=attention, state="non-finite at t = 1.234e+04 of 1.235e+08")
 
 
 def poles(mesh: Mesh) -> np.ndarray:
@@ -136,17 +136,17 @@ STORIES |= {
 }
 
 
-def unfinished(told: RunData, first: int = 20) -> RunData:
+def unfinished(data: RunData, first: int = 20) -> RunData:
     """A run whose diagnostics are no numbers from the sample ``first`` on, and one grows beyond all of them."""
-    recorded = {name: values.copy() for name, values in told.diagnostics.items()}
+    recorded = {name: values.copy() for name, values in data.diagnostics.items()}
     for name, values in recorded.items():
         if name != "time":
             values[first:] = np.nan
     recorded["energy"][: first // 2] = np.geomspace(1, 1e300, 10)[: first // 2]
-    return replace(told, diagnostics=recorded)
+    return replace(data, diagnostics=recorded)
 
 
-def drawn(told: RunData, monkeypatch: pytest.MonkeyPatch) -> tuple[Figure, list[Text]]:
+def drawn(data: RunData, monkeypatch: pytest.MonkeyPatch) -> tuple[Figure, list[Text]]:
     """The figure and every text that was painted on it: axes keep more tick labels than they show."""
     painted: list[Text] = []
     paint = Text.draw
@@ -159,7 +159,7 @@ def drawn(told: RunData, monkeypatch: pytest.MonkeyPatch) -> tuple[Figure, list[
     monkeypatch.setattr(Text, "draw", record)
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         warnings.simplefilter("error")  # a layout that finds no room only warns, and leaves everything in a heap
-        figure = compose(told, Figure(dpi=DPI))
+        figure = compose(data, Figure(dpi=DPI))
         FigureCanvasAgg(figure).draw()
     return figure, painted
 

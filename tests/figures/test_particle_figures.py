@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from movie.test_movie import drawn_pages, stays_on
-from support.stories import LINEAR, LOG, particles, run_data, without
+from support.run_data import LINEAR, LOG, particles, run_data, without
 
 from meanfield.figures.axes import draw_change, mark_time, set_decades
 from meanfield.figures.captions import cluster_history, facts
@@ -45,20 +45,20 @@ time.end = 5.0
 """
 
 
-def of_tokens(told: RunData, *positions: np.ndarray, weights: np.ndarray | None = None) -> RunData:
+def of_tokens(data: RunData, *positions: np.ndarray, weights: np.ndarray | None = None) -> RunData:
     """Run data with these positions (n, d) at its first snapshots."""
     masses = np.ones(len(positions[0])) if weights is None else weights
-    return replace(told, times=np.arange(float(len(positions))), particles=Particles(lambda k: positions[k], masses))
+    return replace(data, times=np.arange(float(len(positions))), particles=Particles(lambda k: positions[k], masses))
 
 
 @pytest.mark.parametrize(("d", "count"), [(2, 40), (2, 5000), (3, 40), (3, 5000)])
 def test_each_token_is_in_the_cell_that_it_lies_in(d: int, count: int) -> None:
-    told = particles(d, count)
-    shown, weights = as_density(told), told.particles.weights
+    data = particles(d, count)
+    shown, weights = as_density(data), data.particles.weights
     mesh = circle(int(shown.ring_cells[0])) if d == 2 else sphere(len(shown.ring_cells))
     assert shown.manifold == mesh.manifold
     nearest = np.zeros(mesh.cells)
-    points = directions(told, 20)
+    points = directions(data, 20)
     if d == 2:  # equal cells: a token is in the cell whose center is nearest
         cells = np.array([np.argmax(mesh.centers @ x) for x in points])
     else:
@@ -70,9 +70,9 @@ def test_each_token_is_in_the_cell_that_it_lies_in(d: int, count: int) -> None:
 
 def test_radii_are_those_within_which_the_mass_is() -> None:
     positions = np.array([[3.0, 0.0], [0.0, 1.0], [0.0, -2.0], [10.0, 0.0]])
-    told = of_tokens(particles(2, 4), positions, weights=np.array([0.2, 0.5, 0.2, 0.1]))
+    data = of_tokens(particles(2, 4), positions, weights=np.array([0.2, 0.5, 0.2, 0.1]))
     # In order of radius the masses are 0.5, 0.2, 0.2, 0.1, up to 0.5, 0.7, 0.9, 1.
-    found = token_quantiles(told, [0], np.array([0.05, 0.5, 0.51, 0.9, 0.95, 1.0]))[0]
+    found = token_quantiles(data, [0], np.array([0.05, 0.5, 0.51, 0.9, 0.95, 1.0]))[0]
     np.testing.assert_array_equal(found, [1, 1, 2, 3, 10, 10])
 
 
@@ -80,10 +80,10 @@ def test_axes_are_those_of_the_last_snapshot_that_is_spread() -> None:
     axes = np.eye(5)
     wide = np.concatenate([axes[[3, 3, 3, 1, 1]], -axes[[3, 3, 3, 1, 1]]])
     narrow = axes[[0] * 10] + 1e-3 * wide
-    told = of_tokens(particles(5, 10), wide, wide[::-1], narrow)
+    data = of_tokens(particles(5, 10), wide, wide[::-1], narrow)
     # The variance is 1 where the mean is zero, and 6 and 4 tenths of it lie along e₄ and e₂.
-    assert [variance(told, k) for k in (0, 1)] == pytest.approx([1, 1], rel=1e-14)
-    snapshot, found, share = principal_axes(told)
+    assert [variance(data, k) for k in (0, 1)] == pytest.approx([1, 1], rel=1e-14)
+    snapshot, found, share = principal_axes(data)
     assert snapshot == 1
     np.testing.assert_allclose(found, axes[[3, 1]].T, atol=1e-14)  # the sign too: the largest entry is positive
     assert share == pytest.approx(1.0, rel=1e-14)
@@ -110,10 +110,10 @@ def test_a_token_that_turns_is_shown_all_the_way() -> None:
 
 
 def test_lines_are_as_wide_as_their_mass_and_leave_out_time_zero() -> None:
-    told = particles(2, 4, LOG)
-    lines = draw_angle_lines(Figure().subplots(), told)
+    data = particles(2, 4, LOG)
+    lines = draw_angle_lines(Figure().subplots(), data)
     assert all(path.vertices[0, 0] == LOG[1] for path in lines.get_paths())
-    weights = told.particles.weights
+    weights = data.particles.weights
     assert np.unique(lines.get_linewidths()) == pytest.approx(np.sqrt(weights / weights.mean()), rel=1e-12)
 
 
@@ -124,27 +124,27 @@ def test_pairs_are_in_the_row_of_their_angle() -> None:
 
     apart, together = pairs_of_points(tokens, np.ones(2)), pairs_of_points(tokens[[0, 0]], np.ones(2))
     recorded = {"time": np.arange(3.0), "pairs": np.stack([apart, together, np.full(64, np.nan)])}
-    told = replace(particles(4, 2), diagnostics=recorded)
-    times, shares = pair_shares(told)
+    data = replace(particles(4, 2), diagnostics=recorded)
+    times, shares = pair_shares(data)
     np.testing.assert_array_equal(times, [0, 1])
     assert shares.shape == (2, BINS)
     np.testing.assert_array_equal(shares.argmax(axis=1), [20, 0])
     np.testing.assert_allclose(shares.max(axis=1), 1.0)
-    assert has_pairs(told)
-    assert not has_pairs(without(told, "pairs"))
+    assert has_pairs(data)
+    assert not has_pairs(without(data, "pairs"))
 
 
 def test_only_clusters_that_there_are_are_ringed() -> None:
-    told = particles(3, 60)
-    centers, masses = clusters_recorded(told, LINEAR[3])
+    data = particles(3, 60)
+    centers, masses = clusters_recorded(data, LINEAR[3])
     np.testing.assert_array_equal(centers, np.eye(3))
     np.testing.assert_array_equal(masses, np.full(3, 1 / 3))
-    for nothing in (clusters_recorded(told, 0.0), clusters_recorded(without(told, "cluster_mass"), 1.0)):
+    for nothing in (clusters_recorded(data, 0.0), clusters_recorded(without(data, "cluster_mass"), 1.0)):
         assert nothing[0].shape == (0, 3)
 
 
 @pytest.mark.parametrize(
-    ("told", "titles"),
+    ("data", "titles"),
     [
         (particles(2, 40), {"tokens over time; width: mass", "tokens at these times; area: mass"}),
         (particles(2, 400), {"density over time", "profiles"}),
@@ -154,18 +154,18 @@ def test_only_clusters_that_there_are_are_ringed() -> None:
         (particles(9, 40), {"angle between two tokens, arccos ⟨θ, θ′⟩", "t = 10 · 3 clusters"}),
     ],
 )  # fmt: skip
-def test_dimension_and_number_say_what_is_drawn(told: RunData, titles: set[str]) -> None:
+def test_dimension_and_number_say_what_is_drawn(data: RunData, titles: set[str]) -> None:
     with matplotlib.rc_context({"figure.constrained_layout.use": True}):
-        figure = compose(told, Figure())
+        figure = compose(data, Figure())
     assert titles <= {ax.get_title() for ax in figure.findobj(Axes)}
 
 
 def test_panels_are_those_with_something_to_show() -> None:
-    told = particles(3, 40, radius=True)
-    assert panels(told) == ["energy", "speed", "variance", "clusters"], "each token's radius is drawn already"
+    data = particles(3, 40, radius=True)
+    assert panels(data) == ["energy", "speed", "variance", "clusters"], "each token's radius is drawn already"
     assert panels(particles(3, 40)) == ["energy", "speed", "clusters", "pairs_close"]
-    lost = told.diagnostics | {"speed": np.full(41, np.nan), "variance": np.full(41, np.inf)}
-    assert panels(replace(told, diagnostics=lost)) == ["energy", "clusters", "pairs_close", "centroid"]
+    lost = data.diagnostics | {"speed": np.full(41, np.nan), "variance": np.full(41, np.inf)}
+    assert panels(replace(data, diagnostics=lost)) == ["energy", "clusters", "pairs_close", "centroid"]
     assert "mass" not in panels(without(particles(3, 40), "energy", "speed", "clusters")), "tokens keep theirs"
 
 
@@ -184,18 +184,18 @@ def test_what_is_no_number_leaves_a_gap() -> None:
 
 
 def test_an_energy_that_grows_over_decades_is_drawn_by_decades() -> None:
-    told = particles(3, 4)
-    told = replace(told, diagnostics=told.diagnostics | {"energy": np.geomspace(1, 1e300, 41)})
-    ax = next(ax for ax in compose(told, Figure()).findobj(Axes) if ax.get_title() == "energy $E$")
+    data = particles(3, 4)
+    data = replace(data, diagnostics=data.diagnostics | {"energy": np.geomspace(1, 1e300, 41)})
+    ax = next(ax for ax in compose(data, Figure()).findobj(Axes) if ax.get_title() == "energy $E$")
     assert ax.get_yscale() == "log"
     assert ax.get_ylim()[1] < 1e101  # beyond it a log axis has no ticks
 
 
 def test_the_hand_over_is_marked_in_every_panel_over_time() -> None:
-    told = run_data(circle(64), LINEAR, hand_over=4.0)
-    assert "atoms from t = 4" in facts(told)
-    assert not [fact for fact in facts(replace(told, hand_over=np.nan)) if "atoms" in fact]
-    over_time = [ax for ax in compose(told, Figure()).findobj(Axes) if ax.get_xlim() == (0.0, 10.0)]
+    data = run_data(circle(64), LINEAR, hand_over=4.0)
+    assert "atoms from t = 4" in facts(data)
+    assert not [fact for fact in facts(replace(data, hand_over=np.nan)) if "atoms" in fact]
+    over_time = [ax for ax in compose(data, Figure()).findobj(Axes) if ax.get_xlim() == (0.0, 10.0)]
     marked = [ax for ax in over_time if "atoms from here" in [text.get_text() for text in ax.texts]]
     assert len(marked) == 5, "the density over time, and four panels"
     ax = Figure().subplots()
@@ -216,12 +216,12 @@ def test_few_radii_are_lines_and_many_are_quantiles() -> None:
 
 def run_file(path: Path, d: int, n: int, norm: str = "post") -> Path:
     columns = [Column("cluster_mass", (("cluster", 32),)), Column("cluster_center", (("cluster", 32), ("d", d)))]
-    told = particles(d, n)
+    data = particles(d, n)
     case = {"case": CASE.format(d=d, n=n, norm=norm)}
-    with RunFile.create(path, Points(told.particles.weights, d), columns, case) as file:
+    with RunFile.create(path, Points(data.particles.weights, d), columns, case) as file:
         for k in (0, 20, 40):
-            file.write_sample(LINEAR[k], {column.name: told.diagnostics[column.name][k] for column in columns})
-            file.write_snapshot(LINEAR[k], told.particles.positions(k))
+            file.write_sample(LINEAR[k], {column.name: data.diagnostics[column.name][k] for column in columns})
+            file.write_snapshot(LINEAR[k], data.particles.positions(k))
         file.close(stop_reason="interrupted")
     return path
 
@@ -229,19 +229,19 @@ def run_file(path: Path, d: int, n: int, norm: str = "post") -> Path:
 @pytest.mark.parametrize(("d", "norm"), [(2, "post"), (3, "pre"), (16, "none")])
 def test_run_files_of_particles_are_drawn(tmp_path: Path, d: int, norm: str) -> None:
     run = run_file(tmp_path / "run.h5", d, 12, norm)
-    told = load(run)
-    assert told.particles.has_radius == (norm != "post")
-    assert facts(told)[0] == f"particles, d = {d}, 12 tokens"
-    np.testing.assert_array_equal(told.particles.positions(1), particles(d, 12).particles.positions(20))
+    data = load(run)
+    assert data.particles.has_radius == (norm != "post")
+    assert facts(data)[0] == f"particles, d = {d}, 12 tokens"
+    np.testing.assert_array_equal(data.particles.positions(1), particles(d, 12).particles.positions(20))
     assert plot(run, tmp_path / "run.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize(("d", "count"), [(2, 40), (2, 400), (2, 4000), (3, 40), (3, 4000), (16, 40)])
 def test_tokens_move_in_their_picture_and_keep_their_page(d: int, count: int) -> None:
     bare = without(particles(d, count, LOG[::5]), "cluster_mass")  # no rings: what moves is the tokens
-    for told in (particles(d, count, LINEAR[::5]), bare, particles(d, count, np.zeros(1))):
-        times = told.times
-        first, last = drawn_pages(told, [0, len(times) - 1])
+    for data in (particles(d, count, LINEAR[::5]), bare, particles(d, count, np.zeros(1))):
+        times = data.times
+        first, last = drawn_pages(data, [0, len(times) - 1])
         for page in (first, last):
             stays_on(page)
         assert len(times) == 1 or np.mean(first[102:452, :WIDTH] != last[102:452, :WIDTH]) > 1e-3
@@ -249,8 +249,8 @@ def test_tokens_move_in_their_picture_and_keep_their_page(d: int, count: int) ->
 
 
 def test_layers_of_a_trained_transformer_are_called_layers() -> None:
-    told = replace(particles(64, 8), manifold="transformer")
-    figure = compose(told, Figure())
+    data = replace(particles(64, 8), manifold="transformer")
+    figure = compose(data, Figure())
     labels = {ax.get_xlabel() for ax in figure.axes} | {ax.get_title() for ax in figure.axes}
     assert {"layer", "layer  (grey: snapshots above)"} <= labels
     assert not [label for label in labels if "time" in label or "t =" in label]

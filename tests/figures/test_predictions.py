@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from support.stories import law
+from support.run_data import law
 
 from meanfield import load_case
 from meanfield.figures.figure import panel
@@ -36,9 +36,9 @@ def test_the_prediction_solves_its_equation() -> None:
 def test_the_prediction_is_drawn_with_its_time() -> None:
     times = np.linspace(0, 2, 5)
     recorded = {"time": times, "variance": BlowUp(1.0, 0.2, 1).trace(times)}
-    told = replace(law("line", times), diagnostics=recorded, blow_up=BlowUp(1.0, 0.2, 1))
+    data = replace(law("line", times), diagnostics=recorded, blow_up=BlowUp(1.0, 0.2, 1))
     ax = Figure().subplots()
-    panel(told, ax, ["variance"])
+    panel(data, ax, ["variance"])
     drawn, exact = (line.get_ydata() for line in ax.get_lines())
     np.testing.assert_array_equal(drawn, exact)
     assert ax.get_title() == "variance (dashed: exact, infinite at t = 2.5)"

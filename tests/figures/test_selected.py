@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from support.stories import LINEAR, particles, run_data
+from support.run_data import LINEAR, particles, run_data
 
 from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import page, panel
@@ -30,12 +30,12 @@ def test_panels_are_drawn_in_the_order_of_their_names() -> None:
 
 
 def test_the_density_is_drawn_on_given_axes() -> None:
-    figure, told = Figure(), run_data(circle(64), LINEAR)
+    figure, data = Figure(), run_data(circle(64), LINEAR)
     ax = figure.subplots()
-    assert panel(told, ax, ["density"]) is figure
+    assert panel(data, ax, ["density"]) is figure
     picture = ax.collections[0].get_array()
     assert picture.shape == (64, 41)
-    assert picture[:, -1].max() == pytest.approx(told.ratio(40).max(), rel=1e-15)
+    assert picture[:, -1].max() == pytest.approx(data.ratio(40).max(), rel=1e-15)
 
 
 def test_maps_stand_above_the_other_panels() -> None:
@@ -57,8 +57,8 @@ def test_unknown_and_repeated_panels_are_refused(names: list[str], message: str)
 
 def test_a_page_has_no_panel_of_rounding() -> None:
     kept = {"time": LINEAR, "mass": 1 + 1e-15 * np.arange(41), "centroid": np.full((41, 2), 1e-16)}
-    told = run_data(circle(64), LINEAR, diagnostics=kept)
-    assert panels(told) == []
-    assert panel_names(told)[2:] == ["centroid", "mass"]  # drawn when asked for
+    data = run_data(circle(64), LINEAR, diagnostics=kept)
+    assert panels(data) == []
+    assert panel_names(data)[2:] == ["centroid", "mass"]  # drawn when asked for
     lost = kept | {"mass": 1 - 1e-9 * np.arange(41), "centroid": np.full((41, 2), 1e-6)}
     assert panels(run_data(circle(64), LINEAR, diagnostics=lost)) == ["centroid", "mass"]

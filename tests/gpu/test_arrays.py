@@ -177,16 +177,16 @@ def test_device_that_cannot_be_is_refused(monkeypatch):
 
 FRAMED = ImportError("\n====\nFailed to import CuPy.\n\nMake sure of this and that.\n====\n")
 FRAMED.__cause__ = OSError("libcuda.so.1: no such file")
-TOLD = [
+MESSAGES = [
     (FRAMED, "libcuda.so.1: no such file"),
     (RuntimeError("Error at driver init: \nno driver"), "Error at driver init: no driver"),
     (MemoryError(), "MemoryError"),
 ]
 
 
-@pytest.mark.parametrize(("error", "told"), TOLD)
+@pytest.mark.parametrize(("error", "message"), MESSAGES)
 @pytest.mark.parametrize("needed", ["zeros", "rfft", "sums_at"])
-def test_what_every_run_needs_is_tried_and_told_in_a_line(needed, error, told):
+def test_what_every_run_needs_is_tried_and_refused_in_a_line(needed, error, message):
     """Arrays, transforms and kernels are of libraries of their own."""
 
     def fails(*arguments):
@@ -195,7 +195,7 @@ def test_what_every_run_needs_is_tried_and_told_in_a_line(needed, error, told):
     backend = SimpleNamespace(**{**vars(gpu), needed: fails})
     with pytest.raises(backends.NoDevice) as refused:
         backends._check(backend)
-    assert str(refused.value) == f"no gpu can be used: {told}"
+    assert str(refused.value) == f"no gpu can be used: {message}"
 
 
 class Slow:

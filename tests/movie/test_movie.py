@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 from support.needs import need
-from support.stories import LINEAR, LOG, MANIFOLDS, law
+from support.run_data import LINEAR, LOG, MANIFOLDS, law
 
 from meanfield.cli.parser import main
 from meanfield.domains.table import DOMAINS
@@ -177,7 +177,7 @@ def test_every_manifold_moves_in_its_picture_and_keeps_its_page(manifold: str) -
         law(manifold, LINEAR, title="A title longer than the page is wide " * 9),
     )
     tops = [
-        np.flatnonzero((drawn_pages(told, [0])[0][:MAP_TOP].min(axis=-1) < 200).any(axis=1)) for told in (short, long)
+        np.flatnonzero((drawn_pages(data, [0])[0][:MAP_TOP].min(axis=-1) < 200).any(axis=1)) for data in (short, long)
     ]
     for rows in tops:
         assert np.diff(rows).max() < 25, "a wide gap between heading and clock"

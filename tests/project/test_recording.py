@@ -44,11 +44,11 @@ def test_differences_are_found(recording: ModuleType, tmp_path: Path, capsys: py
     assert capsys.readouterr().out == "0 of 5 digests differ\n"
     other = record(recording, tmp_path / "other", np.nextafter(3.0, 4.0), 1.25, 201, "state killed")
     assert recording.compare(one, other, ["case"]) == 1
-    told = capsys.readouterr().out
-    assert "case/one.h5:time: 1 of 3 values, at most 4.44e-16 (relative 1.48e-16)" in told
-    assert "case/one.png: 1 of 2 pixels, at most 1 of 255" in told
-    assert "case/texts.json:info one.h5: out:\n    -state finished\n    +state killed" in told
-    assert "3 of 5 digests differ" in told
+    printed = capsys.readouterr().out
+    assert "case/one.h5:time: 1 of 3 values, at most 4.44e-16 (relative 1.48e-16)" in printed
+    assert "case/one.png: 1 of 2 pixels, at most 1 of 255" in printed
+    assert "case/texts.json:info one.h5: out:\n    -state finished\n    +state killed" in printed
+    assert "3 of 5 digests differ" in printed
 
 
 def test_what_is_gone_differs(recording: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

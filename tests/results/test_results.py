@@ -49,12 +49,12 @@ def test_in_memory_and_in_a_file_are_the_same_bytes(both):
     memory, file = both
     assert bits(memory) == bits(file)
     assert (memory.case, memory.stop_reason, memory.path) == (file.case, "finished", None)
-    told = {
+    facts = {
         name: value
         for name, value in file.attributes.items()
         if name not in ("start", "wall_time", "command", "digest")
     }
-    assert told == {name: memory.attributes[name] for name in told}
+    assert facts == {name: memory.attributes[name] for name in facts}
     assert set(memory.attributes) == set(file.attributes)
 
 

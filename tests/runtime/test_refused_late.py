@@ -73,9 +73,9 @@ def test_one_line_and_status_2(command, name, tmp_path, capsys, monkeypatch):
     path.write_text(CASE.format(domain=domain), encoding="utf-8")
     target = ["-o", str(file)] if command == "run" else []
     assert main([command, str(path), *target, *(word for pair in settings for word in ("--set", pair))]) == 2
-    told = capsys.readouterr().err.strip()
-    assert line in told
-    assert "\n" not in told
+    message = capsys.readouterr().err.strip()
+    assert line in message
+    assert "\n" not in message
     assert not file.exists()
 
 

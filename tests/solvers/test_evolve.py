@@ -5,7 +5,7 @@ import pytest
 from support import exact
 
 from solvers.timestepping.equation import Equation
-from solvers.timestepping.evolution import CALM, evolve
+from solvers.timestepping.evolution import STEPS_WITHOUT_UNDERSHOOT, evolve
 from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every, Listed, Logarithmic, events_before
 from solvers.timestepping.state import NonFinite, State
@@ -88,7 +88,7 @@ def test_a_step_that_undershoots_is_taken_again():
     assert found.values[0] == expected.values[0]
     assert found.steps == 40
     assert len(term.trusted) == 80 + 2  # one step twice
-    assert term.trusted[: 2 * CALM] == [False] * 2 * CALM
+    assert term.trusted[: 2 * STEPS_WITHOUT_UNDERSHOOT] == [False] * 2 * STEPS_WITHOUT_UNDERSHOOT
     assert any(term.trusted)
 
 

@@ -53,7 +53,7 @@ def test_analysis_and_synthesis_are_sums_of_harmonics(places, degree):
 
 @pytest.mark.parametrize("mesh", [circle(300), sphere(30)], ids=["circle", "sphere"])
 def test_cells_are_points(mesh):
-    """Sets of an odd number, and a degree that few points cannot tell apart."""
+    """Sets of an odd number, and a degree that few points do not resolve."""
     degree = 60
     own, transform = harmonic_transform(mesh, degree), PointHarmonics(mesh.centers, degree)
     weights = np.random.default_rng(0).random((3, mesh.cells))

@@ -139,7 +139,7 @@ FORMATS = "?bBhHiIlLqQefdFD"  # characters of the dtypes that a device has
 NUMBERS = (bool, int, float, complex, np.generic)
 SHAPES = {"shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides"}
 PARTS = {"T", "real", "imag"}
-SIZED = {"flatnonzero", "nonzero", "argwhere", "unique", "compress", "extract"}  # of a size that the values tell
+SIZED = {"flatnonzero", "nonzero", "argwhere", "unique", "compress", "extract"}  # of a size that depends on the values
 
 # What CuPy 14 lacks of what array code may be tempted by, by its names and signatures.
 ABSENT = {"block", "insert", "geomspace", "unstack", "spacing", "vecdot", "matvec", "vecmat", "vector_norm",

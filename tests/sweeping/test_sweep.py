@@ -81,8 +81,8 @@ def test_another_sweep_does_not_take_its_place(six: Path, tmp_path: Path) -> Non
     sweep(six, index, quiet=True)
     other = write(tmp_path / "other.toml", SIX.replace("9.0", "16.0"), CASE)
     before = index.read_bytes()
-    told = r"left as it is: 6 points of another sweep, or this one before .* changed \(Six\); -o starts .* --overwrite"
-    with pytest.raises(FileError, match=told):
+    found = r"left as it is: 6 points of another sweep, or this one before .* changed \(Six\); -o starts .* --overwrite"
+    with pytest.raises(FileError, match=found):
         sweep(other, index, quiet=True)
     assert index.read_bytes() == before
     run(parse_sweep(six.read_text()).points[0].case, tmp_path / "run.h5", quiet=True)

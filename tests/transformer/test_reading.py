@@ -204,8 +204,8 @@ def test_interrupted_it_says_what_can_be_done(model, tmp_path, monkeypatch, caps
     monkeypatch.setattr(GivenLayers, "__call__", stop)
     path = tmp_path / "x.h5"
     assert main(["transformer", "read", str(model), "--text", text_file(tmp_path), "-o", str(path)]) == 130
-    told = "it cannot be resumed: write it anew with --overwrite"
-    assert capsys.readouterr().err.endswith(f"interrupted at time 1; {told}\n")
+    message = "it cannot be resumed: write it anew with --overwrite"
+    assert capsys.readouterr().err.endswith(f"interrupted at time 1; {message}\n")
     assert read(path).snapshots == 2
     assert main(["info", str(path)]) == 0
-    assert told in capsys.readouterr().out
+    assert message in capsys.readouterr().out

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib import colormaps
-from support.stories import law
+from support.run_data import law
 
 from meanfield.cli.parser import main
 from meanfield.domains.table import DOMAINS
@@ -111,8 +111,8 @@ def real_run(path: Path, manifold: str) -> Path:
 def test_real_runs_of_every_manifold_come_back_from_the_page(tmp_path: Path, manifold: str) -> None:
     run = real_run(tmp_path / "run.h5", manifold)
     description, found = held(view(run, tmp_path / "run.html"))
-    told = load(run)
-    shown = directions_of(told) if told.has_radius else told
+    data = load(run)
+    shown = directions_of(data) if data.has_radius else data
     assert found.shape == (SNAPSHOTS, len(shown.density(0)))
     scale, count = description["scale"], 256 ** description["bytes"]
     edges = description["axis"]["edges"] if description["axis"] else None
@@ -125,7 +125,7 @@ def test_real_runs_of_every_manifold_come_back_from_the_page(tmp_path: Path, man
         off = decoded - shown.ratio(k) if scale["deviation"] else np.log(decoded / shown.ratio(k).clip(low))
         assert np.abs(off).max() <= 0.5001 * step / count  # half a level, and rounding
     titles = [panel["title"] for panel in description["panels"]]
-    assert ("radius within which tokens are" in titles) == told.has_radius
+    assert ("radius within which tokens are" in titles) == data.has_radius
     assert (description["uniform"] is None) == (manifold == "line")
 
 

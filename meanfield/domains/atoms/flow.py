@@ -25,7 +25,7 @@ TOUCH = 1e-4  # radians: what is lost then is β times its square of 2βe^{−β
 TOLERANCE = 1e-9  # error of a step: far below TOUCH, and merging times, about β times as sensitive, are right to 1e-7
 LONGEST = 0.25  # e-folds of growth in a step: each is right to 1e-7, whatever the tolerance
 FINEST = 1e-9  # of s: smaller steps would feel the rounding of s
-SAME = 1e-6  # of TOUCH: pairs that touch at once but for rounding merge at once
+TOUCH_RTOL = 1e-6  # of TOUCH: pairs that touch at once but for rounding merge at once
 MAX_LOG = 1e250  # largest (t − t₀)/u, far from overflow
 MAX_NUMBERS = 1_000_000  # in one evaluation of many states
 MAX_STEP = 1e3  # in s
@@ -223,7 +223,7 @@ def _at_first_meeting(
         first = brentq(distance, first, solver.t, xtol=1e-15, rtol=1e-14) if distance(solver.t) < 0 else solver.t
     state = within(first)
     atoms, time = clock.atoms(state), clock.time(state[-1])
-    return atoms, time, [(time, i, j) for i, j in _touching(atoms.positions, touch * (1 + SAME))]
+    return atoms, time, [(time, i, j) for i, j in _touching(atoms.positions, touch * (1 + TOUCH_RTOL))]
 
 
 def _merge(atoms: Atoms, meetings: list[Meeting]) -> tuple[Atoms, list[Merger]]:

@@ -22,7 +22,7 @@ from meanfield.model.heads import applied, steepness
 from solvers.mesh.mesh import Floats
 
 MAX_LEADERS = 2048  # tokens among which leaders are looked for: all pairs are held at once
-SAME = 1e-9
+EQUAL_ATTENTION = 1e-9
 
 
 @dataclass(frozen=True)
@@ -99,16 +99,16 @@ def leaders(sample: Particles) -> float:
 
     It is the rank of the attention matrix with all weight of a row where it is largest, to which that matrix comes in
     the end in one dimension, and its columns that are not zero are the leaders (Geshkovski, Letrouit, Polyanskiy,
-    Rigollet 2305.05465). Of tokens attended to alike, to SAME of the largest |⟨Q y_i, K y_j⟩|, the first one counts:
-    tokens that have become one have one leader. With Q = K = I on the sphere each attends most to its own place. Of
-    more than MAX_LEADERS tokens, so many spread evenly.
+    Rigollet 2305.05465). Of tokens attended to alike, to EQUAL_ATTENTION of the largest |⟨Q y_i, K y_j⟩|, the first
+    one counts: tokens that have become one have one leader. With Q = K = I on the sphere each attends most to its own
+    place. Of more than MAX_LEADERS tokens, so many spread evenly.
     """
     chosen = np.arange(len(sample.seen))
     if len(chosen) > MAX_LEADERS:
         chosen = np.arange(MAX_LEADERS) * len(chosen) // MAX_LEADERS
     head, points = sample.law.heads[0], sample.seen[chosen]
     seen = applied(head.query, points) @ applied(head.key, points).T * np.sign(sample.law.beta or 1.0)
-    same = SAME * np.abs(seen).max()
+    same = EQUAL_ATTENTION * np.abs(seen).max()
     if sample.law.causal:
         seen[np.triu_indices(len(seen), 1)] = -np.inf
     return float(len(np.unique((seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1))))

@@ -18,7 +18,7 @@ BLOCK = 1 << 14  # points at a time
 MAX_TRIES = 1 << 18
 WAVE = (64, 40)  # cells of the circle, and rings of the sphere, for each degree
 MAX_RINGS = 512  # beyond, four for each degree
-AROUND = 2.1  # no point of a cell of the sphere is farther from its center than that, in half heights of a ring
+CELL_RADIUS = 2.1  # no point of a cell of the sphere is farther from its center than that, in half heights of a ring
 
 
 class Field:
@@ -102,7 +102,7 @@ def _on_mesh(field: Field) -> tuple[Mesh, Floats, float]:
         mesh, reach = circle(max(cells, 64)), np.pi / max(cells, 64)
     else:
         rings = max(min(cells, MAX_RINGS), 4 * field.degree)
-        mesh, reach = sphere(rings), AROUND * np.pi / (2 * rings)
+        mesh, reach = sphere(rings), CELL_RADIUS * np.pi / (2 * rings)
     return mesh, harmonic_transform(mesh, field.degree).synthesis(field.coefficients), reach
 
 

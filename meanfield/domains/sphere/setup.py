@@ -94,7 +94,7 @@ def _in_layers(case: Case, mesh: Mesh, law_at: Callable[[float], Velocity]) -> t
     )
 
     def prepare(state: State) -> None:
-        with suppress(FloatingPointError):  # which the first layer will tell as well
+        with suppress(FloatingPointError):  # which the first layer raises as well
             layer(state.time, state.values)
 
     return fixed(LayerIntegrator(layer, mesh.backend.to_device)), prepare

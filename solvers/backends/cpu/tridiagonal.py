@@ -12,4 +12,4 @@ def solve_tridiagonal(below, diagonal, above, right):
 
     bands = np.zeros((3, len(diagonal)))
     bands[0, 1:], bands[1], bands[2, :-1] = above, diagonal, below
-    return solve_banded((1, 1), bands, right, check_finite=False)  # NaN goes through, for the time step to tell
+    return solve_banded((1, 1), bands, right, check_finite=False)  # NaN goes through: the time step detects it

@@ -81,12 +81,12 @@ def away(text, of_tokens, changes, tmp_path):
     ["time.method=layers", "time.layers=6", "time.step=0.5", "stabilizers.scale=1.2"],
 ], ids=["softmax", "unnormalized", "heads", "ngpt", "noise", "windowed", "layers"])  # fmt: skip
 def test_drawn_tokens_move_as_the_density_does(changes, tmp_path):
-    """Within 4 standard errors, which the draws themselves tell (p = 1e-3 each; seeds are fixed)."""
+    """Within 4 standard errors, estimated from the draws (p = 1e-3 each; seeds are fixed)."""
     assert away(CIRCLE, in_turn(CIRCLE, 2), changes, tmp_path) < 4
 
 
 def test_drawn_tokens_move_as_the_axisymmetric_density_does(tmp_path):
-    """As above; until 1.5, for by 3 that each of 250 tokens sees itself tells: 0.013, a fourth of it with 1000."""
+    """As above; until 1.5: by 3 the weight of a token on itself shows, 0.013, a fourth of it with 1000."""
     assert away(AXISYMMETRIC, in_turn(AROUND_AXIS, 5), ["time.end=1.5"], tmp_path) < 4
 
 

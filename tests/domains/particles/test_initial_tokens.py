@@ -6,7 +6,7 @@ from scipy import integrate
 from support import exact
 
 from meanfield.case.load import load
-from meanfield.domains.particles.field import AROUND, Field, _on_mesh, _upper_bounds, _within
+from meanfield.domains.particles.field import CELL_RADIUS, Field, _on_mesh, _upper_bounds, _within
 from meanfield.domains.particles.initial import (
     tokens_equiangular,
     tokens_gaussian,
@@ -139,7 +139,7 @@ def test_bounds_of_a_field_hold_all_over_a_cell(dimension):
 
 
 def test_points_fill_their_cells():
-    """In one ring of 24: z is uniform between its edges and φ in the cell, and AROUND reaches the corners."""
+    """In one ring of 24: z is uniform between its edges and φ in the cell, and CELL_RADIUS reaches the corners."""
     mesh, ring = sphere(24), 5
     first = int(mesh.ring_start[ring]) + 3
     points = _within(mesh, np.full(COUNT, first), np.random.default_rng(2))
@@ -152,7 +152,7 @@ def test_points_fill_their_cells():
         mesh = sphere(rings)
         cells = np.repeat(np.arange(mesh.cells), 20)
         cosines = np.einsum("nd,nd->n", _within(mesh, cells, np.random.default_rng(3)), mesh.centers[cells])
-        assert np.arccos(cosines.min()) < AROUND * np.pi / (2 * rings)
+        assert np.arccos(cosines.min()) < CELL_RADIUS * np.pi / (2 * rings)
 
 
 @pytest.mark.parametrize(("dimension", "amplitude", "degrees"), [

@@ -64,14 +64,14 @@ def crowd(mesh: Mesh) -> np.ndarray:
     return density / (mesh.volumes @ density)
 
 
-def without(told: RunData, *names: str) -> RunData:
-    return replace(told, diagnostics={k: v for k, v in told.diagnostics.items() if k not in names})
+def without(data: RunData, *names: str) -> RunData:
+    return replace(data, diagnostics={k: v for k, v in data.diagnostics.items() if k not in names})
 
 
 def law(manifold: str, times: np.ndarray, **changes: object) -> RunData:
     """A run in one dimension other than the circle, or with a free radius: made up as ``run_data`` does."""
-    told = MANIFOLDS[manifold](times)
-    recorded = {name: values for name, values in told.diagnostics.items() if name != "power"}
+    data = MANIFOLDS[manifold](times)
+    recorded = {name: values for name, values in data.diagnostics.items() if name != "power"}
     progress = np.arange(len(times)) / max(len(times) - 1, 1)
     if manifold != "axisymmetric":
         for name in ("entropy", "energy", "speed"):
@@ -79,7 +79,7 @@ def law(manifold: str, times: np.ndarray, **changes: object) -> RunData:
         recorded |= {"radius": 0.3 * 1e4**progress, "variance": 0.1 * 1e8**progress}
         recorded["escaped"] = np.stack([1e-9 * progress, 1e-3 * progress], axis=1)
     recorded["centroid"] = np.outer(progress, [0.6])
-    return replace(told, growth=None, diagnostics=recorded, **changes)
+    return replace(data, growth=None, diagnostics=recorded, **changes)
 
 
 def _axisymmetric(times: np.ndarray) -> RunData:
@@ -95,8 +95,8 @@ def _axisymmetric(times: np.ndarray) -> RunData:
         blob = np.exp(-50 * (theta - place) ** 2)
         return blob / (mesh.volumes @ blob) if k else uniform
 
-    told = replace(run_data(mesh, times), density=density, edges=edges_of(mesh), uniform=uniform, dimension=64)
-    return trimmed(told)
+    data = replace(run_data(mesh, times), density=density, edges=edges_of(mesh), uniform=uniform, dimension=64)
+    return trimmed(data)
 
 
 def _line(times: np.ndarray) -> RunData:
@@ -106,10 +106,10 @@ def _line(times: np.ndarray) -> RunData:
 
     mesh = line(300, 1e5, 0.3)
     widths = 0.3 * 1e4 ** (np.arange(len(times)) / max(len(times) - 1, 1))
-    told = replace(
+    data = replace(
         run_data(mesh, times), density=lambda k: initial_gaussian(mesh, 0.0, widths[k] ** 2), edges=edges_of(mesh)
     )
-    return trimmed(told)
+    return trimmed(data)
 
 
 def cloud(dimension: int, count: int, progress: float, growth: float = 0.0) -> np.ndarray:
@@ -148,7 +148,7 @@ def particles(
     }  # fmt: skip
     if radius:
         recorded |= {"radius": np.exp(8 * parts), "variance": np.exp(16 * parts)}
-    told = RunData(
+    data = RunData(
         title="Tokens that gather at three places",
         manifold="particles",
         ring_cells=np.empty(0, dtype=int),
@@ -161,20 +161,20 @@ def particles(
         dimension=dimension,
         particles=Particles(positions, weights, radius),
     )
-    return replace(told, **changes)
+    return replace(data, **changes)
 
 
 def _free_radius(directions: Mesh) -> Callable[[np.ndarray], RunData]:
     def made(times: np.ndarray) -> RunData:
         """The three blobs, at radii that grow by two decades."""
-        edges, told = np.geomspace(0.01, 1000, 61), run_data(directions, times)
+        edges, data = np.geomspace(0.01, 1000, 61), run_data(directions, times)
         middle = np.log(edges[1:] * edges[:-1]) / 2
 
         def density(k: int) -> np.ndarray:
             radial = np.exp(-2 * (middle - np.log(0.5 * 100 ** (k / max(len(times) - 1, 1)))) ** 2)
-            return np.outer(radial / (np.diff(np.log(edges)) @ radial), told.density(k)).ravel()
+            return np.outer(radial / (np.diff(np.log(edges)) @ radial), data.density(k)).ravel()
 
-        return replace(told, manifold=f"free_radius_{directions.manifold}", edges=edges, density=density)
+        return replace(data, manifold=f"free_radius_{directions.manifold}", edges=edges, density=density)
 
     return made
 
