@@ -170,7 +170,8 @@ def _draw(figure: Figure, means: Floats, intervals: Floats, scaled: Floats) -> N
             axes[m, s].set(xlabel="layer", title=f"{name}, {state}")
             axes[m, s].set_xticks(layers)
         for p, other in enumerate(("pde", "uniform")):
-            axes[m, 2].plot(SCALES, scaled[m, p], marker="o", ms=3, lw=1, label=other)
+            shown = np.where(scaled[m, p] > 0, scaled[m, p], np.nan)  # no divergence at 0
+            axes[m, 2].plot(SCALES, shown, marker="o", ms=3, lw=1, label=other)
         axes[m, 2].set(xlabel="factor of the logits", title=f"{name}, untrained")
         axes[m, 2].set_xscale("symlog", linthresh=0.1)
         axes[m, 0].set_ylabel(long_name, fontsize=8)

@@ -11,6 +11,7 @@ Each network is a point; points are trained in processes of their own.
 from __future__ import annotations
 
 import multiprocessing
+import textwrap
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -170,7 +171,7 @@ def _draw(figure: Figure, plan: Plan, found: dict[str, Floats]) -> None:
     figure.set_size_inches(12.0, 7.4)
     combinations = list(np.ndindex(len(KINDS), len(RESIDUALS), len(LAYER_NORMS)))
     axes = figure.subplots(len(MEASURES), len(combinations), sharex=True, sharey=True)
-    figure.subplots_adjust(left=0.06, right=0.97, top=0.9, bottom=0.08, wspace=0.08, hspace=0.12)
+    figure.subplots_adjust(left=0.08, right=0.97, top=0.9, bottom=0.08, wspace=0.08, hspace=0.12)
     for row, (name, (long_name, limits, colors)) in zip(axes, MEASURES.items(), strict=True):
         for ax, place in zip(row, combinations, strict=True):
             values = found[name][place].mean(axis=-1)
@@ -178,8 +179,8 @@ def _draw(figure: Figure, plan: Plan, found: dict[str, Floats]) -> None:
             for (y, x), value in np.ndenumerate(values):
                 light = image.norm(value) < 0.6
                 ax.text(x, y, f"{value:.2g}", ha="center", va="center", fontsize=7, color="w" if light else "k")
-        row[0].set_ylabel(f"{name}\nlayers", fontsize=9)
-        figure.colorbar(image, ax=list(row), pad=0.01, fraction=0.02).set_label(long_name, fontsize=6)
+        row[0].set_ylabel(f"{textwrap.fill(long_name, 26)}\n\nlayers", fontsize=7)
+        figure.colorbar(image, ax=list(row), pad=0.01, fraction=0.02).set_label(name, fontsize=8)
     for ax, (k, residual, norm) in zip(axes[0], combinations, strict=True):
         words = f"{'residual' if RESIDUALS[residual] else 'no residual'}\nlayer norm {LAYER_NORMS[norm]}"
         ax.set_title(f"{NAMES[KINDS[k]]}\n{words}", fontsize=8)
