@@ -23,8 +23,8 @@ OCCUPIED = 1e-8  # of the mean density: what is thinner is less than that of the
 class Advection:
     """−div(u X[u]) for a field u of any sign, or a density u ≥ 0, and a velocity X at cell centers.
 
-    limiter "mc", "vanleer" or "none": second-order upwind fluxes through the faces of any mesh, limited at each face
-    (see :class:`~solvers.terms.limiters.Reconstruction`): with "mc" and "vanleer" a step makes no new extremum where
+    limiter "koren", "mc", "vanleer" or "none": second-order upwind fluxes through the faces of any mesh, limited at
+    each face (see :class:`~solvers.terms.limiters.Reconstruction`): with any but "none" a step makes no new extremum where
     div X = 0, and at cfl ≤ ½ keeps a density ≥ 0; "none" has no limiter and overshoots next to jumps.
 
     limiter "lump", for a density on a curve or the unit sphere: each cell sends its mass on in one of two ways. An
@@ -44,7 +44,7 @@ class Advection:
     velocity   X(time, u) → (cells, d), tangent; of fields (fields, cells) also (fields, cells, d), one for each
     resolved   of "lump": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: below low a cell counts as
                resolved, above high as not. (0, 0) moves everything by donor cells
-    limiter    default: "lump" for a density on a curve or the unit sphere, else "mc"
+    limiter    default: "lump" for a density on a curve or the unit sphere, else "koren"
     boundaries   part → Wall, Outflow (mass passes outward; inward comes u of the cell), or Value(g) of what comes in;
                not with "lump"
     nonnegative  whether u is a density: then no step takes more from a cell than it has
@@ -69,9 +69,11 @@ class Advection:
         check_call("velocity", velocity)
         self._parts = boundary_parts(mesh, boundaries, (Outflow, Value))
         if limiter is None:
-            limiter = "lump" if nonnegative and _moves_lumps(mesh) and not self._parts else "mc"
+            limiter = "lump" if nonnegative and _moves_lumps(mesh) and not self._parts else "koren"
         if limiter == "lump" and self._parts:
-            raise ValueError('limiter = "lump" with boundaries other than walls: expected "mc", "vanleer" or "none"')
+            raise ValueError(
+                'limiter = "lump" with boundaries other than walls: expected "koren", "mc", "vanleer" or "none"'
+            )
         _check_lumps(mesh, limiter, nonnegative, resolved)
         self.mesh, self.velocity, self.low_high, self.nonnegative = mesh, velocity, resolved, nonnegative
         self._seen = False
@@ -254,9 +256,9 @@ def _check_lumps(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tuple[fl
     if limiter != "lump":
         return
     if not _moves_lumps(mesh):
-        raise ValueError(f'limiter = "lump" on a {mesh.manifold}: expected a curve or the unit sphere; use "mc"')
+        raise ValueError(f'limiter = "lump" on a {mesh.manifold}: expected a curve or the unit sphere; use "koren"')
     if not nonnegative:
-        raise ValueError('limiter = "lump": expected nonnegative=True, as only a density >= 0 has lumps; else "mc"')
+        raise ValueError('limiter = "lump": expected nonnegative=True, as only a density >= 0 has lumps; else "koren"')
 
 
 _SENDERS = {1: Advection._send_on_curve, 2: Advection._send_on_surface}

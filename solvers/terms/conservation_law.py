@@ -29,7 +29,7 @@ class ConservationLaw:
     flux     f(u, x (n, d)) → (n, d), tangent, at points x; (n,) on a curve: along it, towards higher cells. Of several
              fields, u (fields, n), one for each: (fields, n, d) or (fields, n)
     speed    (u, x) → (n,): the largest |wave speed| at least, of any sign
-    limiter  "mc", "vanleer", or "none", which overshoots
+    limiter  "koren", "mc", "vanleer", or "none", which overshoots
     riemann  "rusanov" (1961): ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), a the larger speed of both; or a function
              (u₋, u₊, n (n, d), x) → the flux along n, and the speed (n,), as ``Euler().hllc``, ``ShallowWater().hll``
     reconstruction   "muscl" (van Leer 1979) by ``limiter``, or "weno5" (Jiang and Shu 1996) on equal cells of a curve,
@@ -48,7 +48,7 @@ class ConservationLaw:
         mesh: Mesh,
         flux: Pointwise,
         speed: Pointwise,
-        limiter: str = "mc",
+        limiter: str = "koren",
         *,
         riemann: str | Riemann = "rusanov",
         reconstruction: str = "muscl",

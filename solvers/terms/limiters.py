@@ -6,14 +6,15 @@ import numpy as np
 
 from ..mesh.mesh import Floats, Integers, Mesh
 
-LIMITERS = {"none": 0, "mc": 1, "vanleer": 2}  # as solvers.backends.cpu.transport_faces numbers them
+LIMITERS = {"none": 0, "mc": 1, "vanleer": 2, "koren": 3}  # as solvers.backends.cpu.transport_faces numbers them
 MAX_DIMENSION = 8  # of the space that a mesh is embedded in: kernels hold a gradient in as much
 
 
 class Reconstruction:
     """u_f = u_i + ψ ∇u_i·(x_f − x_i) at each side of a mesh, ∇u_i by least squares in the cell's tangent plane.
 
-    limiter   "mc" or "vanleer" (van Leer 1977, 1974): monotone, first order at extrema; "none": ψ = 1, which overshoots
+    limiter   "koren" (Koren 1993), "mc" or "vanleer" (van Leer 1977, 1974): monotone, first order at extrema; "none":
+              ψ = 1, which overshoots
     Second order where u is smooth, on curves, surfaces and in boxes, closed or with walls.
     Raises ValueError for other limiters, and for a mesh whose faces do not enclose its cells: in d dimensions
     |Σ A (x_f − x_i)·n − dV| ≤ dV/2 by Gauss's theorem. A periodic mesh has to be embedded, as a circle is in the plane.

@@ -466,10 +466,10 @@ def test_what_is_not_finite_is_told_by_the_step():
 
 
 def test_steps_that_are_taken_again_are_those_that_were_limited_at_once(monkeypatch):
-    """To the last bit: whether undershoots are expected (CALM is large) or only seen afterwards."""
+    """To the last bit: whether undershoots are expected (STEPS_WITHOUT_UNDERSHOOT is large) or only seen afterwards."""
     mesh, found = mesh_polar(64, 8), []
     for calm in (0, 1000):
-        monkeypatch.setattr("solvers.timestepping.evolution.CALM", calm)
+        monkeypatch.setattr("solvers.timestepping.evolution.STEPS_WITHOUT_UNDERSHOOT", calm)
         start = initial.initial_points(mesh, [0.7, 1.9])
         found.append(run(attention(mesh, 8, 4.0), start, 0.5, 0.05).values)
     assert np.array_equal(*found)

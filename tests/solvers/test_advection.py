@@ -19,7 +19,7 @@ from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
 CIRCLE, SPHERE = circle(128), sphere(64)
-SCHEMES = [{}, {"resolved": (0.0, 0.0)}, {"limiter": "none"}, {"limiter": "mc"}]
+SCHEMES = [{}, {"resolved": (0.0, 0.0)}, {"limiter": "none"}, {"limiter": "mc"}, {"limiter": "koren"}]
 by_manifold = pytest.mark.parametrize("mesh", [CIRCLE, SPHERE], ids=lambda mesh: mesh.manifold)
 
 

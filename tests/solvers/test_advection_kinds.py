@@ -35,7 +35,7 @@ def bump(x):
     return np.exp(-20 * (x - 0.3) ** 2)
 
 
-@pytest.mark.parametrize("limiter", ["none", "mc", "vanleer"])
+@pytest.mark.parametrize("limiter", ["none", "koren", "mc", "vanleer"])
 def test_a_wave_comes_in_and_goes_out(limiter):
     """u(x − t) through both ends of [0, 1]: given at the left, free at the right; second order in L¹."""
     sizes, errors = (40, 80, 160), []

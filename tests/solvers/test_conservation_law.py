@@ -16,8 +16,8 @@ from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
 STEP = STEPPERS["ssprk3"]
-MONOTONE = pytest.mark.parametrize("limiter", ["mc", "vanleer"])
-EACH = pytest.mark.parametrize("limiter", ["mc", "vanleer", "none"])
+MONOTONE = pytest.mark.parametrize("limiter", ["koren", "mc", "vanleer"])
+EACH = pytest.mark.parametrize("limiter", ["koren", "mc", "vanleer", "none"])
 
 
 def burgers(mesh, limiter="mc"):

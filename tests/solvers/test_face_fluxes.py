@@ -124,7 +124,7 @@ def test_advection_of_a_field_of_any_sign_is_second_order(build, limiter):
     assert observed[-1] > 1.75, f"orders {observed}, errors {errors}"  # 2 but for extrema, and where rings change
 
 
-@pytest.mark.parametrize("limiter", ["mc", "vanleer"])
+@pytest.mark.parametrize("limiter", ["koren", "mc", "vanleer"])
 @pytest.mark.parametrize("build", [on_circle, on_flat_torus, on_donut])
 def test_a_tracer_stays_within_its_bounds(build, limiter):
     """Values 0 and 1 in a flow without divergence. Rounding, and on the donut what the discrete divergence adds."""

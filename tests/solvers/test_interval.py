@@ -77,7 +77,9 @@ def test_bad_intervals_are_refused(build, message):
 
 
 @by_mesh
-@pytest.mark.parametrize("scheme", [{}, {"resolved": (0.0, 0.0)}, {"limiter": "none"}, {"limiter": "mc"}], ids=str)
+@pytest.mark.parametrize(
+    "scheme", [{}, {"resolved": (0.0, 0.0)}, {"limiter": "none"}, {"limiter": "mc"}, {"limiter": "koren"}], ids=str
+)
 def test_nothing_passes_the_walls(mesh, scheme):
     """Mass to rounding and ρ ≥ 0 over many steps of a rough velocity that also points into the walls."""
     random = np.random.default_rng(0)

@@ -6,7 +6,7 @@ sides k of cell i; ``reach`` (len(cell_sides), d) leads from the cell's center t
 
 from .launching import inline, kernel, scratch, share
 
-NONE, MC, VAN_LEER = 0, 1, 2
+NONE, MC, VAN_LEER, KOREN = 0, 1, 2, 3
 
 
 @kernel
@@ -47,7 +47,8 @@ def flux_at_faces(
 def _limited(slope, ahead, behind, reach, limiter):
     """Rise from a center to a face: ``slope`` unlimited; ``ahead``, ``behind`` the rises to and from the neighbours.
 
-    ``reach`` is twice the face's distance over the neighbour's. MC: van Leer 1977; van Leer's own: 1974.
+    ``reach`` is twice the face's distance over the neighbour's. MC: van Leer 1977; van Leer's own: 1974;
+    Koren's: 1993, of third order in one dimension where cells are equal.
     """
     if limiter == NONE:
         return slope
@@ -56,6 +57,8 @@ def _limited(slope, ahead, behind, reach, limiter):
     rise = slope
     if limiter == VAN_LEER:
         rise *= 4.0 * ahead * behind / (ahead + behind) ** 2
+    if limiter == KOREN:
+        rise *= 2.0 / 3.0 * (2.0 * ahead + behind) / (ahead + behind)
     bound = min(min(reach, 1.0) * abs(ahead), reach * abs(behind))
     return min(rise, bound) if rise > 0.0 else max(rise, -bound)
 
