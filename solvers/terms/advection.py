@@ -24,8 +24,8 @@ class Advection:
     """−div(u X[u]) for a field u of any sign, or a density u ≥ 0, and a velocity X at cell centers.
 
     limiter "koren", "mc", "vanleer" or "none": second-order upwind fluxes through the faces of any mesh, limited at
-    each face (see :class:`~solvers.terms.limiters.Reconstruction`): with any but "none" a step makes no new extremum where
-    div X = 0, and at cfl ≤ ½ keeps a density ≥ 0; "none" has no limiter and overshoots next to jumps.
+    each face (see :class:`~solvers.terms.limiters.Reconstruction`): with any but "none" a step makes no new
+    extremum where div X = 0, and at cfl ≤ ½ keeps a density ≥ 0; "none" has no limiter and overshoots next to jumps.
 
     limiter "lump", for a density on a curve or the unit sphere: each cell sends its mass on in one of two ways. An
     unresolved cell (a cluster that the mesh does not resolve) moves with the
