@@ -1,4 +1,4 @@
-"""The table of all statements: entries are the scripts in gallery/entries, each of which sets STATEMENT."""
+"""The table of all statements: an entry is a script in a folder of gallery/entries that sets STATEMENT."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from .statement import Statement
 
-ENTRIES = sorted(path for path in (Path(__file__).parent / "entries").glob("*.py"))
+FOLDER = Path(__file__).parent / "entries"
+ENTRIES = sorted(FOLDER.glob("*/*.py"))
 HEAD = """\
 # Statements of the literature
 
@@ -20,6 +21,11 @@ source. `python -m gallery --page docs/statements.md` runs them all and writes t
 """
 
 
+def name_of(entry: Path) -> str:
+    """Topic and name, such as growth/circle."""
+    return entry.relative_to(FOLDER).with_suffix("").as_posix()
+
+
 def statement_of(entry: Path) -> Statement:
     """Run an entry."""
     found = runpy.run_path(str(entry))["STATEMENT"]
@@ -29,7 +35,7 @@ def statement_of(entry: Path) -> Statement:
 
 def statements() -> dict[str, Statement]:
     """By name of the entry."""
-    return {entry.stem: statement_of(entry) for entry in ENTRIES}
+    return {name_of(entry): statement_of(entry) for entry in ENTRIES}
 
 
 def page(found: Mapping[str, Statement]) -> str:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from gallery.statement import Statement
-from gallery.table import ENTRIES, page, statement_of
+from gallery.table import ENTRIES, name_of, page, statement_of
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("entry", ENTRIES, ids=name_of)
 def test_entry(entry: Path) -> None:
     found = statement_of(entry)
     assert found.difference <= found.tolerance, f"{found.found} instead of {found.published}"
@@ -16,7 +16,7 @@ def test_entry(entry: Path) -> None:
 
 def test_every_entry_is_in_the_page_of_statements() -> None:
     text = (Path(__file__).parents[2] / "docs" / "statements.md").read_text("utf-8")
-    assert [entry.stem for entry in ENTRIES if f"`{entry.stem}`" not in text] == []
+    assert [name_of(entry) for entry in ENTRIES if f"`{name_of(entry)}`" not in text] == []
 
 
 def test_a_statement_that_does_not_hold_is_said_so() -> None:

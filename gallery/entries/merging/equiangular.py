@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 import meanfield as mf
 from gallery.statement import Statement
 
-case = mf.load_case("tokens_equiangular", ["time.end=2", "output.snapshots=4"])
+case = mf.load_case("tokens_equiangular", ["time.end=2", "output.snapshots=4", "output.samples=4"])
 result = mf.simulate(case)
 tokens = np.asarray(result.position)[-1]
 n, beta = len(tokens), case.attention.beta

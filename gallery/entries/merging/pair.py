@@ -13,7 +13,8 @@ from gallery.statement import Statement
 
 BETA, ANGLE = 4.0, 2.0
 points = [[float(np.cos(1)), sign * float(np.sin(1))] for sign in (1, -1)]
-case = mf.load_case("tokens_pair", [f"attention.beta={BETA}", "time.end=40", f"initial.points={points}"])
+changes = [f"attention.beta={BETA}", "time.end=40", f"initial.points={points}", "output.samples=4"]
+case = mf.load_case("tokens_pair", changes)
 result = mf.simulate(case)
 
 # %%

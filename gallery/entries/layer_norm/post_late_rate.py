@@ -10,7 +10,7 @@ import numpy as np
 import meanfield as mf
 from gallery.statement import Statement
 
-result = mf.simulate(mf.load_case("tokens_equiangular", ["time.end=12", "output.snapshots=60"]))
+result = mf.simulate(mf.load_case("tokens_equiangular", ["time.end=12", "output.snapshots=60", "output.samples=4"]))
 time, tokens = np.asarray(result.time), np.asarray(result.position)
 apart = np.linalg.norm(tokens[:, 0] - tokens[:, 1], axis=1) ** 2 / 2  # 1 − g, without cancellation
 late = (apart < 1e-3) & (apart > 1e-10)

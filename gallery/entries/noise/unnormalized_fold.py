@@ -1,0 +1,50 @@
+"""
+A first-order transition without normalization
+==============================================
+
+For β beyond 2.4469 on the circle ordered states outlive the uniform one up to a fold; `branch` finds it.
+"""
+
+import numpy as np
+
+import meanfield as mf
+from gallery.statement import Statement
+from meanfield.analysis.branch import branch_of
+
+BETA = 4.0
+changes = [f"attention.beta={BETA}", "attention.normalization=unnormalized"]
+fold = branch_of(mf.load_case("noise_below", changes)).branch.folds[0].noise
+
+angle = 2 * np.pi * np.arange(512) / 512
+kernel = np.exp(BETA * np.cos(angle[:, None] - angle))
+
+
+def stationary(kappa):
+    """Mean length of the state that is left by iterating ρ ∝ e^{(k∗ρ)/(βκ)} from a narrow one."""
+    rho = np.exp(50 * np.cos(angle))
+    for _ in range(20000):
+        rho /= rho.mean()
+        exponent = kernel @ rho / len(angle) / (BETA * kappa)
+        new = np.exp(exponent - exponent.max())
+        if np.abs(new / new.mean() - rho).max() < 1e-10:
+            break
+        rho = new
+    return abs((rho * np.exp(1j * angle)).mean() / rho.mean())
+
+
+low, high = 0.99 * fold, 1.01 * fold
+assert stationary(low) > 0.3
+assert stationary(high) < 0.01
+for _ in range(6):
+    middle = (low + high) / 2
+    low, high = (middle, high) if stationary(middle) > 0.3 else (low, middle)
+
+STATEMENT = Statement(
+    text="no ordered state above κ on the circle, unnormalized, β = 4, by iterating the stationary equation",
+    source="Mun and Rosenzweig 2606.05140",
+    read="formula derived again",
+    published=(low + high) / 2,
+    found=fold,
+    tolerance=5e-4,
+    reason="iterations slow down at the fold",
+)
