@@ -13,6 +13,7 @@ from meanfield.case.errors import CaseError
 from meanfield.components.recorded import require_components
 from meanfield.diagnostics.table import require_same_units
 from meanfield.domains.common.problem import Problem
+from meanfield.runtime.cost import rounding_notes
 from meanfield.runtime.provenance import provenance
 from meanfield.runtime.recorder import Record, Recorder, reason
 from meanfield.runtime.restart import Start, last_start, new_start
@@ -199,4 +200,6 @@ def explained(problem: Problem, record: Record, quiet: bool, say: Say) -> Iterat
     if not quiet:
         state = record.state
         say(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
+        for note in rounding_notes(record.case):
+            say(f"{path}: {note}")
         say(f"look at it: meanfield plot {path}")

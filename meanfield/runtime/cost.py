@@ -12,6 +12,7 @@ from meanfield.sections.initial import Uniform
 
 _STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}  # that each method keeps of particles
 _STIFF_STEPS, _MANY_STEPS = 0.6, 1000  # of adaptive over κn²t/L², measured; so many are worth a word
+_MAX_TIME = 1e13  # in which a velocity of 1e-16 moves a token by 1e-3
 _BYTES_PER_CELL = 400  # of memory: the budget of a run, fields and mesh together
 
 
@@ -61,6 +62,21 @@ def _of_tokens(case: Case) -> list[str]:
         f"file          at most about {as_bytes(file_bytes(case))} for {snapshots} snapshots",
         f"time steps    {_steps_of_tokens(case, case.domain.count)}",
         *_hand_over(case, case.domain.count),
+        *(f"rounding      {note}" for note in rounding_notes(case)),
+    ]
+
+
+def rounding_notes(case: Case) -> list[str]:
+    """A line where tokens are followed for so long that velocities lost to rounding matter.
+
+    An attention output has errors of 1e-16 of a token's own position: of mergers that take longer than ``_MAX_TIME``
+    nothing is left, and tokens stand still. Atoms, after a handover, have the velocities themselves.
+    """
+    if not case.domain.has_tokens or case.hand_over is not None or case.time.end <= _MAX_TIME:
+        return []
+    return [
+        f"velocities below 1e-16 are lost: tokens that take longer than t = {_MAX_TIME:g} to merge stand still; "
+        "a section [hand_over] follows them"
     ]
 
 

@@ -64,7 +64,7 @@ class Record:
         quiet: bool,
         watch: Watch | None = None,
     ) -> None:
-        self._file, self.state, self.path = file, start.state, file.path
+        self.case, self._file, self.state, self.path = case, file, start.state, file.path
         self.progress = Progress(file.path.stem, start.state.time, end, quiet, steady=case.hand_over is None)
         self._own_end = end if end != case.time.end else None  # which no schedule knows
         self._problem, self._diagnostics = problem, diagnostics

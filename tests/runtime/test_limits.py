@@ -63,3 +63,18 @@ def test_limits_of_the_process_count(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert limits.free_disk(tmp_path / "nowhere") > 10_000_000
+
+
+def test_tokens_followed_beyond_rounding_are_announced(tmp_path, capsys):
+    """Two tokens at β = 40 merge after e^{52}; their velocities, 1e-25, are lost to rounding without a handover."""
+    from meanfield.cli.parser import main
+
+    path = tmp_path / "run.h5"
+    more = ["--set", "attention.beta=40", "output.samples=2", "output.snapshots=2"]
+    assert main(["check", "tokens_pair", *more, "time.end=1e30"]) == 0
+    assert "# rounding      velocities below 1e-16 are lost" in capsys.readouterr().out
+    assert main(["run", "tokens_pair", "-o", str(path), *more, "time.end=1e30"]) == 0
+    assert "a section [hand_over] follows them" in capsys.readouterr().err
+    for other in (["tokens_pair", *more], ["tokens_ladder", "--set", "time.end=1e30"]):
+        assert main(["check", *other]) == 0
+        assert "rounding" not in capsys.readouterr().out
