@@ -89,6 +89,22 @@ def training_file(parser: ArgumentParser) -> None:
     cli_options.overrides(parser)
 
 
+def fit_options(parser: ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a folder, or a name on the hub of Hugging Face")
+    parser.add_argument("--texts", metavar="FOLDER", help="its files *.txt (default: ten texts of the package)")
+    for name, default, words in (
+        ("held", 3, "texts held back, the last ones"),
+        ("rank", 16, "of the low-rank matrices"),
+        ("width", 64, "of the network"),
+        ("steps", 200, "of the descent, for each law"),
+    ):
+        parser.add_argument(f"--{name}", metavar="N", type=int, default=default, help=f"{words} (default: {default})")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the first weights (default: 0)")
+    parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the model's name with -fit.h5, here")
+    parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
+    _overwrite(parser, "FILE.h5")
+
+
 def experiment_options(parser: ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", choices=EXPERIMENTS, help=", ".join(EXPERIMENTS))
     parser.add_argument(
@@ -325,6 +341,41 @@ def experiment(options: argparse.Namespace) -> int:
     return 0
 
 
+def fit(options: argparse.Namespace) -> int:
+    from meanfield.case.errors import CaseError
+    from meanfield.figures.saving import figure_target, save
+    from meanfield.runtime.paths import require_writable
+    from meanfield.transformer.families import family_of
+    from meanfield.transformer.model import load_model, read_texts, short_name
+
+    _require_torch()
+    for name in ("held", "rank", "width", "steps"):
+        if getattr(options, name) < 1:
+            raise CaseError(f"--{name} {getattr(options, name)}: expected an integer >= 1")
+    path = f"{short_name(options.model)}-fit.h5" if options.output is None else options.output
+    target = figure_target(Path(options.figure or Path(path).with_suffix(".png")))
+    require_writable(path, "", options.overwrite)
+    texts = read_texts(options.texts)
+    model = load_model(options.model, family_of)
+    states = [model.read(*text) for text in texts]
+
+    from matplotlib.figure import Figure
+
+    from meanfield.running import silent
+    from meanfield.transformer.fitting.fit import Options
+    from meanfield.transformer.fitting.fit import fit as fit_laws
+    from meanfield.transformer.fitting.output import draw_fit, fit_table, write_fit
+
+    chosen = Options(options.rank, options.width, options.steps, held=options.held, seed=options.seed)
+    found = fit_laws(states, chosen, silent if options.quiet else print_message)
+    write_fit(path, found, {"model": options.model, "command": options.command})
+    figure = Figure()
+    draw_fit(figure, found, short_name(options.model))
+    print(fit_table(found))
+    print(f"{path}\n{save(figure, target)}")
+    return 0
+
+
 EXPERIMENTS = ("information", "attention", "bottleneck", "gradients", "sensitivity", "stabilizers")
 EACH_PART = ("network", "biases", "gains", "attention", "network,biases,gains")
 COMMANDS = {
@@ -354,6 +405,13 @@ COMMANDS = {
         "MODEL [--repeat N] [--text FILE|-] [--seed N] [--drop special,first] [-o FILE.h5] [--figure FILE.png] "
         "[--overwrite]",
         (model, histogram_options),
+    ),
+    "fit": (
+        fit,
+        "how much of each layer of a model is mean-field attention: laws of growing size, judged on other texts",
+        "MODEL [--texts FOLDER] [--held N] [--rank N] [--width N] [--steps N] [--seed N] [-o FILE.h5] "
+        "[--figure FILE.png] [--overwrite] [--quiet]",
+        (fit_options, cli_options.quiet),
     ),
     "train": (
         train,

@@ -1,0 +1,1 @@
+"""Laws of motion of growing size, fitted to the hidden states of a trained Transformer."""

@@ -1,0 +1,184 @@
+"""Nested laws fitted to the hidden states of a model on some texts, and judged on others, layer by layer.
+
+    error of a layer = Σ_i |x'_i − law(x)_i|² / Σ_i |x'_i − x_i|²
+
+from the model's own directions x before it to x' after it: 0 is the model, 1 a token that stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from meanfield.case.errors import CaseError
+from meanfield.running import Say
+from meanfield.transformer.ablation import states_of_variant
+from meanfield.transformer.case import CaseOptions
+from meanfield.transformer.families import family_of
+from meanfield.transformer.fitting.law import LayerLaw
+from meanfield.transformer.model import States
+from solvers.mesh.mesh import Floats
+
+STILL, WHOLE = "standing still", "whole model"
+SCALAR_RATE = 0.1  # of β, v and κ, which are of order 1 to 10; matrices have elements of order 1/√d
+SETS = ("fitted to", "held back")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Sizes of the laws and of the fit."""
+
+    rank: int = 16
+    width: int = 64
+    steps: int = 200
+    rate: float = 1e-2
+    held: int = 3
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Directions (layers + 1, texts, n, d), 0 beyond a text's end, and which tokens are there (texts, n)."""
+
+    directions: Tensor
+    present: Tensor
+
+
+@dataclass(frozen=True)
+class Found:
+    """Errors (law, set, layer), and β and v (law, layer) of each law, NaN where it has none."""
+
+    laws: tuple[str, ...]
+    errors: Floats
+    beta: Floats
+    value: Floats
+
+
+def fit(texts: Sequence[States], options: Options, say: Say) -> Found:
+    """Fit all laws; the last ``options.held`` texts are held back. Raises CaseError for too few texts."""
+    if len(texts) <= options.held:
+        raise CaseError(f"--held {options.held}: expected fewer than the {len(texts)} texts")
+    given, held = gathered(texts[: -options.held]), gathered(texts[-options.held :])
+    d, layers = given.directions.shape[-1], len(given.directions) - 1
+    causal = family_of(texts[0].name, texts[0].config).causal
+    laws, errors, numbers = [STILL], [np.ones((2, layers))], [np.full((2, layers), np.nan)]
+    previous: list[LayerLaw] | None = None
+    for name, shape in _shapes(options).items():
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(options.seed)
+            one = LayerLaw(d, **shape, causal=causal)
+            own = [one] * layers if previous is None else [LayerLaw(d, **shape, causal=causal) for _ in range(layers)]
+        if previous is not None:
+            for law, before in zip(own, previous, strict=True):
+                _begin_from(law, before)
+        descend(own, given, options)
+        laws.append(name)
+        errors.append(np.array([errors_of(own, part) for part in (given, held)]))
+        numbers.append(np.array([[float(law.beta.detach()), float(law.value.detach())] for law in own]).T)
+        say(f"{name}: error {errors[-1][0].mean():.3f}, of texts held back {errors[-1][1].mean():.3f}")
+        previous = own
+    laws.append(WHOLE)
+    errors.append(np.array([_whole(part) for part in (texts[: -options.held], texts[-options.held :])]))
+    numbers.append(np.full((2, layers), np.nan))
+    return Found(tuple(laws), np.array(errors), np.array(numbers)[:, 0], np.array(numbers)[:, 1])
+
+
+def gathered(texts: Sequence[States]) -> Texts:
+    """The directions of several texts side by side, in float32."""
+    longest = max(len(text.tokens) for text in texts)
+    layers, _, d = texts[0].hidden.shape
+    directions = torch.zeros(layers, len(texts), longest, d)
+    present = torch.zeros(len(texts), longest, dtype=torch.bool)
+    for k, text in enumerate(texts):
+        n = len(text.tokens)
+        directions[:, k, :n] = torch.from_numpy(text.hidden / text.lengths[:, :, None]).float()
+        present[k, :n] = True
+    return Texts(directions, present)
+
+
+def errors_of(laws: Sequence[LayerLaw], texts: Texts) -> list[float]:
+    """The error of each layer."""
+    with torch.no_grad():
+        return [float(_error(law, texts, k)) for k, law in enumerate(laws)]
+
+
+def _error(law: LayerLaw, texts: Texts, k: int) -> Tensor:
+    before, after = texts.directions[k], texts.directions[k + 1]
+    error: Tensor = (law(before, texts.present) - after).square().sum() / (before - after).square().sum()
+    return error
+
+
+def _shapes(options: Options) -> dict[str, dict[str, Any]]:
+    """Laws by name, each holding the one before it."""
+    low = {"rank": options.rank}
+    return {
+        "one β, one v": {},
+        "β and v by layer": {},
+        f"+ Q, K, V of rank {options.rank}": low,
+        "+ diffusion": low | {"diffusion": True},
+        f"+ network of width {options.width}": low | {"diffusion": True, "width": options.width},
+    }
+
+
+def _begin_from(law: LayerLaw, before: LayerLaw) -> None:
+    """The numbers that both have: the larger law is then the smaller one, for its own parts begin at 0."""
+    with torch.no_grad():
+        for name, parameter in law.named_parameters():
+            old = getattr(before, name)
+            if old.shape == parameter.shape and old.numel():
+                parameter.copy_(old)
+            elif name == "query":
+                parameter.zero_()
+
+
+def descend(laws: Sequence[LayerLaw], texts: Texts, options: Options) -> None:
+    """Adam on the sum of all layers' errors, its rate falling to 0; each layer keeps its best numbers."""
+    distinct = list(dict.fromkeys(laws))
+    parameters = [p for law in distinct for p in law.parameters() if p.requires_grad]
+    scalars, matrices = ([p for p in parameters if (p.ndim > 0) == is_matrix] for is_matrix in (False, True))
+    groups = [{"params": scalars, "lr": SCALAR_RATE}, {"params": matrices, "lr": options.rate}]
+    optimizer = torch.optim.Adam([group for group in groups if group["params"]])
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.steps)
+    best: list[tuple[float, dict[str, Tensor]]] = [(np.inf, {}) for _ in distinct]
+    for _ in range(options.steps):
+        optimizer.zero_grad()
+        errors = [_error(law, texts, k) for k, law in enumerate(laws)]
+        _keep_best(best, distinct, laws, errors)
+        torch.stack(errors).sum().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+    with torch.no_grad():
+        _keep_best(best, distinct, laws, [_error(law, texts, k) for k, law in enumerate(laws)])
+    for law, (_, state) in zip(distinct, best, strict=True):
+        law.load_state_dict(state)
+
+
+def _keep_best(
+    best: list[tuple[float, dict[str, Tensor]]],
+    distinct: Sequence[LayerLaw],
+    laws: Sequence[LayerLaw],
+    errors: Sequence[Tensor],
+) -> None:
+    for place, law in enumerate(distinct):
+        error = sum(float(e.detach()) for own, e in zip(laws, errors, strict=True) if own is law)
+        if error < best[place][0]:
+            best[place] = error, {name: p.detach().clone() for name, p in law.state_dict().items()}
+
+
+def _whole(texts: Sequence[States]) -> list[float]:
+    """Errors of the model's own layers as a case has them, from its first states on."""
+    ours = [_directions(states_of_variant(text, CaseOptions())) for text in texts]
+    theirs = [_directions(text.hidden) for text in texts]
+    square: Callable[[Floats], Floats] = lambda x: (x**2).sum(axis=(1, 2))  # noqa: E731
+    wrong = sum(square((a - b)[1:]) for a, b in zip(ours, theirs, strict=True))
+    moved = sum(square(np.diff(b, axis=0)) for b in theirs)
+    return list(np.asarray(wrong) / np.asarray(moved))
+
+
+def _directions(hidden: Floats) -> Floats:
+    return np.asarray(hidden / np.linalg.norm(hidden, axis=-1, keepdims=True))
