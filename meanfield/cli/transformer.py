@@ -376,7 +376,7 @@ def fit(options: argparse.Namespace) -> int:
     return 0
 
 
-EXPERIMENTS = ("information", "attention", "bottleneck", "gradients", "sensitivity", "stabilizers")
+EXPERIMENTS = ("information", "attention", "bottleneck", "gradients", "sensitivity", "stabilizers", "scaling")
 EACH_PART = ("network", "biases", "gains", "attention", "network,biases,gains")
 COMMANDS = {
     "read": (

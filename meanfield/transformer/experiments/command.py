@@ -12,6 +12,7 @@ from meanfield.transformer.experiments.bottleneck import bottleneck
 from meanfield.transformer.experiments.gradient_flow import gradient_flow
 from meanfield.transformer.experiments.information_flow import information_flow
 from meanfield.transformer.experiments.outcome import Outcome
+from meanfield.transformer.experiments.scaling import scaling
 from meanfield.transformer.experiments.sensitivity import sensitivity
 from meanfield.transformer.experiments.stabilizers import stabilizers
 from meanfield.transformer.experiments.subjects import Subjects, subjects_of
@@ -37,6 +38,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "gradients": _of_trained(gradient_flow),
     "sensitivity": _of_trained(sensitivity),
     "stabilizers": stabilizers,
+    "scaling": scaling,
 }
 
 

@@ -22,6 +22,7 @@ from meanfield.transformer.experiments.mutual_information import (  # noqa: E402
     information_of_input,
     information_of_labels,
 )
+from meanfield.transformer.experiments.scaling import measured  # noqa: E402
 from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
     BETA,
     MODES,
@@ -165,6 +166,25 @@ def test_exponents_of_the_uniform_density_are_those_of_linear_theory():
     np.testing.assert_allclose(uniform_exponents(BETA), growth_rates(2, BETA, MODES), rtol=0.02)
 
 
+def test_entropy_of_scaled_logits_is_that_of_many_normal_ones():
+    """log n − ½ for n → ∞; without the scale a few keys have all the weight beyond d = 2 log n."""
+    entropy, _ = measured(1024, True, seed=0, keys=4096)
+    assert entropy == pytest.approx(np.log(4096) - 0.5, abs=0.02)  # corrections of order (e − 1)/n and 1/d
+    lost, gradient = measured(1024, False, seed=0, keys=4096)
+    assert lost < 0.3
+    assert gradient < 0.2
+
+
+def test_gradient_of_the_softmax_is_the_norm_of_its_jacobian():
+    random = np.random.default_rng([0, 4])
+    logits = random.standard_normal((256, 4)) @ random.standard_normal((6, 4)).T / 2
+    norms = [
+        float(torch.autograd.functional.jacobian(lambda z: z.softmax(0), torch.from_numpy(row)).norm())
+        for row in logits
+    ]
+    assert measured(4, True, seed=0, keys=6)[1] == pytest.approx(np.mean(norms), rel=1e-12)
+
+
 def test_stabilizers_in_processes_are_those_in_one():
     case = TrainingCase().replace(SMALL)
     given = {"depths": (1, 2), "rates": (1e-2, 1e3)}
@@ -190,7 +210,7 @@ def test_trained_networks_are_those_of_the_training_command():
     assert found[1, 1, 1] == sum(p.sum().item() for p in alone.network.parameters())
 
 
-@pytest.mark.parametrize("name", ["information", "attention", "bottleneck", "gradients", "sensitivity"])
+@pytest.mark.parametrize("name", ["information", "attention", "bottleneck", "gradients", "sensitivity", "scaling"])
 def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
     path = tmp_path / "found.h5"
     arguments = ["transformer", "experiment", name, "--seeds", "2", "-o", str(path), "--quiet", "--set", *SMALL]
@@ -201,8 +221,9 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
     with xarray.open_dataset(path, engine="h5netcdf") as data:
         assert data.attrs["experiment"] == name
         assert data.attrs["summary"] in printed
-        assert list(data.network.values.astype(str)) == ["transformer", "pde"]
-        assert np.all(np.isfinite(data.accuracy))
+        if name != "scaling":  # which trains nothing
+            assert list(data.network.values.astype(str)) == ["transformer", "pde"]
+            assert np.all(np.isfinite(data.accuracy))
     assert main(arguments) == 2
     assert "exists already" in capsys.readouterr().err
 

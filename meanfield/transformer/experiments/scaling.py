@@ -1,0 +1,87 @@
+"""Scaling of logits: entropy of attention and gradient of the softmax by dimension, with 1/√d and without.
+
+    p = softmax(z) ,   z_j = ⟨q, k_j⟩ or ⟨q, k_j⟩/√d ,   q, k_j standard normal in R^d, n keys
+    entropy H = −Σ p log p ,     gradient = ‖∂p/∂z‖ = ‖diag p − ppᵀ‖ (Frobenius)
+
+With 1/√d the logits are nearly standard normal, and H → log n − ½ for many keys. Without it their variance is d, and
+beyond d = 2 log n a few keys have all the weight (Derrida 1981): H stays bounded and the gradient vanishes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.running import Say
+from meanfield.transformer.experiments.outcome import Outcome, curve, mean_and_spread, table
+from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.networks.section import TrainingCase
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DIMENSIONS = 2 ** np.arange(1, 11)
+KEYS, QUERIES = 256, 256
+SCALINGS = ("1/√d", "none")
+MEASURES = {"entropy": "entropy of attention, nats", "gradient": "Frobenius norm of the softmax's Jacobian"}
+
+
+def scaling(case: TrainingCase, seeds: tuple[int, ...], say: Say, jobs: int = 1) -> Outcome:
+    """Entropy and gradient (scaling, d, seed); no network is trained, and of ``case`` nothing is used."""
+    found = np.array([[[measured(d, scaled, seed) for seed in seeds] for d in DIMENSIONS] for scaled in (True, False)])
+    dims = ("scaling", "dimension", "seed")
+    arrays = {
+        "scaling": Labelled(("scaling",), list(SCALINGS)),
+        "dimension": Labelled(("dimension",), DIMENSIONS, "d of queries and keys"),
+        "seed": Labelled(("seed",), np.array(seeds)),
+        **{name: Labelled(dims, found[..., k], long_name) for k, (name, long_name) in enumerate(MEASURES.items())},
+    }
+    return Outcome(arrays, _summary(found), lambda figure: _draw(figure, found))
+
+
+def measured(d: int, scaled: bool, seed: int, keys: int = KEYS) -> tuple[float, float]:
+    """Entropy and gradient of one softmax over ``keys`` keys, means over queries."""
+    random = np.random.default_rng([seed, d])
+    logits = random.standard_normal((QUERIES, d)) @ random.standard_normal((keys, d)).T
+    if scaled:
+        logits /= np.sqrt(d)
+    logits -= logits.max(axis=1, keepdims=True)
+    weights = np.exp(logits)
+    total = weights.sum(axis=1)
+    p = weights / total[:, None]
+    entropy = np.log(total) - (p * logits).sum(axis=1)
+    square, cube = (p**2).sum(axis=1), (p**3).sum(axis=1)
+    gradient = np.sqrt(np.maximum(square - 2 * cube + square**2, 0.0))  # ‖diag p − ppᵀ‖², rounding aside
+    return float(entropy.mean()), float(gradient.mean())
+
+
+def _summary(found: Floats) -> str:
+    rows = [
+        [f"{d}", *(mean_and_spread(found[s, k, :, m]) for m in range(len(MEASURES)) for s in range(len(SCALINGS)))]
+        for k, d in enumerate(DIMENSIONS)
+        if k % 3 == 0
+    ]
+    head = ["d", *(f"{name}, {scaling}" for name in MEASURES for scaling in SCALINGS)]
+    return f"{table(head, rows)}\n{KEYS} keys: at most log n = {np.log(KEYS):.3f}, with 1/√d about log n − ½."
+
+
+def _draw(figure: Figure, found: Floats) -> None:
+    figure.set_size_inches(9.6, 3.8)
+    axes = figure.subplots(1, len(MEASURES))
+    for m, (ax, label) in enumerate(zip(axes, MEASURES.values(), strict=True)):
+        for s, scaling in enumerate(SCALINGS):
+            curve(
+                ax,
+                DIMENSIONS,
+                found[s, :, :, m].T,
+                marker="o",
+                ms=3,
+                label=f"scaled by {scaling}" if s == 0 else "not scaled",
+            )
+        ax.set(xlabel="dimension d", ylabel=label, xscale="log")
+    axes[0].axhline(np.log(KEYS) - 0.5, color="0.5", ls=":", lw=1, label="log n − ½")
+    axes[0].legend(fontsize=8, frameon=False)
+    axes[1].set_yscale("log")
+    figure.tight_layout()
