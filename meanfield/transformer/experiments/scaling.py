@@ -22,7 +22,7 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DIMENSIONS = 2 ** np.arange(1, 11)
+DIMENSIONS = tuple(2**k for k in range(1, 11))
 KEYS, QUERIES = 256, 256
 SCALINGS = ("1/√d", "none")
 MEASURES = {"entropy": "entropy of attention, nats", "gradient": "Frobenius norm of the softmax's Jacobian"}
@@ -34,7 +34,7 @@ def scaling(case: TrainingCase, seeds: tuple[int, ...], say: Say, jobs: int = 1)
     dims = ("scaling", "dimension", "seed")
     arrays = {
         "scaling": Labelled(("scaling",), list(SCALINGS)),
-        "dimension": Labelled(("dimension",), DIMENSIONS, "d of queries and keys"),
+        "dimension": Labelled(("dimension",), np.array(DIMENSIONS), "d of queries and keys"),
         "seed": Labelled(("seed",), np.array(seeds)),
         **{name: Labelled(dims, found[..., k], long_name) for k, (name, long_name) in enumerate(MEASURES.items())},
     }
@@ -70,17 +70,10 @@ def _summary(found: Floats) -> str:
 def _draw(figure: Figure, found: Floats) -> None:
     figure.set_size_inches(9.6, 3.8)
     axes = figure.subplots(1, len(MEASURES))
-    for m, (ax, label) in enumerate(zip(axes, MEASURES.values(), strict=True)):
-        for s, scaling in enumerate(SCALINGS):
-            curve(
-                ax,
-                DIMENSIONS,
-                found[s, :, :, m].T,
-                marker="o",
-                ms=3,
-                label=f"scaled by {scaling}" if s == 0 else "not scaled",
-            )
-        ax.set(xlabel="dimension d", ylabel=label, xscale="log")
+    for m, (ax, long_name) in enumerate(zip(axes, MEASURES.values(), strict=True)):
+        for values, label in zip(found, ("logits times 1/√d", "logits as they are"), strict=True):
+            curve(ax, np.array(DIMENSIONS, dtype=float), values[:, :, m].T, marker="o", ms=3, label=label)
+        ax.set(xlabel="dimension d", ylabel=long_name, xscale="log")
     axes[0].axhline(np.log(KEYS) - 0.5, color="0.5", ls=":", lw=1, label="log n − ½")
     axes[0].legend(fontsize=8, frameon=False)
     axes[1].set_yscale("log")
