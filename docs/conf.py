@@ -18,7 +18,7 @@ copyright = "the meanfield maintainers"
 release = version = meanfield.__version__
 
 extensions = ["myst_parser"]
-exclude_patterns = ["reference/*.py"]
+exclude_patterns = ["reference/*.py", "paper/*"]
 html_theme = "furo"
 html_title = f"meanfield {version}"
 html_show_sphinx = False

@@ -177,7 +177,7 @@ def _sections_with(schema: type, name: str) -> list[str]:
         f"{section.encode_name}.{name}"
         for section in (root.fields if isinstance(root, types.StructType) else ())
         if any(
-            name in (field.encode_name for field in member.fields)
+            name == member.tag_field or name in (field.encode_name for field in member.fields)
             for member in _members(section.type)
             if isinstance(member, types.StructType)
         )
@@ -196,11 +196,13 @@ def _child(kind: types.Type, data: Any, name: str) -> types.Type:
 def _missing(kind: types.Type, data: Any, name: str) -> str:
     """``name: missing; expected ...``, for a section its first required key."""
     field = _choice(kind, name) or _child(kind, data, name)
-    if isinstance(field, types.StructType) and (first := [f.encode_name for f in field.fields if f.required]):
-        return f"{name}.{_missing(field, {}, first[0])}"
-    if tag := next((m.tag_field for m in _members(field) if isinstance(m, types.StructType)), None):
-        return f"{name}.{_missing(field, {}, tag)}"
-    return f"{name}: missing; expected {_expected(field)}"
+    key = next((m.tag_field for m in _members(field) if isinstance(m, types.StructType)), None)
+    if isinstance(field, types.StructType) and (required := [f.encode_name for f in field.fields if f.required]):
+        key = required[0]
+    if key is None:
+        return f"{name}: missing; expected {_expected(field)}"
+    inner = _missing(field, {}, key)
+    return f"{name}.{inner.replace('missing; expected', f'missing; expected a section [{name}] with it,', 1)}"
 
 
 def _expected(kind: types.Type) -> str:

@@ -40,7 +40,10 @@ def require_transformers() -> Any:
 def load_config(model: str) -> Any:
     """The configuration. Raises CaseError for an encoder-decoder, a layer count beyond MAX_LAYERS, quantized weights,
     or weights outside the model's folder."""
-    config = _loaded(model, require_transformers().AutoConfig)
+    library = require_transformers()
+    if model.startswith((".", "/", "~")) and not Path(model).is_dir():
+        raise CaseError(f"{model}: no such folder")
+    config = _loaded(model, library.AutoConfig)
     if getattr(config, "is_encoder_decoder", False):
         raise CaseError(f"{model}: an encoder-decoder ({config.model_type}): expected a model with one stack of layers")
     layers = getattr(config, "num_hidden_layers", 1)
@@ -111,7 +114,8 @@ def _loaded(model: str, kind: Any, **more: Any) -> Any:
         return kind.from_pretrained(model, trust_remote_code=False, **more)
     except Exception as error:  # of damaged files: of many kinds, some of them its own and of no common class
         what = _NOUNS.get(kind.__name__, "a network with hidden states")
-        raise CaseError(f"{model}: cannot be read as {what}: {first_line(error)}") from None
+        hint = "" if Path(model).is_dir() else "; expected a name on the hub, which needs a network, or a folder"
+        raise CaseError(f"{model}: cannot be read as {what}: {first_line(error)}{hint}") from None
 
 
 def first_line(error: Exception) -> str:

@@ -325,11 +325,15 @@ def test_missing_section(section: str) -> None:
         ("a = 1\na = 2", "case, line 2, column 6: not TOML: Cannot overwrite a value"),
         ("a = " + "1" * 5000, "case: not TOML: "),
         ("a = " + "[" * 5000, "case: not TOML: nested too deeply"),
-        ("", "domain.manifold: missing"),
+        ("", "domain.manifold: missing; expected a section [domain] with it"),
     ],
 )
 def test_broken_text(text: str, expected: str) -> None:
     assert refusal(text).startswith(expected)
+
+
+def test_the_manifold_outside_its_section_is_named_with_it() -> None:
+    assert "manifold: unknown key; did you mean domain.manifold?" in refusal('manifold = "circle"')
 
 
 def test_hostile_key_stays_on_one_line() -> None:

@@ -35,6 +35,13 @@ def changed(model, folder, **config):
     return folder
 
 
+def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
+    assert main(["transformer", "read", str(tmp_path / "nothing")]) == 2
+    assert capsys.readouterr().err == f"meanfield: {tmp_path / 'nothing'}: no such folder\n"
+    assert main(["transformer", "read", "no/such-model", "-o", str(tmp_path / "out.h5")]) == 2  # offline in tests
+    assert "expected a name on the hub, which needs a network, or a folder" in capsys.readouterr().err
+
+
 def test_a_folder_without_a_vocabulary_is_refused(model, tmp_path, capsys):
     """The library would make an empty tokenizer, to which every word is unknown."""
     shutil.copytree(model, tmp_path / "bare")
