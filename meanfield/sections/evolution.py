@@ -80,15 +80,18 @@ class Time(Section, frozen=True):
 class TokenSequence(Section, frozen=True):
     """Particles in their order as a sequence: the representation field u(x), x ∈ [0, ``length``] the token's position.
 
-    ``diffusion``: the κ of κ ∂ₓₓu, by which neighbours become alike.
+    ``diffusion``: the κ of κ ∂ₓₓu, by which neighbours become alike. ``ends``: closed, ∂ₓu = 0 there, or periodic, the
+    last token beside the first.
     """
 
     length: Positive = 1.0
     diffusion: NotNegative = 0.0
+    ends: Literal["closed", "periodic"] = "closed"
 
     about: ClassVar = {
         "length": Key("of the sequence: positions run from 0 to it", 1.0),
         "diffusion": Key("κ of κ∂ₓₓu between neighbours in the sequence", 0.001, unit="length²/time"),
+        "ends": Key("closed: nothing passes them; periodic: the last token is a neighbour of the first", "periodic"),
     }
 
 

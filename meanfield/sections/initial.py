@@ -154,7 +154,8 @@ class Equiangular(Start, frozen=True, kw_only=True, tag_field="kind", tag="equia
 class Waves(Start, frozen=True, kw_only=True, tag_field="kind", tag="waves"):
     """A smooth field over a sequence: ``mean`` + ``amplitude``·g, g of ``modes`` waves with E|g|² = 1, normalized.
 
-    g = Σ_m a_m cos(mπx/length), m = 1 … ``modes``, a_m Gaussian by ``seed``.
+    g = Σ_m a_m cos(mπx/length), m = 1 … ``modes``, a_m Gaussian by ``seed``. In a periodic
+    sequence waves of odd m have a corner at its ends.
     """
 
     mean: Vector

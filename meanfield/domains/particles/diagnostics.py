@@ -124,7 +124,7 @@ def drift(sample: Particles) -> float:
 def roughness(sample: Particles) -> float:
     """∫|∂ₓu|² dx of the field u(x) over a sequence, by differences of neighbours."""
     assert sample.along is not None
-    steps = np.diff(sample.points, axis=0)
+    steps = sample.along.differences(sample.points)
     return float((steps**2).sum()) * len(sample.points) / sample.along.length
 
 

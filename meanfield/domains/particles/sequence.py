@@ -1,6 +1,7 @@
 """Tokens in a sequence: the representation field u(x, t) ∈ R^d over token position x, t being depth.
 
-    ∂ₜu = κ ∂ₓₓu + Σ_h w_h V_h ∫ softmax_y(β⟨Q_h u(x), K_h u(y)⟩) u(y) dy + F(u) − γu ,     ∂ₓu = 0 at both ends
+    ∂ₜu = κ ∂ₓₓu + Σ_h w_h V_h ∫ softmax_y(β⟨Q_h u(x), K_h u(y)⟩) u(y) dy + F(u) − γu ,     ∂ₓu = 0 at both ends,
+    or u periodic
 
 Layer norm keeps |u| = 1; without it u may drift and blow up. On n equal cells of x this is the law of n tokens in their
 order (meanfield/domains/particles/velocity.py), to which this file adds κ ∂ₓₓu: what neighbouring tokens pass on by
@@ -22,35 +23,41 @@ TURN = 0.1  # κ|∂ₓu|²dt of a step on the sphere, of whose square it errs: 
 
 
 class SequenceDiffusion:
-    """κ ∂ₓₓu on n equal cells of [0, L], nothing passing the ends: a rate, and a stiff term of any step.
+    """κ ∂ₓₓu on n equal cells of [0, L], closed or periodic: a rate, and a stiff term of any step.
 
     coefficient   κ ≥ 0
     length        L > 0
     on_sphere     whether layer norm keeps the length of each u (n, d): rates are then tangent, P_u κ ∂ₓₓu, and a step
                   ends with u/|u|, of second order in its length
+    periodic      whether the last cell is a neighbour of the first; else nothing passes the ends
 
-    Two-point fluxes: mode cos(kx), k = mπ/L, decays at κ (2 sin(kh/2)/h)², second order in h = L/n. Off the sphere a
-    step is exact for these fluxes, so that u stays within the convex hull of what it was.
+    Two-point fluxes: mode cos(kx), k = mπ/L, 2mπ/L where periodic, decays at κ (2 sin(kh/2)/h)², second order in
+    h = L/n. Off the sphere a step is exact for these fluxes, so that u stays within the convex hull of what it was.
     Raises ValueError for κ < 0, or L ≤ 0.
     """
 
-    def __init__(self, coefficient: float, length: float = 1.0, on_sphere: bool = False) -> None:
+    def __init__(
+        self, coefficient: float, length: float = 1.0, on_sphere: bool = False, periodic: bool = False
+    ) -> None:
         if not (np.isfinite(coefficient) and coefficient >= 0):
             raise ArgumentError("coefficient", coefficient, "a finite number >= 0")
         if not (np.isfinite(length) and length > 0):
             raise ArgumentError("length", length, "a finite number > 0")
-        self.coefficient, self.length, self.on_sphere = coefficient, length, on_sphere
+        self.coefficient, self.length, self.on_sphere, self.periodic = coefficient, length, on_sphere, periodic
 
     def where(self, on_sphere: bool) -> SequenceDiffusion:
         """The same on the sphere, or off it."""
-        return SequenceDiffusion(self.coefficient, self.length, on_sphere)
+        return SequenceDiffusion(self.coefficient, self.length, on_sphere, self.periodic)
 
     def rate(self, values: Floats) -> Floats:
         """(n, d) κ ∂ₓₓu, its tangent part on the sphere."""
-        flux = self.coefficient * (len(values) / self.length) ** 2 * (values[1:] - values[:-1])
-        rate = np.zeros_like(values)
-        rate[:-1] += flux
-        rate[1:] -= flux
+        flux = self.coefficient * (len(values) / self.length) ** 2 * self.differences(values)
+        if self.periodic:
+            rate = np.concatenate([flux[1:], flux[:1]]) - flux
+        else:
+            rate = np.zeros_like(values)
+            rate[:-1] += flux
+            rate[1:] -= flux
         if not self.on_sphere:
             return rate
         along = np.einsum("nd,nd->n", rate, values) / np.einsum("nd,nd->n", values, values)
@@ -58,7 +65,7 @@ class SequenceDiffusion:
         return tangent
 
     def longest_step(self, values: Floats) -> float:
-        """No limit: what a step needs it is made of by itself."""
+        """No limit: a step substeps internally."""
         return np.inf
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> float:
@@ -73,6 +80,11 @@ class SequenceDiffusion:
             left = left - part if part < left else 0.0
         return 0.0
 
+    def differences(self, values: Floats) -> Floats:
+        """u_i − u_{i−1} of neighbours: (n − 1, d), or (n, d) where the last cell is before the first."""
+        steps: Floats = values[1:] - values[:-1]
+        return np.concatenate([values[:1] - values[-1:], steps]) if self.periodic else steps
+
     def _turned(self, dt: float, values: Floats, lengths: Floats) -> Floats:
         """u/|u| after a step errs in proportion to its square, which Richardson extrapolation removes."""
         half = _of_length(lengths, self._spread(dt / 2, values))
@@ -81,17 +93,18 @@ class SequenceDiffusion:
 
     def _steepest(self, values: Floats, lengths: Floats) -> float:
         """The largest κ|∂ₓu|²/|u|², the rate at which the sphere bends what spreads."""
-        steps = (values[1:] - values[:-1]) / lengths[1:]
+        steps = self.differences(values) / (lengths if self.periodic else lengths[1:])
         squares = np.einsum("nd,nd->n", steps, steps)
         return self.coefficient * (len(values) / self.length) ** 2 * float(squares.max()) if len(squares) else 0.0
 
     def _spread(self, dt: float, values: Floats) -> Floats:
-        """e^{dt κ ∂ₓₓ} u: mirrored at its ends u is a periodic field of 2n cells."""
+        """e^{dt κ ∂ₓₓ} u: mirrored at closed ends u is a periodic field of 2n cells."""
         n, backend = len(values), backend_for(values)
-        mirrored = np.concatenate([values, values[::-1]]).T
-        waves = 2 * n / self.length * np.sin(np.pi / (2 * n) * np.arange(n + 1))
+        whole = (values if self.periodic else np.concatenate([values, values[::-1]])).T
+        cells = whole.shape[1]
+        waves = 2 * n / self.length * np.sin(np.pi / cells * np.arange(cells // 2 + 1))
         decay = backend.to_device(np.exp(-self.coefficient * dt * waves**2))
-        spread: Floats = backend.irfft(backend.rfft(mirrored.copy()) * decay, 2 * n)[:, :n].T
+        spread: Floats = backend.irfft(backend.rfft(whole.copy()) * decay, cells)[:, :n].T
         return spread
 
 

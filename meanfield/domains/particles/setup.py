@@ -107,7 +107,9 @@ def _dynamics(case: Case, law: LawOfTurn, turns: Schedule, seed: int, to_device:
 def _along_sequence(case: Case) -> SequenceDiffusion | None:
     """Diffusion from token to token, None where tokens have no order."""
     sequence = case.sequence
-    return None if sequence is None else SequenceDiffusion(sequence.diffusion, sequence.length)
+    if sequence is None:
+        return None
+    return SequenceDiffusion(sequence.diffusion, sequence.length, periodic=sequence.ends == "periodic")
 
 
 def particle_law(case: Case, heads: Sequence[Head], masses: Floats | None = None) -> ParticleLaw:

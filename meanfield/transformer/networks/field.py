@@ -2,14 +2,14 @@
 
     u ← N((1 − γτ)u + τ(α Σ_h V_h Σ_j softmax_j(β⟨Q_h y_i, K_h y_j⟩) y_j + W σ(Uy + b))/s) ,     u ← e^{τκL} u
 
-L is the three-point Laplacian of tokens at unit distance, nothing passing the ends; V_h = O_h W_h. By layer norm, as in
+L is the three-point Laplacian of tokens at unit distance, closed or periodic; V_h = O_h W_h. By layer norm, as in
 meanfield/model/layer_norm.py: post, y = u on the unit sphere, N y = y/|y|, and diffusion on the sphere; pre, y = u/|u|,
 N = 1; peri, the same and s = |A + F|; none, y = u, N = 1. Without the residual (1 − γτ)u is left out. A domain
 ``particles`` with a section [sequence] has these layers: meanfield/transformer/networks/field_case.py.
 
 The form is that of Zhang and Zhou (2408.09523), from its abstract. A third party's replication prints
-u ← u + τ_k(D_k Lu + MLP(u) + MHA(u)) with learned τ_k and D_k: the same terms, but for periodic ends, an explicit step
-of diffusion and biases of attention.
+u ← u + τ_k(D_k Lu + MLP(u) + MHA(u)) with learned τ_k and D_k: the same terms, with periodic ends, but for an
+explicit step of diffusion and biases of attention.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class FieldLayer(nn.Module):
     def __init__(self, network: Network, pde: Pde, causal: bool, matrices: Matrices) -> None:
         super().__init__()
         self.network, self.causal, self.matrices = network, causal, matrices
+        self.periodic = pde.ends == "periodic"
         self.coefficients = nn.ParameterDict(
             {name: nn.Parameter(torch.tensor(float(getattr(pde, name)))) for name in COEFFICIENTS}
         ).requires_grad_(pde.coefficients == "learned")
@@ -99,11 +100,11 @@ class FieldLayer(nn.Module):
     def _diffused(self, u: Tensor, diffusion: Tensor, step: Tensor) -> Tensor:
         """e^{τκL}u; on the sphere in parts so short that each turns states by little, as SequenceDiffusion does."""
         if not self.on_sphere:
-            return spread(u, diffusion * step)
+            return spread(u, diffusion * step, self.periodic)
         left = 1.0  # of the step
         while left > 0:
-            part = left / max(math.ceil(left * _turn(u, diffusion * step) / TURN), 1)
-            u = _turned(u, part * diffusion * step)
+            part = left / max(math.ceil(left * _turn(u, diffusion * step, self.periodic) / TURN), 1)
+            u = _turned(u, part * diffusion * step, self.periodic)
             left = left - part if part < left else 0.0
         return u
 
@@ -130,9 +131,17 @@ class FieldNetwork(nn.Module):
         return self.scale * states
 
 
-def spread(u: Tensor, time: Tensor) -> Tensor:
-    """e^{time L} u along n tokens (batch, n, d), by the eigenvectors cos(πm(i + ½)/n) of L, exactly."""
+def spread(u: Tensor, time: Tensor, periodic: bool = False) -> Tensor:
+    """e^{time L} u along n tokens (batch, n, d), by the eigenvectors of L, exactly.
+
+    They are cos(πm(i + ½)/n) where the ends are closed, and e^{2πimk/n} where they are periodic.
+    """
     n = u.shape[1]
+    if periodic:
+        waves = 2 * (math.pi / n * torch.arange(n // 2 + 1, dtype=u.dtype, device=u.device)).sin()
+        decay = torch.exp(-time * waves**2)[:, None]
+        spread_field: Tensor = torch.fft.irfft(torch.fft.rfft(u, dim=1) * decay, n=n, dim=1)
+        return spread_field
     mode = torch.arange(n, dtype=u.dtype, device=u.device)
     basis = (math.pi / n * (mode[:, None] + 0.5) * mode).cos() * math.sqrt(2 / n)
     basis[:, 0] /= math.sqrt(2)
@@ -140,17 +149,18 @@ def spread(u: Tensor, time: Tensor) -> Tensor:
     return basis @ (decay[:, None] * (basis.T @ u))
 
 
-def _turned(u: Tensor, time: Tensor) -> Tensor:
+def _turned(u: Tensor, time: Tensor, periodic: bool) -> Tensor:
     """N e^{time L} u on the sphere; its error, in proportion to the square of time, by Richardson extrapolation."""
-    half = normalize(spread(u, time / 2), dim=-1)
-    halves = normalize(spread(half, time / 2), dim=-1)
-    return normalize(2 * halves - normalize(spread(u, time), dim=-1), dim=-1)
+    half = normalize(spread(u, time / 2, periodic), dim=-1)
+    halves = normalize(spread(half, time / 2, periodic), dim=-1)
+    return normalize(2 * halves - normalize(spread(u, time, periodic), dim=-1), dim=-1)
 
 
-def _turn(u: Tensor, time: Tensor) -> float:
+def _turn(u: Tensor, time: Tensor, periodic: bool) -> float:
     """The largest time |u_{i+1} − u_i|² of any neighbours."""
     if u.shape[1] < 2:
         return 0.0
+    u = torch.cat([u[:, -1:], u], dim=1) if periodic else u
     return float(time.detach() * (u.detach().diff(dim=1) ** 2).sum(dim=-1).max())
 
 

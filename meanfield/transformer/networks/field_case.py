@@ -56,7 +56,7 @@ def _sections(layers: Sequence[FieldLayer], states: Floats, folder: Path) -> dic
     matrices = {"file": str(folder / "matrices.npz")} if network.attention else {"value": [[0.0] * d] * d}
     sections = {
         "domain": {"manifold": "particles", "dimension": d},
-        "sequence": {"length": float(n), "diffusion": diffusion},
+        "sequence": {"length": float(n), "diffusion": diffusion, "ends": "periodic" if layer.periodic else "closed"},
         "attention": {"beta": layer.matrices.beta, "mask": "causal" if layer.causal else "none", **matrices},
         "stabilizers": {"layer_norm": network.layer_norm, "residual": network.residual, "gate": gate},
         "initial": {"kind": "tokens", "file": str(folder / "states.npy")},

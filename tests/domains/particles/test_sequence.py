@@ -94,6 +94,33 @@ def test_mode_decays_as_its_differences_say(method, error):
     assert np.abs(alone - expected * np.exp(0.3)).max() < 1e-13
 
 
+@pytest.mark.parametrize("count", [23, 24])
+def test_a_periodic_field_has_modes_of_its_own(count):
+    """cos kx and sin kx of k = 2πm/L decay alike, at the rate of their differences; sums stay."""
+    h, k = LENGTH / count, 2 * np.pi * MODE / LENGTH
+    start = np.stack([1 + np.cos(k * places(count)), np.sin(k * places(count))], axis=1)
+    decay = KAPPA * (2 / h * np.sin(k * h / 2)) ** 2
+    diffusion, end = SequenceDiffusion(KAPPA, LENGTH, periodic=True), start.copy()
+    expected = (start - [1, 0]) * np.exp(-0.7 * decay) + [1, 0]
+    assert diffusion.step(0.7, end) == 0
+    assert np.abs(end - expected).max() < 1e-13
+    assert np.abs(diffusion.rate(start) + decay * (start - [1, 0])).max() < 1e-11
+    closed = start.copy()
+    SequenceDiffusion(KAPPA, LENGTH).step(0.7, closed)
+    assert np.abs(closed - expected).max() > 1e-2
+
+
+@pytest.mark.parametrize("norm", ["post", "none"])
+def test_a_periodic_sequence_commutes_with_shifts(norm):
+    case = case_of("sequence.ends=periodic", count=20, norm=norm, value=((0.5, 0.0), (0.0, 0.5)))
+    start = np.random.default_rng(3).standard_normal((20, 2))
+    start /= np.linalg.norm(start, axis=1)[:, None]
+    found, shifted = moved(case, start).values, moved(case, np.roll(start, 7, axis=0)).values
+    assert np.abs(np.roll(found, 7, axis=0) - shifted).max() < 1e-7  # steps to 1e-10, chosen by other sums
+    closed = case_of(count=20, norm=norm, value=((0.5, 0.0), (0.0, 0.5)))
+    assert np.abs(moved(closed, start).values - found).max() > 1e-3
+
+
 def test_tokens_diffuse_after_each_layer():
     case = case_of("time.method=layers", "time.layers=4", "time.step=0.25", norm="none", gate=0.3)
     start = np.stack([1 + 0.5 * wave(16), 0.2 * wave(16)], axis=1)

@@ -120,11 +120,12 @@ FIELDS = [
 ]
 
 
+@pytest.mark.parametrize("ends", ["closed", "periodic"])
 @pytest.mark.parametrize(("scheme", "residual", "diffusion", "gate", "data"), FIELDS)
-def test_layers_of_the_pde_network_are_those_that_run_solves(scheme, residual, diffusion, gate, data, tmp_path):
+def test_layers_of_the_pde_network_are_those_that_run_solves(scheme, residual, diffusion, gate, data, ends, tmp_path):
     network = network_of(
         "network.kind=pde", f"network.layer_norm={scheme}", f"network.residual={str(residual).lower()}",
-        f"pde.diffusion={diffusion}", f"pde.gate={gate}", f"data.kind={data}", "pde.shared=true",
+        f"pde.diffusion={diffusion}", f"pde.gate={gate}", f"data.kind={data}", "pde.shared=true", f"pde.ends={ends}",
         "training.precision=float64",
     )  # fmt: skip
     _, trace = traced(network, inputs_of(network, batch=1))
