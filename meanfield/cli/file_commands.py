@@ -14,6 +14,11 @@ def info(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run", "index")
+    from meanfield.transformer.labelled import described
+
+    if not (options.verify or options.json) and (text := described(options.file)) is not None:
+        print(text)
+        return 0
     from meanfield.analysis.info import describe, format_text
     from meanfield.sweeping.results import describe_sweep, is_sweep, sweep_facts
 

@@ -12,6 +12,9 @@ import numpy as np
 from solvers.io.replacing import replacement
 from solvers.io.writing import disk_errors
 
+WRITER = "written_by"  # attribute of these files
+_TEXTS = ("title", "model", "stop_reason", "command", "summary")  # attributes that say what a file is
+
 
 @dataclass(frozen=True)
 class Labelled:
@@ -37,7 +40,7 @@ def write_labelled(
     import h5py
 
     with disk_errors(Path(path), "cannot write"), replacement(Path(path)) as new, h5py.File(new, "w") as file:
-        file.attrs.update(attributes)
+        file.attrs.update({WRITER: "meanfield transformer", **attributes})
         for name, array in arrays.items():
             file.create_dataset(name, data=_stored(array.values))
             if array.long_name:
@@ -46,6 +49,29 @@ def write_labelled(
         for group, content in (groups or {}).items():
             for name, values in content.items():
                 file.create_dataset(f"{group}/{name}", data=values)
+
+
+def described(path: str | Path) -> str | None:
+    """Attributes and arrays of a file as text; None of a file that ``write_labelled`` has not written."""
+    import h5py
+
+    with Path(path).open("rb") as plain:
+        if plain.read(9)[8:] != b"\0":  # superblock version: of these files 0, of runs and indexes 3
+            return None
+    try:
+        with h5py.File(path, "r") as file:
+            if WRITER not in file.attrs:
+                return None
+            lines = [f"{name:12}{file.attrs[name]!s}" for name in _TEXTS[:-1] if file.attrs.get(name)]
+            arrays = [_line(name, item) for name, item in file.items() if isinstance(item, h5py.Dataset)]
+            return "\n".join([*lines, "arrays", *arrays, str(file.attrs.get(_TEXTS[-1], ""))]).rstrip()
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError):  # damaged: other readers say so
+        return None
+
+
+def _line(name: str, dataset: Any) -> str:
+    dims = [name] if dataset.is_scale else [axis[0].name.lstrip("/") for axis in dataset.dims]
+    return f"  {name} ({', '.join(dims)})  {dataset.attrs.get('long_name', '')}".rstrip()
 
 
 def _stored(values: Any) -> Any:

@@ -224,6 +224,10 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
         if name != "scaling":  # which trains nothing
             assert list(data.network.values.astype(str)) == ["transformer", "pde"]
             assert np.all(np.isfinite(data.accuracy))
+    assert main(["info", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert data.attrs["summary"] in shown
+    assert all(f"  {array} (" in shown for array in data.variables)
     assert main(arguments) == 2
     assert "exists already" in capsys.readouterr().err
 
