@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from solvers.io.heaps import require_sound_heaps
 from solvers.io.repair import FileError
 from solvers.io.schema import DAMAGE
 
@@ -80,7 +81,8 @@ def _attributes(file: Path) -> dict[str, Any]:
     import h5py
 
     try:
+        require_sound_heaps(file)
         with h5py.File(file, "r", locking=False) as opened:
             return dict(opened.attrs)
-    except DAMAGE:
+    except (*DAMAGE, FileError):
         return {}

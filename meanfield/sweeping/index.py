@@ -24,6 +24,7 @@ from meanfield.sweeping.case import Sweep
 from meanfield.sweeping.files import own_points, point_file, remove_points, run_file
 from meanfield.sweeping.layout import image_of_point, lay_out_points, read_point, write_point
 from meanfield.sweeping.point import FAILED, OVER_TIME, Result
+from solvers.io.heaps import require_sound_heaps
 from solvers.io.repair import FileError, reason
 from solvers.io.replacing import replacement
 from solvers.io.schema import DAMAGE
@@ -149,8 +150,10 @@ def _replaced(path: Path) -> tuple[str, ...]:
 
     if not path.exists() or not h5py.is_hdf5(path):
         return ()
-    with suppress(*DAMAGE), h5py.File(path, "r", locking=False) as file:
-        return (str(file.attrs["identity"]),) if file.attrs.get("kind") == KIND else ()
+    with suppress(*DAMAGE, FileError):
+        require_sound_heaps(path)
+        with h5py.File(path, "r", locking=False) as file:
+            return (str(file.attrs["identity"]),) if file.attrs.get("kind") == KIND else ()
     return ()
 
 
@@ -161,6 +164,7 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, dict[int, Result]]:
     elsewhere = "--overwrite replaces it, -o writes elsewhere"
     if not h5py.is_hdf5(path):
         raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
+    require_sound_heaps(path)
     with _damage_refused(path), h5py.File(path, "r") as file:
         if file.attrs.get("kind") != KIND:
             raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
@@ -172,9 +176,11 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, dict[int, Result]]:
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
         results = {int(name): read_point(group) for name, group in file.get("points", {}).items()}
     for name, number in own_points(path, sweep.identity).items():
-        with suppress(*DAMAGE), h5py.File(name, "r") as file:  # cut short by a power cut: solved again
-            if file.attrs["identity"] == sweep.identity:
-                results[number] = read_point(file)
+        with suppress(*DAMAGE, FileError):  # cut short by a power cut: solved again
+            require_sound_heaps(name)
+            with h5py.File(name, "r") as file:
+                if file.attrs["identity"] == sweep.identity:
+                    results[number] = read_point(file)
     return text, results
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from meanfield.sweeping.case import FigureChoice
 from meanfield.sweeping.layout import read_point
 from meanfield.sweeping.point import DONE, FAILED, OVER_TIME
+from solvers.io.heaps import require_sound_heaps
 from solvers.io.lock import holder
 from solvers.io.repair import FileError, reason
 from solvers.io.schema import DAMAGE, dataset_of, require_size
@@ -67,6 +68,7 @@ class SweepResults:
         """Times (samples,) and a column (samples, ...) of one point. Raises FileError where there is none."""
         import h5py
 
+        require_sound_heaps(self.path)
         with h5py.File(self.path, "r", locking=False) as file:
             group = file.get(f"points/{number:04}", {})
             if column not in group:
@@ -87,10 +89,11 @@ def is_sweep(path: str | Path) -> bool:
     import h5py
 
     try:
+        require_sound_heaps(path)
         with h5py.File(path, "r", locking=False) as file:
             kind = file.attrs.get("kind")
             return isinstance(kind, str) and kind == "sweep"
-    except DAMAGE:  # a run's file that is being written, or none at all: its reader says what is wrong
+    except (*DAMAGE, FileError):  # a run's file that is being written, or none at all: its reader says what is wrong
         return False
 
 
@@ -100,6 +103,7 @@ def read_sweep(path: str | Path) -> SweepResults:
 
     path = Path(path)
     try:
+        require_sound_heaps(path)
         with h5py.File(path, "r", locking=False) as file:
             if file.attrs.get("kind") != "sweep":
                 raise FileError(f"{path}: no index of a sweep")

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .heaps import require_sound_heaps
+from .repair import FileError
 from .schema import DAMAGE, dataset_of, require_size
 
 _LONGEST = 200  # characters of a reason
@@ -36,6 +38,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float6
         import h5py
 
         found = {}
+        require_sound_heaps(path)
         with h5py.File(path, "r") as file:
             for name in names if path.suffix in (".h5", ".hdf5") else ():
                 if name in file:
@@ -53,7 +56,7 @@ def _refused() -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (*DAMAGE, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except (*DAMAGE, FileError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         text = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(text[:_LONGEST]) from None
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .heaps import require_sound_heaps
 from .lock import PATIENCE, Lock, holder
 from .repair import FileError, is_open_for_writing, reason, repair
 from .schema import DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, require_size
@@ -289,6 +290,7 @@ def _open(path: Path) -> Iterator[h5py.File]:
     left, alone = TRIES, TRIES_ALONE  # not seconds: a process that is held up has tried only once when they are over
     while True:
         try:
+            require_sound_heaps(path)
             file = h5py.File(path, "r", swmr=is_open_for_writing(path), locking=False)
             break
         except OSError as error:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from meanfield.model.trained_layer import REQUIRED, LayerForm, TrainedLayer
+from solvers.io.heaps import require_sound_heaps
+from solvers.io.repair import FileError
 from solvers.mesh.mesh import Floats
 
 LAYERS = "layers"  # group of the arrays, each with as many rows as layers, or one for all
@@ -37,12 +39,13 @@ class TrainedLayers:
         if not Path(path).is_file():
             raise ValueError(f"domain.file = {path}: no such file")
         try:
+            require_sound_heaps(path)
             with h5py.File(path) as file:
                 self._stored = {name: np.asarray(array) for name, array in file[LAYERS].items()}
                 self.form = _form_of(file, beta, causal)
                 start_lacks = not file.attrs["start_has_positions"]
                 learned = file.attrs["positions"] == "learned"
-        except (OSError, KeyError) as error:
+        except (OSError, KeyError, FileError) as error:
             raise ValueError(f"domain.file = {path}: cannot be read as layers of a Transformer: {error}") from None
         absent = [name for name in REQUIRED if name not in self._stored]
         if absent:

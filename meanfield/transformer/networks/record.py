@@ -14,6 +14,7 @@ from meanfield.transformer.labelled import Labelled, write_labelled
 from meanfield.transformer.networks.data import task_of
 from meanfield.transformer.networks.section import parse_training, to_toml
 from meanfield.transformer.networks.training import Fit, History, begin, parts_of
+from solvers.io.heaps import require_sound_heaps
 from solvers.io.run_file import FileError
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -49,6 +50,7 @@ def read_training(path: str | Path) -> Fit:
 
     if not Path(path).is_file():
         raise FileError(f"{path}: no such file")
+    require_sound_heaps(path)
     try:
         with h5py.File(path, "r") as file:
             if "training_case" not in file.attrs:
