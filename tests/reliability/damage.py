@@ -7,6 +7,7 @@ byte of another file. The figure of merit is the number of file × command pairs
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import random
 import shutil
 from collections import Counter
@@ -22,6 +23,7 @@ from tests.support.status import run
 
 from .commands import contents, failure_of
 
+MAX_SECONDS = 300  # of a command, all of which take less than one on these files
 SECRET = b"the bytes of somebody else's file, which nobody may get " * 40
 CELLS = """
 title = "damaged"
@@ -180,8 +182,10 @@ def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
     make_files(folder / "sound")
     found: Counter[str] = Counter()
     for kind, name, command in damaged(folder / "sound", folder / "work", count, seed):
+        faulthandler.dump_traceback_later(MAX_SECONDS, exit=True)  # in HDF5 no signal is seen; the files stay
         if wrong := _outcome(folder / "work", name, command):
             found[f"{kind} of {name}, {command.format(name, 'other.h5')}: {wrong}"] += 1
+    faulthandler.cancel_dump_traceback_later()
     return found
 
 
