@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -50,13 +51,17 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float6
         return found
 
 
+# what NumPy raises of damaged files, whose headers it reads as Python
+_OF_ARRAYS = (EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, tokenize.TokenError, SyntaxError)
+
+
 @contextmanager
 def _refused() -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
         raise
-    except (*DAMAGE, FileError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except (*DAMAGE, *_OF_ARRAYS, FileError) as error:
         text = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(text[:_LONGEST]) from None
 

@@ -1,4 +1,4 @@
-"""A command run in this process, and what holds whatever its input: no traceback, one line, nothing written."""
+"""A command run in this process, and what holds for any input: no traceback, a line for each fault, nothing written."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pathlib import Path
 from meanfield.cli.parser import main
 
 STATUSES = (0, 2, 3)
+MAX_FAULTS = 20  # of a case, reported at once
 
 
 def failure_of(command: Sequence[str]) -> str | None:
-    """What is wrong with how a command ended: a traceback, another status, more than one line. None if nothing is."""
+    """Why a command ended wrongly: a traceback, another status, a line without a fault. None where it did not."""
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
@@ -25,7 +26,8 @@ def failure_of(command: Sequence[str]) -> str | None:
         place = traceback.extract_tb(error.__traceback__)[-1]
         return f"{type(error).__name__}: {str(error)[:80]} ({Path(place.filename).name}:{place.lineno})"
     lines = err.getvalue().strip().splitlines()
-    if status not in STATUSES or (status == 2 and len(lines) != 1):
+    of_a_case = len(lines) <= MAX_FAULTS and all(": " in line for line in lines)  # all its faults at once, a line each
+    if status not in STATUSES or (status == 2 and not (lines and of_a_case)):
         return f"status {status}, {len(lines)} lines: {lines[:2]}"
     return None
 
