@@ -206,3 +206,7 @@ def _jobs(text: str) -> int:
     if not (text.isdecimal() and 1 <= int(text) <= 1024):
         raise ArgumentTypeError(f"{text}: expected a whole number from 1 to 1024")
     return int(text)
+
+
+def overwrite(parser: ArgumentParser, what: str) -> None:
+    parser.add_argument("--overwrite", action="store_true", help=f"replace {what} (default: refuse)")

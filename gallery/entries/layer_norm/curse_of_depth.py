@@ -13,7 +13,8 @@ from gallery.statement import Statement
 END = 8.0
 cosines = {}
 for norm, end in (("cod", END), ("post", 2 * (np.sqrt(END + 1) - 1))):
-    case = mf.load_case("tokens_pair", ["attention.beta=1", f"time.end={end}", f"stabilizers.layer_norm={norm}"])
+    changes = ["attention.beta=1", f"time.end={end}", f"stabilizers.layer_norm={norm}", "output.samples=4"]
+    case = mf.load_case("tokens_pair", changes)
     tokens = np.asarray(mf.simulate(case).position)[-1]
     cosines[norm] = float(tokens[0] @ tokens[1])
 

@@ -11,7 +11,9 @@ import meanfield as mf
 from gallery.statement import Statement
 
 END, errors = 2.0, []
-exact = np.asarray(mf.simulate(mf.load_case("tokens_pair", ["attention.beta=2", f"time.end={END}"])).position)[-1]
+exact = np.asarray(
+    mf.simulate(mf.load_case("tokens_pair", ["attention.beta=2", f"time.end={END}", "output.samples=4"])).position
+)[-1]
 for layers in (160, 320):
     changes = ["attention.beta=2", "time.method=layers", f"time.layers={layers}", f"time.step={END / layers}"]
     changes += ["output.snapshots=2", "output.samples=2"]

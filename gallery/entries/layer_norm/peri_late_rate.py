@@ -7,14 +7,10 @@ Late, 1 − g falls with a power of time instead of exponentially, for the radiu
 
 import numpy as np
 
-import meanfield as mf
+from gallery.equiangular import run
 from gallery.statement import Statement
 
-changes = ["stabilizers.layer_norm=peri", "attention.beta=2", "domain.count=8", "domain.dimension=8"]
-result = mf.simulate(mf.load_case("tokens_equiangular", [*changes, "time.end=2000", "output.samples=4"]))
-time, tokens = np.asarray(result.time), np.asarray(result.position)
-tokens = tokens / np.linalg.norm(tokens, axis=-1, keepdims=True)
-apart = np.linalg.norm(tokens[:, 0] - tokens[:, 1], axis=-1) ** 2 / 2
+time, apart = run("peri", 8, 2.0, 2000.0)
 late = time > 1000
 
 STATEMENT = Statement(

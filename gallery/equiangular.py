@@ -1,0 +1,42 @@
+"""Equiangular tokens, any two of which have the same cosine g: run and formula, used by several entries."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+
+import meanfield as mf
+
+Floats = NDArray[np.float64]
+
+
+def run(norm: str, n: int, beta: float, end: float, *more: str) -> tuple[Floats, Floats]:
+    """Times, and 1 − g at each without cancellation, of n orthonormal tokens of radius 1 with a layer norm."""
+    changes = [f"stabilizers.layer_norm={norm}", f"attention.beta={beta}", f"domain.count={n}", f"domain.dimension={n}"]
+    case = mf.load_case("tokens_equiangular", [*changes, f"time.end={end}", "output.samples=4", *more])
+    result = mf.simulate(case)
+    tokens = np.asarray(result.position)
+    tokens = tokens / np.linalg.norm(tokens, axis=-1, keepdims=True)
+    return np.asarray(result.time), np.linalg.norm(tokens[:, 0] - tokens[:, 1], axis=-1) ** 2 / 2
+
+
+def formula(norm: str, n: int, beta: float, end: float) -> float:
+    """1 − g at the end from g = 0 and r = 1 (Karagodin and others 2510.22026, table 1).
+
+    dg/dt = 2e^{βg}(1 − g)((n−1)g + 1)/(e^β + (n−1)e^{βg})/s, with pre: s = r, dr/dt = ⟨θ, A⟩; peri: s = r|A|,
+    dr/dt = ⟨θ, A⟩/|A|; ngpt: s = |A|.
+    """
+    near = np.exp(beta)
+
+    def rate(time: float, state: Floats) -> tuple[float, float]:
+        g, r = state
+        far = np.exp(beta * g)
+        total = near + (n - 1) * far
+        along = (near + (n - 1) * far * g) / total  # ⟨θ, A⟩
+        length = np.sqrt(near**2 + 2 * (n - 1) * near * far * g + (n - 1) * far**2 * (1 + (n - 2) * g)) / total  # |A|
+        speed = {"pre": r, "peri": r * length, "ngpt": length}[norm]
+        growth = {"pre": along, "peri": along / length, "ngpt": 0.0}[norm]
+        return 2 * far * (1 - g) * ((n - 1) * g + 1) / total / speed, growth
+
+    return float(1 - solve_ivp(rate, (0, end), [0.0, 1.0], rtol=1e-11, atol=1e-13).y[0, -1])
