@@ -122,12 +122,13 @@ class RunFile:
                 _kept(run, "samples", samples, len(run.sample_times)),
             )
             with disk_errors(path, "cannot write it"):
-                if attributes:
-                    replace_attributes(path, attributes)
+                if attributes:  # with no digest: a writer killed now leaves a file whose texts are not the digest's
+                    no_digest = {"digest": ""} if "digest" in run.attributes else {}
+                    replace_attributes(path, {**attributes, **no_digest})
                 self = cls(path, lock, open_shared(path))
             with self._writing():
-                self._cut(*kept)
                 self._set({"stop_reason": "running", "message": "", **self._with_digest("")})
+                self._cut(*kept)
             return self
 
     def write_snapshot(self, t: float, values: ArrayLike) -> None:

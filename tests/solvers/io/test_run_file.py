@@ -281,6 +281,28 @@ def test_interrupt_in_the_middle_of_a_snapshot(path, monkeypatch):
         assert len(plain["density"]) == 3
 
 
+@pytest.mark.parametrize("moment", ["solvers.io.run_file.open_shared", "solvers.io.run_file.RunFile._cut",
+                                    "solvers.io.series.Series.cut"])  # fmt: skip
+def test_stopped_while_a_closed_file_is_opened_again(path, moment, monkeypatch):
+    """Texts change and samples are cut before anything is written: no digest of the closed file may be left."""
+    with RunFile.create(path, MESH, COLUMNS, {"case": "first"}) as file:
+        write(file, 0, 5)
+
+    def stop(*given):
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moment, stop)
+        with pytest.raises(SystemExit):
+            RunFile.append(path, snapshots=3, samples=2, attributes={"case": "second"})
+    run = read(path)
+    assert run.attributes["case"] == "second"
+    check(run, 5)
+    with RunFile.append(path, snapshots=3, samples=6) as file:
+        write(file, 3, 5)
+    check(read(path), 5)
+
+
 def test_reading_while_writing(path, writer):
     counts = []
     while len(counts) < 20 or counts[-1] == counts[0]:
