@@ -11,7 +11,6 @@ import numpy as np
 from solvers.mesh.mesh import Floats
 
 MAX_LENGTH = 1000  # characters
-COORDINATES = {2: ("x", "y", "phi"), 3: ("x", "y", "z", "phi", "theta")}  # of the circle and the sphere
 LABEL = "label"  # of a causal mask, (k + ½)/labels for label k
 
 

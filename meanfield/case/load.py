@@ -19,7 +19,6 @@ from meanfield.case.errors import (
     CaseError,
     all_of,
     did_you_mean,
-    refusal,
     refuse_extremes,
     refuse_unrepresentable,
     translate,
@@ -29,7 +28,6 @@ from meanfield.case.overrides import apply
 from meanfield.case.validate import check
 from meanfield.components.in_case import Unfit, put_back, take
 from meanfield.domains.table import put_names_for_aliases
-from meanfield.sections.section import tag_of
 
 _SNAPSHOTS = 100
 _MAX_ERRORS = 20  # reported at once
@@ -75,16 +73,14 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
     data = read_toml(text, source)
     apply(data, overrides)
     refuse_unrepresentable(data)
+    put_names_for_aliases(data)
     try:
         own = take(data)
     except Unfit as error:
         raise CaseError(f"{error.section}.{translate(error.cause, error.table, error.schema)}") from None
-    put_names_for_aliases(data)
     case = _resolve(_converted(data))
     check(case)
     refuse_extremes(msgspec.to_builtins(case))
-    if "initial" in own and case.domain.mesh is None:
-        raise refusal("initial.kind", tag_of(type(own["initial"])), f"a built-in one {case.domain.where}")
     return put_back(case, own)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from meanfield.case.case import Case
-from meanfield.case.formula import COORDINATES, LABEL, formula_problem
+from meanfield.case.formula import LABEL, formula_problem
 from meanfield.case.validate_model import matrix_problem
 from meanfield.domains.domain import Domain
 from meanfield.sections.initial import (
@@ -116,9 +116,8 @@ def _snapshot(initial: Snapshot, domain: Domain) -> Problems:
 
 
 def _formula(initial: Formula, domain: Domain) -> Problems:
-    names = COORDINATES[domain.d] if domain.is_closed else ()
     labels = (LABEL,) if domain.labels is not None else ()
-    if names and (expected := formula_problem(initial.density, (*names, *labels))) is not None:
+    if domain.formula and (expected := formula_problem(initial.density, (*domain.formula, *labels))) is not None:
         yield "initial.density", initial.density, expected
 
 

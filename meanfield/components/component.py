@@ -84,7 +84,12 @@ KINDS: dict[str, Kind] = {
     "feed_forward": Kind(
         "feed_forward", "field", {"activation": "tanh", "width": 1}, "(x, **parameters) → F (n, d) at x (n, d)"
     ),
-    "initial": Kind("initial", "kind", {"kind": "uniform"}, "(x, **parameters) → density (n,) up to its mass"),
+    "initial": Kind(
+        "initial", "kind", {"kind": "formula", "density": "1"}, "(x, **parameters) → density (n,) up to its mass"
+    ),
+    "tokens": Kind(
+        "initial", "kind", {"kind": "uniform"}, "(rng, count, dimension, **parameters) → positions (count, dimension)"
+    ),
     "diagnostic": Kind(
         "output",
         "diagnostics",

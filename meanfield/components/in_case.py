@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from meanfield.case.errors import refusal
 from meanfield.components.component import KINDS, LOADED, Component
-from meanfield.sections.initial import Start
-from meanfield.sections.section import Section
+from meanfield.domains.table import DOMAINS
+from meanfield.sections.initial import Formula, Start, Uniform
+from meanfield.sections.section import Section, tag_of
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
@@ -41,7 +43,7 @@ def take(data: dict[str, Any]) -> Taken:
         if place.stand_in is None or not isinstance(section, dict):
             continue
         name = section.get(place.key)
-        if not isinstance(name, str) or (kind, name) not in LOADED:
+        if not isinstance(name, str) or (kind, name) not in LOADED or not _fits(kind, name, data):
             continue
         if place.has_section:
             schema = section_of(LOADED[kind, name])
@@ -54,6 +56,22 @@ def take(data: dict[str, Any]) -> Taken:
             taken[kind] = name
             data[place.section] = section | {place.key: place.stand_in}
     return taken
+
+
+def _fits(kind: str, name: str, data: dict[str, Any]) -> bool:
+    """Whether a kind is for the case's domain: ``initial`` is for densities, ``tokens`` for particles.
+
+    Raises CaseError for a name of the other kind alone.
+    """
+    pair, domain = ("initial", "tokens"), data.get("domain")
+    record = DOMAINS.get(str(domain.get("manifold"))) if isinstance(domain, dict) else None
+    if kind not in pair or record is None:
+        return True
+    fitting = pair[record.has_tokens]
+    if (fitting, name) not in LOADED or (Formula not in record.initial and Uniform not in record.initial):
+        expected = f"a built-in one, or a component of kind {fitting}, with domain.manifold = {tag_of(record)}"
+        raise refusal("initial.kind", name, expected)
+    return kind == fitting
 
 
 def put_back(case: Case, taken: Taken) -> Case:
@@ -73,8 +91,9 @@ def used_by(case: Case) -> list[Component]:
         "layer_norm": [case.stabilizers.layer_norm],
         "diagnostic": list(case.output.diagnostics or ()),
     }
-    for kind in ("reaction", "feed_forward", "initial"):
-        names[kind] = [str(type(getattr(case, kind)).__struct_config__.tag)] if getattr(case, kind) is not None else []
+    for kind in ("reaction", "feed_forward", "tokens" if case.domain.has_tokens else "initial"):
+        section = getattr(case, KINDS[kind].section)
+        names[kind] = [] if section is None else [str(type(section).__struct_config__.tag)]
     return [LOADED[kind, name] for kind, found in names.items() for name in found if (kind, name) in LOADED]
 
 
@@ -92,7 +111,7 @@ def section_of(component: Component) -> type[Section]:
 
 @cache
 def _section(kind: str, name: str, fields: tuple[tuple[str, type, Any], ...]) -> type[Section]:
-    bases = {"initial": Start, "feed_forward": OwnFeedForward}
+    bases = {"initial": Start, "tokens": Start, "feed_forward": OwnFeedForward}
     return msgspec.defstruct(  # type: ignore[return-value]
         name, fields, bases=(bases.get(kind, Section),), frozen=True, kw_only=True,
         forbid_unknown_fields=True, tag_field=KINDS[kind].key, tag=name,

@@ -7,23 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.case.errors import CaseError
+from meanfield.case.errors import CaseError, refusal
 from meanfield.components.calling import array, call
 from meanfield.components.component import LOADED, Component
 from meanfield.components.in_case import parameters_of, section_of
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Table
 from meanfield.domains.atoms.diagnostics import DIAGNOSTICS as AT_ATOMS
+from meanfield.domains.common.given_density import GIVEN, Place, normalized
 from meanfield.domains.common.model_of_case import FIELDS, REACTIONS
 from meanfield.domains.domain import load
-from meanfield.domains.sphere.initial_density import INITIAL
+from meanfield.domains.particles.initial_tokens import OWN
 from meanfield.domains.table import DOMAINS
-from meanfield.model.errors import ArgumentError
 from meanfield.model.kernel import KERNELS, Kernel
 from meanfield.model.layer_norm import LAYER_NORMS, Scheme
 from meanfield.model.reactions import Reaction
+from meanfield.sections.initial import Initial
+from meanfield.sections.section import tag_of
 from solvers.mesh.mesh import Floats, Mesh
 
-BUILT_IN = {"kernel": frozenset(KERNELS), "layer_norm": frozenset(LAYER_NORMS)}
+STARTS = frozenset(map(tag_of, Initial.__args__))
+BUILT_IN = {
+    "kernel": frozenset(KERNELS),
+    "layer_norm": frozenset(LAYER_NORMS),
+    "reaction": frozenset(map(tag_of, REACTIONS)),
+    "initial": STARTS,
+    "tokens": STARTS,
+}
 
 
 def built_in(component: Component) -> bool:
@@ -68,14 +77,22 @@ def _feed_forward(component: Component) -> None:
 
 
 def _initial(component: Component) -> None:
-    def make(mesh: Mesh, section: Any) -> Floats:
-        values = array(component, (mesh.cells,), mesh.centers, **parameters_of(section))
-        if not (np.isfinite(values).all() and values.min() >= 0 and values.max() > 0):
-            expected = "values (n,) that are finite, not negative, and not all 0"
-            raise ArgumentError("initial.kind", component.name, expected)
-        return values / (values @ mesh.volumes)
+    def make(place: Place, section: Any) -> Floats:
+        values = array(component, (place.mesh.cells,), place.mesh.centers, **parameters_of(section))
+        return normalized(place.mesh, values * place.relative_to, "initial.kind", component.name)
 
-    INITIAL[section_of(component)] = make
+    GIVEN[section_of(component)] = make
+
+
+def _tokens(component: Component) -> None:
+    def draw(section: Any, count: int, dimension: int, seed: int) -> Floats:
+        rng = np.random.default_rng(seed)
+        drawn = array(component, (count, dimension), rng, count, dimension, **parameters_of(section))
+        if not np.isfinite(drawn).all():
+            raise refusal("initial.kind", component.name, "positions (count, dimension) that are finite")
+        return drawn
+
+    OWN[section_of(component)] = draw
 
 
 def _diagnostic(component: Component) -> None:
@@ -124,5 +141,6 @@ INSTALL: dict[str, Callable[[Component], None]] = {
     "reaction": _reaction,
     "feed_forward": _feed_forward,
     "initial": _initial,
+    "tokens": _tokens,
     "diagnostic": _diagnostic,
 }

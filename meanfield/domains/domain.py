@@ -41,6 +41,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     radial_norms: ClassVar[tuple[str, ...]] = ()  # layer norms with which tokens have a radius here
     bounded_speed: ClassVar[bool] = False  # |X| ≤ Attention.speed_bound
     coordinates: ClassVar[int | None] = None  # numbers that locate a point of [initial], if not d
+    formula: ClassVar[tuple[str, ...]] = ()  # coordinates in formulas of [initial]
     unit_vectors: ClassVar[bool] = True  # these numbers are a vector whose direction counts
     # files
     measure: ClassVar[tuple[str, str]] = ("1", "density of tokens with respect to cell_area")  # units, long_name of ρ

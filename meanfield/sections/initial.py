@@ -203,6 +203,8 @@ class Formula(Start, frozen=True, kw_only=True, tag_field="kind", tag="formula")
 
     Numbers, pi, + − * / **, exp, log, sqrt, abs, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh. On the circle
     phi is the angle; on the sphere phi the azimuth and theta the polar angle. label of a causal mask: (k + ½)/labels.
+    With an axis: in theta and z = cos(theta), a density on the sphere. On the line: in x. With a free radius: of
+    directions.
     """
 
     density: str

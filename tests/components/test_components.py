@@ -12,6 +12,7 @@ import meanfield as mf
 from meanfield.cli.parser import main
 from meanfield.components.component import LOADED
 from meanfield.components.loading import load_sources, loaded_sources
+from meanfield.simulation import set_up
 from solvers.io.run_file import read
 
 FILES = {
@@ -203,6 +204,8 @@ def test_swept_in_processes_and_on_dask(folder):
         ("x = 1", "expected functions with @component, found none"),
         ("1 / 0", "cannot be run: ZeroDivisionError: division by zero"),
         ('from meanfield import component\n@component("kernel")\ndef gaussian(z, beta): ...', "is a built-in one"),
+        ('from meanfield import component\n@component("initial")\ndef uniform(x): ...', "is a built-in one"),
+        ('from meanfield import component\n@component("reaction")\ndef linear(x, density): ...', "is a built-in one"),
         ('from meanfield import component\n@component("kernal")\ndef mine(z, beta): ...', "expected one of kernel"),
         ('from meanfield import component\n@component("kernel", a=1)\ndef mine(z, b): ...', "takes no parameters: a"),
     ],
@@ -219,12 +222,73 @@ def test_bad_values_are_refused_by_their_keys(folder):
         mf.load_case("case.toml", {"reaction": {"kind": "decay", "rate": "fast"}})
     with pytest.raises(mf.CaseError, match=r"reaction.*speed"):
         mf.load_case("case.toml", {"reaction": {"kind": "decay", "speed": 1.0}})
-    with pytest.raises(mf.CaseError, match=r'initial\.kind = "bump": expected a built-in one'):
-        mf.load_case(
-            "case.toml", {"domain": {"manifold": "particles", "dimension": 2, "count": 9}, **SETTINGS["initial"]}
-        )
+    with pytest.raises(mf.CaseError, match=r'initial\.kind = "bump": expected a built-in one, or .* kind tokens'):
+        mf.load_case("case.toml", {"domain": TOKENS, **SETTINGS["initial"]})
     with pytest.raises(mf.CaseError, match=r"no_such_package: expected a file that ends in \.py, or an entry point"):
         mf.load_components("no_such_package")
+
+
+FREE = {"manifold": "free_radius_circle", "resolution": 128, "radii": 16}
+
+
+@pytest.mark.parametrize(
+    ("changes", "built_in", "function"),
+    [
+        ({"domain": {"manifold": "line", "resolution": 400}, "stabilizers.layer_norm": "none"},
+         {"kind": "gaussian", "mean": 0.5, "variance": 0.8}, lambda x: np.exp(-((x[:, 0] - 0.5) ** 2) / 1.6)),
+        ({"domain": {"manifold": "axisymmetric", "dimension": 16, "resolution": 400}},
+         {"kind": "von_mises_fisher", "components": [{"center": [1.0], "concentration": 4.0}]},
+         lambda x: np.exp(4 * np.cos(x[:, 0]))),
+        ({"domain": FREE, "stabilizers.layer_norm": "none"},
+         {"kind": "von_mises_fisher", "components": [{"center": [0.0, 1.0], "concentration": 2.0}], "radius": 1.5},
+         lambda x: np.exp(2 * x[:, 1])),
+    ],
+    ids=["line", "axisymmetric", "free_radius"],
+)  # fmt: skip
+def test_initial_densities_of_every_domain(folder, changes, built_in, function):
+    """Values at centers against exact averages: second order in the cells."""
+    mf.load_components(mf.component("initial")(lambda x: function(x)))
+    (name,) = (name for kind, name in LOADED if kind == "initial")
+    given = {"kind": name} | {key: built_in[key] for key in ("radius",) if key in built_in}
+    text = 'attention = { beta = 1.0 }\ninitial = { kind = "uniform" }\ntime = { end = 1.0 }\n'
+    Path("any.toml").write_text('domain = { manifold = "circle", resolution = 48 }\n' + text)
+    own, exact = (problem_of(mf.load_case("any.toml", changes | {"initial": kind})) for kind in (given, built_in))
+    assert own.min() >= 0
+    np.testing.assert_allclose(own, exact, atol=2e-3 * exact.max())
+
+
+def problem_of(case):
+    """The initial state of a case."""
+    return set_up(case).initial()
+
+
+TOKENS = {"manifold": "particles", "dimension": 2, "count": 9, "seed": 4}
+RING = """
+import numpy as np
+from meanfield import component
+
+@component("tokens", width=1.0)
+def bump(rng, count, dimension, width):
+    return width * rng.standard_normal((count, dimension)) + np.eye(dimension)[0]
+"""
+
+
+def test_tokens_of_a_function(folder):
+    """Drawn by domain.seed, on the sphere unless tokens have a radius; a density may have the same name."""
+    Path("tokens.py").write_text(RING)
+    mf.load_components("tokens.py")
+    with pytest.raises(mf.CaseError, match=r'initial\.kind = "bump": expected .* kind initial, with .* circle'):
+        case_with("initial")
+    mf.load_components("initial.py")
+    drawn = 0.5 * np.random.default_rng(4).standard_normal((9, 2)) + [1, 0]
+    result = mf.run(mf.load_case("case.toml", {"domain": TOKENS, **SETTINGS["initial"]}), "tokens.h5")
+    np.testing.assert_allclose(result.position[0], drawn / np.linalg.norm(drawn, axis=1)[:, None], rtol=1e-12)
+    assert result.attributes["components"].startswith("tokens bump ")
+    free = {"domain": TOKENS, "stabilizers.layer_norm": "none", **SETTINGS["initial"]}
+    np.testing.assert_allclose(mf.simulate(mf.load_case("case.toml", free)).position[0], drawn, rtol=1e-12)
+    on_sphere = mf.simulate(mf.load_case("case.toml", free | {"initial.radius": 2.0})).position[0]
+    np.testing.assert_allclose(np.linalg.norm(on_sphere, axis=1), 2, rtol=1e-12)
+    assert mf.simulate(case_with("initial")).density.shape == (5, 48)
 
 
 def test_a_function_of_this_process_is_a_component(folder):

@@ -47,6 +47,22 @@ def test_a_formula_is_that_function_of_the_coordinates():
     np.testing.assert_allclose(found, expected / (expected @ mesh.volumes), rtol=1e-12)
 
 
+BUMP = "kind = 'von_mises_fisher'\ncomponents = [{ center = [1.0], concentration = 4.0 }]"
+
+
+@pytest.mark.parametrize(("manifold", "formula", "built_in"), [
+    ("line", "exp(-(x - 1)**2/2)", "kind = 'gaussian'\nmean = 1.0\n[stabilizers]\nlayer_norm = 'none'"),
+    ("axisymmetric", "exp(4*z)", BUMP),
+    ("axisymmetric", "exp(4*cos(theta))", BUMP),
+])  # fmt: skip
+def test_formulas_on_the_line_and_about_an_axis(manifold, formula, built_in):
+    """Against exact averages of a Gaussian and of e^{4z} on S^7; values at centers are second order in the cells."""
+    size = "200\ndimension = 8" if manifold == "axisymmetric" else "200"
+    exact = density(built_in, manifold, size)
+    given = density(f"kind = 'formula'\ndensity = '{formula}'" + built_in.partition("mean = 1.0")[2], manifold, size)
+    np.testing.assert_allclose(given, exact, atol=2e-3 * exact.max())
+
+
 @pytest.mark.parametrize("text", [
     "__import__('os')", "x.real", "x[0]", "(lambda: 1)()", "open", "x if x else y", "exp(x, x)", "exp(a=x)", "[x]",
     "x @ y", "1j", "'a'", "True", "", "x" * 2000, "z", "label", "eval(x)", "(" * 500 + ")" * 500, "x := 1", "\0",

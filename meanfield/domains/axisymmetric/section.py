@@ -9,7 +9,17 @@ from msgspec import Meta
 
 from meanfield.domains.domain import Domain
 from meanfield.model.layer_norm import SPHERICAL_NORMS
-from meanfield.sections.initial import Harmonic, Moebius, Perturbed, Points, Snapshot, Uniform, VonMisesFisher
+from meanfield.sections.initial import (
+    Array,
+    Formula,
+    Harmonic,
+    Moebius,
+    Perturbed,
+    Points,
+    Snapshot,
+    Uniform,
+    VonMisesFisher,
+)
 from meanfield.sections.section import Key, Problems
 
 
@@ -21,10 +31,11 @@ class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
     set_up: ClassVar = "meanfield.domains.axisymmetric.setup:set_up_axisymmetric"
     diagnostics: ClassVar = "meanfield.domains.axisymmetric.diagnostics:DIAGNOSTICS"
     layer_norms: ClassVar = SPHERICAL_NORMS
-    initial: ClassVar = (Uniform, Perturbed, Harmonic, VonMisesFisher, Moebius, Points, Snapshot)
+    initial: ClassVar = (Uniform, Perturbed, Harmonic, VonMisesFisher, Moebius, Points, Snapshot, Array, Formula)
     features: ClassVar = frozenset({"noise", "linear stability"})
     bounded_speed: ClassVar = True
     coordinates: ClassVar = 1
+    formula: ClassVar = ("theta", "z")
     unit_vectors: ClassVar = False
     edges: ClassVar = "cell_edge"
     uniform: ClassVar = "uniform"

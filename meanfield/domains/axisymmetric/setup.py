@@ -14,6 +14,7 @@ from meanfield.domains.axisymmetric import initial
 from meanfield.domains.axisymmetric.diagnostics import DIAGNOSTICS, Polar, energy
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention, AxisymmetricVelocity, axisymmetric_equation
 from meanfield.domains.axisymmetric.section import Axisymmetric
+from meanfield.domains.common.given_density import GIVEN, Place
 from meanfield.domains.common.problem import Problem
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.sections import initial as sections
@@ -57,7 +58,7 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
 
     return Problem(
         space=mesh,
-        initial=lambda: _INITIAL[type(case.initial)](mesh, dimension, case.initial),
+        initial=lambda: _initial(mesh, dimension, case.initial),
         dynamics=fixed(SplitIntegrator(equation, case.time.method, case.time.cfl, to_device=to_device)),
         prepare=lambda state: equation.prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
@@ -66,6 +67,14 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
             Variable("uniform", ("cell",), law(mesh).uniform, "rad-1", "law of the polar angle of uniform tokens"),
         ),
     )
+
+
+def _initial(mesh: Mesh, dimension: int, kind: sections.Start) -> Floats:
+    if type(kind) in _INITIAL:
+        return _INITIAL[type(kind)](mesh, dimension, kind)
+    theta = mesh.centers[:, 0]
+    coordinates = {"theta": theta, "z": np.cos(theta)}  # of a density on the sphere
+    return GIVEN[type(kind)](Place(mesh, coordinates, relative_to=initial.initial_uniform(mesh, dimension)), kind)
 
 
 def _points(mesh: Mesh, dimension: int, kind: sections.Points) -> Floats:

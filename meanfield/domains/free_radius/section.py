@@ -11,7 +11,7 @@ from meanfield.domains.domain import MAX_CELLS, Domain
 from meanfield.domains.sphere.section import ON_SPHERES, Circle, Sphere, vector_problems
 from meanfield.domains.unbounded import length_problems
 from meanfield.model.layer_norm import RADIAL_NORMS
-from meanfield.sections.initial import Gaussian
+from meanfield.sections.initial import Formula, Gaussian
 from meanfield.sections.section import Key, Positive, Problems
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
     diagnostics: ClassVar = "meanfield.diagnostics.unbounded:DIAGNOSTICS"
     layer_norms: ClassVar = RADIAL_NORMS
     radial_norms: ClassVar = RADIAL_NORMS
-    initial: ClassVar = (*ON_SPHERES, Gaussian)
+    initial: ClassVar = (*ON_SPHERES, Formula, Gaussian)
     features: ClassVar = frozenset({"matrices", "feed-forward", "gate"})
     has_radius: ClassVar = True
     edges: ClassVar = "radius_edge"
@@ -118,6 +118,7 @@ class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
 
     typical: ClassVar = {"resolution": 64, "radii": 96, "innermost": 0.005, "core": 1.0, "outermost": 8.0}
     ambient: ClassVar = 2
+    formula: ClassVar = Circle.formula
     space: ClassVar = "R2"
     directions: ClassVar = Circle
 
@@ -130,6 +131,7 @@ class FreeRadiusSphere(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
     """The space R³: directions on the sphere in ``resolution`` rings of latitude."""
 
     ambient: ClassVar = 3
+    formula: ClassVar = Sphere.formula
     space: ClassVar = "R3"
     directions: ClassVar = Sphere
     shows_rings: ClassVar = True

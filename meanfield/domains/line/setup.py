@@ -10,6 +10,7 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.diagnostics.unbounded import DIAGNOSTICS_LINE, Unbounded
+from meanfield.domains.common.given_density import GIVEN, Place
 from meanfield.domains.common.problem import Problem, within_mesh
 from meanfield.domains.line.equation import MIN_MASS, LineAttention, initial_gaussian, initial_interval, line_equation
 from meanfield.domains.line.section import Line
@@ -60,7 +61,7 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
 
     return Problem(
         space=mesh,
-        initial=lambda: _INITIAL[type(case.initial)](mesh, case.initial),
+        initial=lambda: _initial(mesh, case.initial),
         dynamics=fixed(integrator),
         check=within_mesh(at_ends, f"|x| = {domain.outermost:g}"),
         prepare=lambda state: equation.prepare(state.time, to_device(state.values)),
@@ -78,6 +79,12 @@ def _layer(case: Case, attention: LineAttention) -> LayerMap:
     norm, step = LayerNorm(case.stabilizers.layer_norm), case.time.step or 1.0
     residual, gate = case.stabilizers.residual, case.stabilizers.gate
     return LayerMap(attention.mesh, output, norm, step, residual, gate, attention.output_at)
+
+
+def _initial(mesh: Mesh, kind: sections.Start) -> Floats:
+    if type(kind) in _INITIAL:
+        return _INITIAL[type(kind)](mesh, kind)
+    return GIVEN[type(kind)](Place(mesh, {"x": mesh.centers[:, 0]}), kind)
 
 
 def _gaussian(mesh: Mesh, kind: sections.Gaussian) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.case.formula import LABEL, names_in
+from meanfield.domains.common.given_density import GIVEN, Place
 from meanfield.domains.sphere import initial
 from meanfield.domains.sphere.embeddings import embeddings_of
-from meanfield.domains.sphere.given_density import density_of_array, density_of_formula
 from meanfield.sections import initial as sections
 from solvers.mesh.mesh import Floats, Mesh
 
@@ -20,7 +20,7 @@ from solvers.mesh.mesh import Floats, Mesh
 def initial_density(case: Case, mesh: Mesh) -> Floats:
     """The initial density (cells) of a case. Raises CaseError where it would be negative, or its file is no good."""
     try:
-        return INITIAL[type(case.initial)](mesh, case.initial)
+        return _density(mesh, case.initial)
     except (ValueError, OSError, KeyError) as error:
         raise CaseError(str(error)) from None
 
@@ -47,12 +47,26 @@ def _of_labels(kind: sections.Initial, mesh: Mesh, labels: int) -> Iterable[Floa
             raise refusal("domain.labels", labels, f"at most the number of tokens, {len(points)}")
         return (initial.initial_points(mesh, some) for some in np.array_split(points, labels))
     if isinstance(kind, sections.ByLabel):
-        return (INITIAL[type(part)](mesh, part) for part in kind.parts for _ in range(labels // len(kind.parts)))
+        return (_density(mesh, part) for part in kind.parts for _ in range(labels // len(kind.parts)))
     if isinstance(kind, sections.Array):
-        return np.broadcast_to(density_of_array(mesh, kind, labels), (labels, mesh.cells))
+        return np.broadcast_to(GIVEN[sections.Array](Place(mesh, labels=labels), kind), (labels, mesh.cells))
     if isinstance(kind, sections.Formula) and LABEL in names_in(kind.density):
-        return (density_of_formula(mesh, kind, (k + 0.5) / labels) for k in range(labels))
-    return [INITIAL[type(kind)](mesh, kind)] * labels
+        return (_density(mesh, kind, {LABEL: np.full(mesh.cells, (k + 0.5) / labels)}) for k in range(labels))
+    return [_density(mesh, kind)] * labels
+
+
+def _density(mesh: Mesh, kind: sections.Start, more: Mapping[str, Floats] | None = None) -> Floats:
+    """The density (cells) of mass 1 of a section; ``more`` are coordinates of formulas beside those of ``angles``."""
+    if type(kind) in INITIAL:
+        return INITIAL[type(kind)](mesh, kind)
+    return GIVEN[type(kind)](Place(mesh, angles(mesh) | dict(more or {})), kind)
+
+
+def angles(mesh: Mesh) -> dict[str, Floats]:
+    """x, y, z of the unit vectors, phi the azimuth (−π to π), on the circle the angle, theta the polar angle."""
+    x = mesh.centers / np.linalg.norm(mesh.centers, axis=1)[:, None]
+    values = dict(zip("xyz", x.T, strict=False)) | {"phi": np.arctan2(x[:, 1], x[:, 0])}
+    return values | {"theta": np.arccos(np.clip(x[:, 2], -1.0, 1.0))} if x.shape[1] == 3 else values
 
 
 def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
@@ -73,6 +87,4 @@ INITIAL: dict[type, Callable[[Mesh, Any], Floats]] = {
     sections.Moebius: lambda mesh, kind: initial.initial_moebius(mesh, kind.axis, kind.parameter),
     sections.Points: lambda mesh, kind: initial.initial_points(mesh, kind.points, kind.masses),
     sections.Tokens: _tokens,
-    sections.Array: density_of_array,
-    sections.Formula: density_of_formula,
 }

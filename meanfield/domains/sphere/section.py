@@ -105,6 +105,7 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
     measure: ClassVar = ("rad", "density of tokens with respect to surface area")
     mesh: ClassVar = "solvers.mesh.mesh:circle"
     ambient: ClassVar = 2
+    formula: ClassVar = ("x", "y", "phi")
     space: ClassVar = "S1"
     volume: ClassVar = 2 * math.pi
     figure: ClassVar = ("meanfield.figures.profiles:draw_profiles", "meanfield.figures.profiles:profiles_height")
@@ -138,6 +139,7 @@ class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
     measure: ClassVar = ("sr", "density of tokens with respect to surface area")
     mesh: ClassVar = "solvers.mesh.mesh:sphere"
     ambient: ClassVar = 3
+    formula: ClassVar = ("x", "y", "z", "phi", "theta")
     space: ClassVar = "S2"
     volume: ClassVar = 4 * math.pi
     figure: ClassVar = ("meanfield.figures.sphere_map:draw_sphere", "meanfield.figures.sphere_map:sphere_height")

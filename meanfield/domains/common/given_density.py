@@ -1,0 +1,62 @@
+"""Initial densities from an array in a file, a formula in coordinates, and a function of a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meanfield.case.errors import refusal
+from meanfield.case.formula import evaluate
+from meanfield.sections import initial as sections
+from solvers.io.arrays import read_array
+from solvers.mesh.mesh import Floats, Mesh
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a density is given: cells, coordinates (cells) by name, and the density that values are relative to.
+
+    labels  densities that an array may have, a row for each
+    """
+
+    mesh: Mesh
+    coordinates: Mapping[str, Floats] = field(default_factory=dict)
+    relative_to: Floats | float = 1.0
+    labels: int = 1
+
+
+def of_array(place: Place, kind: sections.Array) -> Floats:
+    """Densities of mass 1, (cells) or (labels, cells), at the mesh's cells in their order. Raises CaseError."""
+    cells, labels = place.mesh.cells, place.labels
+    try:
+        values = read_array(Path(kind.file), kind.dataset)
+    except (ValueError, TypeError, OSError) as error:
+        raise refusal("initial.file", kind.file, f"an array of numbers: {error}") from None
+    if values.shape not in [(cells,), (labels, cells)]:
+        text = f"({cells},)" + (f" or ({labels}, {cells})" if labels > 1 else "")
+        raise refusal("initial.file", kind.file, f"an array {text}, a number for each cell, not {values.shape}")
+    return normalized(place.mesh, values, "initial.file", kind.file)
+
+
+def of_formula(place: Place, kind: sections.Formula) -> Floats:
+    """The density (cells) of mass 1 that a formula is in proportion to, at cell centers. Raises CaseError."""
+    values = evaluate(kind.density, place.coordinates) * place.relative_to
+    return normalized(place.mesh, values, "initial.density", kind.density)
+
+
+def normalized(mesh: Mesh, values: Floats, key: str, given: str) -> Floats:
+    """Values (..., cells) over their integral, refused where they are no density."""
+    if not np.isfinite(values).all() or values.min() < 0:
+        raise refusal(key, given, "values that are finite and nowhere negative")
+    largest = values.max(axis=-1, keepdims=True)
+    if not (largest > 0).all():
+        raise refusal(key, given, "values that are not zero everywhere")
+    scaled: Floats = values / largest  # sums of large numbers are finite too
+    return scaled / (scaled @ mesh.volumes)[..., None] if scaled.ndim > 1 else scaled / (scaled @ mesh.volumes)
+
+
+GIVEN: dict[type, Callable[[Place, Any], Floats]] = {sections.Array: of_array, sections.Formula: of_formula}
