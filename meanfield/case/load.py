@@ -19,6 +19,7 @@ from meanfield.case.errors import (
     CaseError,
     all_of,
     did_you_mean,
+    refusal,
     refuse_extremes,
     refuse_unrepresentable,
     translate,
@@ -28,6 +29,7 @@ from meanfield.case.overrides import apply
 from meanfield.case.validate import check
 from meanfield.components.in_case import Unfit, put_back, take
 from meanfield.domains.table import put_names_for_aliases
+from meanfield.model.errors import ArgumentError
 
 _SNAPSHOTS = 100
 _MAX_ERRORS = 20  # reported at once
@@ -76,6 +78,8 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
     put_names_for_aliases(data)
     try:
         own = take(data)
+    except ArgumentError as error:
+        raise refusal(error.argument, error.value, error.expected) from None
     except Unfit as error:
         raise CaseError(f"{error.section}.{translate(error.cause, error.table, error.schema)}") from None
     case = _resolve(_converted(data))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from meanfield.case.errors import refusal
 from meanfield.components.component import KINDS, LOADED, Component
 from meanfield.domains.table import DOMAINS
+from meanfield.model.errors import ArgumentError
 from meanfield.sections.initial import Formula, Start, Uniform
 from meanfield.sections.section import Section, tag_of
 
@@ -36,7 +36,7 @@ class OwnFeedForward(Section, frozen=True):
 
 
 def take(data: dict[str, Any]) -> Taken:
-    """Replace the loaded components that a case names by built-in stand-ins. Raises Unfit."""
+    """Replace the loaded components that a case names by built-in stand-ins. Raises Unfit and ArgumentError."""
     taken: Taken = {}
     for kind, place in KINDS.items():
         section = data.get(place.section)
@@ -61,7 +61,7 @@ def take(data: dict[str, Any]) -> Taken:
 def _fits(kind: str, name: str, data: dict[str, Any]) -> bool:
     """Whether a kind is for the case's domain: ``initial`` is for densities, ``tokens`` for particles.
 
-    Raises CaseError for a name of the other kind alone.
+    Raises ArgumentError for a name of the other kind alone.
     """
     pair, domain = ("initial", "tokens"), data.get("domain")
     record = DOMAINS.get(str(domain.get("manifold"))) if isinstance(domain, dict) else None
@@ -70,7 +70,7 @@ def _fits(kind: str, name: str, data: dict[str, Any]) -> bool:
     fitting = pair[record.has_tokens]
     if (fitting, name) not in LOADED or (Formula not in record.initial and Uniform not in record.initial):
         expected = f"a built-in one, or a component of kind {fitting}, with domain.manifold = {tag_of(record)}"
-        raise refusal("initial.kind", name, expected)
+        raise ArgumentError("initial.kind", name, expected)
     return kind == fitting
 
 

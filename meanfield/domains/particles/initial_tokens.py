@@ -26,16 +26,16 @@ def draw_tokens(
     kind = tag_of(type(initial))
     if type(initial) in OWN:
         drawn, given = OWN[type(initial)](initial, count, dimension, seed), initial.radius is not None
-        points, shares = particles.tokens_points(drawn, None, count, normalized=normalized or given)
-        return (initial.radius or 1.0) * points, shares
+        positions, masses = particles.tokens_points(drawn, None, count, normalized=normalized or given)
+        return (initial.radius or 1.0) * positions, masses
     if kind not in _TOKENS:
         raise ValueError(f"initial.kind = {kind}: expected one of {', '.join(_TOKENS)} for particles")
     if not normalized and initial.radius is None and isinstance(initial, sections.Points | sections.Tokens):
-        points, shares = _points_of(initial, dimension)
-        return particles.tokens_points(points, shares, max(count, len(points)), normalized=False)
-    positions, masses = _TOKENS[kind](initial, count, dimension, seed)
+        points, weights = _points_of(initial, dimension)
+        return particles.tokens_points(points, weights, max(count, len(points)), normalized=False)
+    drawn, shares = _TOKENS[kind](initial, count, dimension, seed)
     radius = 1.0 if initial.radius is None else initial.radius
-    return radius * positions, np.full(len(positions), 1 / len(positions)) if masses is None else masses
+    return radius * drawn, np.full(len(drawn), 1 / len(drawn)) if shares is None else shares
 
 
 def _points_of(kind: sections.Points | sections.Tokens, dimension: int) -> tuple[Floats, tuple[float, ...] | None]:
