@@ -170,7 +170,7 @@ method = "ssprk2"
 """
 FREE = [("circle", "pre", 2.0, []), ("circle", "none", 40.0, []), ("circle", "peri", 2.0, ["feed_forward.width=3"]),
         ("circle", "none", 1.0, ["attention.query=[[1.0, 0.5], [0.0, 1.0]]", "attention.normalization=unnormalized"]),
-        ("sphere", "none", 0.1, ["time.end=0.2"])]  # fmt: skip
+        ("sphere", "none", 0.1, ["time.end=0.2", "domain.radii=4"])]  # fmt: skip
 
 
 @pytest.mark.parametrize(("manifold", "norm", "beta", "settings"), FREE)
@@ -214,7 +214,7 @@ def test_matrices_of_a_file_by_layer(tmp_path):
 
 def test_run_that_hands_over_to_atoms(tmp_path):
     """The density on the device, the atoms on the host."""
-    settings = ["hand_over.spread=1.0", "time.end=8.0", "output.samples=16", "attention.beta=4"]
+    settings = ["hand_over.spread=1.0", "time.end=6.0", "output.samples=6", "attention.beta=4"]
     here, there = on_both(parse(text_of("circle", lumps=True), settings), tmp_path)
     times = [read(file).attributes["hand_over_time"] for file in (here, there)]
     assert times[0] == times[1] > 0
