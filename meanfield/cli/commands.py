@@ -103,6 +103,10 @@ def check(options: argparse.Namespace) -> int:
     require_files(case)
     refuse(case)
     print(estimate(case))
+    if options.time:
+        from meanfield.runtime.timing import timing
+
+        print("\n".join(f"# {line}" for line in timing(case)))
     return 0
 
 

@@ -14,6 +14,10 @@ def case_file(parser: ArgumentParser) -> None:
     overrides(parser)
 
 
+def timing(parser: ArgumentParser) -> None:
+    parser.add_argument("--time", action="store_true", help="measure a step and a sample here (default: estimate only)")
+
+
 def search(parser: ArgumentParser) -> None:
     parser.add_argument("--search", metavar="WORD", default="", help="those that have it in their text (default: all)")
 

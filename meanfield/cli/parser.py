@@ -284,8 +284,8 @@ _COMMANDS: dict[str, _Command] = {
     "check": (
         cli_commands.check,
         "validate a case; print it resolved, with cells, memory and steps",
-        f"CASE {_SET}",
-        (cli_options.case_file, cli_options.components),
+        f"CASE {_SET} [--time]",
+        (cli_options.case_file, cli_options.timing, cli_options.components),
     ),
     "cases": (
         cli_catalogue.cases,
