@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from time import perf_counter
 
@@ -29,8 +30,8 @@ def timing(case: Case) -> list[str]:
         return [f"a step        not measured: {error}"]
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     names = {name: problem.diagnostics([name], None) for name in diagnostics.names}
-    sample = _duration(lambda: diagnostics(state.time, state.values))
-    each = {name: _duration(lambda one=one: one(state.time, state.values)) for name, one in names.items()}
+    sample = _duration(partial(diagnostics, state.time, state.values))
+    each = {name: _duration(partial(one, state.time, state.values)) for name, one in names.items()}
     longer = [f"{name} {as_seconds(each[name])}" for name in each if each[name] > step]
     text = f"about {as_seconds(sample)}, {sample / step:.2g} of a step" if each else "none"
     return [
