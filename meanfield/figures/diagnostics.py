@@ -183,7 +183,11 @@ def _draw_centroid(ax: Axes, run_data: RunData) -> None:
         ax.set_yticks([])
         say(ax, "at the origin, to rounding")
         return
-    draw_change(ax, run_data.diagnostics["time"], length, r"$|\int x\,\rho|$", color=PURPLE)
+    times = run_data.diagnostics["time"]
+    draw_change(ax, times, length, r"$|\int x\,\rho|$", color=PURPLE)
+    if run_data.pair is not None:
+        ax.plot(times, run_data.pair.trace(times), color=ink(0), lw=1.4, ls="--")
+        ax.set_title(f"centroid (dashed: exact, angle 60° at t = {format_time(float(run_data.pair.time(0.5)))})")
 
 
 def _draw_mass(ax: Axes, run_data: RunData) -> None:
