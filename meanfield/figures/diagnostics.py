@@ -49,10 +49,16 @@ LABELS = 6  # of a causal mask, named in a legend
 
 
 def panels(run_data: RunData) -> list[str]:
-    """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples."""
+    """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples.
+
+    That of the mean token is the first where it has an exact prediction.
+    """
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
-    return [name for name in recorded_panels(run_data) if not _is_conserved(run_data, name)][:MOST]
+    names = [name for name in recorded_panels(run_data) if not _is_conserved(run_data, name)]
+    if run_data.pair is not None:
+        names.sort(key=lambda name: name != "centroid")
+    return names[:MOST]
 
 
 def _is_conserved(run_data: RunData, name: str) -> bool:

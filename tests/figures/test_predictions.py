@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from support.run_data import law
 
 from meanfield import load_case
+from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import panel
 from meanfield.figures.panels.predictions import BlowUp, Pair, blow_up_of, pair_of
 
@@ -75,3 +76,8 @@ def test_the_pair_is_drawn_in_the_centroid() -> None:
     panel(replace(law("line", times), diagnostics=recorded, pair=pair), ax, ["centroid"])
     np.testing.assert_allclose(ax.get_lines()[-1].get_ydata(), length)
     assert ax.get_title().startswith("centroid (dashed: exact, angle 60° at t = ")
+
+
+def test_a_predicted_pair_is_among_the_panels() -> None:
+    data = law("line", np.linspace(0, 2, 5))
+    assert panels(replace(data, pair=Pair(4.0, -0.4)))[0] == "centroid" != panels(data)[0]
