@@ -39,10 +39,12 @@ def remaining(names: Sequence[str] = tuple(shipped())) -> Iterator[Figure]:
     runs = {name: _shown(load(name)) for name in names}
     for part in PARTS:
         ratios = {name: ratio for name, shown in runs.items() if (ratio := _ratio(shown, part)) is not None}
-        right = [1 / FACTOR <= ratio <= FACTOR for ratio in ratios.values()]
+        wrong = {name: ratio for name, ratio in ratios.items() if not 1 / FACTOR <= ratio <= FACTOR}
+        share = 1 - len(wrong) / max(len(ratios), 1)
+        note = ", ".join(f"{name} by {ratio:.2g}" for name, ratio in wrong.items())
         text = f"remaining time: after {part:.0%} of the run"
         yield Figure(f"{text}, runs of {len(names)} that show it", len(ratios), "")
-        yield Figure(f"{text}, share of these within a factor {FACTOR:g}", sum(right) / max(len(right), 1), "")
+        yield Figure(f"{text}, share of these within a factor {FACTOR:g}", share, "", note=note)
 
 
 def _shown(case: Case) -> list[tuple[float, float | None]]:
