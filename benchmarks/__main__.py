@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import accuracy, cost, gpu, layer, machine, memory, pairs, startup, table, tokens, writing
+from benchmarks import accuracy, cost, gpu, layer, machine, memory, pairs, remaining, startup, table, tokens, writing
 from benchmarks.measure import Figure
 
 BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
@@ -20,19 +20,24 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "tokens": tokens.tokens,
     "memory": memory.memory,
     "startup": startup.startup,
+    "remaining": remaining.remaining,
     "writing": writing.writing,
     "accuracy": accuracy.accuracy,
     "gpu": gpu.gpu,
 }
 RESULTS = Path(__file__).parent / "results"
-ALONE = {"gpu"}  # asked for by name: what they need not every machine has
+ALONE = {"gpu", "remaining"}  # asked for by name: what they need not every machine has, or minutes
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print a table, and write what was asked for. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", default=["all"], help=f"{', '.join(BENCHMARKS)}; or all but gpu"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        default=["all"],
+        help=f"{', '.join(BENCHMARKS)}; or all but {', '.join(sorted(ALONE))}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, with machine and versions")
     parser.add_argument("--page", type=Path, metavar="FILE", help="renew the table of measured figures in this file")

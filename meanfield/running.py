@@ -14,6 +14,7 @@ from meanfield.components.recorded import require_components
 from meanfield.diagnostics.table import require_same_units
 from meanfield.domains.common.problem import Problem
 from meanfield.runtime.cost import rounding_notes
+from meanfield.runtime.messages import counted
 from meanfield.runtime.provenance import provenance
 from meanfield.runtime.recorder import Record, Recorder, reason
 from meanfield.runtime.restart import Start, last_start, new_start
@@ -199,7 +200,7 @@ def explained(problem: Problem, record: Record, quiet: bool, say: Say) -> Iterat
         raise kind(f"{str(error) or 'interrupted at once'}; {go_on}") from None
     if not quiet:
         state = record.state
-        say(f"{path}: t = {state.time:g} in {state.steps} steps, {record.wall_time:.1f} s")
+        say(f"{path}: t = {state.time:g} in {counted(state.steps, 'step')}, {record.wall_time:.1f} s")
         for note in rounding_notes(record.case):
             say(f"{path}: {note}")
         say(f"look at it: meanfield plot {path}")

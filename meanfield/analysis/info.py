@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from meanfield.domains.table import kind_of
+from meanfield.runtime.messages import counted
 from meanfield.runtime.segments import Segment, going_on, read_segments
 from solvers.io.run_file import Run, read
 
@@ -90,7 +91,10 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("fields", ", ".join(facts["fields"] or ())),
         ("physics", _physics(facts)),
         ("time", _time(facts)),
-        ("stored", f"{facts['snapshots']} snapshots, {facts['samples']} samples of the diagnostics"),
+        (
+            "stored",
+            f"{counted(facts['snapshots'], 'snapshot')}, {counted(facts['samples'], 'sample')} of the diagnostics",
+        ),
         ("density" if facts["tokens"] is None else "tokens", _density(facts)),
         ("atoms", _atoms(facts)),
         ("resumed", _resumed(facts)),

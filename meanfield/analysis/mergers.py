@@ -173,7 +173,7 @@ def format_report(facts: dict[str, Any]) -> str:
     lines = [f"{'time':{_WHEN}}  {'clusters':>8}  {'masses':>15}  {'2 m m':>8}  {'step of 2 beta e^-beta E':>24}"]
     for one in facts["mergers"]:
         step = one["energy_step_measured"]
-        measured = "-" if step is None else f"{step:.4f} ({100 * (step / one['energy_step'] - 1):+.1f} %)"
+        measured = "-" if step is None else f"{step:.4f} ({100 * (step / one['energy_step'] - 1):+z.1f} %)"
         masses = f"{one['masses'][0]:.4f} + {one['masses'][1]:.4f}"
         counts, when = f"{one['before']} → {one['after']}", moment_in_words(one["since"], one["time"])
         lines.append(f"{when:{_WHEN}}  {counts:>8}  {masses:>15}  {one['energy_step']:8.4f}  {measured:>24}")

@@ -64,7 +64,7 @@ def _diffusion(kappa: float) -> str:
 
 
 def _depth(case: Case) -> list[str]:
-    return [f"{case.time.layers} layers"] if case.time.method == "layers" else []
+    return [f"{case.time.layers} layer{'' if case.time.layers == 1 else 's'}"] if case.time.method == "layers" else []
 
 
 def _local(case: Case) -> list[str]:

@@ -88,6 +88,17 @@ def view(options: argparse.Namespace) -> int:
     return 0
 
 
+def watch(options: argparse.Namespace) -> int:
+    from meanfield.cli.kinds import require_file
+
+    require_file(options.file, "run")
+    from meanfield.view.watch import watch as serve
+
+    ended = serve(options.file, lambda address: print(address, flush=True))
+    print(f"{options.file}: {ended}; keep the page: meanfield view {options.file}")
+    return 0
+
+
 def export(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_file
 

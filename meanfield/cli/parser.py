@@ -275,6 +275,12 @@ _COMMANDS: dict[str, _Command] = {
         "FILE.h5 [-o FILE.html] [--overwrite]",
         (cli_options.run_file, cli_options.components, cli_options.page_output),
     ),
+    "watch": (
+        cli_file_commands.watch,
+        "serve the page of a run while it goes on, to browsers of this machine",
+        "FILE.h5",
+        (cli_options.run_file, cli_options.components),
+    ),
     "export": (
         cli_file_commands.export,
         "write densities for ParaView or on a regular grid, or diagnostics as a table",

@@ -49,10 +49,16 @@ LABELS = 6  # of a causal mask, named in a legend
 
 
 def panels(run_data: RunData) -> list[str]:
-    """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples."""
+    """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples.
+
+    That of the mean token is the first where it has an exact prediction.
+    """
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
-    return [name for name in recorded_panels(run_data) if not _is_conserved(run_data, name)][:MOST]
+    names = [name for name in recorded_panels(run_data) if not _is_conserved(run_data, name)]
+    if run_data.pair is not None:
+        names.sort(key=lambda name: name != "centroid")
+    return names[:MOST]
 
 
 def _is_conserved(run_data: RunData, name: str) -> bool:
@@ -183,7 +189,11 @@ def _draw_centroid(ax: Axes, run_data: RunData) -> None:
         ax.set_yticks([])
         say(ax, "at the origin, to rounding")
         return
-    draw_change(ax, run_data.diagnostics["time"], length, r"$|\int x\,\rho|$", color=PURPLE)
+    times = run_data.diagnostics["time"]
+    draw_change(ax, times, length, r"$|\int x\,\rho|$", color=PURPLE)
+    if run_data.pair is not None:
+        ax.plot(times, run_data.pair.trace(times), color=ink(0), lw=1.4, ls="--")
+        ax.set_title(f"centroid (dashed: exact, angle 60° at t = {format_time(float(run_data.pair.time(0.5)))})")
 
 
 def _draw_mass(ax: Axes, run_data: RunData) -> None:

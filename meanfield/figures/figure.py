@@ -18,7 +18,7 @@ from meanfield.figures.axes import Floats
 from meanfield.figures.captions import fitting_size, page_heading, state_in_words
 from meanfield.figures.diagnostics import draw_diagnostics, panels
 from meanfield.figures.panels.options import SCREEN, FigureOptions
-from meanfield.figures.panels.predictions import blow_up_of
+from meanfield.figures.panels.predictions import blow_up_of, pair_of
 from meanfield.figures.panels.selected import (
     PANEL_HEIGHT,
     draw_on,
@@ -115,6 +115,7 @@ def load(path: str | Path | Run) -> RunData:
         relative_entropy=entropy_is_relative(run, kind.uniform is not None),
         log_spacing=case.output.spacing == "log",
         blow_up=blow_up_of(case),
+        pair=pair_of(case),
     )
     return trimmed(run_data) if kind.edges is not None and not kind.has_radius else run_data
 

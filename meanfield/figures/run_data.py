@@ -14,7 +14,7 @@ from meanfield.domains.domain import Domain
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats, is_early
 from meanfield.figures.coordinate import Coordinate, coordinate_of
-from meanfield.figures.panels.predictions import BlowUp
+from meanfield.figures.panels.predictions import BlowUp, Pair
 
 Integers = NDArray[np.integer]
 
@@ -56,6 +56,7 @@ class RunData:
     critical      noise below which the uniform density is unstable, or None
     growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
     blow_up       exact prediction of the variance, or None
+    pair          exact prediction of the merger of two tokens, or None
     state         how the run stands, where it has not simply finished
     dimension     d of the ambient R^d, where the manifold does not say it
     edges         (cells + 1,) where the cells end: polar angles, points of the line, radii; None where they are equal.
@@ -95,6 +96,7 @@ class RunData:
     relative_entropy: bool = False
     log_spacing: bool = False
     blow_up: BlowUp | None = None
+    pair: Pair | None = None
 
     def ratio(self, k: int) -> Floats:
         """(cells,) density of snapshot k in units of the uniform density; as it is where there is no uniform one."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from meanfield.case.case import Case
 from meanfield.case.load import to_toml
 from meanfield.model.layer_norm import LAYER_NORMS
+from meanfield.runtime.messages import counted
 from meanfield.sections.initial import Uniform
 
 _STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}  # that each method keeps of particles
@@ -46,7 +47,7 @@ def _of_cells(case: Case) -> list[str]:
         f"cells         {cells}",
         f"cell width    {width:.4g} (mean)",
         f"memory        about {as_bytes(memory_bytes(case))}",
-        f"file          at most about {as_bytes(file_bytes(case))} for {snapshots} snapshots",
+        f"file          at most about {as_bytes(file_bytes(case))} for {counted(snapshots, 'snapshot')}",
         f"time steps    {_steps(case, width)}",
         *case.domain.estimates(case),
     ]
@@ -59,7 +60,7 @@ def _of_tokens(case: Case) -> list[str]:
     return [
         f"tokens        {case.domain.count} in {case.domain.d} dimensions",
         f"memory        about {as_bytes(memory_bytes(case))}",
-        f"file          at most about {as_bytes(file_bytes(case))} for {snapshots} snapshots",
+        f"file          at most about {as_bytes(file_bytes(case))} for {counted(snapshots, 'snapshot')}",
         f"time steps    {_steps_of_tokens(case, case.domain.count)}",
         *_hand_over(case, case.domain.count),
         *(f"rounding      {note}" for note in rounding_notes(case)),
@@ -98,7 +99,7 @@ def _hand_over(case: Case, count: int) -> list[str]:
 
 def _steps_of_tokens(case: Case, count: int) -> str:
     if case.time.method == "layers":
-        return f"{case.time.layers} layers"
+        return counted(case.time.layers or 0, "layer")
     sequence = case.sequence
     if case.time.method == "adaptive" and sequence is not None:
         least = _STIFF_STEPS * sequence.diffusion * (count / sequence.length) ** 2 * case.time.end
@@ -111,7 +112,7 @@ def _steps_of_tokens(case: Case, count: int) -> str:
 def _steps(case: Case, width: float) -> str:
     """How many: layers are counted; each step moves a token by at most cfl·width; noise adds those of young spots."""
     if case.time.method == "layers":
-        return f"{case.time.layers} layers"
+        return counted(case.time.layers or 0, "layer")
     if case.hand_over is not None:
         return "as many as the density asks for until its hand-over, then some for each merger of its atoms"
     bounded = case.domain.bounded_speed and case.attention.is_scalar

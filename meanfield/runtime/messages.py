@@ -13,6 +13,11 @@ def print_message(text: str) -> None:
             print(text, file=sys.stderr, flush=True)
 
 
+def counted(count: float, noun: str) -> str:
+    """A whole number of things: 1 step, 2 steps."""
+    return f"{count:.0f} {noun}{'' if count == 1 else 's'}"
+
+
 def on_terminal() -> bool:
     """Whether standard error is a terminal."""
     return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()

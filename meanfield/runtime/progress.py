@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Self
 
 from meanfield.runtime.messages import on_terminal, print_message
+from meanfield.runtime.remaining import RemainingTime
 from solvers.timestepping.state import State
 
 LOG_EVERY = 10.0  # seconds between lines where there is no terminal
@@ -23,41 +24,36 @@ def has_bar() -> bool:
 
 
 class Progress:
-    """Shows model time, step size and clusters so far on stderr; says nothing if quiet.
+    """Shows model time, step size, clusters and the remaining time on stderr; says nothing if quiet."""
 
-    steady   whether a unit of time takes as long late as early: only then is the remaining time estimated
-    """
-
-    def __init__(self, title: str, start: float, end: float, quiet: bool, steady: bool = True) -> None:
+    def __init__(self, title: str, start: float, end: float, quiet: bool, remaining: RemainingTime) -> None:
         self.quiet, self.end, self.clusters = quiet, end, ""
         self._terminal = has_bar() and not quiet
         self._began = self._reported = clock.monotonic()
-        self._start, self._steady = start, steady
+        self._remaining = remaining
         if self._terminal:
             from tqdm import tqdm
 
-            spent = "{elapsed}<{remaining}" if steady else "{elapsed}"
-            self._bar = tqdm(
-                total=end,
-                initial=start,
-                desc=title,
-                bar_format=f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| t = {{n:.4g}}/{{total:.4g}} [{spent}{{postfix}}]",
-                dynamic_ncols=True,
-            )
+            bar = self._format(None)
+            self._bar = tqdm(total=end, initial=start, desc=title, bar_format=bar, dynamic_ncols=True)
 
     def look(self, state: State) -> None:
         """Report the state, if it is time to."""
         now = clock.monotonic()
-        if self.quiet or now - self._reported < (BAR_EVERY if self._terminal else LOG_EVERY):
+        if self.quiet:
+            return
+        self._remaining.look(state.time, now)
+        if now - self._reported < (BAR_EVERY if self._terminal else LOG_EVERY):
             return
         self._reported = now
         if self._terminal:
             self._draw(state)
         else:
-            elapsed = now - self._began
-            done = (state.time - self._start) / (self.end - self._start)
-            remaining = f", about {elapsed * (1 - done) / done:.0f} s remain" if self._steady and done > 0 else ""
-            self.say(f"t = {state.time:.4g} of {self.end:g}, {self._detail(state)}, {elapsed:.0f} s{remaining}")
+            left = self._remaining.seconds()
+            remaining = "estimating what remains" if left is None else f"about {left:.0f} s remain"
+            self.say(
+                f"t = {state.time:.4g} of {self.end:g}, {self._detail(state)}, {now - self._began:.0f} s, {remaining}"
+            )
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -84,7 +80,15 @@ class Progress:
 
     def _draw(self, state: State) -> None:
         self._bar.n = min(state.time, self.end)
+        self._bar.bar_format = self._format(0.0 if state.time >= self.end else self._remaining.seconds())
         self._bar.set_postfix_str(self._detail(state))
+
+    def _format(self, left: float | None) -> str:
+        """Of the bar, with the remaining time in seconds; None while it is estimated."""
+        remaining = "estimating" if left is None else _as_clock(left)
+        return (
+            f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| t = {{n:.4g}}/{{total:.4g}} [{{elapsed}}<{remaining}{{postfix}}]"
+        )
 
     def _detail(self, state: State) -> str:
         return f"step {state.steps}, dt = {state.dt:.3g}{self.clusters}"
@@ -95,3 +99,10 @@ class Progress:
     def __exit__(self, *error: object) -> None:
         if self._terminal:
             self._bar.close()
+
+
+def _as_clock(seconds: float) -> str:
+    """As tqdm writes the time that has passed: 01:30, 1:00:00."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes:02d}:{rest:02d}"

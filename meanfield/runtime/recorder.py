@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
+import numpy as np
+
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
+from meanfield.runtime.messages import counted
 from meanfield.runtime.progress import Progress
+from meanfield.runtime.remaining import RemainingTime
 from meanfield.runtime.restart import Start, checkpoint_of
 from meanfield.runtime.watching import Moment, Watch
 from meanfield.simulation import sample_schedule, snapshot_schedule
@@ -65,7 +69,9 @@ class Record:
         watch: Watch | None = None,
     ) -> None:
         self.case, self._file, self.state, self.path = case, file, start.state, file.path
-        self.progress = Progress(file.path.stem, start.state.time, end, quiet, steady=case.hand_over is None)
+        schedules = snapshot_schedule(case), sample_schedule(case)
+        self._remaining = RemainingTime(end, schedules, hand_over=case.hand_over is not None)
+        self.progress = Progress(file.path.stem, start.state.time, end, quiet, self._remaining)
         self._own_end = end if end != case.time.end else None  # which no schedule knows
         self._problem, self._diagnostics = problem, diagnostics
         self._watch = Watch(case) if watch is None else watch
@@ -73,8 +79,8 @@ class Record:
         self._before, self._began = start.wall_time, clock.monotonic()
         self._saved = self._began
         self.observers = (
-            Observer(self._write_snapshot, snapshot_schedule(case), start.snapshots_seen),
-            Observer(self._write_sample, sample_schedule(case), start.samples_seen),
+            Observer(self._write_snapshot, schedules[0], start.snapshots_seen),
+            Observer(self._write_sample, schedules[1], start.samples_seen),
         )
 
     def compiling(self) -> AbstractContextManager[None]:
@@ -88,6 +94,8 @@ class Record:
 
     def after_step(self, state: State) -> bool:
         """Show the state, and save it if the last checkpoint is old; whether a stop condition holds."""
+        if np.isfinite(self._problem.marks.get("hand_over_time", np.nan)):
+            self._remaining.handed_over()
         self.progress.look(state)
         if clock.monotonic() - self._saved > self._every:
             self.save(state)
@@ -137,7 +145,7 @@ class Record:
         self._file.write_sample(state.time, values)
         self._watch(Moment(state.time, self._problem.snapshot(state.values), values, self._problem.space))
         if "clusters" in values:
-            self.progress.clusters = f", {values['clusters']:.0f} clusters"
+            self.progress.clusters = f", {counted(float(np.asarray(values['clusters'])), 'cluster')}"
         return bool(self._watch.message)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.case.load import to_toml
-from meanfield.runtime.messages import print_message
+from meanfield.runtime.messages import counted, print_message
 from meanfield.runtime.paths import output_for
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, load_sweep
@@ -115,7 +115,7 @@ def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
     if not solved:
         print_message(f"{index.path}: all {len(sweep.points)} points are there already")
     elif not quiet:
-        print_message(f"{index.path}: {len(sweep.points)} points; look at it: meanfield plot {index.path}")
+        print_message(f"{index.path}: {counted(len(sweep.points), 'point')}; look at it: meanfield plot {index.path}")
 
 
 def task_of(case: Case) -> str:

@@ -59,8 +59,8 @@ def view(path: str | Path | Run, target: str | Path, *, overwrite: bool = False)
     return target
 
 
-def compose(run: Run) -> str:
-    """The page of a run."""
+def compose(run: Run, quiet: bool = False) -> str:
+    """The page of a run; what it leaves out is said on stderr, unless quiet."""
     from meanfield.view.data import describe, thinned
     from meanfield.view.panels import radii
     from meanfield.view.stages import CLUSTERS, PEAKS, clusters_marked, stage_of
@@ -71,7 +71,7 @@ def compose(run: Run) -> str:
         notes.insert(
             0, f"{len(run_data.particles.weights)} tokens are shown as a density, each in the cell that it lies in"
         )
-    for note in notes:
+    for note in () if quiet else notes:
         print_message(f"meanfield: {path}: {note}")
     description, densities = describe(shown)
     stage_help = stage_of(shown).help
@@ -88,14 +88,14 @@ def compose(run: Run) -> str:
         "CASE": html.escape(run.attributes["case"]),
         "HELP": html.escape(" ".join([*stage_help, KEYS, *(f"{note}." for note in notes)])),
         "LAST": str(len(shown.times) - 1),
-        "STYLE": _source("style.css"),
-        "SCRIPT": "\n".join(_source(f"{name}.js") for name in SCRIPTS),
+        "STYLE": source("style.css"),
+        "SCRIPT": "\n".join(source(f"{name}.js") for name in SCRIPTS),
         # A title may hold "</script>": "<" is written so that HTML does not see it.
         "RUN": json.dumps(description, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
         "LEVELS": densities,
     }
     # In one pass, so that what is put in is not searched again.
-    return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], _source("page.html"))
+    return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], source("page.html"))
 
 
 def _on_mesh(path: Path, run_data: RunData) -> RunData:
@@ -113,5 +113,6 @@ def _on_mesh(path: Path, run_data: RunData) -> RunData:
     return as_density(run_data)
 
 
-def _source(name: str) -> str:
+def source(name: str) -> str:
+    """Text of a file of the page."""
     return (files("meanfield.view") / "web" / name).read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ import pytest
 
 import meanfield.runtime.messages
 from meanfield.runtime.progress import Progress
+from meanfield.runtime.remaining import RemainingTime
 from solvers.io.run_file import read
 
 CASE = """
@@ -74,6 +75,6 @@ def test_a_process_without_standard_error(monkeypatch: pytest.MonkeyPatch, capsy
     """As under pythonw, or in a daemon: sys.stderr is None, and ``print`` would write to standard output."""
     monkeypatch.setattr(sys, "stderr", None)
     meanfield.runtime.messages.print_message("a message")
-    with Progress("title", 0.0, 1.0, quiet=False) as progress:
+    with Progress("title", 0.0, 1.0, quiet=False, remaining=RemainingTime(1.0, [])) as progress:
         progress.say("a line")
     assert capsys.readouterr().out == ""

@@ -300,3 +300,10 @@ def test_gpu_keeps_what_the_cpu_found_in_time(monkeypatch):
     monkeypatch.setattr(gpu, "CPU_SECONDS", 1.0)
     monkeypatch.setattr(gpu.subprocess.Popen, "communicate", until_it_has_spoken)
     assert gpu._on_cpu((4, 3000), 20) == {"velocity, 4, float64": 0.1}
+
+
+def test_remaining_time_of_steady_cases():
+    """Steps of one length each: what is shown is right but for the clock, of which nothing is asserted."""
+    figures = list(load("remaining").remaining(["growth_circle", "drift_line"]))
+    assert value_of(figures, "10%", "that show it") == 1  # three layers show nothing
+    assert 0 <= value_of(figures, "10%", "share") <= 1

@@ -42,7 +42,8 @@ def commands(page):
     return [part.strip() for block in blocks(page, "bash") for line in block.splitlines() for part in line.split("&&")]
 
 
-SETUP = ("python3 -m venv .venv", ".venv/bin/pip install -e '.[test]'", ".venv/bin/python -m pytest -n 2")
+INSTALL = ".venv/bin/pip install -e"
+SETUP = ("python3 -m venv .venv", f"{INSTALL} .", f"{INSTALL} '.[test]'", ".venv/bin/python -m pytest -n 2")
 MEANFIELD = [command for page in PAGES for command in commands(page) if command.startswith(".venv/bin/meanfield ")]
 CODE = [pytest.param(code, id=f"{page} {n}") for page in PAGES for n, code in enumerate(blocks(page, "python"))]
 

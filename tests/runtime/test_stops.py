@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
 from runtime.test_run import CASE, LONG, PATIENCE, assert_same, has_snapshots, start, wait_for
 from support.status import DONE, INTERRUPTED, resume, run
@@ -31,7 +30,6 @@ from meanfield.analysis.info import describe
 from meanfield.case.load import parse
 from meanfield.cli.parser import main
 from meanfield.equation import Velocity
-from meanfield.runtime.progress import Progress
 from meanfield.runtime.recorder import Record
 from solvers.io.run_file import RunFile, read
 from solvers.timestepping.state import State
@@ -302,7 +300,7 @@ def test_progress_on_a_terminal(tmp_path: Path) -> None:
     bars = [line for line in re.split("[\r\n]+", shown) if line.startswith("run:")]
     assert len(bars) > 3
     assert max(map(len, bars)) <= COLUMNS
-    form = r"run: 100%\|.*\| t = 4/4 \[\d\d:\d\d<\d\d:\d\d, step \d+, dt = [\d.]+, \d clusters\]"
+    form = r"run: 100%\|.*\| t = 4/4 \[\d\d:\d\d<\d\d:\d\d, step \d+, dt = [\d.]+, \d clusters?\]"
     assert re.fullmatch(form, bars[-1])
     assert shown.splitlines()[-1] == f"look at it: meanfield plot {tmp_path / 'run.h5'}"
 
@@ -312,18 +310,10 @@ def test_progress_in_a_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caps
     monkeypatch.setattr("meanfield.runtime.progress.LOG_EVERY", 0.0)
     assert run(parse(CASE), tmp_path / "run.h5") == DONE
     lines = capsys.readouterr().err.splitlines()[:-2]
-    form = r"t = ([\d.]+) of 4, step \d+, dt = [\d.]+, \d clusters, \d+ s, about \d+ s remain"
+    form = (
+        r"t = ([\d.]+) of 4, step \d+, dt = [\d.]+, \d clusters?, \d+ s, (about \d+ s remain|estimating what remains)"
+    )
     times = [float(found[1]) for line in lines if (found := re.fullmatch(form, line))]
     assert len(times) > 20
     assert times == sorted(times)
     assert times[-1] == 4.0
-
-
-@pytest.mark.parametrize("steady", [True, False])
-def test_what_remains_is_told_where_it_can_be(
-    steady: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of a run to t = 10¹⁴ that has a hand-over it would be centuries, and is seconds."""
-    monkeypatch.setattr("meanfield.runtime.progress.LOG_EVERY", 0.0)
-    Progress("run", 0.0, 1e14, quiet=False, steady=steady).look(State(1e5, np.zeros(1)))
-    assert ("remain" in capsys.readouterr().err) == steady

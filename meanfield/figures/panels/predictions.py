@@ -1,4 +1,4 @@
-"""Exact predictions that a case implies: the variance of a Gaussian that blows up without layer norm."""
+"""Exact predictions that a case implies: a Gaussian that blows up without layer norm, two tokens that merge."""
 
 from __future__ import annotations
 
@@ -44,3 +44,52 @@ def blow_up_of(case: Case) -> BlowUp | None:
     plain = case.attention == Attention(beta=beta) and case.stabilizers == Stabilizers(layer_norm="none")
     alone = case.feed_forward is None and case.reaction is None and case.time.method != "layers"
     return BlowUp(beta, start.variance, case.domain.d) if plain and alone and beta > 0 else None
+
+
+MAX_BETA = 300.0  # e^{2β} is a number
+
+
+@dataclass(frozen=True)
+class Pair:
+    """ċ = 2(1 − c²)/(1 + e^{β(1 − c)}) of the cosine c of two equal tokens under softmax attention, Q = K = V = I.
+
+    Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2312.10794. The mean token has length √((1 + c)/2).
+    """
+
+    beta: float
+    cosine: float  # at time 0, above −1 and below 1
+
+    def time(self, cosine: Floats | float) -> Floats:
+        """At which the cosine is c: artanh(c)/2 + (e^{2β} Ei(−β(1 + c)) − Ei(β(1 − c)))/4, less that of time 0."""
+        return self._clock(np.asarray(cosine)) - self._clock(np.asarray(self.cosine))
+
+    def trace(self, times: Floats) -> Floats:
+        """|∫xρ| at times from 0 on, by interpolation in a table of :meth:`time`, even in artanh c."""
+        start = np.arctanh(self.cosine)
+        cosines = np.tanh(np.linspace(start, max(start, 0.0) + 12.0, 4000))
+        return np.interp(times, self.time(cosines), np.sqrt((1 + cosines) / 2))
+
+    def _clock(self, c: Floats) -> Floats:
+        from scipy.special import exp1, expi
+
+        tails = np.exp(2 * self.beta) * exp1(self.beta * (1 + c)) + expi(self.beta * (1 - c))
+        clock: Floats = np.arctanh(c) / 2 - tails / 4
+        return clock
+
+
+def pair_of(case: Case) -> Pair | None:
+    """The merger of two equal tokens or atoms on a sphere; None for all other cases."""
+    from meanfield.sections.attention import Attention
+    from meanfield.sections.evolution import Stabilizers
+    from meanfield.sections.initial import Points
+
+    start, beta = case.initial, case.attention.beta
+    if not isinstance(start, Points) or len(start.points) != 2 or not 0 < beta <= MAX_BETA:
+        return None
+    plain = case.attention == Attention(beta=beta) and case.stabilizers == Stabilizers()
+    alone = case.feed_forward is None and case.reaction is None and case.time.method != "layers"
+    equal = start.masses is None or start.masses[0] == start.masses[1]
+    if not (plain and alone and equal and case.sequence is None):
+        return None
+    a, b = (np.asarray(point) / np.linalg.norm(point) for point in start.points)
+    return Pair(beta, float(a @ b)) if abs(a @ b) < 1 - 1e-9 else None

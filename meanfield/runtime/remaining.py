@@ -1,0 +1,79 @@
+"""Remaining time of a run, from the steps and looks that it has taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from solvers.timestepping.schedules import Schedule, events_before
+
+LEAST_STEPS = 8  # before which nothing is said
+MOMENTS = 512  # that are kept; then every second one is
+
+
+class RemainingTime:
+    """Estimates the seconds that a run still takes, as steps or looks to come times the seconds of the latest ones.
+
+    Where steps are limited by the state, step n is taken to reach time t by n = a + b·t^q through the first moment, the
+    middle and now: q = 1 for steps of one length, q → 0 for steps that grow with time. Steps are at least the
+    looks to come. From a handover on there are as many steps as looks, before it nobody knows how many.
+
+    end          model time to which the run goes
+    schedules    of the looks
+    hand_over    whether the run waits for a handover
+    """
+
+    def __init__(self, end: float, schedules: Sequence[Schedule], hand_over: bool = False) -> None:
+        self._end, self._schedules, self._waits = end, schedules, hand_over
+        self._by_looks = False
+        self._moments: list[tuple[int, float, float]] = []  # step, model time, seconds
+        self._every, self._seen = 1, 0
+
+    def handed_over(self) -> None:
+        """What was measured until then means nothing for what is to come."""
+        if self._waits:
+            self._waits, self._by_looks, self._moments, self._every, self._seen = False, True, [], 1, 0
+
+    def look(self, time: float, seconds: float) -> None:
+        """After a step: the model time that it has reached, and what a clock shows."""
+        if self._seen % self._every == 0:
+            if len(self._moments) == MOMENTS:
+                self._moments, self._every = self._moments[::2], 2 * self._every
+            self._moments.append((self._seen, time, seconds))
+        self._seen += 1
+
+    def seconds(self) -> float | None:
+        """To the end, from the last moment on; None while these are too few."""
+        if self._waits or self._seen <= LEAST_STEPS:
+            return None
+        (n0, t0, _), (n1, t1, w1) = self._moments[0], self._moments[(len(self._moments) - 1) // 2]
+        n2, t2, w2 = self._moments[-1]
+        if t2 >= self._end:
+            return 0.0
+        if self._by_looks:
+            seen = self._looks(t1, t2)
+            return (w2 - w1) / seen * self._looks(t2, self._end) if seen else None
+        q = _exponent(t0, t1, t2, (n2 - n1) / (n1 - n0))
+        steps = (n2 - n1) * _power(t2, self._end, q) / _power(t1, t2, q)
+        return (w2 - w1) / (n2 - n1) * max(steps, self._looks(t2, self._end))
+
+    def _looks(self, start: float, end: float) -> int:
+        """How many are due after ``start`` and until ``end``."""
+        return sum(
+            events_before(schedule, end, or_at=True) - events_before(schedule, start, or_at=True)
+            for schedule in self._schedules
+        )
+
+
+def _power(start: float, end: float, q: float) -> float:
+    """∫ s^(q−1) ds from start to end, both positive."""
+    return math.log(end / start) if q < 1e-9 else (end**q - start**q) / q
+
+
+def _exponent(t0: float, t1: float, t2: float, ratio: float) -> float:
+    """The q of 0 … 1 with which there are ``ratio`` steps from t₁ to t₂ for each step from t₀ to t₁, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        q = (low + high) / 2
+        low, high = (q, high) if _power(t1, t2, q) < ratio * _power(t0, t1, q) else (low, q)
+    return (low + high) / 2

@@ -1,0 +1,133 @@
+"""The page of a run while it goes on, served to browsers of this machine alone."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from meanfield.view.page import compose, source
+
+if TYPE_CHECKING:
+    from solvers.io.run_file import Run
+
+HOST = "127.0.0.1"
+LOOK_EVERY = 0.5  # seconds between looks at the file
+REST = 4.0  # times as long as a page took to make: the run has the machine
+GRACE = 5.0  # seconds in which a browser that watches takes the last page
+IDLE = 10.0  # seconds after which a connection that sends nothing is closed
+WAITING = '<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="1"><p>No snapshot yet.</p>'
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class LivePage(ThreadingHTTPServer):
+    """Serves one page and its version, at an address with a secret token, on the loopback interface.
+
+    Whoever does not know the token, or asks for any other path or host name, is answered 404.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__((HOST, 0), _Handler)
+        self.token = secrets.token_urlsafe(24)
+        self.version, self.body, self.taken = 0, WAITING.encode(), 0
+        self._state: tuple[int, str] | None = None
+
+    @property
+    def address(self) -> str:
+        """For the browser."""
+        return f"http://{HOST}:{self.server_port}/{self.token}/"
+
+    def show(self, run: Run) -> None:
+        """Make the page anew if the run has another snapshot and the last page was taken, or if the run has ended."""
+        state = run.snapshots, run.attributes["stop_reason"]
+        early = self.taken < self.version and run.writer is not None
+        if state == self._state or run.snapshots == 0 or early:
+            return
+        page = compose(run, quiet=self._state is not None)
+        self._state, version = state, self.version + 1
+        page = page.replace("img-src data:", "img-src data:; connect-src 'self'", 1)
+        script = f'<script>\n"use strict";\n{source("watch.js")}\nfollow({version});\n</script>\n</body>'
+        head, tail = page.rsplit("</body>", 1)
+        self.body, self.version = (head + script + tail).encode(), version
+
+    def answer(self, host: str, path: str) -> bytes | None:
+        """The body for a request, None where there is none."""
+        if host != f"{HOST}:{self.server_port}":  # the name of another site that was made to point here
+            return None
+        token, _, name = path.removeprefix("/").partition("/")
+        if not secrets.compare_digest(token.encode(), self.token.encode()):
+            return None
+        if name == "":
+            body, self.taken = self.body, self.version
+            return body
+        return str(self.version).encode() if name == "version" else None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: LivePage
+    timeout = IDLE
+
+    def do_GET(self) -> None:
+        body = self.server.answer(self.headers.get("Host", ""), self.path)
+        self.send_response(404 if body is None else 200)
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        kind = "plain" if body is None or self.path.endswith("version") else "html"
+        self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body or b"")))
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Requests are no news."""
+
+
+@contextmanager
+def serving() -> Iterator[LivePage]:
+    """A server that answers while the context lasts."""
+    with LivePage() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def watch(path: str | Path, say: Callable[[str], None]) -> str:
+    """Serve the page of a run until the run has ended, and return how: its ``stop_reason``, or "killed".
+
+    ``say`` is called with the address. Raises FileError for a file that cannot be read or shown, or is not being
+    written.
+    """
+    from solvers.io.run_file import FileError, read
+
+    if (run := read(path)).writer is None:
+        raise FileError(f"{path}: is not being written; look at it: meanfield view {path}")
+    with serving() as server:
+        say(server.address)
+        while run.writer is not None:
+            began = time.monotonic()
+            server.show(run)
+            time.sleep(max(LOOK_EVERY, REST * (time.monotonic() - began)))
+            run = read(path)
+        server.show(run)
+        until = time.monotonic() + GRACE
+        while 0 < server.taken < server.version and time.monotonic() < until:
+            time.sleep(0.1)
+    reason: str = run.attributes["stop_reason"]
+    return "killed" if reason == "running" else reason

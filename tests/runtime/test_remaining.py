@@ -1,0 +1,66 @@
+"""The remaining time of runs whose steps are known, exactly."""
+
+from __future__ import annotations
+
+import pytest
+
+from meanfield.runtime.messages import counted
+from meanfield.runtime.remaining import LEAST_STEPS, MOMENTS, RemainingTime
+from solvers.timestepping.schedules import Every, Logarithmic
+
+SECONDS = 0.25  # of a step
+
+
+def after(remaining: RemainingTime, times: list[float], first: float = 5.0) -> RemainingTime:
+    """After steps that reach these times, the first of them late."""
+    for step, time in enumerate(times):
+        remaining.look(time, first + SECONDS * step)
+    return remaining
+
+
+@pytest.mark.parametrize("steps", [LEAST_STEPS + 1, 100, 10 * MOMENTS + 1])
+def test_steps_of_one_length(steps: int) -> None:
+    remaining = after(RemainingTime(1.0, []), [(k + 1) / (10 * steps) for k in range(steps)])
+    assert remaining.seconds() == pytest.approx(9 * steps * SECONDS, rel=10 / steps if steps > MOMENTS else 1e-9)
+
+
+@pytest.mark.parametrize("q", [0.5, 0.8])
+def test_steps_that_grow_with_time(q: float) -> None:
+    """Times s^(1/q) at step s: n = t^q."""
+    remaining = after(RemainingTime(401 ** (1 / q), []), [s ** (1 / q) for s in range(1, 102)])
+    assert remaining.seconds() == pytest.approx(300 * SECONDS, rel=1e-6)
+
+
+def test_steps_in_logarithmic_time() -> None:
+    remaining = after(RemainingTime(10.0**4, []), [10 ** (k / 100) for k in range(101)])
+    assert remaining.seconds() == pytest.approx(300 * SECONDS, rel=1e-6)
+
+
+def test_there_are_no_fewer_steps_than_looks() -> None:
+    remaining = after(RemainingTime(10.0, [Every(10.0, 1000)]), [0.01 * 2**k for k in range(9)])  # t = 2.56
+    assert remaining.seconds() == pytest.approx(744 * SECONDS)
+
+
+def test_few_steps_say_nothing() -> None:
+    assert after(RemainingTime(1.0, []), [0.01 * (k + 1) for k in range(LEAST_STEPS)]).seconds() is None
+
+
+def test_from_a_handover_on_steps_are_looks() -> None:
+    """To t = 10¹⁴ in 141 looks; the steps before the handover do not say when it is."""
+    schedule = Logarithmic(1.0, 1e14, 141)
+    remaining = after(RemainingTime(1e14, [schedule], hand_over=True), [0.01 * (k + 1) for k in range(99)])
+    assert remaining.seconds() is None
+    remaining.handed_over()
+    after(remaining, [schedule.due(k) for k in range(1, 32)], first=9.0)
+    assert remaining.seconds() == pytest.approx(110 * SECONDS)
+    remaining.handed_over()  # again: nothing is forgotten
+    assert remaining.seconds() is not None
+
+
+def test_at_the_end_nothing_remains() -> None:
+    assert after(RemainingTime(0.5, []), [0.05 * (k + 1) for k in range(10)]).seconds() == 0.0
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 steps"), (1, "1 step"), (2, "2 steps")])
+def test_plurals(count: int, text: str) -> None:
+    assert counted(count, "step") == text
