@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import accuracy, cost, gpu, layer, machine, memory, pairs, startup, table, tokens, writing
+from benchmarks import accuracy, cost, gpu, layer, machine, memory, pairs, startup, sweep, table, tokens, writing
 from benchmarks.measure import Figure
 
 BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "tokens": tokens.tokens,
     "memory": memory.memory,
     "startup": startup.startup,
+    "sweep": sweep.sweep,
     "writing": writing.writing,
     "accuracy": accuracy.accuracy,
     "gpu": gpu.gpu,
