@@ -8,7 +8,21 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import accuracy, cost, gpu, layer, machine, memory, pairs, remaining, startup, table, tokens, writing
+from benchmarks import (
+    accuracy,
+    cost,
+    gpu,
+    layer,
+    machine,
+    memory,
+    pairs,
+    remaining,
+    startup,
+    sweep,
+    table,
+    tokens,
+    writing,
+)
 from benchmarks.measure import Figure
 
 BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
@@ -21,6 +35,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "memory": memory.memory,
     "startup": startup.startup,
     "remaining": remaining.remaining,
+    "sweep": sweep.sweep,
     "writing": writing.writing,
     "accuracy": accuracy.accuracy,
     "gpu": gpu.gpu,

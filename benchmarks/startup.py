@@ -19,9 +19,9 @@ def startup() -> list[Figure]:
     """``meanfield --help``; a small run that has to compile every kernel it uses; the same run again."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(folder, "numba"))}
-        first = _seconds(SMALL_RUN, folder, environment)
-        again = min(_seconds(SMALL_RUN, folder, environment) for _ in range(3))
-        help_text = min(_seconds(["--help"], folder, environment) for _ in range(5))
+        first = seconds_of(SMALL_RUN, folder, environment)
+        again = min(seconds_of(SMALL_RUN, folder, environment) for _ in range(3))
+        help_text = min(seconds_of(["--help"], folder, environment) for _ in range(5))
     return [
         Figure("start-up: meanfield --help", help_text, "s", most=0.3),
         Figure("start-up: first run ever, compiling", first, "s", most=20.0),
@@ -29,7 +29,7 @@ def startup() -> list[Figure]:
     ]
 
 
-def _seconds(arguments: list[str], folder: str, environment: dict[str, str]) -> float:
+def seconds_of(arguments: list[str], folder: str, environment: dict[str, str] | None = None) -> float:
     """Wall time of one ``meanfield`` command. Raises CalledProcessError where it fails."""
     began = time.perf_counter()
     command = [sys.executable, "-m", "meanfield", *arguments]

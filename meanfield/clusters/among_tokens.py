@@ -95,11 +95,10 @@ def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
 
 def _sums_of_groups(group: Labels, weights: Floats, values: Floats, count: int) -> Floats:
     """Σ w_i v_i over the i of each group, (count, d), for values (n, d)."""
-    from scipy.sparse import csr_array
-
-    n = len(group)
-    sums: Floats = csr_array((weights, group, np.arange(n + 1)), shape=(n, count)).T @ values
-    return sums
+    d = values.shape[1]
+    entry = group[:, None] * d + np.arange(d)
+    sums = np.bincount(entry.ravel(), (weights[:, None] * values).ravel(), count * d)
+    return np.asarray(sums.reshape(count, d))
 
 
 @lru_cache(maxsize=4)

@@ -7,11 +7,11 @@ import signal
 import tempfile
 import threading
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from meanfield.components.loading import load_sources
 
@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from meanfield.case.case import Case
+    from solvers.io.reading import Run
+
 DONE, FAILED, OVER_TIME = "done", "failed", "over time"
 FINISHED, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses of a run
 _LOOK = 0.1  # seconds between looks whether a run has begun
+_MAX_MEMORY = 1 << 24  # bytes of snapshots that a point keeps in memory
 _AGAIN = 30.0  # seconds after which a point that does not end its step is stopped within it
 
 
@@ -48,7 +52,7 @@ class Result:
 def solve_point(
     case: str, keep: bool = False, limit: float | None = None, components: tuple[tuple[str, str], ...] = ()
 ) -> Result:
-    """Run a case, given as TOML, in a folder of its own; errors are in the result, and never raised.
+    """Run a case, given as TOML, in memory or a folder of its own; errors are in the result, and never raised.
 
     components   of a user's own: what `meanfield.components.loading.loaded_sources` returned in the sweep
     After ``limit`` seconds the run is stopped, as by Ctrl-C. Only for the main thread of a process.
@@ -58,8 +62,7 @@ def solve_point(
         try:
             if components:
                 load_sources(components)
-            with tempfile.TemporaryDirectory(prefix="meanfield-") as folder:
-                return _run(case, Path(folder) / "run.h5", keep, over)
+            return _run(case, keep, over)
         except Exception as error:
             return Result(FAILED, reason=_in_words(error), wall_time=clock.monotonic() - began)
         except KeyboardInterrupt:
@@ -68,29 +71,50 @@ def solve_point(
             return Result(OVER_TIME, reason="interrupted at its end", wall_time=clock.monotonic() - began)
 
 
-def _run(text: str, path: Path, keep: bool, over: threading.Event) -> Result:
+def _run(text: str, keep: bool, over: threading.Event) -> Result:
     from meanfield.case.load import parse
-    from meanfield.running import run
+    from meanfield.running import run, run_in_memory
     from solvers.io.run_file import read
+
+    case = parse(text)
+    if not keep and _fits_memory(case):
+        status, found = _ended(lambda: run_in_memory(case), over)
+        return _result(status, found)
+    with tempfile.TemporaryDirectory(prefix="meanfield-") as folder:
+        path = Path(folder) / "run.h5"
+        status, _ = _ended(lambda: run(case, path), over)
+        return _result(status, read(path), path.read_bytes() if keep else None)
+
+
+def _fits_memory(case: Case) -> bool:
+    """Whether the snapshots of some tokens take little memory: a file of its own would cost more than the run."""
+    from meanfield.runtime.cost import file_bytes
+
+    return case.domain.has_tokens and 0 < file_bytes(case) <= _MAX_MEMORY  # 0: not known before it is read
+
+
+def _ended(solve: Callable[[], Any], over: threading.Event) -> tuple[int, Any]:
+    """The exit status of a run, and the run itself where it is in memory."""
     from solvers.timestepping.state import NonFinite
 
-    status = FINISHED
     try:
-        run(parse(text), path)
-    except NonFinite:
-        status = NON_FINITE
-    except (KeyboardInterrupt, SystemExit):
+        return FINISHED, solve()
+    except NonFinite as error:
+        return NON_FINITE, getattr(error, "run", None)
+    except (KeyboardInterrupt, SystemExit) as error:
         if not over.is_set():
             raise KeyboardInterrupt from None
-        status = INTERRUPTED
-    found = read(path)
+        return INTERRUPTED, getattr(error, "run", None)
+
+
+def _result(status: int, found: Run, file: bytes | None = None) -> Result:
     return Result(
         OVER_TIME if status == INTERRUPTED else DONE,
         status,
         str(found.attributes["message"]),
         float(found.attributes["wall_time"]),
         {"time": found.sample_times, **found.diagnostics},
-        path.read_bytes() if keep else None,
+        file,
     )
 
 

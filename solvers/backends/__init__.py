@@ -1,5 +1,6 @@
 """Backends: one module for each device, with the same names and signatures."""
 
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
@@ -44,6 +45,7 @@ def name_of(backend: Backend) -> str:
     return backend.__name__.rpartition(".")[2]
 
 
+@cache  # asked for many times a step, where systems are small
 def _module(device: str) -> Backend:
     return cast(Backend, import_module(f".{device}", __name__))
 

@@ -9,6 +9,8 @@ with g and r of solvers/transforms/bessel.py; odd degrees have the sign of β.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from scipy import special
 
@@ -47,6 +49,7 @@ def _absolute(dimension: int, beta: float, spectrum: tuple[float, Floats]) -> Fl
     return np.asarray(surface * mean * spectrum[1])
 
 
+@lru_cache(maxsize=256)
 def exponential_degree(dimension: int, beta: float) -> int:
     """Degree L beyond which the multipliers of e^{β⟨x,y⟩} and of its gradient add nothing in float64.
 

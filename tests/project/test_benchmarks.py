@@ -11,6 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support.device import SIMULATED
+from support.sweeping import in_this_process
+
+from meanfield.cli.parser import main as cli
 
 ROOT = Path(__file__).parents[2]
 
@@ -132,6 +135,25 @@ def test_failing_command_is_not_timed(monkeypatch):
     monkeypatch.setattr(startup, "SMALL_RUN", ["run", "no_such_case"])
     with pytest.raises(startup.subprocess.CalledProcessError):
         startup.startup()
+
+
+def test_sweep_figures(monkeypatch):
+    """Euler's steps are those of two tokens with β = 0, tan(δ/2) ~ e^{−t}, and come near what the sweep finds."""
+    sweep, here = load("sweep"), Path.cwd()
+
+    def in_process(command, folder):
+        monkeypatch.chdir(folder)
+        assert cli([*command]) == 0
+        monkeypatch.chdir(here)
+        return 1.0
+
+    monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
+    monkeypatch.setattr(sweep, "seconds_of", in_process)
+    figures = sweep.sweep((1.0,), 2, 4, 0.5)
+    by_name(figures)
+    assert 0 < value_of(figures, "error of the mean token", "largest") < 1e-3  # first order: half of dt = 0.0025
+    ends = sweep._euler(np.array([[[1.0, 0.0], [0.0, 1.0]]]), np.zeros(1), 1.0)[0]
+    assert np.arccos(ends[0] @ ends[1]) == pytest.approx(2 * np.arctan(np.exp(-1.0)), abs=0.005)  # dt
 
 
 def test_accuracy_figures():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,25 @@ def test_a_point_over_its_time_is_stopped_as_by_an_interrupt(tmp_path: Path) -> 
     assert kept.attributes["stop_reason"] == "interrupted"
     np.testing.assert_array_equal(kept.sample_times, result.tables["time"])
     assert solve_point(to_toml(parse(CASE.replace("case.", ""))), False, PATIENCE).status == "done"
+
+
+def test_points_of_few_tokens_run_in_memory_to_the_same_results(tmp_path: Path, monkeypatch: Any) -> None:
+    """Bitwise those of a run file: of a point that ends, and of one that is stopped; no folder is made."""
+    tokens = "[domain]\nmanifold = 'particles'\ncount = 8\n[attention]\nbeta = 4.0\n[time]\nend = 0.5\n"
+    text = to_toml(parse(tokens, ["initial.kind=uniform", "output.snapshots=2", "output.samples=5"]))
+    with_file = solve_point(text, True)
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda **_: pytest.fail("made a folder"))
+    result = solve_point(text)
+    assert (result.status, result.exit_status, result.reason) == ("done", 0, "")
+    assert result.file is None
+    assert result.tables.keys() == with_file.tables.keys()
+    for name, values in result.tables.items():
+        np.testing.assert_array_equal(values, with_file.tables[name], err_msg=name)
+    changes = ["initial.kind=uniform", "output.snapshots=2", "time.end=1e9", "time.method=ssprk3"]
+    stopped = solve_point(to_toml(parse(tokens, changes)), False, 0.1)
+    assert (stopped.status, stopped.exit_status) == ("over time", 130)
+    assert stopped.reason.startswith("interrupted at time")
+    assert len(stopped.tables["time"]) >= 1
 
 
 def test_points_over_their_time_wait_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
