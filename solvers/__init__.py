@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .terms.advection import Advection
     from .terms.conservation_law import ConservationLaw
     from .terms.diffusion import Diffusion, NonlinearDiffusion
+    from .terms.face_fluxes import FaceFluxes, StreamFunction
     from .terms.laws import Euler, ShallowWater
     from .terms.scharfetter_gummel import DriftDiffusion
     from .terms.source import Source
@@ -69,6 +70,7 @@ _HOME = {
     ".remap.deposit": ("deposit_points",),
     ".mesh.boundaries": ("Flux", "Outflow", "Periodic", "Robin", "Value", "Wall"),
     ".terms.advection": ("Advection",),
+    ".terms.face_fluxes": ("FaceFluxes", "StreamFunction"),
     ".terms.diffusion": ("Diffusion", "NonlinearDiffusion"),
     ".timestepping.equation": ("Equation", "limit_positivity"),
     ".timestepping.evolution": ("evolve",),
@@ -101,6 +103,7 @@ __all__ = [
     "Euler",
     "Every",
     "Exploding",
+    "FaceFluxes",
     "FileError",
     "Flux",
     "Integrator",
@@ -122,6 +125,7 @@ __all__ = [
     "State",
     "SteadyState",
     "Stepper",
+    "StreamFunction",
     "Threshold",
     "Value",
     "Wall",

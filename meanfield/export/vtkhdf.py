@@ -76,6 +76,8 @@ def write_vtkhdf(run: Run, path: Path) -> None:
 
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
+    if run.is_solution and run.manifold not in DOMAINS:
+        raise FileError(f"{run.path}: a solution on a {run.manifold}: vtkhdf export expects a circle or a sphere")
     kind = kind_of(run.manifold)
     if kind.has_tokens and run.positions(0).shape[1] > 3:
         d = run.positions(0).shape[1]

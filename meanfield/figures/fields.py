@@ -64,6 +64,14 @@ def chart(centers: Floats) -> tuple[Floats, list[str]]:
     return centers[:, :2], ["x", "y"]
 
 
+def middle_layer(centers: Floats) -> Any:
+    """(cells,) whether a figure shows a cell: of a body those of the layer that is nearest to its middle, else all."""
+    if chart(centers)[1][0] != "x" or centers.shape[1] != 3:
+        return np.ones(len(centers), dtype=bool)
+    height = np.abs(centers[:, 2] - (centers[:, 2].min() + centers[:, 2].max()) / 2)
+    return height <= height.min() * (1 + 1e-9) + 1e-12
+
+
 def _angle(vectors: Floats) -> Floats:
     return np.degrees(np.arctan2(vectors[:, 1:2], vectors[:, :1]))
 
@@ -77,11 +85,7 @@ def _draw_lines(part: Any, run: Run, name: str, shown: Any, places: Floats, labe
 
 
 def _draw_maps(part: Any, run: Run, name: str, shown: Any, places: Floats, labels: list[str]) -> None:
-    centers = run.cell_centers
-    layer = np.ones(len(places), dtype=bool)
-    if labels[0] == "x" and centers.shape[1] == 3:  # the layer of a body that is nearest to its middle
-        height = np.abs(centers[:, 2] - (centers[:, 2].min() + centers[:, 2].max()) / 2)
-        layer = height <= height.min() * (1 + 1e-9) + 1e-12
+    layer = middle_layer(run.cell_centers)
     values = [run.field(name, int(k))[layer] for k in shown]
     low, high = min(v.min() for v in values), max(v.max() for v in values)
     axes = part.subplots(1, len(shown), squeeze=False, sharey=True)[0]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meanfield.figures.figure import STYLE, load
+from meanfield.movie.fields import FieldFrames
 from meanfield.movie.frames import Frames
 from meanfield.movie.page import DPI, palette
 from meanfield.runtime.paths import require_target
@@ -36,16 +37,19 @@ def movie(
     """
     if not 1 <= fps <= FPS_MOST:
         raise ValueError(f"fps: {fps}; expected a whole number from 1 to {FPS_MOST}")
+    from solvers.io.run_file import read
+
     target = Path(target)
     require_target(target, path_of(path), overwrite, "movie", SUFFIXES)
     writer = _writer(target, fps)
-    run_data = load(path)
+    run = read(path)
+    run_data: RunData | Run = run if run.is_solution else load(run)
     with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite, suffix=target.suffix) as new:
         _film(run_data, writer, new, quiet)
     return target
 
 
-def _film(run_data: RunData, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:
+def _film(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:
     from subprocess import CalledProcessError
 
     import matplotlib
@@ -53,14 +57,15 @@ def _film(run_data: RunData, writer: AbstractMovieWriter, target: Path, quiet: b
     from matplotlib.figure import Figure
     from tqdm import tqdm
 
-    from solvers.io.run_file import FileError
+    from solvers.io.run_file import FileError, Run
 
-    bar = tqdm(desc=run_data.title, total=len(run_data.times), unit=" frames", disable=True if quiet else None)
+    title = run_data.path.name if isinstance(run_data, Run) else run_data.title
+    bar = tqdm(desc=title, total=len(run_data.times), unit=" frames", disable=True if quiet else None)
     fixed = {"figure.constrained_layout.use": False, "savefig.bbox": None}
     with matplotlib.rc_context(STYLE | fixed), bar:
         figure = Figure()
         FigureCanvasAgg(figure)
-        frames = Frames(run_data, figure)
+        frames = FieldFrames(run_data, figure) if isinstance(run_data, Run) else Frames(run_data, figure)
         try:
             writer.setup(figure, str(target), dpi=DPI)
             for k in range(len(run_data.times)):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .arguments import check_count
 from .mesh import Floats, Mesh
-from .polygons import Table, edges_of_triangles, sides_around
+from .polygons import Table, edges_of_triangles, oriented, sides_around
 
 MAX_LEVEL = 9  # 2.6 million cells
 LLOYD_STEPS = 30  # that move points towards the centroids of their cells
@@ -49,6 +49,7 @@ def icosphere(level: int) -> Mesh:
         cell_start=starts,
         cell_sides=sides,
         ring_cells=np.array([len(points)], dtype=np.int32),
+        face_ends=lambda: oriented(corners[first], corners[second], np.cross(middles, normals)),
     )
 
 

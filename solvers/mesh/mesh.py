@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..backends import Backend, backend_for
 from .arguments import check_count
 from .conductances import ring_conductances
-from .rings import cells_of_rings, ring_cells, ring_faces, ring_sides
+from .rings import cells_of_rings, ring_cells, ring_face_ends, ring_faces, ring_sides
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
@@ -47,6 +47,8 @@ class Mesh:
     boundary_faces   tag of each part of the boundary → its faces, on the host; a part that is periodic has none
     periods        (d,) period of each coordinate, ∞ where not periodic; () where none is
     shape          cells along each axis of a product, row by row; () of other meshes
+    face_ends      makes (faces, 2, d) on the host: the ends of each face, counterclockwise around its first cell; only
+                   stream functions ask for them. None where a mesh has none
     """
 
     manifold: str
@@ -65,6 +67,7 @@ class Mesh:
     boundary_faces: Mapping[str, Integers] = field(default_factory=dict)
     periods: tuple[float, ...] = ()
     shape: tuple[int, ...] = ()
+    face_ends: Callable[[], Floats] | None = None
 
     def __post_init__(self) -> None:
         for value in vars(self).values():
@@ -143,7 +146,16 @@ class Mesh:
         return neighbors
 
 
-_ON_HOST = {"manifold", "dimension", "face_conductances", "ring_cells", "boundary_faces", "periods", "shape"}
+_ON_HOST = {
+    "manifold",
+    "dimension",
+    "face_conductances",
+    "ring_cells",
+    "boundary_faces",
+    "periods",
+    "shape",
+    "face_ends",
+}
 _PLACED = {each.name for each in fields(Mesh)} - _ON_HOST
 
 
@@ -203,4 +215,5 @@ def sphere(rings: int) -> Mesh:
         cell_start=cell_start,
         cell_sides=cell_sides,
         ring_cells=counts.astype(np.int32),
+        face_ends=partial(ring_face_ends, counts, edges),
     )

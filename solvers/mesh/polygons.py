@@ -24,6 +24,13 @@ def edges_of_triangles(triangles: Table) -> tuple[Table, Table]:
     return edges, of_corner.reshape(-1, 3)
 
 
+def oriented(one: Floats, other: Floats, along: Floats) -> Floats:
+    """(n, 2, d) pairs of points (n, d), each in the order in which ``along`` (n, d) points."""
+    forward = ((other - one) * along).sum(axis=1) >= 0
+    pairs = np.stack([one, other], axis=1)
+    return np.where(forward[:, None, None], pairs, pairs[:, ::-1])
+
+
 def sides_around(
     face_cells: NDArray[np.integer], centers: Floats, face_centers: Floats, outward: Floats
 ) -> tuple[Integers, Integers]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +106,29 @@ def product(first: Mesh, second: Mesh) -> Mesh:
         boundary_faces=_boundaries(first, second, along, across),
         periods=_periods(first) + _periods(second) if first.periods or second.periods else (),
         shape=(*(first.shape or (m,)), *(second.shape or (n,))),
+        face_ends=partial(_face_ends, first, second) if _is_curve(first) and _is_curve(second) else None,
     )
+
+
+def _is_curve(mesh: Mesh) -> bool:
+    """Whether the mesh is a curve whose volumes are lengths."""
+    return mesh.dimension == 1 and bool((mesh.face_areas == 1.0).all())
+
+
+def _face_ends(first: Mesh, second: Mesh) -> Floats:
+    """(faces, 2, d + d') ends of the faces of two curves: ahead across ``first``, back across ``second``."""
+    ours, theirs = _cell_ends(first), _cell_ends(second)
+    along = [_pairs(first.face_centers, theirs[:, k]) for k in (0, 1)]
+    across = [_pairs(ours[:, k], second.face_centers) for k in (1, 0)]
+    return np.concatenate([np.stack(along, axis=1), np.stack(across, axis=1)])
+
+
+def _cell_ends(curve: Mesh) -> Floats:
+    """(cells, 2, d) where each cell of a curve begins and ends, in one piece where coordinates are periodic."""
+    ends: Floats = curve.face_centers[curve.cell_sides.reshape(-1, 2) >> 1]
+    if curve.periods:
+        ends[:, 0] = ends[:, 1] - curve.volumes[:, None]
+    return ends
 
 
 def _outer(first_faces: Floats, second_cells: Floats, first_cells: Floats, second_faces: Floats) -> Floats:

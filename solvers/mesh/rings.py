@@ -122,6 +122,25 @@ def _fill_between(faces: Faces, counts: Counts, edges: Floats) -> None:
         faces.curvatures[below] = 1 / np.tan(edge)
 
 
+def ring_face_ends(counts: Counts, edges: Floats) -> Floats:
+    """(faces, 2, 3) ends of each face: of a meridian from south to north, of an arc between rings from west to east."""
+    within = [
+        np.stack([_spherical(edges[r + 1], azimuth), _spherical(edges[r], azimuth)], axis=1)
+        for r, count in enumerate(counts)
+        for azimuth in [_azimuths(count, 1)]
+    ]
+    between = [
+        np.stack([_spherical(edges[r + 1], _azimuths(count, k)) for k in (0, 1)], axis=1)
+        for r, count in enumerate(faces_between(counts))
+    ]
+    return np.concatenate(within + between)
+
+
+def _azimuths(count: int, first: int) -> Floats:
+    """(count,) of the meridians between the cells of a ring, from number ``first`` on, the same for every ring."""
+    return np.asarray((np.arange(first, first + count) % count) * (2 * np.pi / count), dtype=np.float64)
+
+
 def ring_sides(counts: Counts) -> tuple[Integers, Integers]:
     """``cell_start`` and ``cell_sides``, numbered as :mod:`solvers.mesh.mesh` does: counterclockwise from the east.
 

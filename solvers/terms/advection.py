@@ -11,6 +11,7 @@ import numpy as np
 from ..mesh.boundaries import Boundaries, Outflow, Part, Value, boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, warn_of_pointwise
 from ..mesh.mesh import Floats, Mesh
+from .face_fluxes import FaceFluxes, StreamFunction
 from .limiters import Reconstruction
 from .ring_geometry import is_of_rings
 from .ring_transport import RingTransport
@@ -41,7 +42,8 @@ class Advection:
     A plain function is tried for that once, with a warning; an object with ``__call__`` is not.
 
     mesh       any mesh of a curve, a surface or a body, closed or with walls
-    velocity   X(time, u) → (cells, d), tangent; of fields (fields, cells) also (fields, cells, d), one for each
+    velocity   X(time, u) → (cells, d), tangent; of fields (fields, cells) also (fields, cells, d), one for each. Or
+               StreamFunction(psi), without divergence to rounding, or FaceFluxes(flux); not with "lump"
     resolved   of "lump": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: below low a cell counts as
                resolved, above high as not. (0, 0) moves everything by donor cells
     limiter    default: "lump" for a density on a curve or the unit sphere, else "koren"
@@ -58,7 +60,7 @@ class Advection:
     def __init__(
         self,
         mesh: Mesh,
-        velocity: Velocity,
+        velocity: Velocity | FaceFluxes | StreamFunction,
         resolved: tuple[float, float] = resolved,
         *,
         limiter: str | None = None,
@@ -66,14 +68,15 @@ class Advection:
         boundaries: Boundaries | None = None,
     ) -> None:
         check_mesh(mesh)
-        check_call("velocity", velocity)
+        self._by_faces = isinstance(velocity, (FaceFluxes, StreamFunction))
+        if not self._by_faces:
+            check_call("velocity", velocity)
         self._parts = boundary_parts(mesh, boundaries, (Outflow, Value))
+        no_lumps = "fluxes through faces" if self._by_faces else "boundaries other than walls" if self._parts else ""
         if limiter is None:
-            limiter = "lump" if nonnegative and _moves_lumps(mesh) and not self._parts else "koren"
-        if limiter == "lump" and self._parts:
-            raise ValueError(
-                'limiter = "lump" with boundaries other than walls: expected "koren", "mc", "vanleer" or "none"'
-            )
+            limiter = "lump" if nonnegative and _moves_lumps(mesh) and not no_lumps else "koren"
+        if limiter == "lump" and no_lumps:
+            raise ValueError(f'limiter = "lump" with {no_lumps}: expected "koren", "mc", "vanleer" or "none"')
         _check_lumps(mesh, limiter, nonnegative, resolved)
         self.mesh, self.velocity, self.low_high, self.nonnegative = mesh, velocity, resolved, nonnegative
         self._seen = False
@@ -97,22 +100,29 @@ class Advection:
         check_field("values", values, mesh)
         if not self._seen:
             check_finite("values", values)
-            if values.ndim == 1:
+            if values.ndim == 1 and not self._by_faces:
                 warn_of_pointwise(self.velocity, time, values)
             self._seen = True
-        velocity = self.velocity(time, values)
-        if values.ndim == 1:
-            check_array("velocity", velocity, mesh.centers.shape)
-            return self._prepare_field(time, values, velocity)
-        if velocity.ndim == 3:
-            check_array("velocity", velocity, (len(values), *mesh.centers.shape), "fields")
+        if isinstance(self.velocity, (FaceFluxes, StreamFunction)):
+            velocity = self.velocity.through_faces(mesh, time, values)
+            check_array("face fluxes", velocity, (mesh.faces,), "faces")
         else:
-            check_array("velocity", velocity, mesh.centers.shape)
+            velocity = self.velocity(time, values)
+            self._check_velocity(velocity, values)
+        if values.ndim == 1:
+            return self._prepare_field(time, values, velocity)
         steps = [
             field._prepare_field(time, row, velocity[k] if velocity.ndim == 3 else velocity, (k, len(values)))
             for k, (field, row) in enumerate(zip(self._by_field(len(values)), values, strict=True))
         ]
         return reduce(np.minimum, steps)
+
+    def _check_velocity(self, velocity: Floats, values: Floats) -> None:
+        shape = self.mesh.centers.shape
+        if values.ndim == 2 and getattr(velocity, "ndim", 0) == 3:
+            check_array("velocity", velocity, (len(values), *shape), "fields")
+        else:
+            check_array("velocity", velocity, shape)
 
     def _by_field(self, count: int) -> list[Advection]:
         """The same term for each field, with memory of its own."""
@@ -160,7 +170,10 @@ class Advection:
         """Returns the largest Σ (A X·n)⁺/V of a cell: the same for any u, so that it may have either sign or be 0."""
         mesh, backend = self.mesh, self.mesh.backend
         flux, at_side = self._flow(), backend.empty(2 * mesh.faces, values.dtype)
-        faces.flux_at_faces(velocity, flux)
+        if self._by_faces:
+            flux[0::2], flux[1::2] = velocity, -velocity
+        else:
+            faces.flux_at_faces(velocity, flux)
         faces.values_at_faces(values, at_side)
         shares = backend.launch(
             backend.send_through_faces, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells,

@@ -10,7 +10,7 @@ import numpy as np
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Value, Wall, all_boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh
 from ..mesh.mesh import Floats, Mesh
-from .limiters import Reconstruction
+from .limiters import Constant, Reconstruction
 from .term import Step
 from .weno import Weno
 
@@ -33,7 +33,8 @@ class ConservationLaw:
     riemann  "rusanov" (1961): ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), a the larger speed of both; or a function
              (u₋, u₊, n (n, d), x) → the flux along n, and the speed (n,), as ``Euler().hllc``, ``ShallowWater().hll``
     reconstruction   "muscl" (van Leer 1979) by ``limiter``, or "weno5" (Jiang and Shu 1996) on equal cells of a curve,
-             a box or a torus: order 5 along one axis, no strict bounds
+             a box or a torus: order 5 along one axis, no strict bounds; or "constant" (Godunov 1959): first order, on
+             any mesh, Sod's tube within its states
     mirror   (u (fields, n), n) → the state across a wall, as ``Euler().mirror``: several fields with walls need it.
              A wall lets nothing of a single field pass
     tangent  rows (first, last + 1) of u that are the components of a tangent vector on a surface, which it is kept to
@@ -61,11 +62,12 @@ class ConservationLaw:
         check_call("speed", speed)
         if riemann != "rusanov" and not callable(riemann):
             raise ValueError(f'riemann = {riemann!r}: expected "rusanov" or a function, as Euler().hllc')
-        if reconstruction not in ("muscl", "weno5"):
-            raise ValueError(f'reconstruction = {reconstruction!r}: expected "muscl" or "weno5"')
+        if reconstruction not in RECONSTRUCTIONS:
+            expected = ", ".join(f'"{name}"' for name in RECONSTRUCTIONS)
+            raise ValueError(f"reconstruction = {reconstruction!r}: expected one of {expected}")
         self.mesh, self.flux, self.speed, self.mirror = mesh, flux, speed, mirror
         self._riemann: Riemann = riemann if callable(riemann) else self.rusanov
-        self._reconstruction = Reconstruction(mesh, limiter) if reconstruction == "muscl" else Weno(mesh)
+        self._reconstruction = RECONSTRUCTIONS[reconstruction](mesh, limiter)
         self._parts, self._seen = all_boundary_parts(mesh, boundaries, (Outflow, Value, Flux)), False
         self._tangent = None if tangent is None else slice(*tangent)
         cells = mesh.backend.to_host(mesh.face_cells)
@@ -178,3 +180,10 @@ class ConservationLaw:
 
 def _unit(points: Floats) -> Floats:
     return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
+
+
+RECONSTRUCTIONS: dict[str, Callable[[Mesh, str], Any]] = {
+    "muscl": Reconstruction,
+    "weno5": lambda mesh, limiter: Weno(mesh),
+    "constant": lambda mesh, limiter: Constant(mesh),
+}

@@ -50,6 +50,19 @@ class Reconstruction:
         )  # fmt: skip
 
 
+class Constant:
+    """u_f = u_i at each side of any mesh (Godunov 1959): first order, without new extrema."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        host = mesh.on_host
+        own = np.repeat(np.arange(mesh.cells, dtype=np.int32), np.diff(host.cell_start))
+        self._own, self._sides = mesh.backend.to_device(own), mesh.cell_sides
+
+    def values_at_faces(self, values: Floats, at_side: Floats) -> None:
+        """u_f (2 faces,) at each side into ``at_side``."""
+        at_side[self._sides] = values[self._own]
+
+
 def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Arrays of :mod:`solvers.backends.cpu.transport_faces`: slopes, reach, distances, tangents, bends."""
     dimension, ambient = mesh.dimension, mesh.centers.shape[1]

@@ -31,7 +31,8 @@ class DriftDiffusion:
     nonnegative   whether u is a density ≥ 0, which steps keep
 
     u is (cells,) or (fields, cells). Raises ValueError and TypeError for input that does not fit.
-    Good values: |q| up to 1 for second order; larger ones are stable, with upwind fluxes.
+    Good values: |q| up to 1 for second order, up to 0.1 where the density is for errors of 1e-4; larger ones are
+    stable, with upwind fluxes.
     """
 
     def __init__(self, mesh: Mesh, D: float, potential: Potential, *, nonnegative: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Evolution equation: a sum of explicit terms and at most one stiff term."""
+"""Evolution equation: a sum of explicit terms and stiff ones."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ import numpy as np
 
 from ..mesh.mesh import Floats, Mesh
 from ..terms.source import Source
+from ..terms.stiff_sum import StiffSum
 from ..terms.term import Step, StiffTerm, Term
 from .checks import check_methods
 
 
 class Equation:
-    """∂ₜu = Σ explicit terms + at most one stiff term.
+    """∂ₜu = Σ explicit terms + Σ stiff terms.
 
         Equation(mesh, [term, …])      terms, and plain functions f(t, u) → ∂ₜu; what is stiff is found
         Equation(terms, stiff)         explicit terms, and the stiff one
 
+    Several stiff terms are implicit together; a stepper with splitting takes them one after the other.
+
     ``limit`` is applied to the state after each stage, in place (positivity, normalization, …).
-    Raises TypeError for what is no term, or not of that kind, ValueError for terms of another mesh, or two stiff ones.
+    Raises TypeError for what is no term, or not of that kind, ValueError for terms of another mesh.
     """
 
     def __init__(
@@ -63,15 +66,13 @@ def _sorted(mesh: Mesh, terms: Any) -> tuple[list[Term], StiffTerm | None]:
     if not isinstance(terms, Sequence):
         raise TypeError(f"terms = {terms!r}: expected a list of terms after the mesh")
     stiff = [term for term in terms if hasattr(term, "longest_step") and hasattr(term, "step")]
-    if len(stiff) > 1:
-        names = " and ".join(type(term).__name__ for term in stiff)
-        raise ValueError(f"terms: {names} are stiff: expected at most one stiff term")
     for number, term in enumerate(terms):
         cells = getattr(getattr(term, "mesh", None), "cells", mesh.cells)
         if cells != mesh.cells:
             name = type(term).__name__
             raise ValueError(f"terms[{number}] = {name} on a mesh of {cells} cells: expected that of {mesh.cells}")
-    return [term for term in terms if term not in stiff], stiff[0] if stiff else None
+    explicit = [term for term in terms if not any(term is one for one in stiff)]
+    return explicit, StiffSum(stiff) if len(stiff) > 1 else stiff[0] if stiff else None
 
 
 def _is_function(term: Any) -> TypeGuard[Callable[[float, Floats], Floats]]:

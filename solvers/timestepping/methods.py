@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from difflib import get_close_matches
 
+from ..terms.stiff_sum import has_rate
 from .adaptive import AdaptiveIntegrator
 from .equation import Equation
 from .evolution import SplitIntegrator
@@ -39,7 +40,7 @@ def choose(equation: Equation) -> str:
     if any(getattr(term, "nonnegative", False) for term in every) or equation.limit is not None:
         return "ssprk3"
     if stiff is not None:
-        return "ark4" if hasattr(stiff, "laplacian") or hasattr(stiff, "rate") else "ssprk3"
+        return "ark4" if has_rate(stiff) else "ssprk3"
     return "ssp3" if any(hasattr(term, "mesh") for term in equation.terms) else "dopri5"
 
 

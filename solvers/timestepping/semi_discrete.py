@@ -9,6 +9,7 @@ import numpy as np
 
 from ..mesh.mesh import Floats
 from ..terms.source import Source
+from ..terms.stiff_sum import add_rate, has_rate
 from ..terms.term import Step, Term
 from .equation import Equation
 from .state import NonFinite
@@ -31,8 +32,9 @@ class SemiDiscrete:
         self.equation = Equation(tuple(map(_unbounded, equation.terms)), equation.stiff, equation.limit)
         self.stable_dt = np.inf  # of the explicit terms, where they were last evaluated
         stiff = equation.stiff
-        if stiff is not None and not (hasattr(stiff, "laplacian") or hasattr(stiff, "rate")):
-            name = type(stiff).__name__
+        without = [term for term in getattr(stiff, "terms", (stiff,)) if stiff is not None and not has_rate(term)]
+        if without:
+            name = type(without[0]).__name__
             raise ValueError(f'{name} has no rate of change, it only steps: expected method = "ssprk3" with it')
         self._inverse: tuple[float, Any] | None = None
 
@@ -48,14 +50,8 @@ class SemiDiscrete:
         """I(t, u); zero without a stiff term."""
         term: Any = self.equation.stiff
         rate = np.zeros_like(values)
-        if term is None:
-            return rate
-        if hasattr(term, "rate"):
-            term.prepare(time, values)
-            term.rate(0.0, rate)
-        else:
-            term.laplacian(values, rate)
-            rate *= term.coefficient
+        if term is not None:
+            add_rate(term, time, values, rate)
         return rate
 
     def full(self, time: float, values: Floats, dt: float = 0.0) -> Floats:

@@ -7,6 +7,8 @@ from meanfield.analysis.info import describe, format_text
 from meanfield.export.formats import export
 from meanfield.figures.fields import chart
 from meanfield.figures.figure import plot
+from meanfield.movie.animate import movie
+from meanfield.view.page import view
 from solvers.io.run_file import FileError
 from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval
@@ -38,6 +40,26 @@ def test_a_solution_is_described_and_drawn(name, tmp_path):
     assert f"{SPACES[name].cells} cells" in text
     assert f"fields    {', '.join(fields)}" in text
     assert plot(path, tmp_path / "run.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("name", ["interval", "body", "icosphere"])
+def test_a_solution_is_filmed_a_frame_each_snapshot(name, tmp_path):
+    from PIL import Image
+
+    path = written(tmp_path / "run.h5", SPACES[name], ("u", "v") if name == "interval" else ("u",))
+    with Image.open(movie(path, tmp_path / "run.gif", quiet=True)) as film:
+        assert film.n_frames == 3
+        first = np.asarray(film.convert("L"), dtype=float)
+        film.seek(2)
+        assert np.abs(np.asarray(film.convert("L"), dtype=float) - first).mean() > 0.1  # of 255: the field has changed
+
+
+def test_what_is_for_runs_alone_says_so(tmp_path):
+    path = written(tmp_path / "run.h5", SPACES["interval"], ("u",))
+    with pytest.raises(FileError, match="holds a solution of a PDE, which plot and movie draw; expected a run"):
+        view(path, tmp_path / "run.html")
+    with pytest.raises(FileError, match="a solution on a interval: vtkhdf export expects a circle or a sphere"):
+        export(path, "vtkhdf")
 
 
 def test_charts_locate_cells():

@@ -1,0 +1,68 @@
+"""Frames of a recorded solution: each field in a panel of its own, on scales that all snapshots share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.figures.fields import chart, middle_layer
+from meanfield.movie.page import DPI, HEIGHT, WIDTH, shades
+from solvers.io.run_file import FileError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from solvers.io.run_file import Run
+    from solvers.mesh.mesh import Floats
+
+
+class FieldFrames:
+    """The fields of a file of `solvers.record` on an empty ``figure``; ``show`` draws snapshot k.
+
+    Raises FileError where the file holds no snapshot.
+    """
+
+    def __init__(self, run: Run, figure: Figure) -> None:
+        if run.snapshots == 0:
+            raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
+        self._run, self._figure = run, figure
+        figure.set_size_inches(WIDTH / DPI, HEIGHT / DPI)
+        places, labels = chart(run.cell_centers)
+        axes = figure.subplots(len(run.fields), 1, squeeze=False)[:, 0]
+        figure.subplots_adjust(left=0.12, right=0.97, top=0.9, bottom=0.09, hspace=0.45)
+        panel = _line if places.shape[1] == 1 else _map
+        self._panels = [
+            (name, panel(ax, run, name, places, _range(run, name))) for ax, name in zip(axes, run.fields, strict=True)
+        ]
+        axes[-1].set_xlabel(labels[0])
+        if len(labels) > 1:
+            axes[-1].set_ylabel(labels[1])
+
+    def show(self, k: int) -> None:
+        for name, draw in self._panels:
+            draw(self._run.field(name, k))
+        self._figure.suptitle(f"{self._run.path.name}: t = {self._run.times[k]:.4g}")
+
+
+def _range(run: Run, name: str) -> tuple[float, float]:
+    """The least and the largest value in any snapshot, apart at least by rounding."""
+    every = [run.field(name, k) for k in range(run.snapshots)]
+    low, high = min(float(v.min()) for v in every), max(float(v.max()) for v in every)
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def _line(ax: Any, run: Run, name: str, places: Floats, limits: tuple[float, float]) -> Any:
+    order, margin = np.argsort(places[:, 0]), 0.05 * (limits[1] - limits[0])
+    (curve,) = ax.plot(places[order, 0], run.field(name, 0)[order])
+    ax.set(ylabel=name, ylim=(limits[0] - margin, limits[1] + margin))
+    return lambda values: curve.set_ydata(values[order])
+
+
+def _map(ax: Any, run: Run, name: str, places: Floats, limits: tuple[float, float]) -> Any:
+    layer = middle_layer(run.cell_centers)
+    first = run.field(name, 0)[layer]
+    image = ax.tripcolor(*places[layer].T, first, shading="gouraud", cmap=shades(), vmin=limits[0], vmax=limits[1])
+    ax.figure.colorbar(image, ax=ax)
+    ax.set_title(name)
+    return lambda values: image.set_array(values[layer])
