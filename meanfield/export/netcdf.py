@@ -21,7 +21,7 @@ from meanfield import __version__
 from meanfield.domains.domain import load
 from meanfield.domains.table import DOMAINS, kind_of
 from solvers.io.run_file import FileError, Run
-from solvers.io.writing import VERSION, discard, open_shared
+from solvers.io.writing import bytes_of_file, discard, open_shared
 
 if TYPE_CHECKING:
     import h5py
@@ -130,18 +130,16 @@ def write_netcdf(run: Run, path: Path) -> None:
 
 def _image(run: Run, grid: Grid) -> bytes:
     """The bytes of the file without its densities, laid out in memory: no failing disk meets HDF5 meanwhile."""
-    import h5py
 
-    with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+    def fill(file: h5py.File) -> None:
         _lay_out(file, grid, run.times)
         file.attrs["Conventions"] = "CF-1.11"
         file.attrs["source"] = f"meanfield {__version__}"
         for name in KEPT:
             if name in run.attributes:
                 file.attrs[name] = run.attributes[name]
-        file.flush()
-        image: bytes = file.id.get_file_image()
-        return image
+
+    return bytes_of_file(fill)
 
 
 def _lay_out(file: h5py.File, grid: Grid, times: Floats) -> None:

@@ -18,7 +18,7 @@ from meanfield.domains.domain import load
 from meanfield.domains.table import DOMAINS, kind_of
 from meanfield.runtime.messages import print_message
 from solvers.io.run_file import FileError, Run
-from solvers.io.writing import VERSION
+from solvers.io.writing import bytes_of_file
 
 if TYPE_CHECKING:
     import h5py
@@ -72,7 +72,6 @@ def write_vtkhdf(run: Run, path: Path) -> None:
 
     Raises FileError if there is no snapshot yet, or no geometry for the manifold.
     """
-    import h5py
 
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
@@ -87,15 +86,15 @@ def write_vtkhdf(run: Run, path: Path) -> None:
     if kind.vtkhdf is None and not kind.has_tokens:
         only = ", ".join(name for name, other in DOMAINS.items() if other.vtkhdf or other.has_tokens)
         raise FileError(f"{run.path}: manifold {run.manifold!r}; vtkhdf export supports {only} only")
-    # In memory first: no failing disk meets HDF5, which would crash at its end.
-    with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+
+    def fill(file: h5py.File) -> None:
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 0])
         root.attrs["Type"] = np.bytes_("UnstructuredGrid")
         name = os.path.relpath(run.path.resolve(), path.resolve().parent).replace("%", "%%")  # % marks a block's number
         (_write_tokens if kind.has_tokens else _write_cells)(root, run, name)
-        file.flush()
-        path.write_bytes(file.id.get_file_image())
+
+    path.write_bytes(bytes_of_file(fill))
     if run.writer:
         print_message(f"meanfield: {run.path}: being written; VTK can open it when the run has stopped")
 

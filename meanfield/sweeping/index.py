@@ -17,7 +17,7 @@ import time as clock
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from meanfield.runtime.provenance import provenance
 from meanfield.sweeping.case import Sweep
@@ -28,7 +28,10 @@ from solvers.io.heaps import require_sound_heaps
 from solvers.io.repair import FileError, reason
 from solvers.io.replacing import replacement
 from solvers.io.schema import DAMAGE
-from solvers.io.writing import VERSION, disk_errors
+from solvers.io.writing import bytes_of_file, disk_errors
+
+if TYPE_CHECKING:
+    import h5py
 
 KIND = "sweep"
 _EVERY, _SHARE = 1.0, 0.1  # seconds between writings at least, and share of the time that they may take
@@ -103,16 +106,13 @@ class Index:
             remove_points(self.path, self.sweep.identity, *self.replaced)
 
     def _image(self, state: str) -> bytes:
-        import h5py
-
-        with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+        def fill(file: h5py.File) -> None:
             file.attrs.update(self._attributes(state))
             lay_out_points(file, self.sweep, self.results)
             for number, result in self.results.items():
                 write_point(file.create_group(f"points/{number:04}"), result)
-            file.flush()
-            image: bytes = file.id.get_file_image()
-            return image
+
+        return bytes_of_file(fill)
 
     def _attributes(self, state: str) -> dict[str, Any]:
         sweep = self.sweep

@@ -12,7 +12,7 @@ from meanfield.sweeping.case import Sweep
 from meanfield.sweeping.point import Result
 from meanfield.sweeping.scalars import axes, long_name, scalars
 from solvers.io.schema import dataset_of, require_size
-from solvers.io.writing import VERSION
+from solvers.io.writing import bytes_of_file
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -24,14 +24,12 @@ _CHECKED: dict[str, Any] = {"fletcher32": True}  # the file is written at once a
 
 def image_of_point(result: Result, identity: str) -> bytes:
     """The bytes of the file of a single point."""
-    import h5py
 
-    with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+    def fill(file: h5py.File) -> None:
         file.attrs["identity"] = identity
         write_point(file, result)
-        file.flush()
-        image: bytes = file.id.get_file_image()
-        return image
+
+    return bytes_of_file(fill)
 
 
 def write_point(group: h5py.Group, result: Result) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from solvers.io.run_file import FileError
-from solvers.io.writing import VERSION, discard, open_shared
+from solvers.io.writing import bytes_of_file, discard, open_shared
 from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    import h5py
 
 Shapes = Mapping[str, tuple[tuple[int, ...], str]]  # of datasets: shape and number format
 
@@ -42,14 +46,12 @@ def write_arrays(
 
 
 def _image(shapes: Shapes, attributes: Mapping[str, str | float]) -> bytes:
-    """The bytes of the file without its numbers, laid out in memory: no failing disk meets HDF5 meanwhile."""
-    import h5py
+    """The bytes of the file without its numbers."""
 
-    with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+    def fill(file: h5py.File) -> None:
         file.attrs.update(attributes)
         for name, (shape, number) in shapes.items():
             chunks = (1, *shape[1:]) if "/" in name or len(shape) > 2 else shape
             file.create_dataset(name, shape, number, chunks=chunks)
-        file.flush()
-        image: bytes = file.id.get_file_image()
-        return image
+
+    return bytes_of_file(fill)

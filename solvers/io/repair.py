@@ -50,7 +50,7 @@ def repair(path: Path) -> None:
             file.truncate(end)
         mended = SUPERBLOCK.pack(*superblock[:4], 0, *superblock[5:7], max(size, end), superblock[8], 0)
         file.seek(0)
-        file.write(mended[:-4] + struct.pack("<I", lookup3(mended[:-4])))
+        file.write(with_checksum(mended))
         file.flush()
         os.fsync(file.fileno())
 
@@ -69,6 +69,12 @@ def is_open_for_writing(path: Path) -> bool:
     if not superblock[4] and size < superblock[7]:
         raise FileError(f"{path}: truncated, {size} of {superblock[7]} bytes are there")
     return bool(superblock[4])
+
+
+def with_checksum(data: bytes) -> bytes:
+    """A file's bytes, or its superblock's alone, with the superblock's checksum as its other fields have it."""
+    fields = data[: SUPERBLOCK.size - 4]
+    return fields + struct.pack("<I", lookup3(fields)) + data[SUPERBLOCK.size :]
 
 
 def lookup3(data: bytes) -> int:

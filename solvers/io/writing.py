@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .attributes import Attribute, create_attributes, root_attributes
 from .layout import Column, Measure, Space, Variable, lay_out
-from .repair import FileError, reason
+from .repair import FileError, reason, with_checksum
 from .replacing import replacement
 
 if TYPE_CHECKING:
@@ -37,15 +37,23 @@ def image(
     measure: Measure | None = None,
     fields: Sequence[str] = (),
 ) -> bytes:
-    """The bytes of a new run file, laid out in memory so that no failing disk meets HDF5 meanwhile."""
+    """The bytes of a new run file."""
+
+    def fill(file: h5py.File) -> None:
+        lay_out(file, space, columns, variables, measure, fields)
+        create_attributes(file, root_attributes(space, attributes))
+
+    return bytes_of_file(fill)
+
+
+def bytes_of_file(fill: Callable[[h5py.File], None]) -> bytes:
+    """The bytes of a new HDF5 file, which ``fill`` writes in memory: no failing disk meets HDF5 meanwhile."""
     import h5py
 
     with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
-        lay_out(file, space, columns, variables, measure, fields)
-        create_attributes(file, root_attributes(space, attributes))
+        fill(file)
         file.flush()
-        image: bytes = file.id.get_file_image()
-        return image
+        return with_checksum(file.id.get_file_image())  # HDF5 before 2.0 clears flags there, and keeps their checksum
 
 
 def discard(file: h5py.File) -> None:
