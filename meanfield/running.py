@@ -24,6 +24,7 @@ from meanfield.runtime.watching import Callback, Condition, Watch
 from meanfield.simulation import set_up
 from solvers.backends import Backend
 from solvers.io.layout import Measure
+from solvers.io.lock import remove_leftover
 from solvers.io.memory import MemoryRun, RunMemory
 from solvers.io.run_file import FileError, Run, RunFile, read
 from solvers.timestepping.integrate import integrate
@@ -182,6 +183,7 @@ def _nothing_left(before: Run, start: Start, say: Say) -> None:
     """A file that is at its end already; that is recorded where the writer was killed just before it."""
     if before.attributes["stop_reason"] == "running":
         RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples).close(wall_time=start.wall_time)
+    remove_leftover(before.path)  # of a writer killed after its last word
     say(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
 
 

@@ -175,7 +175,7 @@ def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
     from scipy.sparse import eye_array, kron, vstack
 
     a, b = angle.shape
-    sums = vstack([kron(eye_array(a), np.ones((1, b))), kron(np.ones((1, a)), eye_array(b))])
+    sums = vstack([kron(eye_array(a), np.ones((1, b))), kron(np.ones((1, a)), eye_array(b))], format="csr")
     held = LARGE * np.concatenate([masses / masses.sum(), new_masses / new_masses.sum()])
     found = linprog(angle.ravel() ** 2, A_eq=sums[:-1], b_eq=held[:-1], method="highs")  # the last sum follows
     return np.asarray(found.x.reshape(a, b) * (masses.sum() / LARGE))

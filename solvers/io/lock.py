@@ -14,7 +14,7 @@ import re
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -105,6 +105,13 @@ def holder(path: Path) -> str | None:
         if _flock(lock, fcntl.LOCK_SH):
             return None
         return lock.read(_LONGEST).decode(errors="replace")
+
+
+def remove_leftover(path: Path) -> None:
+    """Remove the lock file of a writer of ``path`` that was killed, if there is one and the folder lets it go."""
+    if os.path.lexists(lock_name(path)):
+        with suppress(FileError):
+            Lock(path, held_up=PATIENCE).release()
 
 
 def lock_name(path: Path) -> Path:

@@ -195,6 +195,17 @@ def test_until_before_what_is_reached_is_refused(tmp_path):
     assert (tmp_path / "run.h5").read_bytes() == before
 
 
+def test_the_lock_of_a_writer_killed_after_its_last_word_goes(tmp_path):
+    run(parse(CASE), tmp_path / "run.h5", quiet=True)
+    lock = tmp_path / "run.h5.lock"
+    lock.write_text("process 4000000 on a node")
+    assert resume(tmp_path / "run.h5", quiet=True) == DONE
+    assert not lock.exists()
+    lock.write_text("notes of mine")
+    assert resume(tmp_path / "run.h5", quiet=True) == DONE
+    assert lock.read_text() == "notes of mine"
+
+
 def test_until_may_be_a_number_of_numpy(tmp_path):
     run(parse(CASE), tmp_path / "run.h5", quiet=True)
     assert resume(tmp_path / "run.h5", until=np.float64(5.0), quiet=True) == DONE
