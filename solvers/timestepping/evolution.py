@@ -15,7 +15,7 @@ from .equation import Equation
 from .integrate import fixed, integrate
 from .observers import Observer
 from .state import NonFinite, State, StepResult
-from .step_control import StepControl
+from .step_control import StepControl, root_mean_square
 from .steppers import Stepper, order_of, stepper_of
 
 STEPS_WITHOUT_UNDERSHOOT = (
@@ -55,6 +55,7 @@ class SplitIntegrator:
         self._good = self._work[0] if keeps else np.empty_like(state.values)
         self._stable = float(equation.longest_step(state.time, state.values))
         self._since_undershoot = 0  # steps since diffusion has last undershot
+        self._explicit_change = 0.0  # of the explicit terms in a controlled step, between the stiff term's halves
 
     def step(self, state: State, target: float) -> StepResult:
         stable = self.cfl * self._stable
@@ -89,6 +90,8 @@ class SplitIntegrator:
             before = stiff.step(dt / 2, values, limited)
             equation.prepare(state.time, values)
             self.stepper.step(equation, state, dt, self._work)
+            if self._control is not None:
+                self._explicit_change = root_mean_square(values - self._work[0])
             lowest = np.minimum(before, stiff.step(dt / 2, values, limited))
         return _result(values, equation.longest_step(reached, values), lowest)
 
@@ -110,7 +113,7 @@ class SplitIntegrator:
         while True:
             dt, reached = _to_land(start, target, control.longest(stable))
             attempt(start, dt, reached)
-            control.keep_whole(values)
+            control.keep_whole(values, good, self._explicit_change)
             values[...] = good
             result = attempt(start, dt / 2, start + dt / 2)
             if result.finite:
@@ -158,7 +161,8 @@ def evolve(
 
     The errors of all steps then add up to about rtol of the way that the state goes, whatever rests beneath it. A step
     is compared with two of half its length, which are kept; one of a larger error is taken again, shorter. Where that
-    is no better, as where limiters act, the error is not of time, and is accepted.
+    is no better, as where limiters act, the error is not of time, and is accepted. Where the stiff term undoes what the
+    explicit ones do, a step is also too short for them to change the state by half.
 
     stepper      one of STEPPERS, or its name
     cfl          fraction of ``equation.longest_step`` that is used

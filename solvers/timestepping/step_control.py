@@ -13,6 +13,7 @@ SAFETY, SHRINK, GROW = 0.9, 0.1, 3.0  # of the step that the error asks for; lim
 STEADY_PART = 0.01  # of |values − mean|, which a step may err by where the state rests: relative to rtol
 MIN_GAIN = 0.5  # power of the step that an error falls by at least if it is of time: a smooth one falls by 1 or more
 MARGIN, DECAY = 2.0, 0.9  # of an error that no shorter step makes smaller: by how much more is allowed, less each step
+BALANCED, LONGEST_SPLIT = 0.1, 0.5  # net change over that of the explicit terms, which then is below half the values
 MIN_STEP = 1e-6  # of the first step tried: states that are still not finite there are lost
 
 
@@ -22,7 +23,9 @@ class StepControl:
     order   p of the method, whose steps err by O(dtᵖ⁺¹); in proportion to the change, by O(dtᵖ)
 
     Where a shorter step errs no less (limiters, modes that only decay), that much is allowed, and less with each step
-    from there on. Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
+    from there on. Where the explicit terms and the stiff one are in balance, both may be too large for a split step to
+    see either: whole and halves agree on a wrong state. The step is then so short that the explicit terms change less
+    than half of the values. Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
     """
 
     def __init__(self, rtol: float, atol: float, order: int, values: Floats) -> None:
@@ -30,15 +33,20 @@ class StepControl:
         self._whole = np.empty_like(values)
         self._wanted = math.inf  # the step that the error asks for
         self._allowed = 1.0  # of the tolerance
+        self._split = 0.0  # change of the explicit terms over the largest that is allowed, where they are balanced
         self._tried: list[tuple[float, float]] = []  # (dt, error over the tolerance) of this step's refused attempts
 
     def longest(self, stable: float) -> float:
         """The longest step to try."""
         return min(stable, self._wanted)
 
-    def keep_whole(self, values: Floats) -> None:
-        """Keep the values after the whole step."""
+    def keep_whole(self, values: Floats, before: Floats, explicit_change: float) -> None:
+        """Keep the values after the whole step, within which the explicit terms of a split one changed so much."""
         self._whole[...] = values
+        self._split = 0.0
+        if explicit_change > 0 and root_mean_square(values - before) < BALANCED * explicit_change:
+            size = max(root_mean_square(values), root_mean_square(before))
+            self._split = explicit_change / (LONGEST_SPLIT * size) if size > 0 else math.inf
 
     def accepts(self, dt: float, values: Floats, before: Floats) -> bool:
         """Whether the values after two halves are good enough; chooses the next step to try."""
@@ -47,6 +55,9 @@ class StepControl:
             self._tried.append((dt, math.inf))
             self._wanted = SHRINK * dt
             return dt < MIN_STEP * self._tried[0][0]  # then it is the caller's to raise
+        if self._split > 1:
+            self._wanted = max(SHRINK, SAFETY / self._split) * dt
+            return False
         if self._tried and error > self._tried[-1][1] * (dt / self._tried[-1][0]) ** MIN_GAIN:
             self._allowed = max(self._allowed, MARGIN * error)
             dt = max([dt, *(size for size, refused in self._tried if refused <= self._allowed)])
@@ -57,6 +68,8 @@ class StepControl:
             return False
         cut = not self._tried and dt < 0.999 * self._wanted < math.inf  # shortened to land, or by the cfl
         self._wanted = max(min(change, GROW) * dt, self._wanted if cut else 0.0)
+        if self._split > 0:
+            self._wanted = min(self._wanted, SAFETY / self._split * dt)
         self._allowed = max(1.0, DECAY * self._allowed)
         self._tried.clear()
         return True

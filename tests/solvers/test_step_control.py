@@ -151,7 +151,7 @@ def test_a_step_that_leaves_the_numbers_is_taken_again_shorter():
 def test_an_error_that_shorter_steps_do_not_lessen_is_accepted_and_then_less_of_it():
     control = StepControl(1.0, 1.0, 2, np.zeros(2))
     before, halves = np.zeros(2), np.zeros(2)
-    control.keep_whole(np.full(2, 30.0))
+    control.keep_whole(np.full(2, 30.0), before, 0.0)
     assert not control.accepts(1.0, halves, before)
     assert control.longest(np.inf) < 1.0
     assert control.accepts(0.4, halves, before)
@@ -162,3 +162,25 @@ def test_an_error_that_shorter_steps_do_not_lessen_is_accepted_and_then_less_of_
 def test_a_tolerance_that_is_no_positive_number_is_refused(name, value):
     with pytest.raises(ValueError, match=rf"^{name} = .*: expected a finite number > 0$"):
         evolve(State(0.0, np.ones(1)), Equation([Source(lambda t, u: -u)]), "ssprk3", 1.0, **{name: value})
+
+
+class Decay:
+    """∂ₜu = −λu, exactly."""
+
+    rate = 1000.0
+
+    def longest_step(self, values):
+        return np.inf
+
+    def step(self, dt, values, limited=True):
+        values *= np.exp(-self.rate * dt)
+        return values.min()
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_a_source_in_balance_with_a_stiff_term_rests(spread):
+    """u' = λ(f − u): whole steps and halves agree on nearly nothing where λ dt ≫ 1, as both have decayed."""
+    rest = 1.0 + spread * np.linspace(0.0, 1.0, 16)
+    state = State(0.0, rest.copy())
+    evolve(state, Equation([Source(lambda time, values: Decay.rate * rest)], Decay()), "ssprk3", 0.01)
+    np.testing.assert_allclose(state.values, rest, rtol=1e-4)
