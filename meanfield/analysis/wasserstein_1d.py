@@ -20,7 +20,7 @@ from solvers.mesh.mesh import Floats
 
 TWO_PI = 2 * np.pi
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2
-_FINEST = 4e-16  # of α: rounding of the masses, beyond which a search finds nothing
+_XTOL = 4e-16  # of α: rounding of the masses, beyond which a search finds nothing
 _FLAT = 1e-14  # of the cost, whose sums are rounded like this
 
 
@@ -116,7 +116,7 @@ def _lowest(cost: Callable[[float], float], low: float, high: float) -> float:
     """Lowest value of a convex function by golden sections, until it is flat: kinks are found, and smooth bottoms."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     costs = [cost(low), cost(left), cost(right), cost(high)]
-    while high - low > _FINEST and max(costs) - min(costs) > _FLAT * min(costs):
+    while high - low > _XTOL and max(costs) - min(costs) > _FLAT * min(costs):
         if costs[1] <= costs[2]:
             high, right, left = right, left, right - _GOLDEN * (right - low)
             costs = [costs[0], cost(left), costs[1], costs[2]]

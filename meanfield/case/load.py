@@ -27,7 +27,7 @@ from meanfield.case.errors import (
 from meanfield.case.lines import lines_of_keys, remove, with_lines
 from meanfield.case.overrides import apply
 from meanfield.case.validate import check
-from meanfield.components.in_case import Unfit, put_back, take
+from meanfield.components.in_case import InvalidParameters, replace_by_builtin, restore
 from meanfield.domains.table import put_names_for_aliases
 from meanfield.model.errors import ArgumentError
 
@@ -77,15 +77,15 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
     refuse_unrepresentable(data)
     put_names_for_aliases(data)
     try:
-        own = take(data)
+        own = replace_by_builtin(data)
     except ArgumentError as error:
         raise refusal(error.argument, error.value, error.expected) from None
-    except Unfit as error:
+    except InvalidParameters as error:
         raise CaseError(f"{error.section}.{translate(error.cause, error.table, error.schema)}") from None
     case = _resolve(_converted(data))
     check(case)
     refuse_extremes(msgspec.to_builtins(case))
-    return put_back(case, own)
+    return restore(case, own)
 
 
 def _converted(data: dict[str, Any]) -> Case:

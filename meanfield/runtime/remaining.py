@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from solvers.timestepping.schedules import Schedule, events_before
 
-LEAST_STEPS = 8  # before which nothing is said
-MOMENTS = 512  # that are kept; then every second one is
+MIN_STEPS = 8  # before which nothing is said
+MAX_MOMENTS = 512  # that are kept; then every second one is
 
 
 class RemainingTime:
@@ -37,14 +37,14 @@ class RemainingTime:
     def update(self, time: float, seconds: float) -> None:
         """After a step: the model time that it has reached, and what a clock shows."""
         if self._seen % self._every == 0:
-            if len(self._moments) == MOMENTS:
+            if len(self._moments) == MAX_MOMENTS:
                 self._moments, self._every = self._moments[::2], 2 * self._every
             self._moments.append((self._seen, time, seconds))
         self._seen += 1
 
     def seconds(self) -> float | None:
         """To the end, from the last moment on; None while these are too few."""
-        if self._waits or self._seen <= LEAST_STEPS:
+        if self._waits or self._seen <= MIN_STEPS:
             return None
         (n0, t0, _), (n1, t1, w1) = self._moments[0], self._moments[(len(self._moments) - 1) // 2]
         n2, t2, w2 = self._moments[-1]

@@ -17,7 +17,7 @@ from .state import Exploding, NonFinite, State, StepResult
 
 Rate = Callable[[float, Floats], Floats]
 TARGET_SPACINGS = 16  # spacings of floating-point time from a target that count as there
-LEAST = 10  # spacings of time that a step has to have
+MIN_SPACINGS = 10  # spacings of time that a step has to have
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0  # of the step that the error asks for; limits of a change of the step
 ORDER = 8  # of the method: the error of a step is of the same order, which is that of the next lower method
 
@@ -95,7 +95,7 @@ def _step(state: State, method: _Method, target: float) -> None:
     first = left / max(math.ceil(left / state.dt), 1) if state.dt > 0 else None
     method.begin(state)
     size = method.first_size(state, left) if first is None else first
-    least, most = LEAST * float(np.spacing(state.time)), GROW
+    least, most = MIN_SPACINGS * float(np.spacing(state.time)), GROW
     size = size if size > least else least
     while True:
         if size < least:
@@ -120,8 +120,8 @@ def _change(error: float, most: float) -> float:
     """The next step over this one, by the error over what is allowed; NaN is too much by any measure."""
     if math.isnan(error):
         return SHRINK
-    wanted = SAFETY * error ** (-1 / ORDER) if error > 0 else GROW
-    return min(wanted, most) if error < 1 else max(wanted, SHRINK)
+    factor = SAFETY * error ** (-1 / ORDER) if error > 0 else GROW
+    return min(factor, most) if error < 1 else max(factor, SHRINK)
 
 
 class _Method:
@@ -195,8 +195,8 @@ class _Method:
         trial = min(1e-6 if size < 1e-5 or speed < 1e-5 else 0.01 * size / speed, longest)
         bend = _norm((self._rate(state.time + trial, values + trial * rate) - rate) / allowed) / trial
         fastest = max(speed, bend)
-        wanted = max(1e-6, 1e-3 * trial) if fastest <= 1e-15 else (0.01 / fastest) ** (1 / ORDER)
-        return float(min(100 * trial, wanted, longest))
+        second = max(1e-6, 1e-3 * trial) if fastest <= 1e-15 else (0.01 / fastest) ** (1 / ORDER)
+        return float(min(100 * trial, second, longest))
 
 
 def _norm(values: Floats) -> np.float64:

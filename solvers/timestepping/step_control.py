@@ -13,7 +13,7 @@ SAFETY, SHRINK, GROW = 0.9, 0.1, 3.0  # of the step that the error asks for; lim
 STEADY_PART = 0.01  # of |values − mean|, which a step may err by where the state rests: relative to rtol
 MIN_GAIN = 0.5  # power of the step that an error falls by at least if it is of time: a smooth one falls by 1 or more
 MARGIN, DECAY = 2.0, 0.9  # of an error that no shorter step makes smaller: by how much more is allowed, less each step
-BALANCED, LONGEST_SPLIT = 0.1, 0.5  # net change over that of the explicit terms, which then is below half the values
+BALANCED, MAX_SPLIT = 0.1, 0.5  # net change over that of the explicit terms, which then is below half the values
 MIN_STEP = 1e-6  # of the first step tried: states that are still not finite there are lost
 
 
@@ -46,7 +46,7 @@ class StepControl:
         self._split = 0.0
         if explicit_change > 0 and root_mean_square(values - before) < BALANCED * explicit_change:
             size = max(root_mean_square(values), root_mean_square(before))
-            self._split = explicit_change / (LONGEST_SPLIT * size) if size > 0 else math.inf
+            self._split = explicit_change / (MAX_SPLIT * size) if size > 0 else math.inf
 
     def accepts(self, dt: float, values: Floats, before: Floats) -> bool:
         """Whether the values after two halves are good enough; chooses the next step to try."""

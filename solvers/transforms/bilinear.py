@@ -57,12 +57,12 @@ class Bilinear:
             self._targets = targets = _Targets(mesh, self._lengths(), self.matrix, degree)
             self._scale = backend_for(self._centers).cached(lambda: targets.scale(self._lengths()))
 
-    def apply(self, masses: Floats, wanted: Floats | None = None) -> Sums:
+    def apply(self, masses: Floats, active: Floats | None = None) -> Sums:
         """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
 
         Of cells, Z and N are right where there is mass, or where ``wanted`` (cells,) holds some instead.
         """
-        wanted = masses if wanted is None else wanted
+        active = masses if active is None else active
         backend, nodes = backend_for(masses), self._sources.nodes
         held, count = backend.true_indices(masses != 0)
         few, first = count <= nodes, held[:nodes]
@@ -70,8 +70,8 @@ class Bilinear:
         def cells() -> tuple[Floats, Floats]:
             return self._centers[first], masses[first]
 
-        def stand_in() -> tuple[Floats, Floats]:
-            return self._sources.stand_in(masses)
+        def equivalent_weights() -> tuple[Floats, Floats]:
+            return self._sources.equivalent_weights(masses)
 
         def exact() -> Sums:
             return gathered_sums(self._towards(), *cells())
@@ -79,11 +79,11 @@ class Bilinear:
         if nodes >= len(masses):
             return exact()
         if self._targets is None:
-            sums = backend.conditional(few, exact, lambda: self._dense(*stand_in()))
-            lost = self._is_lost(sums[1], masses.sum(), wanted) & np.logical_not(few)
+            sums = backend.conditional(few, exact, lambda: self._dense(*equivalent_weights()))
+            lost = self._is_lost(sums[1], masses.sum(), active) & np.logical_not(few)
         else:
-            sums = self._by_grid(self._targets, *backend.conditional(few, cells, stand_in))
-            lost = self._is_lost(sums[1], masses.sum(), wanted)
+            sums = self._by_grid(self._targets, *backend.conditional(few, cells, equivalent_weights))
+            lost = self._is_lost(sums[1], masses.sum(), active)
         backend.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
 
@@ -113,12 +113,12 @@ class Bilinear:
                 whole[targets.near] = part
         return sums
 
-    def _is_lost(self, normalizer: Floats, total: Floats, wanted: Floats) -> NDArray[np.bool_]:
+    def _is_lost(self, normalizer: Floats, total: Floats, active: Floats) -> NDArray[np.bool_]:
         """(cells,) where Z is wanted and too small for the digits that it has."""
         of_largest, of_mass = _MIN_NORMALIZER
         lost: NDArray[np.bool_] = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
         if self._mesh is not None:
-            lost &= wanted > _MIN_DENSITY * wanted.sum() / self._mesh.volume * self._mesh.volumes
+            lost &= active > _MIN_DENSITY * active.sum() / self._mesh.volume * self._mesh.volumes
         return lost
 
 
@@ -184,7 +184,7 @@ class _CircleSources:
         self.points: Floats = self._backend.to_device(np.stack([np.cos(angle), np.sin(angle)], axis=1))
         self._transform = _transform(mesh, degree) if self.nodes < cells else None
 
-    def stand_in(self, masses: Floats) -> tuple[Floats, Floats]:
+    def equivalent_weights(self, masses: Floats) -> tuple[Floats, Floats]:
         """(nodes, 2) points and (nodes,) masses, of any sign, that attract as ``masses`` (cells) do."""
         assert self._transform is not None  # with so few cells they are all summed
         spectrum = self._transform.analysis(masses) * np.sqrt(2 * np.pi)
@@ -200,7 +200,7 @@ class _SphereSources:
         self.nodes = self.grid.cells
         self._on_cells, self._on_grid = _transform(mesh, degree), SphereHarmonics(self.grid, degree)
 
-    def stand_in(self, masses: Floats) -> tuple[Floats, Floats]:
+    def equivalent_weights(self, masses: Floats) -> tuple[Floats, Floats]:
         """As above, (nodes, 3) and (nodes,)."""
         return self.grid.centers, self.grid.volumes * self._on_grid.synthesis(self._on_cells.analysis(masses))
 

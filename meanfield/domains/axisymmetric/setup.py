@@ -44,9 +44,9 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
             attention.rescaled,
         )
 
-    there = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
-    to_device, velocity = there.backend.to_device, AxisymmetricVelocity(law(mesh), norm)
-    equation = axisymmetric_equation(law(there), stabilizers.noise, norm)
+    device_mesh = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
+    to_device, velocity = device_mesh.backend.to_device, AxisymmetricVelocity(law(mesh), norm)
+    equation = axisymmetric_equation(law(device_mesh), stabilizers.noise, norm)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return Diagnostics(
@@ -69,7 +69,7 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
     )
 
 
-def _initial(mesh: Mesh, dimension: int, kind: sections.Start) -> Floats:
+def _initial(mesh: Mesh, dimension: int, kind: sections.InitialKind) -> Floats:
     if type(kind) in _INITIAL:
         return _INITIAL[type(kind)](mesh, dimension, kind)
     theta = mesh.centers[:, 0]
