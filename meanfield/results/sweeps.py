@@ -151,7 +151,7 @@ def _solved(
         closing(solver(tasks, keep)) as solved,
     ):
         for number, result in solved:
-            progress.look(failed=result.status == FAILED)
+            progress.update(failed=result.status == FAILED)
             yield number, result
 
 

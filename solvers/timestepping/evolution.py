@@ -62,7 +62,7 @@ class SplitIntegrator:
         if not stable > np.spacing(state.time):
             raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
         self._good[...] = state.values
-        dt, reached = _to_land(state.time, target, stable)
+        dt, reached = _step_to_target(state.time, target, stable)
         try:
             if self._control is not None:
                 dt, reached, result = self._controlled(self._control, state, target, stable)
@@ -111,7 +111,7 @@ class SplitIntegrator:
                 state.time = start
 
         while True:
-            dt, reached = _to_land(start, target, control.longest(stable))
+            dt, reached = _step_to_target(start, target, control.longest(stable))
             attempt(start, dt, reached)
             control.keep_whole(values, good, self._explicit_change)
             values[...] = good
@@ -136,7 +136,7 @@ def _result(values: Floats, stable: Step, lowest: Step | None) -> StepResult:
     return StepResult(stable_dt, undershot, finite=not math.isnan(stable_dt))
 
 
-def _to_land(time: float, target: float, longest: float) -> tuple[float, float]:
+def _step_to_target(time: float, target: float, longest: float) -> tuple[float, float]:
     """The length of the next of equal steps to the target, none above ``longest``; and the time that it reaches."""
     parts = math.ceil((target - time) / longest)
     dt = (target - time) / max(parts, 1)

@@ -12,7 +12,7 @@ from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.diagnostics.unbounded import DIAGNOSTICS, Unbounded
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_layer
-from meanfield.domains.common.problem import Check, Problem, in_turn, within_mesh
+from meanfield.domains.common.problem import Check, Problem, by_interval, within_mesh
 from meanfield.domains.domain import load
 from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions, output_at_positions
 from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radius_equation, radial_mesh
@@ -48,7 +48,7 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
     return Problem(
         space=_cells(space, domain.manifold),
         initial=lambda: _initial(case, space).reshape(-1),
-        dynamics=in_turn(integrator, Listed((0.0, _switch_time(case)))),
+        dynamics=by_interval(integrator, Listed((0.0, _switch_time(case)))),
         check=_within_radius(device_space, domain.outermost),
         prepare=lambda state: equation(0).prepare(state.time, to_device(state.values)),
         diagnostics=_diagnostics(space),

@@ -52,12 +52,12 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     def at_ends(state: State) -> float:
         return float(state.values[0] * mesh.volumes[0] + state.values[-1] * mesh.volumes[-1])
 
-    def look(time: float, density: Floats) -> Unbounded:
+    def sample_of(time: float, density: Floats) -> Unbounded:
         masses = density * mesh.volumes
         return Unbounded(mesh.centers, masses, (float(masses[0]), float(masses[-1])))
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        return Diagnostics(names, DIAGNOSTICS_LINE, {"d": 1, "end": 2}, look)
+        return Diagnostics(names, DIAGNOSTICS_LINE, {"d": 1, "end": 2}, sample_of)
 
     return Problem(
         space=mesh,
