@@ -22,9 +22,10 @@ from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, line
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit_interval import deposit_on_interval
-from solvers.timestepping.evolution import SplitIntegrator
+from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.integrate import Integrator, fixed
 from solvers.timestepping.state import State
+from solvers.transforms.moments import PolynomialMoments
 
 
 def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
@@ -46,7 +47,7 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     integrator: Integrator = (
         LayerIntegrator(_layer(case, velocity), to_device)
         if method == "layers"
-        else SplitIntegrator(equation, method, case.time.cfl, to_device=to_device)
+        else DensityIntegrator(equation, method, PolynomialMoments(there), case.time.cfl, to_device=to_device)
     )
 
     def at_ends(state: State) -> float:

@@ -23,11 +23,12 @@ from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from solvers.backends import Backend
 from solvers.mesh.mesh import Mesh
+from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.equation import Equation
-from solvers.timestepping.evolution import SplitIntegrator
 from solvers.timestepping.integrate import Dynamics, fixed
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.state import State
+from solvers.transforms.moments import HarmonicMoments
 
 Prepare = Callable[[State], Any]
 
@@ -77,8 +78,11 @@ def _flowing(
             return causal_equation(mesh, velocity(interval), labels, noise)
         return mean_field_equation(mesh, velocity(interval), noise, reaction_of(case, mesh))
 
-    def integrator(interval: int) -> SplitIntegrator:
-        return SplitIntegrator(equation(interval), case.time.method, case.time.cfl, to_device=mesh.backend.to_device)
+    moments = HarmonicMoments(mesh)
+
+    def integrator(interval: int) -> DensityIntegrator:
+        time, to_device = case.time, mesh.backend.to_device
+        reinterval DensityIntegrator(equation(interval), time.method, moments, time.cfl, to_device=to_device)
 
     return by_interval(integrator, intervals), lambda state: equation(0).prepare(state.time, state.values)
 
