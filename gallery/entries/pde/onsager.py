@@ -36,5 +36,7 @@ STATEMENT = Statement(
 )
 
 # %%
-draw("concentration c", "growth of degree 2", growth=(strengths, rates), formula=(np.full(2, STATEMENT.published), rates))
+draw(
+    "concentration c", "growth of degree 2", growth=(strengths, rates), formula=(np.full(2, STATEMENT.published), rates)
+)
 print(STATEMENT)
