@@ -165,7 +165,7 @@ class _Attempts:
         return False
 
     def _is_no_better(self, dt: float, error: float, stable: float) -> bool:
-        """Whether the error has not fallen with the step, as one of limiters, whose steps are as stable at both ends."""
+        """Whether the error has not fallen with the step, as one of limiters whose steps are as stable at both ends."""
         if not self._refused:
             return False
         before, refused = self._refused[-1]

@@ -82,7 +82,7 @@ def _flowing(
 
     def integrator(interval: int) -> DensityIntegrator:
         time, to_device = case.time, mesh.backend.to_device
-        reinterval DensityIntegrator(equation(interval), time.method, moments, time.cfl, to_device=to_device)
+        return DensityIntegrator(equation(interval), time.method, moments, time.cfl, to_device=to_device)
 
     return by_interval(integrator, intervals), lambda state: equation(0).prepare(state.time, state.values)
 
