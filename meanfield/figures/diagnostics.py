@@ -94,7 +94,7 @@ def recorded_panels(run_data: RunData) -> list[str]:
 def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
     """One panel over time, with a ``note`` at the label of that axis."""
     PANELS[name][1](ax, run_data)
-    set_time(ax, run_data.kind.time[0] + note, run_data.sample_range, log=run_data.log_time)
+    set_time(ax, run_data.time_label + note, run_data.sample_range, log=run_data.log_time)
     mark_time(ax, run_data.hand_over, ATOMS)
 
 

@@ -50,7 +50,7 @@ def draw_space_time(ax: Axes, run_data: RunData) -> None:
         rasterized=True,  # else a PDF would hold each cell as a path
     )
     ax.set_title("density over time")
-    set_time(ax, run_data.kind.time[0], (times[0], times[-1]), log=run_data.log_time)
+    set_time(ax, run_data.time_label, (times[0], times[-1]), log=run_data.log_time)
     mark_time(ax, run_data.hand_over, "atoms from here")
     coordinate(run_data).draw_on(ax.yaxis)
     extend = "min" if not scale.deviation and picture.min() < scale.low else "neither"
@@ -124,7 +124,7 @@ def _draw_lines(ax: Axes, run_data: RunData, chosen: list[int], scale: Scale) ->
     if scale.is_uniform:
         annotate(ax, f"uniform, within {UNIFORM_TEXT}", height=0.75)
     if len(chosen) == 1:
-        ax.set_title(f"profile at t = {format_time(run_data.times[chosen[0]])}")
+        ax.set_title(f"profile at {run_data.moment(run_data.times[chosen[0]])}")
         return
     ax.set_title("profiles")
-    ax.legend(title=run_data.kind.time[0], loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    ax.legend(title=run_data.time_label, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

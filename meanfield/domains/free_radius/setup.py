@@ -27,10 +27,11 @@ from solvers.backends import Backend
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.equation import Equation
-from solvers.timestepping.evolution import SplitIntegrator
 from solvers.timestepping.schedules import Listed
 from solvers.timestepping.state import State
+from solvers.transforms.moments import PolynomialMoments
 
 
 def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
@@ -42,8 +43,11 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
     device_space = space if backend is None else space.on(backend)
     to_device, equation = device_space.directions.backend.to_device, _equations(case, device_space)
 
-    def integrator(k: int) -> SplitIntegrator:
-        return SplitIntegrator(equation(k), case.time.method, case.time.cfl, to_device=to_device)
+    radii = device_space.radii()
+    moments = PolynomialMoments(device_space.directions, radii, device_space.radial.on_host.volumes)
+
+    def integrator(k: int) -> DensityIntegrator:
+        return DensityIntegrator(equation(k), case.time.method, moments, case.time.cfl, to_device=to_device)
 
     return Problem(
         space=_cells(space, domain.manifold),

@@ -22,9 +22,10 @@ from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, line
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit_interval import deposit_on_interval
-from solvers.timestepping.evolution import SplitIntegrator
+from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.integrate import Integrator, fixed
 from solvers.timestepping.state import State
+from solvers.transforms.moments import PolynomialMoments
 
 
 def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
@@ -32,7 +33,7 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     domain, attention = case.domain, case.attention
     assert isinstance(domain, Line)
     mesh = line(domain.resolution, domain.outermost, domain.core)
-    device_mesh = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
+    device_mesh = mesh if backend is None else mesh.on(backend)  # of the state; diagnostics are computed on the host
     to_device, method = device_mesh.backend.to_device, case.time.method
     velocity = LineAttention(
         device_mesh,
@@ -46,7 +47,7 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     integrator: Integrator = (
         LayerIntegrator(_layer(case, velocity), to_device)
         if method == "layers"
-        else SplitIntegrator(equation, method, case.time.cfl, to_device=to_device)
+        else DensityIntegrator(equation, method, PolynomialMoments(device_mesh), case.time.cfl, to_device=to_device)
     )
 
     def at_ends(state: State) -> float:

@@ -120,7 +120,7 @@ class _TokenStepper(Stepper):
     law: ParticleVelocity
     brownian: Brownian | None
 
-    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, Floats]) -> None:
+    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> None:
         super().step(equation, state, dt, work)
         if self.brownian is not None:
             self.brownian.step(dt, state.steps, state.values)

@@ -23,11 +23,12 @@ from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from solvers.backends import Backend
 from solvers.mesh.mesh import Mesh
+from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.equation import Equation
-from solvers.timestepping.evolution import SplitIntegrator
 from solvers.timestepping.integrate import Dynamics, fixed
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.state import State
+from solvers.transforms.moments import HarmonicMoments
 
 Prepare = Callable[[State], Any]
 
@@ -36,7 +37,7 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
     """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
     assert case.domain.mesh is not None  # the set-up of domains whose mesh is a number of cells or rings
     mesh = load(case.domain.mesh)(case.domain.resolution)
-    device_mesh = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
+    device_mesh = mesh if backend is None else mesh.on(backend)  # of the state; diagnostics are computed on the host
     heads, labels = heads_by_interval(case), case.domain.labels or 1
 
     @lru_cache(maxsize=2)
@@ -79,8 +80,11 @@ def _flowing(
             return causal_equation(mesh, velocity(interval), labels, noise)
         return mean_field_equation(mesh, velocity(interval), noise, reaction_of(case, mesh))
 
-    def integrator(interval: int) -> SplitIntegrator:
-        return SplitIntegrator(equation(interval), case.time.method, case.time.cfl, to_device=mesh.backend.to_device)
+    moments = HarmonicMoments(mesh)
+
+    def integrator(interval: int) -> DensityIntegrator:
+        time, to_device = case.time, mesh.backend.to_device
+        return DensityIntegrator(equation(interval), time.method, moments, time.cfl, to_device=to_device)
 
     return by_interval(integrator, intervals), lambda state: equation(0).prepare(state.time, state.values)
 

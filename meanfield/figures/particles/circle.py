@@ -32,7 +32,7 @@ def draw_angles(ax: Axes, run_data: RunData) -> None:
     weights = tokens_of(run_data).weights
     equal = np.ptp(weights) < EQUAL * weights.max()
     ax.set_title("tokens over time" if equal else "tokens over time; width: mass")
-    set_time(ax, run_data.kind.time[0], (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
+    set_time(ax, run_data.time_label, (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
     coordinate(cut_open).draw_on(ax.yaxis)
     ax.set_ylim(cut_open.cut - ROOM / 3, cut_open.cut + TWO_PI + ROOM / 3)
 
@@ -71,6 +71,6 @@ def draw_strips(ax: Axes, run_data: RunData) -> None:
         style = {"color": shade, "alpha": 0.75, "linewidths": 0}
         ax.scatter(points[:, 0], np.full(len(points), row), s=dot_areas(masses), **style)
     ax.set_yticks(range(len(chosen)), [format_time(run_data.times[k]) for k in chosen])
-    ax.set(ylim=(len(chosen) - 0.5, -0.5), ylabel=run_data.kind.time[0], title="tokens at these times; area: mass")
+    ax.set(ylim=(len(chosen) - 0.5, -0.5), ylabel=run_data.time_label, title="tokens at these times; area: mass")
     coordinate(cut_open).draw_on(ax.xaxis)
     ax.set_xlim(cut_open.cut - ROOM, cut_open.cut + TWO_PI + ROOM)

@@ -48,8 +48,8 @@ def outgoing_flux_on_curve(worker, workers, volumes, cell_start, cell_sides, nei
 
     Unresolved cells: see :func:`outgoing_flux_on_surface`. Resolved densities: u_f ρ_f with ρ_f the linear
     reconstruction from the donor cell and u_f by the weights (−1, 7, 7, −1)/12, whose difference is ∂u at the center to
-    fourth order: the masses that make the velocity lie at the centers. A cell that is its own neighbour has a wall
-    there: nothing passes.
+    fourth order: the masses that make the velocity lie at the centers.
+    A cell that is its own neighbour has a wall there: nothing passes.
     """
     first, last = share(worker, workers, len(density))
     for i in range(first, last):
