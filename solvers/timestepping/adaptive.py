@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
 from ..backends import backend_for
 from ..mesh.mesh import Floats
-from .checks import check_positive, check_until, check_values
-from .integrate import fixed, integrate
-from .observers import Observer
+from .checks import check_positive
 from .state import Exploding, NonFinite, State, StepResult
 
 Rate = Callable[[float, Floats], Floats]
@@ -67,26 +65,6 @@ class AdaptiveIntegrator:
         if self._limit is not None:
             self._limit(values)
         return values
-
-
-def evolve_adaptively(
-    state: State,
-    rate: Rate,
-    until: float,
-    observers: Sequence[Observer] = (),
-    tolerance: float = 1e-9,
-    after_step: Callable[[State], bool] = lambda state: False,
-    limit: Callable[[Floats], None] | None = None,
-) -> State:
-    """Advance ``state`` in place to ``until`` by u̇ = rate(time, u) and return it: see `AdaptiveIntegrator`.
-
-    after_step   called after each step; True stops the loop
-    Raises ValueError as `evolve` does, and as the integrator.
-    """
-    integrator = AdaptiveIntegrator(rate, tolerance, limit)
-    check_until(until, state.time)
-    check_values(state.values, ())
-    return integrate(state, fixed(integrator), until, observers, after_step)
 
 
 def _step(state: State, method: _Method, target: float) -> None:

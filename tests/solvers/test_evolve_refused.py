@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from support.adaptive import evolve_adaptively
 
 from solvers.mesh.mesh import circle
 from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion
-from solvers.timestepping.adaptive import evolve_adaptively
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.observers import Observer
