@@ -38,7 +38,7 @@ _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)",
 _TOLERANCE = 1e-10  # of a step: a merger at the end of a metastable state is then good to about 1e-7
 _STIFF = 300.0  # an explicit method of order 8 then takes some hundred steps in a unit of time
 _FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
-_FIRST_BEFORE_ATOMS = 0.1  # at most, where a hand-over lets the end be any time: a token moves by so many radians
+_FIRST_BEFORE_ATOMS = 0.1  # at most, where a handover lets the end be any time: a token moves by so many radians
 
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:

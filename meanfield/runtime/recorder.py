@@ -25,11 +25,11 @@ from solvers.timestepping.state import NonFinite, State
 
 
 class Recorder(Protocol):
-    """What a run is observed by; a context that is left when the run has ended, with its exception if it has one."""
+    """Observers of a run; a context that is left when the run has ended, with its exception if it has one."""
 
     @property
     def observers(self) -> Sequence[Observer]:
-        """They look at the state when they are due."""
+        """Called with the state when they are due."""
         ...
 
     def compiling(self) -> AbstractContextManager[None]:
@@ -54,7 +54,7 @@ class Record:
 
     end         time to which the run goes
     watch       callbacks and stop conditions, by default those of the case
-    observers   look at the state for snapshots and for samples
+    observers   of the snapshots and of the samples
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Record:
         )
 
     def compiling(self) -> AbstractContextManager[None]:
-        """Says so where it takes long."""
+        """Prints a message where it takes long."""
         return self.progress.show_if_slow("compiling the kernels: once, some seconds; later runs start at once")
 
     @property
@@ -103,7 +103,7 @@ class Record:
         return bool(self._watch.message)
 
     def save(self, state: State) -> None:
-        """Write a checkpoint, which counts on all that has been written."""
+        """Write a checkpoint, after all that it refers to is on disk."""
         file = self._file
         file.sync()
         self._checkpoints.write(*checkpoint_of(state, file.snapshots, file.samples, self.wall_time))

@@ -1,4 +1,4 @@
-"""Remaining time of a run, from the steps and looks that it has taken."""
+"""Remaining time of a run, from the steps and outputs so far."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 from solvers.timestepping.schedules import Schedule, events_before
 
-MIN_STEPS = 8  # before which nothing is said
-MAX_MOMENTS = 512  # that are kept; then every second one is
+MIN_STEPS = 8  # before the first estimate
+MAX_MOMENTS = 512  # in memory; beyond, every second one is dropped
 
 
 class RemainingTime:
-    """Estimates the seconds that a run still takes, as steps or looks to come times the seconds of the latest ones.
+    """Estimates the remaining seconds of a run: steps or outputs to come times the seconds of the latest ones.
 
     Where steps are limited by the state, step n is taken to reach time t by n = a + b·t^q through the first moment, the
-    middle and now: q = 1 for steps of one length, q → 0 for steps that grow with time. Steps are at least the
-    looks to come. From a handover on there are as many steps as looks, before it nobody knows how many.
+    middle and now: q = 1 for steps of one length, q → 0 for steps that grow with time. There are
+    at least as many steps as outputs to come; from a handover on as many, and before it no estimate is given.
 
     end          model time to which the run goes
-    schedules    of the looks
+    schedules    of the outputs
     hand_over    whether the run waits for a handover
     """
 
@@ -30,7 +30,7 @@ class RemainingTime:
         self._every, self._seen = 1, 0
 
     def handed_over(self) -> None:
-        """What was measured until then means nothing for what is to come."""
+        """Forget measurements from before the handover."""
         if self._waits:
             self._waits, self._by_events, self._moments, self._every, self._seen = False, True, [], 1, 0
 

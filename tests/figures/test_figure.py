@@ -440,7 +440,7 @@ def test_directions_are_the_marginal(manifold: str) -> None:
         directions_of(data).density(30), run_data(mesh, LINEAR).density(30), rtol=1e-12
     )  # rounding
     median = quantiles(data, [0, 40], np.array([0.5]))[:, 0]
-    # The law of log r is symmetric about these; a cell is a fifth of a unit of log r wide.
+    # The distribution of log r is symmetric about these; a cell is a fifth of a unit of log r wide.
     assert np.log(median) == pytest.approx(np.log([0.5, 50.0]), abs=0.01)
 
 

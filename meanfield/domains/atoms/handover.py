@@ -4,7 +4,7 @@ A cluster that has collapsed is a point mass to its mesh: the scheme holds it in
 and carries it as an atom. From there on the atoms' own law is the same motion without a mesh.
 
 How wide that looks, in cells: on the circle ½ at most, a mass that two cells share; on spheres of 32 to 128 rings 0.5
-to 0.9 for clusters at rest, and up to 4 for those that race or merge. On metastable_circle a hand-over at a spread of
+to 0.9 for clusters at rest, and up to 4 for those that race or merge. On metastable_circle a handover at a spread of
 10, 5, 2 and 1 moves the next merger by 1.2 %, 0.2 %, 0.01 % and 0.002 %; on metastable_sphere with 64 rings by 7 %,
 1.1 %, 1.1 % and 0.7 %, of which 0.6 % is what the mesh itself does to the motion.
 """
@@ -26,11 +26,11 @@ SPREAD = 1.0  # cells: above what is held at rest, and where waiting longer gain
 
 @dataclass(frozen=True)
 class HandOverError:
-    """What a hand-over at another moment changes.
+    """What a handover at another moment changes.
 
     angle    largest between an atom of one and of the other, radians
     mass     largest difference of their masses
-    merger   |T₁ − T₂|/(T₂ − t₁) of the times of the next merger, t₁ the time of the first hand-over; NaN where there
+    merger   |T₁ − T₂|/(T₂ − t₁) of the times of the next merger, t₁ the time of the first handover; NaN where there
              is none to compare
     """
 
@@ -80,7 +80,7 @@ def hand_over_error(
 
     atoms_at   values → the atoms that they become
     end        time to which the next merger is looked for; of one that has none by then, it counts
-    carry_on   values, from, to → values, as before a hand-over
+    carry_on   values, from, to → values, as before a handover
     """
     early, _ = advance(law, atoms_at(values), time, later)
     late = atoms_at(carry_on(values, time, later))

@@ -67,7 +67,7 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
         diagnostics=diagnostics,
         variables=(
             Variable("cell_edge", ("edge",), edges_of(mesh), "rad", "polar angle between cells"),
-            Variable("uniform", ("cell",), law(mesh).uniform, "rad-1", "law of the polar angle of uniform tokens"),
+            Variable("uniform", ("cell",), law(mesh).uniform, "rad-1", "distribution of the angle of uniform tokens"),
         ),
     )
 
