@@ -82,7 +82,7 @@ def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circ
         drawn.append(((-one.last, -one.masses[-1]), _draw_track(axes, tracks, number, heights, color, circle)))
     if not order:
         annotate(axes, "no cluster lasted")
-    axes.set_title("clusters: as thick as their mass, written where they end if there is room")
+    axes.set_title("clusters: width ∝ mass, written at their ends")
     if circle:
         axes.set(ylim=(-np.pi, np.pi), ylabel="angle φ (rad)")
         axes.set_yticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi], ["−π", "−π/2", "0", "π/2", "π"])

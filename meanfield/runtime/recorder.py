@@ -21,7 +21,9 @@ from meanfield.simulation import sample_schedule, snapshot_schedule
 from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
 from solvers.timestepping.observers import Observer
-from solvers.timestepping.state import NonFinite, State
+from solvers.timestepping.state import Exploding, NonFinite, State
+
+NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
 
 
 class Recorder(Protocol):
@@ -128,13 +130,13 @@ class Record:
         if error is None:
             self.close("finished", self._watch.message)
         elif isinstance(error, NonFinite):
-            self.close("failed", reason(error))
+            self.close("failed", reason(error), exploded=int(isinstance(error, Exploding)))
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             self.close("interrupted", str(error) or "interrupted at once")
 
-    def close(self, stop_reason: str, message: str = "") -> None:
+    def close(self, stop_reason: str, message: str = "", **attributes: int) -> None:
         """Close the file with why the run has stopped."""
-        self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time)
+        self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time, **attributes)
 
     def _write_snapshot(self, state: State) -> None:
         self._file.write_snapshot(state.time, self._problem.snapshot(state.values))

@@ -21,7 +21,7 @@ ORDER = 8  # of the method: the error of a step is of the same order, which is t
 
 
 class AdaptiveIntegrator:
-    """Steps of u̇ = rate(time, u) whose length finds itself, by the error of each.
+    """Steps of u̇ = rate(time, u) of adaptive length, by the error of each.
 
     rate         (time, values) → rate of change, of the values' shape
     tolerance    error of a step, absolute and relative, as the root mean square over all numbers of the state
@@ -87,7 +87,7 @@ def _step(state: State, method: _Method, target: float) -> None:
         if math.isnan(error) and not method.begins_finite():
             raise NonFinite(f"{state.when}: the rate of change is not finite")
         most = 1.0  # after a step that was refused none grows
-    cut = first is not None and taken > 0.999 * first  # shortened to land, and not for the error's sake
+    cut = first is not None and taken > 0.999 * first  # shortened to meet the target, not because of the error
     state.dt = max(size, state.dt) if cut else size
     state.time = target if target - reached <= TARGET_SPACINGS * np.spacing(target) else reached
     state.values[...] = values

@@ -174,10 +174,10 @@ def evolve(
 
         error of a step ≤ atol + rtol (|change in it| + |values − their mean|/100)      |·|: root mean square
 
-    The errors of all steps then add up to about rtol of the way that the state goes, whatever rests beneath it. A step
-    is compared with two of half its length, which are kept; one of a larger error is taken again, shorter. Where that
-    is no better, as where limiters act, the error is not of time, and is accepted. Where the stiff term undoes what the
-    explicit ones do, a step is also too short for them to change the state by half.
+    The errors of all steps then add up to about rtol of the path length of the state, whatever steady part it has. A
+    step is compared with two of half its length, which are kept; one of a larger error is taken again, shorter. Where
+    that is no better, as where limiters act, the error is not of time, and is accepted. Where the stiff term undoes
+    what the explicit ones do, a step is also too short for them to change the state by half.
 
     stepper      one of STEPPERS, or its name
     cfl          fraction of ``equation.longest_step`` that is used
