@@ -34,7 +34,7 @@ def test_a_source_of_fields_that_rotate_has_its_frequency():
 
 
 @pytest.mark.parametrize(
-    ("result", "kind"), [(1.0, ValueError), (np.ones(3), ValueError), (np.full(4, np.nan), ValueError)]
+    ("result", "kind"), [(np.ones((1, 4)), ValueError), (np.ones(3), ValueError), (np.full(4, np.nan), ValueError)]
 )
 def test_a_source_of_another_shape_is_refused(result, kind):
     with pytest.raises(kind, match=r"expected|finite"):
