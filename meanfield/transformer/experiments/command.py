@@ -46,6 +46,8 @@ def experiment_into(name: str, case: TrainingCase, seeds: int, jobs: int, path: 
     """Run an experiment and write its file. Raises CaseError where it cannot be."""
     if name == "attention" and not case.network.attention:
         raise CaseError("network.attention = false: expected true, for an experiment on attention maps")
+    if name == "attention" and case.network.pattern is not None:
+        raise CaseError("network.pattern: expected none, for an experiment on attention maps")
     if name == "attention" and seeds < 2:
         raise CaseError(f"--seeds {seeds}: expected at least 2, since one control is a network of another seed")
     outcome = EXPERIMENTS[name](case, tuple(range(seeds)), say, jobs)
