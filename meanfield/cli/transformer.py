@@ -8,6 +8,7 @@ from pathlib import Path
 
 from meanfield.cli import options as cli_options
 from meanfield.cli.networks import COMMANDS as NETWORK_COMMANDS
+from meanfield.cli.prompts import COMMANDS as PROMPTS_COMMANDS
 from meanfield.runtime.messages import print_message
 
 
@@ -253,5 +254,6 @@ COMMANDS = {
         "CASE [-o FILE.h5] [--set KEY=VALUE ...] [--overwrite] [--quiet]",
         (cli_options.case_file, reference_options, cli_options.quiet),
     ),
+    **PROMPTS_COMMANDS,
     **NETWORK_COMMANDS,
 }
