@@ -113,6 +113,7 @@ class Training(Section, frozen=True):
     seed: Seed = 0
     explosion: Positive = 1e4
     precision: Literal["float32", "float64"] = "float32"
+    threads: Count = 1
 
     about: ClassVar = {
         "epochs": Key("passes through the examples", 20),
@@ -122,6 +123,7 @@ class Training(Section, frozen=True):
         "seed": Key("of the initial weights and of the order of examples", 1),
         "explosion": Key("root mean square of a layer's state, or gradient norm, at which training stops", 1e4),
         "precision": Key("number format", "float64"),
+        "threads": Key("of PyTorch: small networks are slower with several, and sums depend on them", 2),
     }
 
 
