@@ -25,7 +25,7 @@ def with_dask(address: str) -> Solver:
     Raises CaseError where Dask is not installed or no scheduler answers; the solver SolverLost where the scheduler
     goes. It waits for workers, and says so where there is none to begin with.
     """
-    client = _client(address)
+    client = client_of(address)
     solve = with_client(client, f"--dask {address}")
 
     def solve_and_leave(cases: Mapping[int, str], keep: bool) -> Solved:
@@ -57,7 +57,8 @@ def with_client(client: Client, name: str = "client") -> Solver:
     return solve
 
 
-def _client(address: str) -> Client:
+def client_of(address: str) -> Client:
+    """A client of the scheduler at an address. Raises CaseError where Dask is not installed or none answers."""
     try:
         from distributed import Client
     except ModuleNotFoundError:

@@ -34,8 +34,8 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     radial_norms: ClassVar = RADIAL_NORMS
     initial: ClassVar = (*ON_SPHERES, Gaussian, Equiangular, Waves)
     features: ClassVar = frozenset(
-        {"matrices", "heads", "file", "kernels", "sinkhorn", "causal mask", "feed-forward", "noise", "gate", "scale",
-         "layers", "adaptive", "sequence", "handover", "linear stability"}
+        {"matrices", "heads", "file", "kernels", "sinkhorn", "causal mask", "pattern", "feed-forward", "noise", "gate",
+         "scale", "layers", "adaptive", "sequence", "handover", "linear stability"}
     )  # fmt: skip
     has_tokens: ClassVar = True
     figure: ClassVar = (
