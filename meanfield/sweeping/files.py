@@ -6,7 +6,7 @@ A point's file carries the identity of its sweep, in its name and as an attribut
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -60,12 +60,12 @@ def remove_points(path: Path, *identities: str) -> None:
         points_folder(path).rmdir()
 
 
-def require_free(path: Path, cases: Mapping[int, str], *, started: bool, overwrite: bool) -> None:
-    """Raise FileError if the run file of a point, which ``cases`` gives as TOML, would replace a file of somebody else.
+def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool, overwrite: bool) -> None:
+    """Raise FileError if the run file of a point, of number and TOML, would replace a file of somebody else.
 
     started   whether the sweep goes on with its index: then a run file of the same case is its own
     """
-    for number, case in cases.items():
+    for number, case in cases:
         file = run_file(path, number)
         if not file.exists():
             continue
