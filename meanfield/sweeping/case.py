@@ -16,7 +16,7 @@ from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrep
 from meanfield.case.load import MAX_BYTES, Template, to_toml
 from meanfield.case.overrides import inline
 from meanfield.sections.section import Count, Positive, Section, Seed
-from meanfield.sweeping.grid import MAX_POINTS, Value, flattened, plan
+from meanfield.sweeping.grid import MAX_POINTS, RANDOM_DESIGNS, Value, flattened, plan
 
 
 class Keep(Section, frozen=True):
@@ -46,7 +46,7 @@ class _File(Section, frozen=True, kw_only=True):
 
     title: str = ""
     case: Any = None
-    design: Literal["grid", "zip", "random"] = "grid"
+    design: Literal["grid", "zip", "random", "sobol", "latin hypercube"] = "grid"
     points: Count | None = None
     seed: Seed | None = None
     keys: Any = None
@@ -198,10 +198,10 @@ def _base(case: Any, folder: Path) -> str:
 
 
 def _check_design(file: _File) -> None:
-    if file.design == "random" and file.points is None:
-        raise CaseError('points: missing; expected an integer >= 1 with design = "random"')
+    if file.design in RANDOM_DESIGNS and file.points is None:
+        raise CaseError(f'points: missing; expected an integer >= 1 with design = "{file.design}"')
     for key, value in (("points", file.points), ("seed", file.seed)):
-        if file.design != "random" and value is not None:
+        if file.design not in RANDOM_DESIGNS and value is not None:
             raise refusal(key, value, f'not allowed with design = "{file.design}"')
 
 

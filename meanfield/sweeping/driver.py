@@ -12,8 +12,8 @@ from meanfield.runtime.paths import output_for
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, load_sweep
 from meanfield.sweeping.dask_pool import with_dask
-from meanfield.sweeping.files import require_free
-from meanfield.sweeping.index import Index, open_index
+from meanfield.sweeping.files import part_of, require_free
+from meanfield.sweeping.index import Index, PartOfIndex, open_index, open_part
 from meanfield.sweeping.local_pool import SolverLost, cores, with_processes
 from meanfield.sweeping.progress import SweepProgress
 from meanfield.sweeping.tasks import Solver, Work, with_absolute_paths
@@ -33,6 +33,7 @@ def sweep(
     retry: bool = False,
     quiet: bool = False,
     command: str = "",
+    part: tuple[int, int] | None = None,
 ) -> int:
     """Solve every point of a sweep that its index does not hold yet; returns the exit status.
 
@@ -41,6 +42,8 @@ def sweep(
     jobs     processes on this machine, by default one for each core
     dask     "host:port" of a Dask scheduler, whose workers solve the points instead
     retry    re-run failed points
+    part     (i, n): every n-th point from the i-th on, i = 1 … n, beside n − 1 other processes, whose results a call
+             without it merges
     Returns 0, 3 where points have failed or ran over the limit (the index has their reasons), or 130 where it was
     interrupted: the same call goes on then, as it does after a kill. Raises CaseError for a sweep that cannot be run,
     before any point is; FileError for an index that is another sweep's or cannot be written, and for a file that is not
@@ -52,10 +55,16 @@ def sweep(
         raise FileError(f"{target}: the folder {target.parent} does not exist")
     if target.is_dir() or (target.exists() and Path(path).exists() and target.samefile(path)):
         raise FileError(f"{target}: cannot be the index; -o writes elsewhere")
-    lock = Lock(target)
+    if part is not None and (overwrite or retry):
+        raise CaseError("--shard: not allowed with --overwrite or --retry; give these to a sweep without --shard")
+    lock = Lock(target if part is None else part_of(target, *part))
     try:
         started = target.exists() and not overwrite
-        index = open_index(target, plan, command, overwrite=overwrite, retry=retry)
+        index = (
+            open_index(target, plan, command, overwrite=overwrite, retry=retry)
+            if part is None
+            else open_part(target, plan, command, part[0] - 1, part[1])
+        )
         work = work_of(index)
         if plan.keep.files:
             cases = ((n, to_toml(with_absolute_paths(work.case(n)))) for n in work.numbers)
@@ -109,7 +118,10 @@ def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
     if index.over_time:
         message = f"{index.over_time} of {count} points ran over the limit of {sweep.limit:g} s"
         print_message(f"{message}; the same command solves them again, with the limit that the file has then")
-    if not solved:
+    if isinstance(index, PartOfIndex):
+        part = f"part {index.part + 1} of {index.parts}: {counted(solved, 'point')} solved"
+        print_message(f"{index.path}: {part}; when all have ended, the same command without --shard merges them")
+    elif not solved:
         print_message(f"{index.path}: all {count} points are there already")
     elif not quiet:
         print_message(f"{index.path}: {counted(count, 'point')}; look at it: meanfield plot {index.path}")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from solvers.io.heaps import require_sound_heaps
+from solvers.io.lock import holder
 from solvers.io.repair import FileError
 from solvers.io.schema import DAMAGE
 
@@ -39,6 +40,18 @@ def point_file(path: Path, identity: str, number: int) -> Path:
 def run_file(path: Path, number: int) -> Path:
     """The file for the run of a point."""
     return runs_folder(path) / f"{number:04}.h5"
+
+
+def part_of(path: Path, part: int, parts: int) -> Path:
+    """What the process that solves part ``part`` = 1 … ``parts`` of a sweep locks."""
+    return path.with_name(f"{path.stem}.{part}-of-{parts}")
+
+
+def part_writers(path: Path) -> list[str]:
+    """The processes that solve parts of a sweep now."""
+    name = re.compile(rf"{re.escape(path.stem)}\.\d+-of-\d+\.lock")
+    locks = [file for file in sorted(path.absolute().parent.iterdir()) if name.fullmatch(file.name)]
+    return [writer for lock in locks if (writer := holder(lock.with_suffix(""))) is not None]
 
 
 def own_points(path: Path, identity: str) -> dict[Path, int]:

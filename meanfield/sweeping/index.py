@@ -19,7 +19,7 @@ import time as clock
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,10 +34,7 @@ from solvers.io.heaps import require_sound_heaps
 from solvers.io.repair import FileError, reason
 from solvers.io.replacing import replacement
 from solvers.io.schema import DAMAGE
-from solvers.io.writing import bytes_of_file, disk_errors
-
-if TYPE_CHECKING:
-    import h5py
+from solvers.io.writing import disk_errors, new_file_on_disk
 
 KIND, VERSION = "sweep", 2
 _EVERY, _SHARE = 1.0, 0.03  # seconds between writings at least, and share of the time that they may take
@@ -99,24 +96,22 @@ class Index:
         """
         began = clock.monotonic()
         with disk_errors(self.path, "cannot write the index"):
-            _write(self.path, self._image(state))
+            self._replace(state)
         with disk_errors(self.path, "cannot remove the files of single points"):
             remove_points(self.path, self.sweep.identity, *self.replaced)
         self.results = Merged(self.results.count, [Source(self.path)])
         self._written = clock.monotonic()
         self._cost = self._written - began
 
+    def _replace(self, state: str, *, overwrite: bool = True) -> None:
+        with replacement(self.path, overwrite=overwrite) as new, new_file_on_disk(new) as file:
+            file.attrs.update(self._attributes(state))
+            lay_out_index(file, self.sweep, self.results)
+
     def close(self, state: str) -> None:
         """Write the index for the last time, with all that there is."""
         self.write(state)
         self.closed = True
-
-    def _image(self, state: str) -> bytes:
-        def fill(file: h5py.File) -> None:
-            file.attrs.update(self._attributes(state))
-            lay_out_index(file, self.sweep, self.results)
-
-        return bytes_of_file(fill)
 
     def _attributes(self, state: str) -> dict[str, Any]:
         sweep = self.sweep
@@ -132,6 +127,37 @@ class Index:
             "keys": list(sweep.keys),
             **{name: origin[name] for name in ("case", "versions", "git_commit", "command")},
         }
+
+
+class PartOfIndex(Index):
+    """The points ``part``, ``part`` + ``parts``, … of a sweep, for one of several processes that share no memory.
+
+    It keeps its results in files beside the index, for a start without parts to merge them; the index itself it writes
+    only where there is none yet.
+    """
+
+    part, parts = 0, 1
+
+    @property
+    def waiting(self) -> list[int]:
+        return [number for number in super().waiting if number % self.parts == self.part]
+
+    def start(self) -> None:
+        if not self.path.exists():
+            with suppress(FileExistsError), disk_errors(self.path, "cannot write the index"):
+                self._replace("interrupted", overwrite=False)
+
+    def write(self, state: str) -> None:
+        """Nothing: files of points stay where they are."""
+
+
+def open_part(path: Path, sweep: Sweep, command: str, part: int, parts: int) -> PartOfIndex:
+    """The part number ``part`` = 0, 1, … of ``parts``, with what was solved earlier. Raises as ``open_index``."""
+    beside = sources_beside(path, sweep.identity)
+    sources = _earlier(path, sweep)[1] if path.exists() else list(beside)
+    index = PartOfIndex(path, sweep, command, Merged(len(sweep.rows), sources, again=(OVER_TIME,)), closed=False)
+    index.part, index.parts = part, parts
+    return index
 
 
 def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry: bool) -> Index:

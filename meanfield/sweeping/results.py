@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from meanfield.sweeping.case import FigureChoice
 from meanfield.sweeping.columns import values_of
+from meanfield.sweeping.files import part_writers
 from meanfield.sweeping.grid import RANDOM_DESIGNS
 from meanfield.sweeping.index import sources_beside
 from meanfield.sweeping.point import DONE, FAILED, OVER_TIME
@@ -234,8 +235,10 @@ def sweep_facts(path: str | Path) -> dict[str, Any]:
 
 def _state_and_writer(found: SweepResults) -> tuple[str, str | None]:
     state = str(found.attributes["state"])
-    writer = holder(found.path) if state == "running" else None
-    return ("killed" if state == "running" and writer is None else state), writer
+    writer = (holder(found.path) if state == "running" else None) or ", ".join(part_writers(found.path)) or None
+    if writer is not None:
+        return "running", writer
+    return ("killed" if state == "running" else state), None
 
 
 def _state(found: SweepResults) -> str:
@@ -264,7 +267,7 @@ def _failures(found: SweepResults) -> list[str]:
 
 
 def _next(found: SweepResults) -> str:
-    if _state(found) in ("finished", "interrupted") or not _state(found).startswith("running"):
+    if _state_and_writer(found)[1] is None:
         waits = not {"waiting", OVER_TIME}.isdisjoint(found.status)
         return "go on with the same command" if waits else f"look at it: meanfield plot {found.path}"
     return f"in progress; plot it with: meanfield plot {found.path}"
