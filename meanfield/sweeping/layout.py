@@ -23,7 +23,7 @@ from solvers.io.writing import bytes_of_file
 if TYPE_CHECKING:
     import h5py
 
-_BLOCK = 1 << 23  # bytes of the rows that are put together at once
+_BLOCK = 1 << 22  # bytes of the rows that are put together at once
 
 
 def image_of_points(columns: Columns, identity: str) -> bytes:

@@ -124,7 +124,7 @@ class Source:
     def _opened(self) -> Iterator[h5py.File]:
         import h5py
 
-        with h5py.File(self.path, "r", locking=False) as file:
+        with h5py.File(self.path, "r", locking=False, rdcc_nbytes=0) as file:  # chunks are read once
             yield file
 
 

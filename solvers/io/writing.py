@@ -61,7 +61,7 @@ def new_file_on_disk(path: Path) -> Iterator[h5py.File]:
     """A new HDF5 file that grows beyond memory; where the block or the disk fails, it is left unfinished."""
     import h5py
 
-    file = h5py.File(path, "w", libver=VERSION, locking=False)
+    file = h5py.File(path, "w", libver=VERSION, locking=False, rdcc_nbytes=0)  # chunks are written whole
     try:
         yield file
         file.flush()
