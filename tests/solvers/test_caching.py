@@ -84,10 +84,14 @@ def kernel(x):
 """
 
 
-def test_code_is_kept_until_a_source_changes(tmp_path: Path) -> None:
-    """Also where the same file is written again, as by installing the same version: its time does not count."""
+def test_code_is_kept_until_a_source_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own or that of any other kernel, which may be inlined in it; not where the same files are written again."""
+    other = tmp_path / "other.py"
+    monkeypatch.setattr(caching, "_kernels", lambda: (other,))
+    other.write_text("x = 1")
 
     def called(number: int) -> tuple[float, int]:
+        caching._hash.cache_clear()  # as in another process
         source = tmp_path / "kernels.py"
         source.write_text(KERNEL.format(number))
         found = ModuleType("kernels")
@@ -96,7 +100,8 @@ def test_code_is_kept_until_a_source_changes(tmp_path: Path) -> None:
         return result, sum(found.kernel.stats.cache_hits.values())
 
     assert called(1) == (2.0, 0)
-    os.utime(tmp_path / "kernels.py", (1.0, 1.0))
+    os.utime(other, (1.0, 1.0))
     assert called(1) == (2.0, 1)
-    caching._hash.cache_clear()  # as in another process
+    other.write_text("x = 2")
+    assert called(1) == (2.0, 0)
     assert called(2) == (3.0, 0)

@@ -80,7 +80,7 @@ class LockedFiles(IndexDataCacheFile):
 
 
 def stamp_of(file: str) -> str:
-    """A hash of the sources of all kernels here, and of the file of one elsewhere: Numba's stamp is the time of a file.
+    """A hash of the sources of all kernels here, and of the file of one elsewhere: Numba's is of one file alone.
 
     Code is kept as long as no source changes, also where the same version is installed again; a change of a function
     that others have inlined is one of all.
