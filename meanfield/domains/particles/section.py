@@ -30,6 +30,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     typical: ClassVar = {"dimension": 3, "count": 64}
     set_up: ClassVar = "meanfield.domains.particles.setup:set_up_particles"
     diagnostics: ClassVar = "meanfield.domains.particles.diagnostics:DIAGNOSTICS"
+    batch: ClassVar = "meanfield.domains.particles.batch:BATCH"
     layer_norms: ClassVar = tuple(LAYER_NORMS)
     radial_norms: ClassVar = RADIAL_NORMS
     initial: ClassVar = (*ON_SPHERES, Gaussian, Equiangular, Waves)
