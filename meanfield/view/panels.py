@@ -28,7 +28,7 @@ def panels(run_data: RunData) -> list[Panel]:
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
     others = [name for name in run_data.diagnostics if name not in PANELS and name not in ARRAYS]
-    known = [PANELS[name](run_data) for name in PANELS if is_worth(run_data, name)]
+    known = [_with_prediction(PANELS[name](run_data), run_data, name) for name in PANELS if is_worth(run_data, name)]
     return known + [_other(run_data, name) for name in others]
 
 
@@ -128,6 +128,19 @@ def _growth(start: float, rate: float, degree: int, time: Floats, high: float) -
         predicted = start * np.exp(2 * rate * (time - time[0]))
     within = np.where((predicted > 0) & (predicted <= high), predicted, np.nan)
     return _curve(within, INK, f"e^(2λt), l = {degree}, λ = {rate:.3g}") | {"dashed": True}
+
+
+def _with_prediction(panel: Panel, run_data: RunData, name: str) -> Panel:
+    """The panel, with the predicted curve and the moment of its event where there is a prediction."""
+    if (predicted := run_data.predictions.get(name)) is None:
+        return panel
+    values = rounded(predicted.trace(run_data.diagnostics["time"]))
+    shown = [value if value is not None and panel["low"] <= value <= panel["high"] else None for value in values]
+    curve = {"label": predicted.text, "color": INK, "values": shown, "dashed": True}
+    panel["curves"][0]["label"] = "computed"
+    if np.isfinite(predicted.moment):
+        panel["title"] += f"; {predicted.event} at {run_data.moment(float(f'{predicted.moment:.4g}'))}"
+    return panel | {"curves": [*panel["curves"], curve]}
 
 
 def _size(name: str, title: str) -> Callable[[RunData], Panel]:
