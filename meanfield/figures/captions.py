@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 SEPARATOR = " · "
-LINE, FACTS_LINE = 84, 120  # characters of the title, and of the facts
+LINE, FACTS_LINE = 84, 132  # characters of the title, and of the facts
 MAX_STEPS = 5  # of the number of clusters, in one line
 
 

@@ -90,7 +90,7 @@ def load(path: str | Path | Run) -> RunData:
 
     run = read(path)
     if run.is_solution:
-        raise FileError(f"{run.path}: holds a solution of a PDE, which plot and movie draw; expected a run")
+        raise FileError(f"{run.path}: holds a solution of a PDE, which plot, movie and view show; expected a run")
     if len(run.times) == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
     case, kind = case_of(run), kind_of(run.manifold)

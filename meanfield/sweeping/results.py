@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,19 @@ def read_sweep(path: str | Path) -> SweepResults:
 def _of_points(group: Any) -> list[str]:
     """Names of the datasets that are no dimension scales."""
     return [name for name, data in group.items() if data.attrs.get("CLASS") != b"DIMENSION_SCALE"]
+
+
+def tables_of(found: SweepResults) -> Iterator[tuple[int, Mapping[str, Floats]]]:
+    """The number of each point that is done, and its times (samples,) and columns (samples, ...). Raises FileError."""
+    import h5py
+
+    require_sound_heaps(found.path)
+    with h5py.File(found.path, "r", locking=False) as file:
+        for number in found.done.tolist():
+            try:
+                yield number, read_point(file[f"points/{number:04}"]).tables
+            except DAMAGE as error:
+                raise FileError(f"{found.path}: damaged: point {number}: {reason(error)}") from error
 
 
 def read_points(path: str | Path) -> int:

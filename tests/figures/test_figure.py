@@ -257,7 +257,7 @@ def test_facts_are_one_line_that_always_has_the_state() -> None:
     assert heading(short)[1].endswith("β = 9 · killed at t = 2 of 5")
     _, line = heading(long)
     assert line.endswith("V = -1.25 I · … · β = 9 · interrupted at t = 2 of 5e+04")
-    assert len(line) <= 120
+    assert len(line) <= 132
 
 
 def test_the_first_four_panels_that_were_recorded_are_drawn() -> None:
