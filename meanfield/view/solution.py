@@ -19,7 +19,7 @@ from meanfield.view.panels import curve_of, linear, rounded
 if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
-PICTURES, COLORS = 80, 128  # in a page at most, and colours of each
+PICTURES, COLORS = 80, 256  # in a page at most, and colours of each
 CURVES = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)
 
 

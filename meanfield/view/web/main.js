@@ -75,6 +75,7 @@ async function main() {
   };
   const seek = (time) => player.seek(time);
   const stage = document.getElementById("stage");
+  document.querySelector("details").hidden = !document.querySelector("details pre").textContent;
   const below = document.getElementById("panels");
   const tree = run.tree ? [new MergerTree(below, run, seek)] : [];
   const panels = [...tree, ...run.panels.map((spec) => new Panel(below, spec, run, seek))];
