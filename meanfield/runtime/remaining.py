@@ -16,7 +16,8 @@ class RemainingTime:
 
     Where steps are limited by the state, step n is taken to reach time t by n = a + b·t^q through the first moment, the
     middle and now: q = 1 for steps of one length, q → 0 for steps that grow with time. Steps are at least the
-    looks to come. From a handover on there are as many steps as looks, before it nobody knows how many.
+    looks to come, but where there are several looks in a step, which are interpolated, it is these that take the time.
+    From a handover on there are as many steps as looks, before it nobody knows how many.
 
     end          model time to which the run goes
     schedules    of the looks
@@ -50,8 +51,8 @@ class RemainingTime:
         n2, t2, w2 = self._moments[-1]
         if t2 >= self._end:
             return 0.0
-        if self._by_looks:
-            seen = self._looks(t1, t2)
+        seen = self._looks(t1, t2)
+        if self._by_looks or seen > len(self._schedules) * (n2 - n1):
             return (w2 - w1) / seen * self._looks(t2, self._end) if seen else None
         q = _exponent(t0, t1, t2, (n2 - n1) / (n1 - n0))
         steps = (n2 - n1) * _power(t2, self._end, q) / _power(t1, t2, q)
