@@ -134,14 +134,14 @@ def describe(run_data: RunData) -> tuple[dict[str, Any], str]:
 
 
 def _scale(scale: Scale) -> dict[str, Any]:
-    symbol = scale.law or ("ρ/ρ̄ − 1" if scale.deviation else "ρ/ρ̄")
+    symbol = scale.density_name or ("ρ/ρ̄ − 1" if scale.deviation else "ρ/ρ̄")
     return {
         "low": scale.low,
         "high": scale.high,
         "deviation": scale.deviation,
         "cut": scale.is_cut,
         "symbol": symbol,
-        "label": scale.law or f"density {symbol}, in units of the uniform density ρ̄",
+        "label": scale.density_name or f"density {symbol}, in units of the uniform density ρ̄",
     }
 
 
@@ -149,7 +149,7 @@ def _uniform(run_data: RunData, scale: Scale) -> list[float | None] | None:
     """What a uniform density looks like in a profile: its value in each cell, or the one; None where there is none."""
     if run_data.uniform is not None:
         return rounded(run_data.uniform.clip(scale.low / 10))
-    return None if scale.law else [0.0 if scale.deviation else 1.0]
+    return None if scale.density_name else [0.0 if scale.deviation else 1.0]
 
 
 def _time_range(run_data: RunData) -> list[float]:

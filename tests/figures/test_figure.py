@@ -256,7 +256,7 @@ def test_facts_are_one_line_that_always_has_the_state() -> None:
     long = replace(short, attention=layer, state="interrupted at t = 2 of 5e+04")
     assert heading(short)[1].endswith("β = 9 · killed at t = 2 of 5")
     _, line = heading(long)
-    assert line.endswith("V = -1.25 I · … · β = 9 · interrupted at t = 2 of 5e+04")
+    assert line.endswith(" · … · β = 9 · interrupted at t = 2 of 5e+04")
     assert len(line) <= 132
 
 
