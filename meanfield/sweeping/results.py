@@ -154,6 +154,18 @@ def read_sweep(path: str | Path) -> SweepResults:
         raise FileError(f"{path}: damaged: {reason(error)}") from error
 
 
+def tables_of(found: SweepResults) -> Iterator[tuple[int, Mapping[str, Floats]]]:
+    """The number of each point that is done, and its times (samples,) and columns (samples, ...). Raises FileError."""
+    shapes = found.results.shapes
+    for number in found.done.tolist():
+        try:
+            block = found.results.block(number, number + 1, shapes)
+        except DAMAGE as error:
+            raise FileError(f"{found.path}: damaged: point {number}: {reason(error)}") from error
+        count = int(block.heads.counts[0])
+        yield number, {name: values[0, :count] for name, values in block.tables.items()}
+
+
 def read_points(path: str | Path) -> int:
     """Read the diagnostics of each point, all that ``read_sweep`` leaves; returns how many points have some."""
     found = read_sweep(path).results

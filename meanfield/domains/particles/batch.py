@@ -29,8 +29,8 @@ MAX_PAIRS, MAX_NUMBERS, MAX_SYSTEMS = 1 << 18, 1 << 16, 1024  # of a batch: its 
 def batch_key(case: Case) -> Hashable | None:
     """What cases have to share to be solved together; None for a case that is solved alone.
 
-    Alone are those with an order of tokens, a sparse pattern, noise, a hand-over, layers, a stop condition, matrices by layer, a layer
-    norm that changes at a time or moves radii, and kernels other than the exponential.
+    Alone are those with an order of tokens, a sparse pattern, noise, a handover, layers, a stop condition, matrices by
+    layer, a layer norm that changes at a time or moves radii, and kernels other than the exponential.
     """
     attention, norm, count = case.attention, case.stabilizers.layer_norm, case.domain.count
     scheme = LAYER_NORMS[norm]
