@@ -128,7 +128,7 @@ def principal_axes(run_data: RunData) -> tuple[int, Floats, float]:
     scaled = np.sqrt(weights)[:, None] * (points - weights @ points)
     _, values, axes = np.linalg.svd(scaled, full_matrices=len(points) < 2)
     total = float((values**2).sum())
-    two = axes[:2]
+    two = np.vstack([axes, np.zeros_like(axes)])[:2]  # in one dimension there is one axis
     two = two * np.sign(two[np.arange(2), np.abs(two).argmax(axis=1)])[:, None]
     return last, two.T, float((values[:2] ** 2).sum()) / total if total > 0 else 1.0
 
