@@ -17,7 +17,7 @@ NOT_COMPUTED = {
     "only the abstract could be read",
     "U-shaped retrieval profile in closed form (2605.09213v1)": "only the abstract could be read; "
     "`causal/influence_profile` has the profile at β = 0, derived anew",
-    "Period of flips of regular polygons (2609.28448)": "the paper was not found; `repulsion/flip` has the threshold of "
-    "a layer's step, derived anew",
+    "Period of flips of regular polygons (2609.28448)": "the paper was not found; `repulsion/flip` has the threshold "
+    "of a layer's step, derived anew",
     "Experiments of 2408.09523v2 on trained networks": "they need PyTorch: see the page of experiments",
 }

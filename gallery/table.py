@@ -27,8 +27,8 @@ python -m gallery noise/unnormalized_fold
 a test runs each at its quick size and compares. *Read* says what was seen of the source: where only the abstract could
 be read, the formula was derived again, and equation numbers are missing.
 
-| entry | statement | source | read | published | found | verdict | tolerance |
-|---|---|---|---|---|---|---|---|
+| entry | statement | source | published | found | verdict |
+|---|---|---|---|---|---|
 """
 
 
@@ -59,8 +59,8 @@ def statements(figures: Path | None = None) -> dict[str, Statement]:
 def page(found: Mapping[str, Statement]) -> str:
     """The page in Markdown."""
     rows = [
-        f"| `{name}` | {_cell(one.text)} | {one.source} | {one.read} | {one.published:.7g} | {one.found:.7g} "
-        f"| {one.verdict} | {one.tolerance:.0e}: {_cell(one.reason)} |"
+        f"| `{name}` | {_cell(one.text)} | {one.source}; read: {one.read} "
+        f"| {one.published:.7g} | {one.found:.7g} | {one.verdict} (to {one.tolerance:.0e}: {_cell(one.reason)}) |"
         for name, one in found.items()
     ]
     others = [f"| {statement} | {why} |" for statement, why in NOT_COMPUTED.items()]

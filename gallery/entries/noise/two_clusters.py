@@ -3,7 +3,7 @@ States of two clusters with noise, and how they decay
 =====================================================
 
 From degree 2 of the uniform density leaves a branch of states with two equal clusters. They are unstable: the clusters
-exchange mass, at the rate that `branch` has as the largest eigenvalue about their axis.
+exchange mass, at the rate that ``branch`` has as the largest eigenvalue about their axis.
 """
 
 import numpy as np

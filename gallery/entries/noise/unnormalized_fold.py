@@ -2,7 +2,7 @@
 A first-order transition without normalization
 ==============================================
 
-For β beyond 2.4469 on the circle ordered states outlive the uniform one up to a fold; `branch` finds it.
+For β beyond 2.4469 on the circle ordered states outlive the uniform one up to a fold; ``branch`` finds it.
 """
 
 import numpy as np
