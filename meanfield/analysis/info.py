@@ -12,7 +12,7 @@ from typing import Any
 
 from meanfield.domains.table import kind_of
 from meanfield.runtime.messages import counted
-from meanfield.runtime.segments import Segment, going_on, read_segments
+from meanfield.runtime.segments import Segment, read_segments, resume_advice
 from solvers.io.run_file import Run, read
 
 _UNITS = {True: "cells", False: "· 1e-4 rad"}  # of a spread, on a mesh or of tokens
@@ -117,9 +117,9 @@ def _state(run: Run) -> str:
 def _next(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
     return {
         "running": f"in progress; plot it with: meanfield plot {path}",
-        "killed": going_on(attributes, path),
-        "interrupted": going_on(attributes, path),
-        "finished": f"look at it: meanfield plot {path}",
+        "killed": resume_advice(attributes, path),
+        "interrupted": resume_advice(attributes, path),
+        "finished": f"plot it: meanfield plot {path}",
         "failed": f"see how it came to this: meanfield plot {path}",
     }[state]
 

@@ -204,8 +204,8 @@ def _scale_of_tokens(run: Run) -> float:
     """Of the law that the run began with."""
     from meanfield.domains.common.model_of_case import heads_by_layer
     from meanfield.domains.particles.diagnostics import cluster_scale
-    from meanfield.domains.particles.setup import particle_law
+    from meanfield.domains.particles.setup import particle_velocity
     from meanfield.runtime.segments import case_of
 
     case = case_of(run)
-    return cluster_scale(particle_law(case, heads_by_layer(case)[0]))
+    return cluster_scale(particle_velocity(case, heads_by_layer(case)[0]))

@@ -16,7 +16,7 @@ import numpy as np
 
 from meanfield.analysis.measure import Measure, atoms, measure_of, run_edges, spaces_of
 from meanfield.analysis.ring_overlap import Places, overlay
-from meanfield.analysis.wasserstein_1d import Curve, law_curve, wasserstein_circle, wasserstein_line
+from meanfield.analysis.wasserstein_1d import Curve, cumulative_curve, wasserstein_circle, wasserstein_line
 from meanfield.analysis.wasserstein_patches import arc_lengths, gather, patch_labels, straight_lengths, transport_cost
 from meanfield.domains.table import kind_of
 from solvers.io.run_file import Run
@@ -140,7 +140,7 @@ def _moved(fine: Run, masses: Floats, coarse: Run) -> Floats:
 
 
 def _law(measure: Measure, places: Floats) -> Curve:
-    return law_curve(places, measure.extents, measure.masses)
+    return cumulative_curve(places, measure.extents, measure.masses)
 
 
 def _angles(measure: Measure) -> Floats:

@@ -18,7 +18,7 @@ import numpy as np
 
 from solvers.mesh.mesh import Floats
 
-TURN = 2 * np.pi
+TWO_PI = 2 * np.pi
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2
 _FINEST = 4e-16  # of α: rounding of the masses, beyond which a search finds nothing
 _FLAT = 1e-14  # of the cost, whose sums are rounded like this
@@ -31,7 +31,7 @@ class Curve(NamedTuple):
     shares: Floats
 
 
-def law_curve(places: Floats, widths: Floats, masses: Floats) -> Curve:
+def cumulative_curve(places: Floats, widths: Floats, masses: Floats) -> Curve:
     """The law of ``masses`` (n) spread evenly over cells of ``widths`` (n) around ``places`` (n); 0 for an atom.
 
     Masses are scaled to 1 in all. Cells must not overlap, nor hold atoms.
@@ -71,7 +71,7 @@ def _quantile_cost(a: Curve, b: Curve, shift: float, order: int) -> float:
 def _cumulative_cost(a: Curve, b: Curve) -> tuple[Callable[[float], float], float, float]:
     """α ↦ ∫ |F − G − α| dx over one turn, and the bounds of its lowest point."""
     unrolled_a, unrolled_b = _unrolled(a), _unrolled(b)
-    ends = _merged(unrolled_a.places, unrolled_b.places, 0.0, TURN)
+    ends = _merged(unrolled_a.places, unrolled_b.places, 0.0, TWO_PI)
     start_a, end_a = _along(*unrolled_a, ends)
     start_b, end_b = _along(*unrolled_b, ends)
     start, end, lengths = start_a - start_b, end_a - end_b, np.diff(ends)
@@ -82,7 +82,7 @@ def _cumulative_cost(a: Curve, b: Curve) -> tuple[Callable[[float], float], floa
 def _unrolled(curve: Curve) -> Curve:
     """The law over three turns, the middle one its own."""
     turns = np.array([-1.0, 0.0, 1.0])[:, None]
-    return Curve((curve.places + TURN * turns).reshape(-1), (curve.shares + turns).reshape(-1))
+    return Curve((curve.places + TWO_PI * turns).reshape(-1), (curve.shares + turns).reshape(-1))
 
 
 def _merged(a: Floats, b: Floats, low: float, high: float) -> Floats:

@@ -63,7 +63,14 @@ def to_toml(case: Case) -> str:
     """The resolved case, every default spelled out; ``parse(to_toml(case)) == case``."""
     import tomli_w
 
-    return tomli_w.dumps(without_none(msgspec.to_builtins(case)))
+    return tomli_w.dumps(without_none(msgspec.to_builtins(case, enc_hook=_plain)))
+
+
+def _plain(value: Any) -> Any:
+    """Python's numbers of NumPy's, in a case that was built in Python. Raises CaseError for what a case cannot hold."""
+    if not hasattr(value, "tolist"):
+        raise CaseError(f"case: {value!r}: expected numbers, texts, lists and sections")
+    return value.tolist()
 
 
 def shipped() -> dict[str, str]:

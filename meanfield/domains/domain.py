@@ -51,7 +51,6 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     uniform: ClassVar[str | None] = None  # dataset of the uniform distribution, to which entropies are relative
     volume: ClassVar[float] = 1.0  # of the space, where figures show ρ in units of the uniform density
     # pictures and exports
-    time: ClassVar[tuple[str, str]] = ("time t", "t = ")  # the label of an axis of time, and what precedes one time
     figure: ClassVar[tuple[str, str]]  # drawing of the snapshots, and its height
     movie: ClassVar[str]
     stage: ClassVar[str | None] = None  # of the page of `view`

@@ -10,13 +10,13 @@ import numpy as np
 from meanfield.analysis.text import format_time
 from meanfield.figures.axes import (
     Floats,
+    annotate,
     draw_change,
     ink,
     label_decades,
     label_linear,
     mark_time,
     positive,
-    say,
     set_decades,
     set_time,
 )
@@ -94,7 +94,7 @@ def recorded_panels(run_data: RunData) -> list[str]:
 def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
     """One panel over time, with a ``note`` at the label of that axis."""
     PANELS[name][1](ax, run_data)
-    set_time(ax, run_data.kind.time[0] + note, run_data.sample_range, log=run_data.log_time)
+    set_time(ax, run_data.time_label + note, run_data.sample_range, log=run_data.log_time)
     mark_time(ax, run_data.hand_over, ATOMS)
 
 
@@ -146,7 +146,7 @@ def _draw_speed(ax: Axes, run_data: RunData) -> None:
     ax.set(ylabel="root mean square |X|", title="speed")
     if np.nanmax(speed) ** 2 < ROUNDING and np.isnan(run_data.hand_over):  # of atoms it is exact, however small
         ax.set_yticks([])
-        say(ax, "nothing moves: zero to rounding")
+        annotate(ax, "nothing moves: zero to rounding")
         return
     ax.plot(run_data.diagnostics["time"], positive(speed), color=GREEN, lw=1.4)
     set_decades(ax, speed, decades=20 if np.isnan(run_data.hand_over) else 300)
@@ -161,7 +161,7 @@ def _draw_clusters(ax: Axes, run_data: RunData) -> None:
     ax.set(ylabel="number", title="clusters", ylim=(-0.05 * most, 1.1 * most))  # zero stays off the axis
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
-        say(ax, "none at any time")
+        annotate(ax, "none at any time")
     elif run_data.kind.space == "S1" and run_data.growth is not None and run_data.growth.max() > 0:
         fastest = int(run_data.growth.argmax())  # as many clusters condense from a small perturbation
         ax.axhline(fastest, color=ink(0.4), lw=1.2, ls=":", zorder=1)
@@ -187,7 +187,7 @@ def _draw_centroid(ax: Axes, run_data: RunData) -> None:
     ax.set_title("centroid")
     if np.nanmax(length) < NO_LENGTH:
         ax.set_yticks([])
-        say(ax, "at the origin, to rounding")
+        annotate(ax, "at the origin, to rounding")
         return
     times = run_data.diagnostics["time"]
     draw_change(ax, times, length, r"$|\int x\,\rho|$", color=PURPLE)

@@ -116,6 +116,7 @@ def load(path: str | Path | Run) -> RunData:
         scaled_energy=energy_unit(run, case.attention.beta_effective) != 0.0,
         relative_entropy=entropy_is_relative(run, kind.uniform is not None),
         log_spacing=case.output.spacing == "log",
+        in_layers=case.time.counts_layers,
         blow_up=blow_up_of(case),
         pair=pair_of(case),
     )

@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.analysis.mergers import Merger, exact_from, lasts, merger_tree, staircase
 from meanfield.analysis.tracks import Track, Tracks, tracks_of
 from meanfield.domains.table import kind_of
-from meanfield.figures.axes import is_early, say, set_time
+from meanfield.figures.axes import annotate, is_early, set_time
 from meanfield.figures.captions import SEPARATOR, fitting_size
 from meanfield.figures.figure import HEADING_SIZE, STYLE, WIDTH
 from meanfield.figures.labels import Line, write_beside
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 THICKEST, THINNEST = 18.0, 0.8  # points: of a cluster with all the mass, and at least
 HEIGHT = 6.6  # inches
-TURN = 2 * np.pi
+TWO_PI = 2 * np.pi
 
 
 def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
@@ -75,13 +75,13 @@ def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circ
     Returns the lines with the masses at their ends, to be written beside them: those there last first, then by mass.
     """
     order = tree_order(tracks, atoms_from)
-    heights = {number: _heights(tracks.tracks[number], place, circle) for place, number in enumerate(order)}
+    heights = {number: heights_of(tracks.tracks[number], place, circle) for place, number in enumerate(order)}
     drawn: list[tuple[tuple[int, float], list[Line]]] = []
     for place, number in enumerate(order):
         one, color = tracks.tracks[number], COLORS[place % len(COLORS)]
         drawn.append(((-one.last, -one.masses[-1]), _draw_track(axes, tracks, number, heights, color, circle)))
     if not order:
-        say(axes, "no cluster lasted")
+        annotate(axes, "no cluster lasted")
     axes.set_title("clusters: as thick as their mass, written where they end if there is room")
     if circle:
         axes.set(ylim=(-np.pi, np.pi), ylabel="angle φ (rad)")
@@ -92,7 +92,7 @@ def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circ
     return [line for _, lines in sorted(drawn, key=lambda item: item[0]) for line in lines]
 
 
-def _heights(one: Track, place: int, circle: bool) -> Floats:
+def heights_of(one: Track, place: int, circle: bool) -> Floats:
     """(samples of the track,) where its line lies."""
     if circle:
         return np.asarray(np.arctan2(one.centers[:, 1], one.centers[:, 0]))
@@ -124,8 +124,8 @@ def _draw_track(
 
 def _shifts(turned: Floats) -> Floats:
     """The whole turns by which a continuous angle is to be shifted for all of it to be seen between −π and π."""
-    first, last = np.floor((turned.min() + np.pi) / TURN), np.floor((turned.max() + np.pi) / TURN)
-    return np.asarray(TURN * np.arange(first, last + 1))
+    first, last = np.floor((turned.min() + np.pi) / TWO_PI), np.floor((turned.max() + np.pi) / TWO_PI)
+    return np.asarray(TWO_PI * np.arange(first, last + 1))
 
 
 def tree_order(tracks: Tracks, atoms_from: float = np.inf) -> list[int]:

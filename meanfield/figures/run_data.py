@@ -23,6 +23,7 @@ BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, YELLOW = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#F0E442",
 )  # fmt: skip
 SNAPSHOTS = 6  # shown of a run
+TIME, LAYERS = ("time t", "t = "), ("layer", "layer ")  # the label of an axis, and what precedes one moment
 ROUNDING = 1e-12  # of a quantity: changes that are none
 
 
@@ -70,6 +71,7 @@ class RunData:
     scaled_energy  whether "energy" is in units of the largest kernel, e^|β|
     relative_entropy  whether "entropy" is relative to the uniform density
     log_spacing   whether the case asked for times of equal ratios
+    in_layers     whether times count layers
     """
 
     title: str
@@ -95,6 +97,7 @@ class RunData:
     scaled_energy: bool = False
     relative_entropy: bool = False
     log_spacing: bool = False
+    in_layers: bool = False
     blow_up: BlowUp | None = None
     pair: Pair | None = None
 
@@ -115,6 +118,15 @@ class RunData:
     @property
     def has_radius(self) -> bool:
         return self.kind.has_radius
+
+    @property
+    def time_label(self) -> str:
+        """Of an axis."""
+        return (LAYERS if self.in_layers else TIME)[0]
+
+    def moment(self, t: float, text: Callable[[float], str] = format_time) -> str:
+        """As in "t = 12.5" or "layer 6"."""
+        return (LAYERS if self.in_layers else TIME)[1] + text(t)
 
     @cached_property
     def log_time(self) -> bool:
@@ -200,4 +212,4 @@ def _fraction(values: Floats) -> Floats:
 def moment_in_words(run_data: RunData, t: float) -> str:
     """As in "t = 12.5 · 3 clusters"; of a trained Transformer "layer 6"."""
     counted = run_data.counted_at(t)
-    return run_data.kind.time[1] + format_time(t) + (f" · {counted}" if counted else "")
+    return run_data.moment(t) + (f" · {counted}" if counted else "")

@@ -97,7 +97,7 @@ def _draw_profile(ax: Axes, run_data: RunData, scale: Scale, title: str) -> Movi
 def _draw_history(ax: Axes, run_data: RunData, scale: Scale) -> Moving:
     """Coordinate against time up to the present. Nothing where there are fewer than two snapshots on the axis."""
     shown = columns(run_data)
-    ax.set(xlabel="time t", title="so far")
+    ax.set(xlabel=run_data.time_label, title="so far")
     coordinate(run_data).draw_on(ax.yaxis)
     if len(shown) < 2:
         return lambda k: None, []

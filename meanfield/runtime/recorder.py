@@ -85,7 +85,7 @@ class Record:
 
     def compiling(self) -> AbstractContextManager[None]:
         """Says so where it takes long."""
-        return self.progress.said_if_slow("compiling the kernels: once, some seconds; later runs start at once")
+        return self.progress.show_if_slow("compiling the kernels: once, some seconds; later runs start at once")
 
     @property
     def wall_time(self) -> float:
@@ -94,9 +94,9 @@ class Record:
 
     def after_step(self, state: State) -> bool:
         """Show the state, and save it if the last checkpoint is old; whether a stop condition holds."""
-        if np.isfinite(self._problem.marks.get("hand_over_time", np.nan)):
+        if np.isfinite(self._problem.run_scalars.get("hand_over_time", np.nan)):
             self._remaining.handed_over()
-        self.progress.look(state)
+        self.progress.update(state)
         if clock.monotonic() - self._saved > self._every:
             self.save(state)
             self._saved = clock.monotonic()
@@ -107,14 +107,14 @@ class Record:
         file = self._file
         file.sync()
         self._checkpoints.write(*checkpoint_of(state, file.snapshots, file.samples, self.wall_time))
-        file.update(wall_time=self.wall_time, **self._problem.marks)
+        file.update(wall_time=self.wall_time, **self._problem.run_scalars)
 
     def end(self, state: State) -> None:
         """Save the last state, with a snapshot and a sample where none was due at the end."""
         if self._watch.message or (self._own_end is not None and state.time >= self._own_end):
             for observer in self.observers:
                 if observer.last_time != state.time:
-                    observer.look_now(state)
+                    observer.observe_now(state)
         self.progress.finish(state)
         self.save(state)
 

@@ -25,16 +25,16 @@ class RemainingTime:
 
     def __init__(self, end: float, schedules: Sequence[Schedule], hand_over: bool = False) -> None:
         self._end, self._schedules, self._waits = end, schedules, hand_over
-        self._by_looks = False
+        self._by_events = False
         self._moments: list[tuple[int, float, float]] = []  # step, model time, seconds
         self._every, self._seen = 1, 0
 
     def handed_over(self) -> None:
         """What was measured until then means nothing for what is to come."""
         if self._waits:
-            self._waits, self._by_looks, self._moments, self._every, self._seen = False, True, [], 1, 0
+            self._waits, self._by_events, self._moments, self._every, self._seen = False, True, [], 1, 0
 
-    def look(self, time: float, seconds: float) -> None:
+    def update(self, time: float, seconds: float) -> None:
         """After a step: the model time that it has reached, and what a clock shows."""
         if self._seen % self._every == 0:
             if len(self._moments) == MOMENTS:
@@ -50,14 +50,14 @@ class RemainingTime:
         n2, t2, w2 = self._moments[-1]
         if t2 >= self._end:
             return 0.0
-        if self._by_looks:
-            seen = self._looks(t1, t2)
-            return (w2 - w1) / seen * self._looks(t2, self._end) if seen else None
+        if self._by_events:
+            seen = self._events_between(t1, t2)
+            return (w2 - w1) / seen * self._events_between(t2, self._end) if seen else None
         q = _exponent(t0, t1, t2, (n2 - n1) / (n1 - n0))
         steps = (n2 - n1) * _power(t2, self._end, q) / _power(t1, t2, q)
-        return (w2 - w1) / (n2 - n1) * max(steps, self._looks(t2, self._end))
+        return (w2 - w1) / (n2 - n1) * max(steps, self._events_between(t2, self._end))
 
-    def _looks(self, start: float, end: float) -> int:
+    def _events_between(self, start: float, end: float) -> int:
         """How many are due after ``start`` and until ``end``."""
         return sum(
             events_before(schedule, end, or_at=True) - events_before(schedule, start, or_at=True)

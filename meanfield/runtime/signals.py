@@ -32,11 +32,11 @@ class Stop:
     """Whether a run is to stop after its step: true once Ctrl-C or SIGTERM has come; a second one interrupts.
 
     The second raises KeyboardInterrupt, wherever the run is, until ``close`` is called.
-    say   shows a line at the first one
+    show   shows a line at the first one
     """
 
-    def __init__(self, say: Callable[[str], None] | None = None) -> None:
-        self._signals, self._closed, self._say, self._first = 0, False, say, 0
+    def __init__(self, show: Callable[[str], None] | None = None) -> None:
+        self._signals, self._closed, self._say, self._first = 0, False, show, 0
 
     def __bool__(self) -> bool:
         return self._signals > 0
@@ -62,12 +62,12 @@ class Stop:
 
 
 @contextmanager
-def stop_on_signal(say: Callable[[str], None] | None = None) -> Iterator[Stop]:
-    """What Ctrl-C and SIGTERM set, for the loop to look at after each step; ``say`` shows a line at the first.
+def stop_on_signal(show: Callable[[str], None] | None = None) -> Iterator[Stop]:
+    """What Ctrl-C and SIGTERM set, for the loop to check after each step; ``show`` shows a line at the first.
 
     Signals reach the main thread only; a run in another one is not stopped by them.
     """
-    stop = Stop(say)
+    stop = Stop(show)
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
@@ -128,7 +128,7 @@ def _no_interrupt_lost() -> Iterator[None]:
             sender.join()  # one that is about to send does it while somebody still handles it
 
 
-def say_at_once(text: str) -> None:
+def write_to_stderr(text: str) -> None:
     """Straight to the terminal or log: ``print`` fails where the signal has interrupted another print."""
     line = f"\n{text}\n" if os.isatty(STDERR) else f"{text}\n"  # the bar, or ^C, stands on the line
     with suppress(OSError):  # nobody reads it any more, which is no reason to lose the run

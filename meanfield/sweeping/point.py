@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED, OVER_TIME = "done", "failed", "over time"
 FINISHED, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses of a run
-_LOOK = 0.1  # seconds between looks whether a run has begun
+_POLL_INTERVAL = 0.1  # seconds between looks whether a run has begun
 _MAX_MEMORY = 1 << 24  # bytes of snapshots that a point keeps in memory
 _AGAIN = 30.0  # seconds after which a point that does not end its step is stopped within it
 
@@ -129,7 +129,7 @@ def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
     def watch() -> None:
         pause = seconds
         while not ended.wait(pause):
-            pause = _LOOK
+            pause = _POLL_INTERVAL
             if signal.getsignal(signal.SIGINT) is not before:
                 over.set()
                 _thread.interrupt_main()

@@ -172,7 +172,9 @@ class Diffusion:
         keep, kept = np.ones_like(values), backend.empty(values.shape, values.dtype)
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         for _ in range(self.limiter_rounds):
-            backend.launch(backend.limit_sent, mesh.cells, mesh.volumes, *neighborhood, start, sent, keep, kept, values)
+            backend.launch(
+                backend.limit_outgoing_flux, mesh.cells, mesh.volumes, *neighborhood, start, sent, keep, kept, values
+            )
             keep, kept = kept, keep
             if values.min() >= 0:
                 return

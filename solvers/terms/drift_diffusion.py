@@ -46,6 +46,14 @@ class IntervalDriftDiffusion:
         held = self.mesh.backend.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
         return time_to_move(held, np.abs(self._gain(values)).sum())
 
+    def prepare(self, time: float, values: Floats) -> Step:
+        """∂ₜp of values (cells), which ``rate`` adds."""
+        self._rate = self._gain(values) / self.mesh.volumes
+        return np.inf
+
+    def rate(self, dt: float, rate: Floats) -> None:
+        rate += self._rate
+
     def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
         """Advance a density (cells) by dt in place; returns its least value before undershoots are limited, if so."""
         check_array("values", values, (self.mesh.cells,))

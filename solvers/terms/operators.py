@@ -65,8 +65,8 @@ class FaceOperator:
 
 
 _KERNELS = {
-    True: ("diffuse_on_curve", "send_diffusion_on_curve"),
-    False: ("diffuse_on_surface", "send_diffusion_on_surface"),
+    True: ("diffuse_on_curve", "diffusive_flux_on_curve"),
+    False: ("diffuse_on_surface", "diffusive_flux_on_surface"),
 }
 
 

@@ -16,7 +16,7 @@ from .observers import Observer
 from .state import Exploding, NonFinite, State, StepResult
 
 Rate = Callable[[float, Floats], Floats]
-LANDED = 16  # spacings of floating-point time from a target that count as there
+TARGET_SPACINGS = 16  # spacings of floating-point time from a target that count as there
 LEAST = 10  # spacings of time that a step has to have
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0  # of the step that the error asks for; limits of a change of the step
 ORDER = 8  # of the method: the error of a step is of the same order, which is that of the next lower method
@@ -111,7 +111,7 @@ def _step(state: State, method: _Method, target: float) -> None:
         most = 1.0  # after a step that was refused none grows
     cut = first is not None and taken > 0.999 * first  # shortened to land, and not for the error's sake
     state.dt = max(size, state.dt) if cut else size
-    state.time = target if target - reached <= LANDED * np.spacing(target) else reached
+    state.time = target if target - reached <= TARGET_SPACINGS * np.spacing(target) else reached
     state.values[...] = values
     state.steps += 1
 

@@ -50,7 +50,7 @@ class SplitIntegrator:
         equation, state.values = self.equation, self._to_device(state.values)
         order = order_of(equation, self.stepper)
         self._control = None if self._rtol is None else StepControl(self._rtol, self._atol, order, state.values)
-        self._work = (np.empty_like(state.values), np.empty_like(state.values))
+        self._work: tuple[Floats, ...] = (np.empty_like(state.values), np.empty_like(state.values))
         keeps = equation.stiff is None and self._control is None  # the stepper then starts from the same values
         self._good = self._work[0] if keeps else np.empty_like(state.values)
         self._stable = float(equation.longest_step(state.time, state.values))
@@ -62,15 +62,8 @@ class SplitIntegrator:
         if not stable > np.spacing(state.time):
             raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
         self._good[...] = state.values
-        dt, reached = _to_land(state.time, target, stable)
         try:
-            if self._control is not None:
-                dt, reached, result = self._controlled(self._control, state, target, stable)
-            else:
-                result = self._advance(state, dt, reached, self._since_undershoot < STEPS_WITHOUT_UNDERSHOOT)
-                if self._since_undershoot >= STEPS_WITHOUT_UNDERSHOOT and (result.undershot or not result.finite):
-                    state.values[...] = self._good
-                    result = self._advance(state, dt, reached, True)
+            dt, reached, result = self._advance_towards(state, target, stable)
             if not result.finite:
                 raise NonFinite(f"the step of {dt:.3g} is not finite")
         except NonFinite as error:  # this one, or a term's
@@ -78,6 +71,20 @@ class SplitIntegrator:
             raise type(error)(f"{state.when}: {error}") from error
         self._stable, self._since_undershoot = result.stable_dt, 0 if result.undershot else self._since_undershoot + 1
         state.time, state.steps, state.dt = reached, state.steps + 1, dt
+        return result
+
+    def _advance_towards(self, state: State, target: float, stable: float) -> tuple[float, float, StepResult]:
+        """Advance the values by a step of at most ``stable``; returns dt, its end, and the result."""
+        if self._control is not None:
+            return self._controlled(self._control, state, target, stable)
+        dt, reached = step_to_target(state.time, target, stable)
+        return dt, reached, self._advance_without_undershoot(state, dt, reached)
+
+    def _advance_without_undershoot(self, state: State, dt: float, reached: float) -> StepResult:
+        result = self._advance(state, dt, reached, self._since_undershoot < STEPS_WITHOUT_UNDERSHOOT)
+        if self._since_undershoot >= STEPS_WITHOUT_UNDERSHOOT and (result.undershot or not result.finite):
+            state.values[...] = self._good
+            result = self._advance(state, dt, reached, True)
         return result
 
     def _advance(self, state: State, dt: float, reached: float, limited: bool) -> StepResult:
@@ -111,7 +118,7 @@ class SplitIntegrator:
                 state.time = start
 
         while True:
-            dt, reached = _to_land(start, target, control.longest(stable))
+            dt, reached = step_to_target(start, target, control.longest(stable))
             attempt(start, dt, reached)
             control.keep_whole(values, good, self._explicit_change)
             values[...] = good
@@ -136,7 +143,7 @@ def _result(values: Floats, stable: Step, lowest: Step | None) -> StepResult:
     return StepResult(stable_dt, undershot, finite=not math.isnan(stable_dt))
 
 
-def _to_land(time: float, target: float, longest: float) -> tuple[float, float]:
+def step_to_target(time: float, target: float, longest: float) -> tuple[float, float]:
     """The length of the next of equal steps to the target, none above ``longest``; and the time that it reaches."""
     parts = math.ceil((target - time) / longest)
     dt = (target - time) / max(parts, 1)

@@ -80,24 +80,24 @@ def integrate(
         is_dense = isinstance(integrator, DenseIntegrator)
         target = next_time(() if is_dense else dues, min(until, end))
         result = integrator.step(state, target)
-        if isinstance(integrator, DenseIntegrator) and _look_within(state, integrator, observers):
+        if isinstance(integrator, DenseIntegrator) and _observe_within_step(state, integrator, observers):
             break
         if state.time > target:  # a step with a length of its own
             state.time = _agreed(state.time, [until, end, *dues])
         for observer in observers:
             if result.event and not observer.is_due(state):
-                observer.look_now(state)
-            observer.look_if_due(state)
+                observer.observe_now(state)
+            observer.observe_if_due(state)
         if after_step(state):
             break
     return state
 
 
-def _look_within(state: State, integrator: DenseIntegrator, observers: Sequence[Observer]) -> bool:
+def _observe_within_step(state: State, integrator: DenseIntegrator, observers: Sequence[Observer]) -> bool:
     """Show observers what is due before the end of a step; where one ends the loop there, the state is that one."""
     while not is_reached(state.time, due := min((observer.due() for observer in observers), default=math.inf)):
         within = replace(state, time=due, values=integrator.between(due))
-        ends = [observer.look_if_due(within) for observer in observers]
+        ends = [observer.observe_if_due(within) for observer in observers]
         if any(ends):
             state.time, state.values[...] = due, within.values
             return True

@@ -27,7 +27,7 @@ class Observer:
     last_time   time of the last look; NaN before the first
     """
 
-    look: Callable[[State], object]
+    function: Callable[[State], object]
     schedule: Schedule = field(default_factory=lambda: Listed(()))
     count: int = 0
     last_time: float = field(default=math.nan, init=False)
@@ -40,16 +40,16 @@ class Observer:
         if is_other or not before <= self.count <= reached:
             self.count = before
         self._state = ref(state)
-        self.look_if_due(state)
+        self.observe_if_due(state)
 
     def due(self) -> float:
         return self.schedule.due(self.count)
 
-    def look_if_due(self, state: State) -> bool:
+    def observe_if_due(self, state: State) -> bool:
         """Look if it is due; whether it was and the loop is to end."""
         if not self.is_due(state):
             return False
-        ends = self.look_now(state)
+        ends = self.observe_now(state)
         self.count = max(self.count + 1, events_before(self.schedule, state.time, or_at=True))
         return ends
 
@@ -61,8 +61,8 @@ class Observer:
         """Whether the next event is due, but for rounding of its time."""
         return is_reached(self.due(), state.time)
 
-    def look_now(self, state: State) -> bool:
+    def observe_now(self, state: State) -> bool:
         """Look, due or not; whether the loop is to end."""
         self.last_time = state.time
-        ends = self.look(replace(state, values=backend_for(state.values).to_host(state.values)))
+        ends = self.function(replace(state, values=backend_for(state.values).to_host(state.values)))
         return isinstance(ends, bool | np.bool_) and bool(ends)

@@ -61,7 +61,7 @@ def solve(
     name = method_of(equation, method)
     state = State(t0, _field(u0, equation))
     integrator = integrator_of(equation, name, rtol, atol, cfl)
-    kept = _Kept(state, times, t1)
+    kept = _StoredTimes(state, times, t1)
     watch = _Watch(_listed(events), equation, integrator, state)
     plain, observers = _split(_listed(callbacks))
 
@@ -83,7 +83,7 @@ def solve(
     return Solution(t, u, state.steps, rejected, message, watch.number, equation.mesh, _rate_of(equation))
 
 
-class _Kept:
+class _StoredTimes:
     """Times and fields of a solution."""
 
     def __init__(self, state: State, times: Sequence[float] | None, end: float) -> None:

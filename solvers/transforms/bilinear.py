@@ -55,7 +55,7 @@ class Bilinear:
         self._targets = None
         if d == 3 and _Targets.count(degree) < len(self._centers):
             self._targets = targets = _Targets(mesh, self._lengths(), self.matrix, degree)
-            self._scale = backend_for(self._centers).kept(lambda: targets.scale(self._lengths()))
+            self._scale = backend_for(self._centers).cached(lambda: targets.scale(self._lengths()))
 
     def apply(self, masses: Floats, wanted: Floats | None = None) -> Sums:
         """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
@@ -64,7 +64,7 @@ class Bilinear:
         """
         wanted = masses if wanted is None else wanted
         backend, nodes = backend_for(masses), self._sources.nodes
-        held, count = backend.chosen(masses != 0)
+        held, count = backend.true_indices(masses != 0)
         few, first = count <= nodes, held[:nodes]
 
         def cells() -> tuple[Floats, Floats]:
@@ -79,10 +79,10 @@ class Bilinear:
         if nodes >= len(masses):
             return exact()
         if self._targets is None:
-            sums = backend.either(few, exact, lambda: self._dense(*stand_in()))
+            sums = backend.conditional(few, exact, lambda: self._dense(*stand_in()))
             lost = self._is_lost(sums[1], masses.sum(), wanted) & np.logical_not(few)
         else:
-            sums = self._by_grid(self._targets, *backend.either(few, cells, stand_in))
+            sums = self._by_grid(self._targets, *backend.conditional(few, cells, stand_in))
             lost = self._is_lost(sums[1], masses.sum(), wanted)
         backend.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums

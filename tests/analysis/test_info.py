@@ -97,7 +97,7 @@ def test_finished(path):
             "stored    3 snapshots, 3 samples of the diagnostics",
             "density   2.5 to 4 in the last snapshot, 3 clusters, mass drifted by at most 2.0e-13",
             "versions  meanfield 1.2.3",
-            f"next      look at it: meanfield plot {path}",
+            f"next      plot it: meanfield plot {path}",
         ]
     )
 

@@ -227,7 +227,7 @@ def test_run_passes_case_path_and_options(calls: Calls) -> None:
         "quiet": True,
         "command": command,
         "backend": backend_on("cpu"),
-        "say": print_message,
+        "show": print_message,
     }
     assert calls == [("run", case, "mine.h5", options)]
 
@@ -267,7 +267,7 @@ def test_resume_passes_file_and_options(calls: Calls) -> None:
     command = "meanfield resume mine.h5 --until 1e3 --set time.cfl=0.2 attention.beta=4"
     changes = ["time.cfl=0.2", "attention.beta=4"]
     expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command}
-    expected |= {"backend": backend_on("cpu"), "say": print_message}
+    expected |= {"backend": backend_on("cpu"), "show": print_message}
     assert calls == [("resume", "mine.h5", expected)]
 
 

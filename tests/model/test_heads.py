@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import expm
 
 from meanfield.case.load import parse
-from meanfield.domains.atoms.velocity import AtomLaw
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.atoms.velocity import AtomVelocity
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.sphere.initial import initial_moebius, initial_perturbed, initial_points, initial_uniform
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
@@ -221,11 +221,11 @@ def test_rescaling_several_heads_is_one_clock(mesh):
     plain = np.exp(-slow.log_bound) * Attention(mesh, 1.0, UNNORMALIZED, heads=heads).output(density)
     np.testing.assert_allclose(slow.output(density), plain, atol=1e-13 * np.abs(plain).max())
     tokens, masses = mesh.centers[::40], np.full(len(mesh.centers[::40]), 1 / len(mesh.centers[::40]))
-    laws = [ParticleLaw(1.0, UNNORMALIZED, heads, masses, rescaled=rescaled) for rescaled in (False, True)]
+    laws = [ParticleVelocity(1.0, UNNORMALIZED, heads, masses, rescaled=rescaled) for rescaled in (False, True)]
     radii, clock = np.ones(len(tokens)), np.exp(-laws[1].log_bound)
     for rates in (
         lambda law: law.rates(0.0, tokens, radii)[0],
-        lambda law: AtomLaw(law).velocities(0.0, tokens, masses),
+        lambda law: AtomVelocity(law).velocities(0.0, tokens, masses),
     ):
         plain, slow_rates = map(rates, laws)
         np.testing.assert_allclose(slow_rates, clock * plain, atol=1e-13 * clock * np.abs(plain).max())

@@ -14,7 +14,7 @@ SECONDS = 0.25  # of a step
 def after(remaining: RemainingTime, times: list[float], first: float = 5.0) -> RemainingTime:
     """After steps that reach these times, the first of them late."""
     for step, time in enumerate(times):
-        remaining.look(time, first + SECONDS * step)
+        remaining.update(time, first + SECONDS * step)
     return remaining
 
 

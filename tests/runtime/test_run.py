@@ -424,7 +424,7 @@ def test_what_a_run_tells_in_a_log(tmp_path, monkeypatch):
     lines = process.stderr.read().splitlines()
     assert lines[0].startswith("compiling the kernels")
     assert re.fullmatch(rf"{re.escape(str(path))}: t = 4 in \d+ steps, [\d.]+ s", lines[-2])
-    assert lines[-1] == f"look at it: meanfield plot {path}"
+    assert lines[-1] == f"plot it: meanfield plot {path}"
     assert all("\r" not in line for line in lines)
 
 

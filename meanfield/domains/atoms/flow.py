@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.domains.atoms.velocity import AtomLaw, Atoms
+from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from solvers.mesh.mesh import Floats
 
 TOUCH = 1e-4  # radians: what is lost then is β times its square of 2βe^{−β}E, and less of the later times
@@ -46,7 +46,7 @@ class Merger:
 
 
 def advance(
-    law: AtomLaw, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
+    law: AtomVelocity, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
 ) -> tuple[Atoms, tuple[Merger, ...]]:
     """Atoms at ``until`` from those at ``time``, and the mergers between, in order.
 
@@ -67,7 +67,7 @@ def advance(
 
 
 def until_merger(
-    law: AtomLaw, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
+    law: AtomVelocity, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
 ) -> tuple[Atoms, float, tuple[Merger, ...]]:
     """As :func:`advance`, but only to the first merger: atoms, the time there, and who merged."""
     while time < until:
@@ -82,7 +82,7 @@ Meeting = tuple[float, int, int]
 
 
 def _stretch(
-    law: AtomLaw, atoms: Atoms, time: float, until: float, tolerance: float, touch: float, straight: bool = False
+    law: AtomVelocity, atoms: Atoms, time: float, until: float, tolerance: float, touch: float, straight: bool = False
 ) -> tuple[Atoms, float, list[Meeting]]:
     """Atoms and time at ``until``, or where two touch, or after the step in which all came to rest or s has to start
     anew; and who met.
@@ -115,7 +115,7 @@ class _Clock:
     ``straight`` is for g = 0. ``quiet``: until ``until`` no atom moves by more than rounding.
     """
 
-    law: AtomLaw
+    law: AtomVelocity
     masses: Floats
     start: float
     until: float
@@ -174,7 +174,7 @@ class _Clock:
         return matrix
 
 
-def _clock(law: AtomLaw, atoms: Atoms, time: float, until: float, straight: bool) -> _Clock | None:
+def _clock(law: AtomVelocity, atoms: Atoms, time: float, until: float, straight: bool) -> _Clock | None:
     """The clock of a part of the way, None where all rest."""
     velocities = law.velocities(time, atoms.positions, atoms.masses)
     speed = float(np.linalg.norm(velocities, axis=1).max())
@@ -187,7 +187,7 @@ def _clock(law: AtomLaw, atoms: Atoms, time: float, until: float, straight: bool
     return _Clock(law, atoms.masses, time, until, min(unit, law.period(time)), straight or changes < LONGEST, quiet)
 
 
-def _growth(law: AtomLaw, time: float, atoms: Atoms) -> float:
+def _growth(law: AtomVelocity, time: float, atoms: Atoms) -> float:
     """The largest e_i · ∂ẋ_i > 0, all atoms moved along e_i = ẋ_i/|ẋ_i|: the rate at which speeds grow."""
     per_way = 1 + abs(law.particles.beta)
     velocities = law.velocities(time, atoms.positions, atoms.masses)

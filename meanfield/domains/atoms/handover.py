@@ -18,7 +18,7 @@ import numpy as np
 
 from meanfield.clusters.on_cells import Clusters, find_clusters
 from meanfield.domains.atoms.flow import advance, until_merger
-from meanfield.domains.atoms.velocity import AtomLaw, Atoms
+from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from solvers.mesh.mesh import Floats, Mesh
 
 SPREAD = 1.0  # cells: above what is held at rest, and where waiting longer gains less than the mesh loses
@@ -68,7 +68,7 @@ def atoms_of(clusters: Clusters) -> Atoms:
 
 
 def hand_over_error(
-    law: AtomLaw,
+    law: AtomVelocity,
     atoms_at: Callable[[Floats], Atoms],
     values: Floats,
     time: float,
@@ -91,7 +91,7 @@ def hand_over_error(
     return HandOverError(angle, mass, merger)
 
 
-def _falls_below(count: int, law: AtomLaw, atoms: Atoms, time: float, end: float) -> float:
+def _falls_below(count: int, law: AtomVelocity, atoms: Atoms, time: float, end: float) -> float:
     """When there are fewer atoms than ``count``; ``end`` where that is later."""
     while time < end:
         atoms, time, mergers = until_merger(law, atoms, time, end)

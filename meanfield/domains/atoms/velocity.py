@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import Factor, Head, matrix_of, multiple
 from meanfield.model.layer_norm import by_row, projected
 from meanfield.model.normalization import normalization_of
@@ -49,13 +49,13 @@ class Atoms:
 
 
 @dataclass(frozen=True, eq=False)
-class AtomLaw:
+class AtomVelocity:
     """The law of ``particles`` for atoms that stay on the unit sphere; its masses and gate do not count.
 
     Raises ValueError for a causal mask, and for a layer norm with which tokens have a radius.
     """
 
-    particles: ParticleLaw
+    particles: ParticleVelocity
 
     def __post_init__(self) -> None:
         if self.particles.causal:

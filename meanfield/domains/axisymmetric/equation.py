@@ -18,7 +18,7 @@ from solvers.terms.advection import Advection
 from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.terms.term import Step
 from solvers.timestepping.equation import Equation, limit_positivity
-from solvers.transforms.polar import log_masses, uniform_law
+from solvers.transforms.polar import log_masses, uniform_distribution
 from solvers.transforms.polar_kernel import PolarKernel
 from solvers.transforms.uniform import uniform_share
 
@@ -55,7 +55,7 @@ class AxisymmetricAttention:
         self.mesh, self.dimension, self.beta = mesh, dimension, beta
         self.normalization, self.value = normalization_of(normalization, two_sided=False), value
         self._clock = abs(beta) if rescaled else 0.0
-        self.uniform: Floats = mesh.backend.to_device(uniform_law(mesh.on_host, dimension))
+        self.uniform: Floats = mesh.backend.to_device(uniform_distribution(mesh.on_host, dimension))
         self._sums = PolarKernel(mesh, dimension, beta)
         self._size = np.exp(self._sums.log_scale - abs(beta))
         self._error = self._error_of_uniform()

@@ -123,7 +123,7 @@ class ShellAttention:
     def _add_by_pairs(self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums) -> None:
         to_device, centers = self.directions.backend.to_device, self.directions.centers
         held = masses[to_device(sources)].reshape(-1)
-        places, _ = self.directions.backend.chosen(held != 0)
+        places, _ = self.directions.backend.true_indices(held != 0)
         shells, cells = np.divmod(places, len(centers))
         points = to_device(radii[sources])[shells][:, None] * centers[cells]
         sums.scale[shell], sums.normalizer[shell], sums.numerator[shell] = exponential_sums(

@@ -22,9 +22,10 @@ from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, line
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit_interval import deposit_on_interval
-from solvers.timestepping.evolution import SplitIntegrator
+from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.integrate import Integrator, fixed
 from solvers.timestepping.state import State
+from solvers.transforms.moments import PolynomialMoments
 
 
 def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
@@ -46,18 +47,18 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     integrator: Integrator = (
         LayerIntegrator(_layer(case, velocity), to_device)
         if method == "layers"
-        else SplitIntegrator(equation, method, case.time.cfl, to_device=to_device)
+        else DensityIntegrator(equation, method, PolynomialMoments(there), case.time.cfl, to_device=to_device)
     )
 
     def at_ends(state: State) -> float:
         return float(state.values[0] * mesh.volumes[0] + state.values[-1] * mesh.volumes[-1])
 
-    def look(time: float, density: Floats) -> Unbounded:
+    def sample_of(time: float, density: Floats) -> Unbounded:
         masses = density * mesh.volumes
         return Unbounded(mesh.centers, masses, (float(masses[0]), float(masses[-1])))
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        return Diagnostics(names, DIAGNOSTICS_LINE, {"d": 1, "end": 2}, look)
+        return Diagnostics(names, DIAGNOSTICS_LINE, {"d": 1, "end": 2}, sample_of)
 
     return Problem(
         space=mesh,

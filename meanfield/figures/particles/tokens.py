@@ -115,8 +115,8 @@ def variance(run_data: RunData, k: int) -> float:
     return float(weights @ ((points - weights @ points) ** 2).sum(axis=1))
 
 
-def principal_axes(run_data: RunData) -> tuple[int, Floats, float]:
-    """The last snapshot whose directions are spread, its two principal axes (d, 2), and their share of its variance.
+def principal_axes(run_data: RunData, count: int = 2) -> tuple[int, Floats, float]:
+    """The last snapshot whose directions are spread, its principal axes (d, count), and their share of its variance.
 
     Spread: a quarter of the largest variance of any snapshot, or more. The sign of an axis: its largest entry is > 0.
     """
@@ -126,11 +126,11 @@ def principal_axes(run_data: RunData) -> tuple[int, Floats, float]:
     chosen = np.unique(np.linspace(0, len(points) - 1, MOST).astype(int))
     points, weights = points[chosen], weights[chosen] / weights[chosen].sum()
     scaled = np.sqrt(weights)[:, None] * (points - weights @ points)
-    _, values, axes = np.linalg.svd(scaled, full_matrices=len(points) < 2)
+    _, values, axes = np.linalg.svd(scaled, full_matrices=len(points) < count)
     total = float((values**2).sum())
-    two = np.vstack([axes, np.zeros_like(axes)])[:2]  # in one dimension there is one axis
-    two = two * np.sign(two[np.arange(2), np.abs(two).argmax(axis=1)])[:, None]
-    return last, two.T, float((values[:2] ** 2).sum()) / total if total > 0 else 1.0
+    leading = np.vstack([axes, np.zeros((count, axes.shape[1]))])[:count]  # in one dimension there is one axis
+    leading = leading * np.sign(leading[np.arange(count), np.abs(leading).argmax(axis=1)])[:, None]
+    return last, leading.T, float((values[:count] ** 2).sum()) / total if total > 0 else 1.0
 
 
 def gathered(points: Floats, masses: Floats, size: float) -> tuple[Floats, Floats]:

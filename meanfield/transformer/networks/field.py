@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from meanfield.domains.particles.sequence import TURN
+from meanfield.domains.particles.sequence import MAX_ROTATION
 from meanfield.model.layer_norm import NEGLIGIBLE
 from meanfield.transformer.networks.section import Network, Pde
 from meanfield.transformer.networks.standard import ACTIVATIONS, attention_weights
@@ -103,7 +103,7 @@ class FieldLayer(nn.Module):
             return spread(u, diffusion * step, self.periodic)
         left = 1.0  # of the step
         while left > 0:
-            part = left / max(math.ceil(left * _turn(u, diffusion * step, self.periodic) / TURN), 1)
+            part = left / max(math.ceil(left * _rotation_rate(u, diffusion * step, self.periodic) / MAX_ROTATION), 1)
             u = _turned(u, part * diffusion * step, self.periodic)
             left = left - part if part < left else 0.0
         return u
@@ -156,7 +156,7 @@ def _turned(u: Tensor, time: Tensor, periodic: bool) -> Tensor:
     return normalize(2 * halves - normalize(spread(u, time, periodic), dim=-1), dim=-1)
 
 
-def _turn(u: Tensor, time: Tensor, periodic: bool) -> float:
+def _rotation_rate(u: Tensor, time: Tensor, periodic: bool) -> float:
     """The largest time |u_{i+1} − u_i|² of any neighbours."""
     if u.shape[1] < 2:
         return 0.0

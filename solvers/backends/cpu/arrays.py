@@ -28,11 +28,11 @@ def nan_memory(shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
 
 def work_array(count, dtype):
     """A function that gives an array (count,) for passing use: the same each time, as new memory costs time here."""
-    kept = np.zeros(count, dtype)
-    return (lambda: nan_memory(count, dtype)) if NAN_MEMORY else (lambda: kept)
+    cached = np.zeros(count, dtype)
+    return (lambda: nan_memory(count, dtype)) if NAN_MEMORY else (lambda: cached)
 
 
-def kept(make):
+def cached(make):
     """A function that gives an array like make()'s, the caller's own: a copy of one that is kept."""
     return make().copy
 

@@ -26,7 +26,7 @@ def work_array(count, dtype):
     return lambda: empty(count, dtype)
 
 
-def kept(make):
+def cached(make):
     """A function that gives an array like make()'s, the caller's own: made anew, as memory is dearer than time here."""
     return make
 
