@@ -207,4 +207,4 @@ def _of_sines(function: Callable[[Floats], Floats], beta: float, z: Floats) -> F
     n = len(z)
     folded = np.minimum(np.arange(n), n - 1 - np.arange(n))
     sines = np.sqrt(1 - z[: (n + 1) // 2] ** 2)
-    return function(abs(beta) * sines[:, None] * sines)[np.ix_(folded, folded)]
+    return np.asarray(function(abs(beta) * sines[:, None] * sines)[np.ix_(folded, folded)])

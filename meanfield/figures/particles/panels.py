@@ -80,7 +80,7 @@ def draw_positions(ax: Axes, run_data: RunData) -> None:
     places = np.array([directions(run_data, k)[:, 0] * token_radii(run_data, k) for k in shown])
     ax.plot(run_data.times[shown], places, color=BLUE, alpha=0.6, linewidth=1.0, marker="" if len(shown) > 1 else "o")
     ax.set(title="tokens over time", ylabel="x")
-    set_time(ax, run_data.kind.time[0], (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
+    set_time(ax, run_data.time_label, (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
 
 
 def _over_time(panels: list[Panel]) -> list[tuple[float, Draw]]:
