@@ -167,7 +167,10 @@ def figure_if_named(parser: ArgumentParser) -> None:
 
 def branch_options(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--over", choices=("stabilizers.noise",), default="stabilizers.noise", help="what varies (default: the noise)"
+        "--over",
+        choices=("stabilizers.noise", "attention.beta"),
+        default="stabilizers.noise",
+        help="what varies (default: the noise)",
     )
     help_text = "degree of the mode that bifurcates (default: 1)"
     parser.add_argument("--degree", metavar="L", type=_degree, default=1, help=help_text)
