@@ -27,7 +27,7 @@ from meanfield.case.errors import (
 from meanfield.case.lines import lines_of_keys, remove, with_lines
 from meanfield.case.overrides import apply
 from meanfield.case.validate import check
-from meanfield.components.in_case import Unfit, put_back, take
+from meanfield.components.in_case import InvalidParameters, replace_by_builtin, restore
 from meanfield.domains.table import put_names_for_aliases
 from meanfield.model.errors import ArgumentError
 
@@ -38,7 +38,7 @@ _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)",
 _TOLERANCE = 1e-10  # of a step: a merger at the end of a metastable state is then good to about 1e-7
 _STIFF = 300.0  # an explicit method of order 8 then takes some hundred steps in a unit of time
 _FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
-_FIRST_BEFORE_ATOMS = 0.1  # at most, where a hand-over lets the end be any time: a token moves by so many radians
+_FIRST_BEFORE_ATOMS = 0.1  # at most, where a handover lets the end be any time: a token moves by so many radians
 
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
@@ -78,21 +78,42 @@ def shipped() -> dict[str, str]:
     return {name: tomllib.loads(text).get("title", "") for name, text in sorted(_shipped_texts().items())}
 
 
+class Template:
+    """A text of which many cases are made: TOML is read once."""
+
+    def __init__(self, text: str, source: str = "case") -> None:
+        self._data = read_toml(text, source)
+
+    def case(self, overrides: Sequence[str] = ()) -> Case:
+        """``parse`` of the text with these overrides. Raises CaseError."""
+        return _case_of(_copied(self._data), overrides)
+
+
+def _copied(data: Any) -> Any:
+    """Tables and lists of their own; all else of TOML is never changed."""
+    if isinstance(data, dict):
+        return {key: _copied(value) for key, value in data.items()}
+    return [_copied(value) for value in data] if isinstance(data, list) else data
+
+
 def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
-    data = read_toml(text, source)
+    return _case_of(read_toml(text, source), overrides)
+
+
+def _case_of(data: dict[str, Any], overrides: Sequence[str]) -> Case:
     apply(data, overrides)
     refuse_unrepresentable(data)
     put_names_for_aliases(data)
     try:
-        own = take(data)
+        own = replace_by_builtin(data)
     except ArgumentError as error:
         raise refusal(error.argument, error.value, error.expected) from None
-    except Unfit as error:
+    except InvalidParameters as error:
         raise CaseError(f"{error.section}.{translate(error.cause, error.table, error.schema)}") from None
     case = _resolve(_converted(data))
     check(case)
     refuse_extremes(msgspec.to_builtins(case))
-    return put_back(case, own)
+    return restore(case, own)
 
 
 def _converted(data: dict[str, Any]) -> Case:

@@ -260,7 +260,7 @@ _COMMANDS: dict[str, _Command] = {
     "sweep": (
         cli_commands.sweep,
         "run a case over values of its keys, on this machine or a Dask cluster",
-        "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--retry] [--overwrite] [--quiet]",
+        "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--shard I/N] [--retry] [--overwrite] [--quiet]",
         (cli_options.sweep_options, cli_options.components, cli_options.quiet),
     ),
     "movie": (

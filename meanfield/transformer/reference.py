@@ -135,12 +135,15 @@ def _check(case: Case) -> None:
         raise refusal("stabilizers.layer_norm", norm, f"one of {', '.join(LAYER_NORMS)} {where}")
     if case.feed_forward is not None and not isinstance(case.feed_forward, FeedForward):
         raise refusal("feed_forward.field", case.feed_forward.activation, f"a network {where}")
+    if attention.pattern is not None:
+        raise refusal("attention.pattern.local", attention.pattern.local, f"no pattern {where}")
     if case.sequence is not None:
         raise refusal("sequence.diffusion", case.sequence.diffusion, f"no section [sequence] {where}")
 
 
-Pace = Callable[[Case, float, Any], Any]
-LAYER_NORMS: dict[str, tuple[Pace, bool]] = {  # s of (case, time, A + F) at radius 1, and whether the radius is kept
+SpeedScale = Callable[[Case, float, Any], Any]
+# s of (case, time, A + F) at radius 1, and whether the radius is kept
+LAYER_NORMS: dict[str, tuple[SpeedScale, bool]] = {
     "post": (lambda case, time, output: 1.0, True),
     "ngpt": (lambda case, time, output: output.norm(dim=1, keepdim=True) / case.stabilizers.alpha, True),
     "cod": (lambda case, time, output: (time + 1.0) ** 0.5, True),

@@ -20,6 +20,7 @@ from meanfield.figures.sweep.theory import beside_map
 from meanfield.runtime.messages import print_message
 from meanfield.runtime.paths import require_target
 from meanfield.sweeping.files import run_file
+from meanfield.sweeping.point import FAILED
 from meanfield.sweeping.results import SweepResults, read_sweep, tables_of
 from meanfield.sweeping.scalars import lengths, long_name
 from meanfield.view.bands import hex_colors
@@ -77,7 +78,7 @@ def _write_pages(path: Path, folder: Path, count: int, overwrite: bool) -> dict[
 def compose_sweep(found: SweepResults, pages: dict[int, str]) -> str:
     """The page of a sweep."""
     done, count = len(found.done), len(found.status)
-    failed = found.status.count("failed")
+    failed = int((found.status == FAILED).sum())
     state = f"{count} points" if done == count else f"{done} of {count} points"
     parts = {
         "TITLE": html.escape(str(found.attributes["title"]) or found.path.stem),

@@ -327,7 +327,7 @@ def test_check_says_what_a_velocity_of_tokens_costs(capsys: pytest.CaptureFixtur
         ("output.every=3", "for 4 snapshots"),  # 0, 3, 6, 9
         ("output.times=[1, 2]", "for 2 snapshots"),
         ("attention.normalization=unnormalized", "at most about 1.1e+04"),  # e⁴ times 10 / (0.5 · 2π/64)
-        ("stabilizers.noise=0.1", "at most about 2e+02, and some tens where noise widens points"),
+        ("stabilizers.noise=0.1", "at most about 2e+02, and some tens where noise smooths initial points"),
     ],
 )
 def test_estimate(override: str, expected: str) -> None:

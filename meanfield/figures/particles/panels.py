@@ -19,6 +19,7 @@ from meanfield.figures.particles.sphere import draw_maps, maps_height
 from meanfield.figures.particles.tokens import (
     MAX_LINES,
     as_density,
+    directions,
     dot_areas,
     gathered,
     token_quantiles,
@@ -61,6 +62,8 @@ def _rows(run_data: RunData) -> list[tuple[float, Draw]]:
 
 def _rows_of_tokens(run_data: RunData, moves: bool, few: bool) -> list[tuple[float, Draw]]:
     radii: list[Panel] = [draw_radii] if tokens_of(run_data).has_radius and moves else []
+    if run_data.dimension == 1:
+        return _over_time([draw_positions])
     if run_data.dimension == 3:
         return [(maps_height(run_data), draw_maps), *_over_time(radii)]
     if run_data.dimension == 2:
@@ -70,6 +73,15 @@ def _rows_of_tokens(run_data: RunData, moves: bool, few: bool) -> list[tuple[flo
         return rows + ([(PLANE_HEIGHT, _draw_planes)] if tokens_of(run_data).has_radius else [])
     pairs: list[Panel] = [draw_pairs] if has_pairs(run_data) else []
     return [*_over_time(pairs + radii), (projections_height(run_data), draw_projections)]
+
+
+def draw_positions(ax: Axes, run_data: RunData) -> None:
+    """Tokens on the line over time."""
+    shown = columns(run_data)
+    places = np.array([directions(run_data, k)[:, 0] * token_radii(run_data, k) for k in shown])
+    ax.plot(run_data.times[shown], places, color=BLUE, alpha=0.6, linewidth=1.0, marker="" if len(shown) > 1 else "o")
+    ax.set(title="tokens over time", ylabel="x")
+    set_time(ax, run_data.time_label, (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
 
 
 def _over_time(panels: list[Panel]) -> list[tuple[float, Draw]]:

@@ -5,7 +5,7 @@
 L is the three-point Laplacian of tokens at unit distance, closed or periodic; V_h = O_h W_h. By layer norm, as in
 meanfield/model/layer_norm.py: post, y = u on the unit sphere, N y = y/|y|, and diffusion on the sphere; pre, y = u/|u|,
 N = 1; peri, the same and s = |A + F|; none, y = u, N = 1. Without the residual (1 − γτ)u is left out. A domain
-``particles`` with a section [sequence] has these layers: meanfield/transformer/networks/field_case.py.
+``particles`` with a section [sequence] has these layers: tests/support/field_case.py.
 
 The form is that of Zhang and Zhou (2408.09523), from its abstract. A third party's replication prints
 u ← u + τ_k(D_k Lu + MLP(u) + MHA(u)) with learned τ_k and D_k: the same terms, with periodic ends, but for an
@@ -22,8 +22,9 @@ from torch.nn.functional import normalize
 
 from meanfield.domains.particles.sequence import MAX_ROTATION
 from meanfield.model.layer_norm import NEGLIGIBLE
+from meanfield.transformer.networks.attending import attend, pattern_of
 from meanfield.transformer.networks.section import Network, Pde
-from meanfield.transformer.networks.standard import ACTIVATIONS, attention_weights
+from meanfield.transformer.networks.standard import ACTIVATIONS
 
 COEFFICIENTS = ("step", "attention_weight", "diffusion", "gate")
 NOT_NEGATIVE = ("step", "diffusion", "gate")
@@ -54,6 +55,7 @@ class FieldLayer(nn.Module):
         super().__init__()
         self.network, self.causal, self.matrices = network, causal, matrices
         self.periodic = pde.ends == "periodic"
+        self.pattern = pattern_of(network, causal, self.periodic)
         self.coefficients = nn.ParameterDict(
             {name: nn.Parameter(torch.tensor(float(getattr(pde, name)))) for name in COEFFICIENTS}
         ).requires_grad_(pde.coefficients == "learned")
@@ -84,14 +86,14 @@ class FieldLayer(nn.Module):
         return value.clamp(min=0.0) if name in NOT_NEGATIVE else value
 
     def _output(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
-        """αA + F (batch, n, d), and the weights (batch, heads, n, n)."""
+        """αA + F (batch, n, d), and the weights (batch, heads, n, n), None of a sparse pattern."""
         own, weights = self.matrices, None
         y = u if self.network.layer_norm == "none" else normalize(u, dim=-1, eps=NEGLIGIBLE)
         output = torch.zeros_like(u)
         if self.network.attention:
             query, key, value = (torch.einsum("hed,bnd->bhne", m, y) for m in (own.query, own.key, own.value))
-            weights = attention_weights(query, key, own.beta, self.causal)
-            output = self.coefficient("attention_weight") * torch.einsum("hde,bhne->bnd", own.output, weights @ value)
+            found, weights = attend(query, key, value, own.beta, self.causal, self.pattern)
+            output = self.coefficient("attention_weight") * torch.einsum("hde,bhne->bnd", own.output, found)
         if self.network.feed_forward:
             hidden: Tensor = ACTIVATIONS[self.network.activation](y @ own.inner.T + own.bias)
             output = output + hidden @ own.outer.T

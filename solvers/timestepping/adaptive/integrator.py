@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
 
 import numpy as np
 
-from ..backends import backend_for
-from ..mesh.mesh import Floats
-from .checks import check_positive, check_until, check_values
-from .integrate import fixed, integrate
-from .observers import Observer
-from .state import Exploding, NonFinite, State, StepResult
+from ...backends import backend_for
+from ...mesh.mesh import Floats
+from ..checks import check_positive
+from ..state import Exploding, NonFinite, State, StepResult
+from .dormand_prince import GROW, MIN_SPACINGS, ORDER, SAFETY, SHRINK, TARGET_SPACINGS, dense_tableau, tableau
 
 Rate = Callable[[float, Floats], Floats]
-TARGET_SPACINGS = 16  # spacings of floating-point time from a target that count as there
-LEAST = 10  # spacings of time that a step has to have
-SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0  # of the step that the error asks for; limits of a change of the step
-ORDER = 8  # of the method: the error of a step is of the same order, which is that of the next lower method
 
 
 class AdaptiveIntegrator:
-    """Steps of u̇ = rate(time, u) whose length finds itself, by the error of each.
+    """Steps of u̇ = rate(time, u) of adaptive length, by the error of each.
 
     rate         (time, values) → rate of change, of the values' shape
     tolerance    error of a step, absolute and relative, as the root mean square over all numbers of the state
@@ -69,33 +63,13 @@ class AdaptiveIntegrator:
         return values
 
 
-def evolve_adaptively(
-    state: State,
-    rate: Rate,
-    until: float,
-    observers: Sequence[Observer] = (),
-    tolerance: float = 1e-9,
-    after_step: Callable[[State], bool] = lambda state: False,
-    limit: Callable[[Floats], None] | None = None,
-) -> State:
-    """Advance ``state`` in place to ``until`` by u̇ = rate(time, u) and return it: see `AdaptiveIntegrator`.
-
-    after_step   called after each step; True stops the loop
-    Raises ValueError as `evolve` does, and as the integrator.
-    """
-    integrator = AdaptiveIntegrator(rate, tolerance, limit)
-    check_until(until, state.time)
-    check_values(state.values, ())
-    return integrate(state, fixed(integrator), until, observers, after_step)
-
-
 def _step(state: State, method: _Method, target: float) -> None:
     """Advance a state by one step towards ``target``."""
     left = target - state.time
     first = left / max(math.ceil(left / state.dt), 1) if state.dt > 0 else None
     method.begin(state)
     size = method.first_size(state, left) if first is None else first
-    least, most = LEAST * float(np.spacing(state.time)), GROW
+    least, most = MIN_SPACINGS * float(np.spacing(state.time)), GROW
     size = size if size > least else least
     while True:
         if size < least:
@@ -109,7 +83,7 @@ def _step(state: State, method: _Method, target: float) -> None:
         if math.isnan(error) and not method.begins_finite():
             raise NonFinite(f"{state.when}: the rate of change is not finite")
         most = 1.0  # after a step that was refused none grows
-    cut = first is not None and taken > 0.999 * first  # shortened to land, and not for the error's sake
+    cut = first is not None and taken > 0.999 * first  # shortened to meet the target, not because of the error
     state.dt = max(size, state.dt) if cut else size
     state.time = target if target - reached <= TARGET_SPACINGS * np.spacing(target) else reached
     state.values[...] = values
@@ -120,8 +94,8 @@ def _change(error: float, most: float) -> float:
     """The next step over this one, by the error over what is allowed; NaN is too much by any measure."""
     if math.isnan(error):
         return SHRINK
-    wanted = SAFETY * error ** (-1 / ORDER) if error > 0 else GROW
-    return min(wanted, most) if error < 1 else max(wanted, SHRINK)
+    factor = SAFETY * error ** (-1 / ORDER) if error > 0 else GROW
+    return min(factor, most) if error < 1 else max(factor, SHRINK)
 
 
 class _Method:
@@ -130,7 +104,7 @@ class _Method:
     def __init__(self, rate: Rate, tolerance: float, values: Floats) -> None:
         backend = backend_for(values)
         self._rate, self._tolerance, self._size = rate, tolerance, values.size
-        stages, weights, errors, self._nodes = _tableau()
+        stages, weights, errors, self._nodes = tableau()
         self._stages, self._weights, self._errors = (
             backend.to_device(table.astype(values.dtype)) for table in (stages, weights, errors)
         )
@@ -176,7 +150,7 @@ class _Method:
     def _interpolated(self, begin: float, dt: float, after: Floats) -> Floats:
         """Coefficients (7, ...) of the interpolation; the rates at its other places are the four more."""
         before, backend = self._before, backend_for(after)
-        stages, nodes, coefficients = (table.astype(before.dtype) for table in _dense_tableau())
+        stages, nodes, coefficients = (table.astype(before.dtype) for table in dense_tableau())
         rates = backend.empty((len(nodes) + len(self._rates), *before.shape), before.dtype)
         rates[: len(self._rates)] = self._rates
         for k, node in enumerate(nodes, len(self._rates)):
@@ -195,8 +169,8 @@ class _Method:
         trial = min(1e-6 if size < 1e-5 or speed < 1e-5 else 0.01 * size / speed, longest)
         bend = _norm((self._rate(state.time + trial, values + trial * rate) - rate) / allowed) / trial
         fastest = max(speed, bend)
-        wanted = max(1e-6, 1e-3 * trial) if fastest <= 1e-15 else (0.01 / fastest) ** (1 / ORDER)
-        return float(min(100 * trial, wanted, longest))
+        second = max(1e-6, 1e-3 * trial) if fastest <= 1e-15 else (0.01 / fastest) ** (1 / ORDER)
+        return float(min(100 * trial, second, longest))
 
 
 def _norm(values: Floats) -> np.float64:
@@ -208,22 +182,3 @@ def _combined(weights: Floats, rates: Floats) -> Floats:
     """Σ_s weights_s rates_s, always in the same order."""
     total: Floats = np.einsum("s,s...->...", weights, rates)
     return total
-
-
-@cache
-def _tableau() -> tuple[Floats, Floats, Floats, Floats]:
-    """Stages (12, 12), weights (12), weights of the two errors (2, 12) and nodes (12); SciPy has the numbers."""
-    from scipy.integrate import DOP853
-
-    stages, weights, nodes, fifth, third = DOP853.A, DOP853.B, DOP853.C, DOP853.E5, DOP853.E3
-    return stages, weights, np.stack([fifth[:-1], third[:-1]]), nodes  # the last is of the rate after: 0
-
-
-@cache
-def _dense_tableau() -> tuple[Floats, Floats, Floats]:
-    """Of the interpolation stages (4, 16), the first of which is the step itself, nodes (4), coefficients (4, 16)."""
-    from scipy.integrate import DOP853
-
-    stages = np.zeros((4, 16))
-    stages[0, :12], stages[1:] = DOP853.B, DOP853.A_EXTRA
-    return stages, np.array([1.0, *DOP853.C_EXTRA]), DOP853.D
