@@ -21,7 +21,7 @@ from view.test_view_particles import merging
 from view.test_view_sweep import FOUR
 
 from meanfield import load_case
-from meanfield.analysis.branch import branch_of
+from meanfield.analysis.branches.branch import branch_of
 from meanfield.analysis.comparison import compare
 from meanfield.figures.branch import plot_branch
 from meanfield.figures.comparison.convergence import plot_convergence
