@@ -19,7 +19,7 @@ from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import compose, load, plot
 from meanfield.figures.particles.circle import TWO_PI, copies, draw_angle_lines
 from meanfield.figures.particles.panels import draw_radii
-from meanfield.figures.particles.projected import BINS, has_pairs, pair_shares
+from meanfield.figures.particles.projected import BINS, draw_projections, has_pairs, pair_shares
 from meanfield.figures.particles.tokens import (
     as_density,
     clusters_recorded,
@@ -132,6 +132,18 @@ def test_pairs_are_in_the_row_of_their_angle() -> None:
     np.testing.assert_allclose(shares.max(axis=1), 1.0)
     assert has_pairs(data)
     assert not has_pairs(without(data, "pairs"))
+
+
+def test_clusters_of_several_tokens_are_ringed_in_projections() -> None:
+    data = particles(16, 40, LINEAR[:2])
+    centers, masses = clusters_recorded(data, LINEAR[1])
+    figure = Figure()
+    draw_projections(figure.subfigures(), data)
+    rings = figure.axes[1].collections[1]
+    several = masses > data.particles.weights.max()
+    assert 0 < several.sum() <= len(centers)
+    np.testing.assert_allclose(rings.get_offsets(), centers[several] @ principal_axes(data)[1], atol=1e-14)
+    assert len(figure.axes[0].collections[1].get_offsets()) == 0, "none was recorded at time 0"
 
 
 def test_only_clusters_that_there_are_are_ringed() -> None:

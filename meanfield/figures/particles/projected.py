@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meanfield.figures.axes import Floats, label_decades, label_linear, set_time
 from meanfield.figures.color_scale import color_map
-from meanfield.figures.particles.tokens import directions, dot_areas, gathered, principal_axes, tokens_of
+from meanfield.figures.particles.tokens import (
+    clusters_recorded,
+    directions,
+    dot_areas,
+    gathered,
+    principal_axes,
+    tokens_of,
+)
 from meanfield.figures.profiles import COLUMNS, time_edges
-from meanfield.figures.run_data import BLUE, SNAPSHOTS, Integers, RunData, moment_in_words, snapshots_chosen
+from meanfield.figures.run_data import BLUE, SNAPSHOTS, VERMILION, Integers, RunData, moment_in_words, snapshots_chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +26,7 @@ if TYPE_CHECKING:
 
 BINS = 60  # of 3° each, of the angle between two tokens
 DECADES = 1e-4  # of the largest share: below it there is as good as nothing
+SEVERAL, RING = 1.001, 60.0  # times the heaviest token: a cluster of several; points² of a ring beyond its dot
 TICKS = (np.linspace(0, np.pi, 5), ["0", "π/4", "π/2", "3π/4", "π"])
 
 
@@ -91,13 +99,24 @@ def draw_projections(figure: SubFigure, run_data: RunData) -> None:
     for ax, k, place in zip(panels.flat, chosen, places, strict=False):
         points, masses = gathered(place, tokens_of(run_data).weights, 2 * reach)
         ax.scatter(*points.T, s=dot_areas(masses), color=BLUE, alpha=0.6, linewidths=0, rasterized=True)
+        _ring_clusters(ax, run_data, run_data.times[k], axes)
         ax.set_title(moment_in_words(run_data, run_data.times[k]))
         set_reach(ax, reach)
     for ax in panels[-1]:
         ax.set_xlabel("first axis")
     for ax in panels[:, 0]:
         ax.set_ylabel("second axis")
-    figure.supxlabel(caption(run_data, spread, share), fontsize="medium")
+    rings = "; rings: clusters of several" if "cluster_center" in run_data.diagnostics else ""
+    figure.supxlabel(caption(run_data, spread, share) + rings, fontsize="medium")
+
+
+def _ring_clusters(ax: Axes, run_data: RunData, t: float, axes: Floats) -> None:
+    """Ring the clusters of several tokens that were recorded at the last sample up to t."""
+    centers, masses = clusters_recorded(run_data, t)
+    several = masses > SEVERAL * tokens_of(run_data).weights.max()
+    style: dict[str, Any] = {"facecolors": "none", "edgecolors": VERMILION, "linewidths": 1.2}
+    across, up = (centers[several] @ axes).T
+    ax.scatter(across, up, s=dot_areas(masses[several]) + RING, **style)
 
 
 def reach_of(places: list[Floats]) -> float:
