@@ -16,7 +16,7 @@ from meanfield.domains.common.problem import Problem
 from meanfield.runtime.cost import rounding_notes
 from meanfield.runtime.messages import counted
 from meanfield.runtime.provenance import provenance
-from meanfield.runtime.recorder import Record, Recorder, reason
+from meanfield.runtime.recorder import NOT_EXPLODED, Record, Recorder, reason
 from meanfield.runtime.restart import Start, last_start, new_start
 from meanfield.runtime.segments import next_case, next_segment, read_segments, resume_advice, with_segment
 from meanfield.runtime.signals import Interrupted, Terminated, stop_on_signal, write_to_stderr
@@ -62,7 +62,7 @@ def run(
     problem = set_up(case, backend) if problem is None else problem
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
-    attributes = provenance(case, command) | problem.run_scalars | problem.attributes
+    attributes = provenance(case, command) | NOT_EXPLODED | problem.run_scalars | problem.attributes
     with RunFile.create(
         path,
         problem.space,
@@ -92,7 +92,7 @@ def run_in_memory(
     problem = set_up(case, backend)
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
-    attributes = provenance(case, "") | problem.run_scalars | problem.attributes
+    attributes = provenance(case, "") | NOT_EXPLODED | problem.run_scalars | problem.attributes
     measure, name = Measure(*case.domain.measure), case.title or "simulation"
     memory = RunMemory(name, problem.space, diagnostics.columns, attributes, problem.variables, measure=measure)
     record = Record(case, problem, start, diagnostics, memory, case.time.end, quiet, Watch(case, stop, callbacks))
@@ -171,7 +171,7 @@ def resume(
     degrees = before.diagnostics["power"].shape[1] - 1 if "power" in before.diagnostics else None
     diagnostics = problem.diagnostics(case.output.diagnostics or (), degrees)
     require_same_units(before, diagnostics.columns, case)
-    attributes = with_segment(before.attributes, segment) | problem.attributes
+    attributes = with_segment(before.attributes, segment) | NOT_EXPLODED | problem.attributes
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:
             show(f"{path}: {start.note}")

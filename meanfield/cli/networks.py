@@ -33,7 +33,7 @@ def fit_options(parser: ArgumentParser) -> None:
         ("held", 3, "texts held back, the last ones"),
         ("rank", 16, "of the low-rank matrices"),
         ("width", 64, "of the network"),
-        ("steps", 200, "of the descent, for each law"),
+        ("steps", 200, "of gradient descent, for each model"),
     ):
         parser.add_argument(f"--{name}", metavar="N", type=int, default=default, help=f"{words} (default: {default})")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the first weights (default: 0)")
@@ -170,7 +170,7 @@ def fit(options: argparse.Namespace) -> int:
 COMMANDS = {
     "fit": (
         fit,
-        "how much of each layer of a model is mean-field attention: laws of growing size, judged on other texts",
+        "how much of each layer of a model is mean-field attention: nested models, tested on other texts",
         "MODEL [--texts FOLDER] [--held N] [--rank N] [--width N] [--steps N] [--seed N] [-o FILE.h5] "
         "[--figure FILE.png] [--overwrite] [--quiet]",
         (fit_options, cli_options.quiet),

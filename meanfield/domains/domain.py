@@ -32,7 +32,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     diagnostics: ClassVar[str]  # name → meanfield.diagnostics.table.Diagnostic
     layer_norms: ClassVar[tuple[str, ...]]
     initial: ClassVar[tuple[type, ...]]  # kinds of [initial]
-    features: ClassVar[frozenset[str]] = frozenset()  # of meanfield.case.combinations.FEATURES
+    features: ClassVar[frozenset[str]] = frozenset()  # keys of meanfield.case.combinations.OPTIONS
     ambient: ClassVar[int]  # d of the R^d in which tokens are, where no key says it
     mesh: ClassVar[str | None] = None  # resolution → Mesh, where one number says it all
     is_closed: ClassVar[bool] = False  # a mesh of unit vectors on which runs with other cells can begin and be followed

@@ -92,7 +92,7 @@ def state_in_words(run: Run, case: Case) -> str:
     if reason == "running" and run.writer is None:
         reason = "killed"
     if reason == "failed":
-        reason = "exploded" if "exploding" in str(run.attributes["message"]) else "non-finite"
+        reason = "exploded" if run.attributes.get("exploded") else "failed"
     before = (LAYERS if case.time.counts_layers else TIME)[1]
     return f"{reason} at {before}{format_time(run.times[-1])} of {format_time(case.time.end)}"
 

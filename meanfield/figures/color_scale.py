@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COLOR_MAP = "viridis"
 UNIFORM, UNIFORM_TEXT = 1e-9, "$10^{-9}$"  # smaller deviations are not drawn: rounding would look like a pattern
-SHOWN_DECADES, MAX_DECADES = 1e-3, 1e-12  # of the lowest peak and of the highest: below, a law is as good as nothing
+SHOWN_DECADES, MAX_DECADES = 1e-3, 1e-12  # of the lowest peak and of the highest: lower densities are not shown
 
 
 def color_map() -> Colormap:
@@ -41,7 +41,7 @@ def shades(count: int) -> Floats:
 class Scale:
     """Colours for densities: log ρ/ρ̄, or the deviation ρ/ρ̄ − 1 of a run that stays nearly uniform.
 
-    density_name  of one that is drawn as it is, for want of a uniform one to compare it with
+    density_name  of a density that is drawn as it is, where no uniform one exists
     """
 
     low: float

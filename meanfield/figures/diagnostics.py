@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-MOST = 4  # panels
+MAX_LINES = 4  # panels
 NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
 NO_CHANGE = 1e-12  # of a mass, relative: what rounding leaves of one that is kept
 ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
-LARGEST = 1e100  # drawn on a log axis: its ticks go some way beyond
+MAX_DRAWN = 1e100  # drawn on a log axis: its ticks go some way beyond
 GROWTH = 1e4  # of an energy, from which a log axis reads better
 ATOMS = "atoms from here"
 LABELS = 6  # of a causal mask, named in a legend
@@ -58,7 +58,7 @@ def panels(run_data: RunData) -> list[str]:
     names = [name for name in recorded_panels(run_data) if not _is_conserved(run_data, name)]
     if run_data.pair is not None:
         names.sort(key=lambda name: name != "centroid")
-    return names[:MOST]
+    return names[:MAX_LINES]
 
 
 def _is_conserved(run_data: RunData, name: str) -> bool:
@@ -76,7 +76,7 @@ def is_worth(run_data: RunData, name: str) -> bool:
     values = run_data.diagnostics.get(name)
     if values is None:
         return False
-    drawable = (np.abs(values) < LARGEST).reshape(len(values), -1).any(axis=1)
+    drawable = (np.abs(values) < MAX_DRAWN).reshape(len(values), -1).any(axis=1)
     if np.count_nonzero(drawable & ((run_data.diagnostics["time"] > 0) | (not run_data.log_time))) < 2:
         return False
     if name == "mass" and run_data.particles is not None:
@@ -128,7 +128,7 @@ def _draw_energy(ax: Axes, run_data: RunData) -> None:
         if side is None:
             side = ax.twinx()
             side.spines["right"].set_visible(True)
-        values = np.where(np.abs(run_data.diagnostics[name]) < LARGEST, run_data.diagnostics[name], np.nan)
+        values = np.where(np.abs(run_data.diagnostics[name]) < MAX_DRAWN, run_data.diagnostics[name], np.nan)
         draw_change(side, run_data.diagnostics["time"], values, symbol, color=color, ls=style)
         finite = values[np.isfinite(values)]
         if name == "energy" and finite.min() > 0 and finite.max() > GROWTH * finite.min():

@@ -38,7 +38,7 @@ def directions_of(run_data: RunData) -> RunData:
 
 
 def radii_of(run_data: RunData) -> RunData:
-    """The law of log r, ∫ρ dω, on those radii where tokens are."""
+    """The distribution of log r, ∫ρ dω, on those radii where tokens are."""
     areas = _areas(run_data)
     return trimmed(
         replace(

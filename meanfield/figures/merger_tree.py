@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
-THICKEST, THINNEST = 18.0, 0.8  # points: of a cluster with all the mass, and at least
+MAX_LINE_WIDTH, MIN_LINE_WIDTH = 18.0, 0.8  # points: of a cluster with all the mass, and at least
 HEIGHT = 6.6  # inches
 TWO_PI = 2 * np.pi
 
@@ -82,7 +82,7 @@ def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circ
         drawn.append(((-one.last, -one.masses[-1]), _draw_track(axes, tracks, number, heights, color, circle)))
     if not order:
         annotate(axes, "no cluster lasted")
-    axes.set_title("clusters: as thick as their mass, written where they end if there is room")
+    axes.set_title("clusters: width ∝ mass, written at their ends")
     if circle:
         axes.set(ylim=(-np.pi, np.pi), ylabel="angle φ (rad)")
         axes.set_yticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi], ["−π", "−π/2", "0", "π/2", "π"])
@@ -111,7 +111,7 @@ def _draw_track(
         time = np.append(time, tracks.times[one.last + 1])
         height = np.append(height, heights[into][one.last + 1 - tracks.tracks[into].first])
     turned = np.unwrap(height) if circle else height
-    widths = np.maximum(THICKEST * one.masses, THINNEST)
+    widths = np.maximum(MAX_LINE_WIDTH * one.masses, MIN_LINE_WIDTH)
     end = float(time[len(one.masses) - 1]), float(heights[number][-1])
     lines: list[Line] = []
     for shift in _shifts(turned) if circle else (0.0,):  # a line that leaves at π comes back at −π

@@ -47,7 +47,7 @@ class Particles:
 class RunData:
     """A run, as far as a figure needs it.
 
-    manifold      as in a case, or "radius" for the law of log r of a run with a free radius
+    manifold      as in a case, or "radius" for the distribution of log r of a run with a free radius
     ring_cells    (rings,) cells of each ring from north to south; in one dimension the one ring; of particles none
     attention     what is said in the heading about it and the rest of the layer
     times         (snapshots,) increasing
@@ -63,7 +63,7 @@ class RunData:
     edges         (cells + 1,) where the cells end: polar angles, points of the line, radii; None where they are equal.
                   With a free radius (radii + 1,), and cells are (radii, directions) flattened
     expansion     c of radii that grow as e^{ct}; edges are those at time 0
-    uniform       (cells,) the law of uniform tokens, where it is drawn for comparison
+    uniform       (cells,) the distribution of uniform tokens, where it is drawn for comparison
     core          of the line, within which its axis is linear; 0 where it is linear throughout
     cut           angle at which the circle is cut open to be an axis
     particles     the tokens, where they are particles
@@ -171,7 +171,7 @@ class RunData:
         return int(found) if np.isfinite(found) else None
 
     def counted_at(self, t: float) -> str:
-        """As in "3 clusters", from the hand-over on "3 atoms", which are one only when they touch; else nothing."""
+        """As in "3 clusters", from the handover on "3 atoms", which are one only when they touch; else nothing."""
         if (found := self.clusters_at(t)) is None:
             return ""
         kind = "atom" if t >= self.hand_over else "cluster"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FIELD_HEIGHT = 3.0
 COLORS = "RdBu_r"  # two hues that stay apart for every kind of colour vision, white at zero
-MOST = 4096  # vectors from which axes are taken
+MAX_SAMPLED = 4096  # vectors from which axes are taken
 
 
 def draw_field(figure: SubFigure, run_data: RunData) -> None:
@@ -49,7 +49,7 @@ def field_parts(run_data: RunData, shown: Sequence[int], rows: int) -> Floats:
 def _principal(fields: Floats) -> Floats:
     """(2, d) axes along which vectors (times, n, d) are largest in mean square; each one's largest entry is > 0."""
     vectors = fields.reshape(-1, fields.shape[-1])
-    vectors = vectors[np.unique(np.linspace(0, len(vectors) - 1, MOST).astype(int))]
+    vectors = vectors[np.unique(np.linspace(0, len(vectors) - 1, MAX_SAMPLED).astype(int))]
     two = np.linalg.svd(vectors, full_matrices=False)[2][:2]
     axes: Floats = two * np.sign(two[np.arange(2), np.abs(two).argmax(axis=1)])[:, None]
     return axes

@@ -26,7 +26,7 @@ from solvers.timestepping.state import NonFinite
 class Unbalanced(NonFinite):
     """The iteration has not converged."""
 
-    what = "attention without a balance"
+    what = "Sinkhorn iteration did not converge"
 
 
 Weighted: TypeAlias = "Callable[[Floats], tuple[Floats | float, Floats, Floats]]"  # of masses e^{log weights}

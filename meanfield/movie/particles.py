@@ -42,7 +42,6 @@ LEFT, TOP, SIDE = 66, 122, 310  # pixels: a square picture
 LOWER_SIDE = 285  # where a line of text stands below
 RIGHT, RIGHT_WIDTH = 460, 300  # and what is beside it
 MAP_PLACE = (8, 104, 780, 374)
-Show = Callable[["Figure", RunData], Moving]
 
 
 def draw_tokens(figure: Figure, run_data: RunData) -> Moving:

@@ -21,15 +21,17 @@ from meanfield.simulation import sample_schedule, snapshot_schedule
 from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
 from solvers.timestepping.observers import Observer
-from solvers.timestepping.state import NonFinite, State
+from solvers.timestepping.state import Exploding, NonFinite, State
+
+NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
 
 
 class Recorder(Protocol):
-    """What a run is observed by; a context that is left when the run has ended, with its exception if it has one."""
+    """Observers of a run; a context that is left when the run has ended, with its exception if it has one."""
 
     @property
     def observers(self) -> Sequence[Observer]:
-        """They look at the state when they are due."""
+        """Called with the state when they are due."""
         ...
 
     def compiling(self) -> AbstractContextManager[None]:
@@ -54,7 +56,7 @@ class Record:
 
     end         time to which the run goes
     watch       callbacks and stop conditions, by default those of the case
-    observers   look at the state for snapshots and for samples
+    observers   of the snapshots and of the samples
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Record:
         )
 
     def compiling(self) -> AbstractContextManager[None]:
-        """Says so where it takes long."""
+        """Prints a message where it takes long."""
         return self.progress.show_if_slow("compiling the kernels: once, some seconds; later runs start at once")
 
     @property
@@ -103,7 +105,7 @@ class Record:
         return bool(self._watch.message)
 
     def save(self, state: State) -> None:
-        """Write a checkpoint, which counts on all that has been written."""
+        """Write a checkpoint, after all that it refers to is on disk."""
         file = self._file
         file.sync()
         self._checkpoints.write(*checkpoint_of(state, file.snapshots, file.samples, self.wall_time))
@@ -128,13 +130,13 @@ class Record:
         if error is None:
             self.close("finished", self._watch.message)
         elif isinstance(error, NonFinite):
-            self.close("failed", reason(error))
+            self.close("failed", reason(error), exploded=int(isinstance(error, Exploding)))
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             self.close("interrupted", str(error) or "interrupted at once")
 
-    def close(self, stop_reason: str, message: str = "") -> None:
+    def close(self, stop_reason: str, message: str = "", **attributes: int) -> None:
         """Close the file with why the run has stopped."""
-        self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time)
+        self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time, **attributes)
 
     def _write_snapshot(self, state: State) -> None:
         self._file.write_snapshot(state.time, self._problem.snapshot(state.values))

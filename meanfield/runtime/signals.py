@@ -98,8 +98,9 @@ def terminate_as_interrupt() -> Iterator[None]:
 def _no_interrupt_lost() -> Iterator[None]:
     """Raise KeyboardInterrupt once more where a finalizer or a weak reference's callback had to raise it.
 
-    Python drops what is raised there and prints it with a traceback, so the run would go on. By a signal, for that
-    also ends a wait; by SIGTERM, for SIGINT is ignored in jobs in a shell's background.
+    Python drops what is raised there and passes it to ``sys.unraisablehook`` alone, so the run would go on; the hook is
+    replaced within the block. The repetition is a signal, as that also ends a wait, and SIGTERM, as SIGINT is ignored
+    in jobs in a shell's background.
     """
     before, here = sys.unraisablehook, threading.get_ident()
     ended, senders = threading.Event(), list[threading.Thread]()
@@ -125,11 +126,11 @@ def _no_interrupt_lost() -> Iterator[None]:
         sys.unraisablehook = before
         ended.set()
         for sender in senders:
-            sender.join()  # one that is about to send does it while somebody still handles it
+            sender.join()  # a signal that is about to be sent is still handled
 
 
 def write_to_stderr(text: str) -> None:
     """Straight to the terminal or log: ``print`` fails where the signal has interrupted another print."""
     line = f"\n{text}\n" if os.isatty(STDERR) else f"{text}\n"  # the bar, or ^C, stands on the line
-    with suppress(OSError):  # nobody reads it any more, which is no reason to lose the run
+    with suppress(OSError):  # its reader has gone, which is no reason to lose the run
         os.write(STDERR, line.encode())

@@ -139,8 +139,9 @@ def _check(case: Case) -> None:
         raise refusal("sequence.diffusion", case.sequence.diffusion, f"no section [sequence] {where}")
 
 
-Pace = Callable[[Case, float, Any], Any]
-LAYER_NORMS: dict[str, tuple[Pace, bool]] = {  # s of (case, time, A + F) at radius 1, and whether the radius is kept
+SpeedScale = Callable[[Case, float, Any], Any]
+# s of (case, time, A + F) at radius 1, and whether the radius is kept
+LAYER_NORMS: dict[str, tuple[SpeedScale, bool]] = {
     "post": (lambda case, time, output: 1.0, True),
     "ngpt": (lambda case, time, output: output.norm(dim=1, keepdim=True) / case.stabilizers.alpha, True),
     "cod": (lambda case, time, output: (time + 1.0) ** 0.5, True),

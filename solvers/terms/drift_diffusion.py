@@ -38,8 +38,8 @@ class IntervalDriftDiffusion:
         from_right, from_left = conductance * bernoulli(step), conductance * bernoulli(-step)
         leaving, to_device = np.append(from_left, 0.0) + np.append(0.0, from_right), mesh.backend.to_device
         self._from_right, self._from_left, self._leaving = map(to_device, (from_right, from_left, leaving))
-        self._steady = to_device(np.where(steady > _LEAST, steady, 1.0))
-        self._within = to_device((steady[:-1] > _LEAST) & (steady[1:] > _LEAST))
+        self._steady = to_device(np.where(steady > _TINY, steady, 1.0))
+        self._within = to_device((steady[:-1] > _TINY) & (steady[1:] > _TINY))
 
     def longest_step(self, values: Floats) -> Step:
         """½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""
@@ -112,7 +112,7 @@ def _running_sums(values: Floats) -> Floats:
     return sums
 
 
-_LEAST = 1e-250  # below, ratios p/p̄ might overflow
+_TINY = 1e-250  # below, ratios p/p̄ might overflow
 
 
 def bernoulli(q: Floats) -> Floats:

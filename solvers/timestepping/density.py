@@ -67,10 +67,27 @@ class DensityIntegrator(SplitIntegrator):
         self._last = (state.time, state.time, state.values)
 
     def step(self, state: State, target: float) -> StepResult:
-        begin = state.time
-        result = super().step(state, target)
-        self._last = (begin, state.time, state.values)
-        state.dt = self._next
+        begin, stable = state.time, self._begin_step(state)
+        attempts = _Attempts(state.dt if state.dt > 0 else math.inf)
+        while True:
+            dt, reached = step_to_target(begin, target, min(stable, attempts.next_step))
+            end, lost = None, None
+            try:
+                result = self._advance(state, dt, reached)
+                if result.finite:
+                    end = self._measured(reached, state.values)
+            except NonFinite as error:
+                result, lost = StepResult(math.nan, finite=False), error
+            if attempts.accept(dt, self._error(dt, self._start, end), self.cfl * result.stable_dt):
+                break
+            state.values[...] = self._good
+            if self.equation.stiff is None:
+                self.equation.prepare(begin, state.values)
+        if lost is not None:
+            self._fail(state, lost)
+        self._end_step(state, dt, reached, result)
+        self._start = self._start if end is None else end
+        self._last, state.dt = (begin, reached, state.values), attempts.next_step
         return result
 
     def between(self, time: float) -> Floats:
@@ -82,36 +99,6 @@ class DensityIntegrator(SplitIntegrator):
             return within.values
         (start, _, first), part = self._work, (time - begin) / (end - begin)
         return (1 - part) * start + (part * (1 - part)) * first + part**2 * values
-
-    def _advance_towards(self, state: State, target: float, stable: float) -> tuple[float, float, StepResult]:
-        begin, wanted = state.time, state.dt if state.dt > 0 else math.inf
-        attempts = _Attempts()
-        while True:
-            dt, reached = step_to_target(begin, target, min(stable, wanted))
-            result, end, lost = self._attempt(state, dt, reached)
-            error = math.inf if end is None else self._error(dt, self._start, end)
-            if attempts.accept(dt, error, self.cfl * result.stable_dt):
-                break
-            wanted = attempts.next_step
-            state.values[...] = self._good
-            if self.equation.stiff is None:
-                self.equation.prepare(begin, state.values)
-        if lost is not None:
-            raise lost
-        self._next = attempts.next_step
-        if end is not None:
-            self._start = end
-        return dt, reached, result
-
-    def _attempt(
-        self, state: State, dt: float, reached: float
-    ) -> tuple[StepResult, _Measured | None, NonFinite | None]:
-        """A step of the values, moments at its end unless it is lost, and what a term has raised then."""
-        try:
-            result = self._advance_without_undershoot(state, dt, reached)
-            return result, self._measured(reached, state.values) if result.finite else None, None
-        except NonFinite as error:
-            return StepResult(math.nan, finite=False), None, error
 
     def _measured(self, time: float, values: Floats) -> _Measured:
         """Moments of values, for which the explicit terms are prepared, and of their rates of change."""
@@ -125,8 +112,10 @@ class DensityIntegrator(SplitIntegrator):
         add_rate(stiff, time, values, rate)
         return _Measured(self._moments(values), self._moments(rate), explicit)
 
-    def _error(self, dt: float, start: _Measured, end: _Measured) -> float:
-        """The error of a step over what is allowed."""
+    def _error(self, dt: float, start: _Measured, end: _Measured | None) -> float:
+        """The error of a step over what is allowed; infinite for a step that is lost."""
+        if end is None:
+            return math.inf
         change = end.moments - start.moments
         error = change - 0.5 * dt * (start.rates + end.rates)
         size, norm = end.moments, self._moments.norm
@@ -149,9 +138,9 @@ class _Measured:
 class _Attempts:
     """Attempts of a step, each shorter than the one before, and the next step to try."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: float) -> None:
         self._refused: list[tuple[float, float]] = []  # (dt, error over what is allowed)
-        self.next_step = math.nan
+        self.next_step = first
 
     def accept(self, dt: float, error: float, stable: float) -> bool:
         """Whether a step of dt with that error is taken; ``stable`` is the longest step that its end allows."""

@@ -15,7 +15,7 @@ from .state import State
 from .step_control import root_mean_square
 
 Event = Callable[[float, Floats], float]  # (time, values) → a number that changes sign at the event
-TIME_RTOL = 1e-12  # of the step in which an event is looked for
+TIME_RTOL = 1e-12  # of the step in which an event is located
 
 
 @dataclass(frozen=True)

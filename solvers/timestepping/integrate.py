@@ -18,7 +18,7 @@ class Integrator(Protocol):
     """A method that advances a state step by step."""
 
     def begin(self, state: State) -> None:
-        """Get ready for a first step: the device of the values, work arrays, the first stable step."""
+        """Prepare a first step: the device of the values, work arrays, the first stable step."""
         ...
 
     def step(self, state: State, target: float) -> StepResult:
@@ -39,9 +39,8 @@ class DenseIntegrator(Integrator, Protocol):
         ...
 
 
-Dynamics = Callable[
-    [State, float], tuple[Integrator, float]
-]  # of a state and the end of its run: what moves it, to when
+# (state, end of the run) → integrator, and the time until which it is valid
+Dynamics = Callable[[State, float], tuple[Integrator, float]]
 AfterStep = Callable[[State], bool]
 
 
@@ -60,8 +59,8 @@ def integrate(
     """Advance ``state`` in place to ``until`` and return it.
 
     dynamics     the integrator of a state, and the time to which it holds; no step crosses that time
-    observers    look at the state when they are due; steps are shortened to meet those times, or interpolated.
-                 A look that returns True within a step ends the loop, with the state that it was shown
+    observers    called with the state when they are due; steps are shortened to meet those times, or interpolated.
+                 One that returns True within a step ends the loop, with the state that it was given
     after_step   called after each step; True stops the loop
     Raises ValueError for an ``until`` that is not finite or before the state's time, and what integrators raise.
     """
@@ -94,7 +93,7 @@ def integrate(
 
 
 def _observe_within_step(state: State, integrator: DenseIntegrator, observers: Sequence[Observer]) -> bool:
-    """Show observers what is due before the end of a step; where one ends the loop there, the state is that one."""
+    """Call observers that are due before the end of a step; where one ends the loop, the state becomes that one."""
     while not is_reached(state.time, due := min((observer.due() for observer in observers), default=math.inf)):
         within = replace(state, time=due, values=integrator.between(due))
         ends = [observer.observe_if_due(within) for observer in observers]

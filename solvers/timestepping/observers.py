@@ -16,15 +16,15 @@ from .state import State
 
 @dataclass
 class Observer:
-    """Calls ``look(state)``, on the host, at times that steps are shortened to meet, or within them.
+    """Calls ``function(state)``, on the host, at times that steps are shortened to meet, or within them.
 
-    It changes nothing; that it returns True ends the loop where steps are interpolated.
+    The function changes nothing; a return value True ends the loop where steps are interpolated.
 
     Events before the time of the state that a loop begins with are over; another state's loop begins anew. Several
-    that a step has passed at once, as layers may, are looked at once.
+    that one step passes, as layers may, are one call.
 
     count       events of the schedule that are over
-    last_time   time of the last look; NaN before the first
+    last_time   time of the last call; NaN before the first
     """
 
     function: Callable[[State], object]
@@ -34,7 +34,7 @@ class Observer:
     _state: ref[State] | None = field(default=None, init=False, repr=False)
 
     def begin(self, state: State) -> None:
-        """Look if it is due, at the beginning of a loop with a state: the one of the last loop goes on."""
+        """Call the function if it is due at the start of a loop; the state of the last loop continues its count."""
         before, reached = (events_before(self.schedule, state.time, or_at=or_at) for or_at in (False, True))
         is_other = self._state is not None and not self.follows(state)
         if is_other or not before <= self.count <= reached:
@@ -46,7 +46,7 @@ class Observer:
         return self.schedule.due(self.count)
 
     def observe_if_due(self, state: State) -> bool:
-        """Look if it is due; whether it was and the loop is to end."""
+        """Call the function if it is due; returns whether the loop is to end."""
         if not self.is_due(state):
             return False
         ends = self.observe_now(state)
@@ -62,7 +62,7 @@ class Observer:
         return is_reached(self.due(), state.time)
 
     def observe_now(self, state: State) -> bool:
-        """Look, due or not; whether the loop is to end."""
+        """Call the function, due or not; returns whether the loop is to end."""
         self.last_time = state.time
         ends = self.function(replace(state, values=backend_for(state.values).to_host(state.values)))
         return isinstance(ends, bool | np.bool_) and bool(ends)

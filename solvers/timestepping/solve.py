@@ -98,7 +98,7 @@ class _StoredTimes:
             self.observers = (Observer(self._keep, Listed(_times(times, state.time, end))),)
 
     def after_step(self, state: State, is_last: bool) -> None:
-        while is_last and self._t and self._t[-1] >= state.time:  # an observer has looked at the end of the step
+        while is_last and self._t and self._t[-1] >= state.time:  # an observer has been called at the end of the step
             self._t.pop()
             self._u.pop()
         if self._every or is_last:
@@ -113,7 +113,7 @@ class _StoredTimes:
 
 
 class _Watch:
-    """Events, looked for in each step; the state is put back to the first that happens."""
+    """Events, located in each step; the state is set back to the first that happens."""
 
     def __init__(self, events: Sequence[Any], equation: Equation, integrator: Integrator, state: State) -> None:
         problem = SemiDiscrete(equation) if any(isinstance(event, SteadyState) for event in events) else None

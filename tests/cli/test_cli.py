@@ -318,7 +318,7 @@ def test_check_prints_the_resolved_case_and_its_cost(capsys: pytest.CaptureFixtu
         ("output.every=3", "for 4 snapshots"),  # 0, 3, 6, 9
         ("output.times=[1, 2]", "for 2 snapshots"),
         ("attention.normalization=unnormalized", "at most about 1.1e+04"),  # e⁴ times 10 / (0.5 · 2π/64)
-        ("stabilizers.noise=0.1", "at most about 2e+02, and some tens where noise widens points"),
+        ("stabilizers.noise=0.1", "at most about 2e+02, and some tens where noise smooths initial points"),
     ],
 )
 def test_estimate(override: str, expected: str) -> None:

@@ -350,7 +350,7 @@ def test_initial_laws(dimension):
 
 
 def test_a_perturbation_has_the_size_that_it_says():
-    """⟨g²⟩ under the uniform law is 1 on average over seeds, whatever the dimension."""
+    """⟨g²⟩ under the uniform distribution is 1 on average over seeds, whatever the dimension."""
     for dimension in (3, 1024):
         mesh = mesh_polar(512, dimension)
         uniform = initial.initial_uniform(mesh, dimension)

@@ -23,7 +23,7 @@ def dense(beta, points, masses):
 @pytest.mark.parametrize("mesh", [circle(64), sphere(48)], ids=["circle", "sphere"])
 def test_a_kernel_of_the_cosine_that_no_table_knows(mesh):
     density = initial_perturbed(mesh, 0.5, 2)
-    found = Attention(mesh, 2.0, kernel=HALF, full=True).output(density)
+    found = Attention(mesh, 2.0, kernel=HALF, include_radial=True).output(density)
     exact = dense(2.0, mesh.centers, density * mesh.volumes)
     assert np.abs(found - exact).max() < (1e-13 if mesh.dimension == 1 else 2e-4)  # cells of a sphere: O(h²)
     tokens = mesh.centers[::7]

@@ -28,7 +28,7 @@ def name(norm):
 
 def equation_on(mesh, norm, beta):
     """The mean-field equation of a layer norm that keeps the radius."""
-    return mean_field_equation(mesh, Velocity(Attention(mesh, beta, full=norm.sees_size), norm))
+    return mean_field_equation(mesh, Velocity(Attention(mesh, beta, include_radial=norm.sees_size), norm))
 
 
 def run(equation, values, *times, cfl=0.5):

@@ -75,7 +75,7 @@ def off(mesh, density, found, expected):
 @by_manifold
 def test_densities_attend_as_whole_matrices_say(mesh, spread, kind):
     density, head = density_of(mesh, spread), head_of(kind, mesh.centers.shape[1], 4.0)
-    found = Attention(mesh, 1.0, "sinkhorn", heads=[head], full=True).output(density)
+    found = Attention(mesh, 1.0, "sinkhorn", heads=[head], include_radial=True).output(density)
     expected, _ = dense(log_kernel(1.0, head, mesh.centers), mesh.centers, density * mesh.volumes)
     # What is a multiple of the identity has the uniform density's part in closed form, cells the midpoint rule.
     reach = 3e-2 if kind == "repulsion" and mesh.manifold == "sphere" else 1e-11
@@ -100,7 +100,7 @@ def test_tokens_attend_as_whole_matrices_say(mesh, kind):
 @by_manifold
 def test_the_gaussian_kernel_differs_by_factors_that_are_scaled_away(mesh, kind):
     density, head = density_of(mesh, "smooth"), head_of(kind, mesh.centers.shape[1], 2.0)
-    found = [Attention(mesh, 1.5, "sinkhorn", heads=[head], kernel=kernel, full=True).output(density)
+    found = [Attention(mesh, 1.5, "sinkhorn", heads=[head], kernel=kernel, include_radial=True).output(density)
              for kernel in ("gaussian", "exponential")]  # fmt: skip
     assert off(mesh, density, *found) <= 1e-11
     expected, _ = dense(log_kernel(1.5, head, mesh.centers, "gaussian"), mesh.centers, density * mesh.volumes)
@@ -115,7 +115,7 @@ def test_scalings_of_many_decades(mesh, kind, size):
     head = head_of(kind, mesh.centers.shape[1], size)
     for density in (density_of(mesh, "smooth"), density_of(mesh, "points")):
         masses = density * mesh.volumes
-        found = Attention(mesh, 1.0, "sinkhorn", heads=[head], full=True).output(density)
+        found = Attention(mesh, 1.0, "sinkhorn", heads=[head], include_radial=True).output(density)
         assert np.abs(masses @ (found - mesh.centers)).max() <= 1e-11  # defects of 1e-12, sums right to 1e-11
         assert np.linalg.norm(found, axis=1).max() <= 1 + 1e-13
 
@@ -123,7 +123,7 @@ def test_scalings_of_many_decades(mesh, kind, size):
 def test_scalings_of_many_decades_are_right():
     mesh, head = circle(300), head_of("any", 2, 30.0)
     density = density_of(mesh, "smooth")
-    found = Attention(mesh, 1.0, "sinkhorn", heads=[head], full=True).output(density)
+    found = Attention(mesh, 1.0, "sinkhorn", heads=[head], include_radial=True).output(density)
     expected, _ = dense(log_kernel(1.0, head, mesh.centers), mesh.centers, density * mesh.volumes)
     assert off(mesh, density, found, expected) <= 1e-10
 
@@ -196,7 +196,7 @@ def test_thin_cells_around_clusters_do_not_keep_it_from_an_end(mesh):
     centers = np.eye(mesh.centers.shape[1])
     bumps = [np.exp(60 * (mesh.centers @ center - 1)) for center in (centers[0], centers[1], -centers[0])]
     density = sum(share * bump / (bump @ mesh.volumes) for share, bump in zip((0.8, 0.19, 0.01), bumps, strict=True))
-    found = Attention(mesh, 50.0, "sinkhorn", full=True).output(density)
+    found = Attention(mesh, 50.0, "sinkhorn", include_radial=True).output(density)
     assert np.abs((density * mesh.volumes) @ (found - mesh.centers)).max() <= 1e-12
 
 

@@ -364,6 +364,7 @@ def test_non_finite_state(tmp_path, lose_velocity, capsys, after):
     file = read(path)
     assert file.attributes["stop_reason"] == "failed"
     assert "non-finite" in file.attributes["message"]
+    assert state_in_words(file, parse(str(file.attributes["case"]))).startswith("failed at")
     assert file.snapshots == 1 + int(after / 0.5)
     for k in range(file.snapshots):
         assert np.isfinite(file.density(k)).all()

@@ -83,7 +83,7 @@ def law(manifold: str, times: np.ndarray, **changes: object) -> RunData:
 
 
 def _axisymmetric(times: np.ndarray) -> RunData:
-    """From the uniform law to the pole, in 64 dimensions."""
+    """From the uniform distribution to the pole, in 64 dimensions."""
     from solvers.mesh.interval import edges_of, polar
     from solvers.transforms.polar import uniform_distribution
 

@@ -19,7 +19,7 @@ from solvers.mesh.mesh import Floats
 
 @dataclass(frozen=True)
 class AtomSample:
-    """Atoms at a time, their law, and the number of degrees of the power."""
+    """Atoms at a time, their velocity, and the number of degrees of the power."""
 
     law: AtomVelocity
     time: float

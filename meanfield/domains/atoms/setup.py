@@ -126,7 +126,7 @@ class AtomIntegrator:
 
 
 class _OfEitherStage(Diagnostics):
-    """The diagnostics of the first stage, and from the hand-over on the same ones of atoms."""
+    """The diagnostics of the first stage, and from the handover on the same ones of atoms."""
 
     def __init__(self, at_first: Diagnostics, law: AtomVelocity, states: States) -> None:
         super().__init__(at_first.names, at_first.table, at_first.lengths, at_first.sample_of)

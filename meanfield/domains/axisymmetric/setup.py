@@ -45,10 +45,10 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
             attention.rescaled,
         )
 
-    there = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
-    to_device, velocity = there.backend.to_device, AxisymmetricVelocity(law(mesh), norm)
-    equation = axisymmetric_equation(law(there), stabilizers.noise, norm)
-    time, moments = case.time, CosineMoments(there)
+    device_mesh = mesh if backend is None else mesh.on(backend)  # of the state; diagnostics are computed on the host
+    to_device, velocity = device_mesh.backend.to_device, AxisymmetricVelocity(law(mesh), norm)
+    equation = axisymmetric_equation(law(device_mesh), stabilizers.noise, norm)
+    time, moments = case.time, CosineMoments(device_mesh)
     integrator = DensityIntegrator(equation, time.method, moments, time.cfl, to_device=to_device)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
@@ -67,12 +67,12 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
         diagnostics=diagnostics,
         variables=(
             Variable("cell_edge", ("edge",), edges_of(mesh), "rad", "polar angle between cells"),
-            Variable("uniform", ("cell",), law(mesh).uniform, "rad-1", "law of the polar angle of uniform tokens"),
+            Variable("uniform", ("cell",), law(mesh).uniform, "rad-1", "distribution of the angle of uniform tokens"),
         ),
     )
 
 
-def _initial(mesh: Mesh, dimension: int, kind: sections.Start) -> Floats:
+def _initial(mesh: Mesh, dimension: int, kind: sections.InitialKind) -> Floats:
     if type(kind) in _INITIAL:
         return _INITIAL[type(kind)](mesh, dimension, kind)
     theta = mesh.centers[:, 0]

@@ -21,7 +21,7 @@ from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.pairwise import exponential_sums
 from solvers.transforms.shells import shells
 
-VISIBLE = 1e-12  # of the mass: lighter cells are leaks or tails; they attend, but nobody attends to them
+VISIBLE = 1e-12  # of the mass: lighter cells are leaks or tails; they attend, but are not attended to
 REACH = 1e-11  # error of A times mass that the transforms may leave, over the largest radius
 NEGLIGIBLE = 40.0  # what is e^{−40} of a sum is less than its rounding
 

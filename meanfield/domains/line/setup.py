@@ -33,21 +33,21 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     domain, attention = case.domain, case.attention
     assert isinstance(domain, Line)
     mesh = line(domain.resolution, domain.outermost, domain.core)
-    there = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
-    to_device, method = there.backend.to_device, case.time.method
+    device_mesh = mesh if backend is None else mesh.on(backend)  # of the state; diagnostics are computed on the host
+    to_device, method = device_mesh.backend.to_device, case.time.method
     velocity = LineAttention(
-        there,
+        device_mesh,
         attention.beta_effective,
         attention.normalization,
         attention.value_scale,
         case.stabilizers.gate,
         least_mass=0.0 if method == "layers" else MIN_MASS,  # a push-forward has no foot ahead of the density
     )
-    equation = line_equation(there, velocity, case.stabilizers.noise)
+    equation = line_equation(device_mesh, velocity, case.stabilizers.noise)
     integrator: Integrator = (
         LayerIntegrator(_layer(case, velocity), to_device)
         if method == "layers"
-        else DensityIntegrator(equation, method, PolynomialMoments(there), case.time.cfl, to_device=to_device)
+        else DensityIntegrator(equation, method, PolynomialMoments(device_mesh), case.time.cfl, to_device=to_device)
     )
 
     def at_ends(state: State) -> float:
@@ -82,7 +82,7 @@ def _layer(case: Case, attention: LineAttention) -> LayerMap:
     return LayerMap(attention.mesh, output, norm, step, residual, gate, attention.output_at)
 
 
-def _initial(mesh: Mesh, kind: sections.Start) -> Floats:
+def _initial(mesh: Mesh, kind: sections.InitialKind) -> Floats:
     if type(kind) in _INITIAL:
         return _INITIAL[type(kind)](mesh, kind)
     return GIVEN[type(kind)](Place(mesh, {"x": mesh.centers[:, 0]}), kind)

@@ -21,7 +21,7 @@ from meanfield.model import functionals
 from meanfield.model.heads import applied, steepness
 from solvers.mesh.mesh import Floats
 
-MAX_LEADERS = 2048  # tokens among which leaders are looked for: all pairs are held at once
+MAX_LEADERS = 2048  # tokens among which leaders are searched: all pairs are held at once
 EQUAL_ATTENTION = 1e-9
 
 
@@ -161,7 +161,7 @@ def diagnostics_particles(
     start       (n, d) where they started, for drift
     along       diffusion along their sequence
 
-    What is looked at is positions (n, d), x = rθ.
+    The state is positions (n, d), x = rθ.
     """
     law_at = (lambda time: law) if isinstance(law, ParticleVelocity) else law
     first = law_at(0.0)

@@ -69,7 +69,7 @@ class SequenceDiffusion:
         return np.inf
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> float:
-        """Advance u (n, d) by dt in place; returns 0: nothing is left to be mended."""
+        """Advance u (n, d) by dt in place; returns 0, the least value of a density's limiter."""
         if not self.on_sphere:
             values[...] = self._spread(dt, values)
             return 0.0

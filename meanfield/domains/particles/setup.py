@@ -54,11 +54,11 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
     if isinstance(case.initial, Waves | Snapshot) and not case.tokens_have_radius:
         to_unit_length(positions)
     to_device = (backend or backend_for(positions)).to_device
-    there = to_device(masses)  # where they move; what is looked at is on the host
+    device_masses = to_device(masses)  # of the velocity; diagnostics are computed on the host
 
     @lru_cache(maxsize=2)
     def law(interval: int, on_host: bool = False) -> ParticleVelocity:
-        return particle_velocity(case, heads.of_interval(interval), masses if on_host else there)
+        return particle_velocity(case, heads.of_interval(interval), masses if on_host else device_masses)
 
     for interval in range(len(heads.sets)):
         law(interval)  # what no law can have is refused here, not on the way

@@ -150,7 +150,7 @@ def diagnostics_round(
     labels    of a causal mask: densities are then (labels·cells)
 
     Raises ValueError for an entropy_rate of attention other than with Q = K = V = I and layer norm post. That the
-    kernel is e^{β⟨x,y⟩}, and that there is no feed-forward network, is the caller's word.
+    kernel is e^{β⟨x,y⟩}, and that there is no feed-forward network, is assumed, not checked.
     """
     law_at = (lambda time: law) if isinstance(law, Velocity) else law
     attention = law_at(0.0).attention

@@ -37,7 +37,7 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
     """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
     assert case.domain.mesh is not None  # the set-up of domains whose mesh is a number of cells or rings
     mesh = load(case.domain.mesh)(case.domain.resolution)
-    there = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
+    device_mesh = mesh if backend is None else mesh.on(backend)  # of the state; diagnostics are computed on the host
     heads, labels = heads_by_interval(case), case.domain.labels or 1
 
     @lru_cache(maxsize=2)
@@ -51,10 +51,12 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
         return diagnostics_round(names, mesh, law_at, degrees, labels)
 
     if case.time.method == "layers":
-        dynamics, prepare = _in_layers(case, there, lambda time: velocity(heads.interval_at(time), there))
+        dynamics, prepare = _in_layers(case, device_mesh, lambda time: velocity(heads.interval_at(time), device_mesh))
     else:
-        dynamics, prepare = _flowing(case, there, lambda interval: velocity(interval, there), heads.intervals, labels)
-    to_device = there.backend.to_device
+        dynamics, prepare = _flowing(
+            case, device_mesh, lambda interval: velocity(interval, device_mesh), heads.intervals, labels
+        )
+    to_device = device_mesh.backend.to_device
     return Problem(
         space=mesh,
         initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
@@ -117,7 +119,7 @@ def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
             kernel=attention.kernel,
             window=attention.window,
             rescaled=attention.rescaled,
-            full=norm.sees_size or case.time.method == "layers",
+            include_radial=norm.sees_size or case.time.method == "layers",
         ),
         norm,
         feed_forward_of(case),

@@ -33,8 +33,8 @@ _CURVES = (("l1", "L¹", GREEN), ("w1", "W₁", BLUE), ("w2", "W₂", VERMILION)
 def plot_compare(comparison: Comparison, figure: str | Path) -> Path:
     """Draw a comparison to ``figure`` (.png, .pdf or .svg) and return where it was written.
 
-    States are drawn on the circle, the sphere and in one dimension; of tokens in more the laws of ⟨x, y⟩. Raises
-    FileError where the suffix is unknown, and where the figure's folder is missing or cannot be written.
+    States are drawn on the circle, the sphere and in one dimension; of tokens in more the distributions of ⟨x, y⟩.
+    Raises FileError where the suffix is unknown, and where the figure's folder is missing or cannot be written.
     """
     target = figure_target(Path(figure))
     import matplotlib

@@ -5,7 +5,7 @@
 L is the three-point Laplacian of tokens at unit distance, closed or periodic; V_h = O_h W_h. By layer norm, as in
 meanfield/model/layer_norm.py: post, y = u on the unit sphere, N y = y/|y|, and diffusion on the sphere; pre, y = u/|u|,
 N = 1; peri, the same and s = |A + F|; none, y = u, N = 1. Without the residual (1 − γτ)u is left out. A domain
-``particles`` with a section [sequence] has these layers: meanfield/transformer/networks/field_case.py.
+``particles`` with a section [sequence] has these layers: tests/support/field_case.py.
 
 The form is that of Zhang and Zhou (2408.09523), from its abstract. A third party's replication prints
 u ← u + τ_k(D_k Lu + MLP(u) + MHA(u)) with learned τ_k and D_k: the same terms, with periodic ends, but for an

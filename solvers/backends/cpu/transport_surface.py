@@ -89,7 +89,7 @@ def reconstruct_on_surface(
         for k in range(count):
             sent[cell_sides[start + k]] = 0.0
         if not _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
-            continue  # then no side of it is resolved, and nobody asks for its flux
+            continue  # then no side of it is resolved, and its flux is not used
         e, f = _tangent_basis(centers, i, neighbors[cell_sides[start] ^ 1])
         _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q)
         pp, pq, qq = _inverse_of_squares(p, q, count)

@@ -236,7 +236,7 @@ def test_tokens_at_the_cells_of_a_sphere_attend_as_the_density_does(mesh, option
 
 def assert_same_attention(mesh, heads, heads_of_tokens, options):
     density = initial_perturbed(mesh, 0.5, 4, seed=1)
-    attention = Attention(mesh, 4.0, heads=heads, full=True, **options)
+    attention = Attention(mesh, 4.0, heads=heads, include_radial=True, **options)
     normalizer, output = attention.normalizer_and_output(density)
     law = ParticleVelocity(4.0, heads=heads_of_tokens, masses=density * mesh.volumes, **options)
     assert law.log_bound == pytest.approx(attention.log_bound, rel=1e-14, abs=1e-14)

@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from support import exact, exact_particles
+from support.adaptive import evolve_adaptively
 from support.exact_flow import flow
 
 from meanfield.domains.particles.brownian import Brownian
@@ -15,7 +16,6 @@ from meanfield.domains.particles.steps import dynamics_adaptive, dynamics_explic
 from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
-from solvers.timestepping.adaptive import evolve_adaptively
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every, Listed
