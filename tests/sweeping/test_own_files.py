@@ -66,7 +66,7 @@ def test_own_points_are_read_and_removed(tmp_path: Path, monkeypatch: pytest.Mon
     (own,) = own_points(index, identity)
     assert own == point_file(index, identity, 0)
     with h5py.File(own, "r+") as point:
-        point.attrs["wall_time"] = 77.0  # to be found again: it is not solved twice
+        point["wall_time"][0] = 77.0  # to be found again: it is not solved twice
     shutil.move(own, own.with_name("0000.h5"))
     (points_folder(index) / f"{own.name}.0123abcd.new").write_bytes(b"cut short")
     assert sweep(file, index, quiet=True) == DONE
@@ -125,3 +125,15 @@ def test_temporary_files_of_others_stay(tmp_path: Path) -> None:
     assert (tmp_path / "two.h5.new").is_symlink()
     assert (tmp_path / "victim").read_bytes() == b"mine"
     assert not index.is_symlink()
+
+
+@pytest.mark.parametrize("folder", ["two.points", "two.runs"])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_file_by_the_name_of_a_folder_of_the_sweep(tmp_path: Path, folder: str, is_link: bool) -> None:
+    """Refused before a point is solved, and nothing is left behind."""
+    index, file = tmp_path / "two.h5", write(tmp_path / "two.toml", TWO, KEPT, CASE)
+    other = tmp_path / folder
+    other.symlink_to("nowhere") if is_link else other.write_text("of somebody else")
+    with pytest.raises(FileError, match=f"{folder}: is no folder"):
+        sweep(file, index, quiet=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([folder, "two.toml"])
