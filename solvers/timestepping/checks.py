@@ -48,7 +48,7 @@ def check_values(values: Any, terms: Iterable[object]) -> None:
 
 
 def check_nonnegative(name: str, values: Any, terms: Iterable[object]) -> None:
-    """Raise ValueError for values below zero, by more than rounding, of terms that are told of a density >= 0."""
+    """Raise ValueError for values below zero, by more than rounding, of terms for a density >= 0."""
     for term in terms:
         if getattr(term, "nonnegative", False) and float(values.min()) < -ROUNDING * float(abs(values).max()):
             expected = f"expected a density >= 0, by nonnegative=True of {type(term).__name__}"

@@ -324,6 +324,21 @@ def test_gpu_keeps_what_the_cpu_found_in_time(monkeypatch):
     assert gpu._on_cpu((4, 3000), 20) == {"velocity, 4, float64": 0.1}
 
 
+def test_peers_that_are_absent_are_left_out(monkeypatch):
+    """solve's own errors are of second order: of 32² cells, 200 cells of a front, and the wells by 60."""
+    for name in ("pde", "fipy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    peers = load("peers")
+    monkeypatch.setattr(peers, "_others_of_heat", lambda cells: {"itself": lambda: peers._heat(cells)})
+    figures = by_name(list(peers.peers(32, 200, 60)))
+    errors = {name: figure.value for name, figure in figures.items() if name.endswith("error of solve")}
+    assert len(errors) == 3
+    assert max(errors.values()) < 4e-3, errors
+    assert value_of(figures.values(), "error of itself") == value_of(figures.values(), "heat", "error of solve")
+    others = [figure for name, figure in figures.items() if name.endswith("over solve") and "itself" not in name]
+    assert [figure.note for figure in others] == ["not installed"] * 4
+
+
 def test_remaining_time_of_steady_cases():
     """Steps of one length each: what is shown is right but for the clock, of which nothing is asserted."""
     figures = list(load("remaining").remaining(["growth_circle", "drift_line"]))

@@ -33,7 +33,8 @@ def test_every_extra_that_a_text_names_is_there():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     named = re.compile(r"(?:meanfield-transformers|'\.)\[([a-z0-9-]+)\]")
     found = {extra for path in texts() for extra in named.findall(path.read_text("utf-8"))}
-    assert {"docs", "gpu", "gpu-cuda12", "meshes", "notebook", "sweep", "test", "transformer"} == found == set(extras)
+    assert found == set(extras)
+    assert len(found) == 9
 
 
 def test_solvers_knows_nothing_of_this_package():
