@@ -28,6 +28,10 @@ ON_HOST = {"device": "cpu"}  # the attributes that say so
 MAX_TRIED = 10**5  # cells, or coordinates of tokens: set up within a second, and tried before a run is started
 
 
+MAX_GIVEN = 2 * 10**6  # where a user's own file or formula may not fit: its set-up takes seconds
+GIVEN = ("array", "by_label", "file", "formula", "tokens")  # such kinds of initial densities
+
+
 def set_up(case: Case, backend: Backend | None = None) -> Problem:
     """Everything that a case names, on the device of ``backend``, by default the host.
 
@@ -46,12 +50,13 @@ def set_up(case: Case, backend: Backend | None = None) -> Problem:
 def refuse(case: Case) -> None:
     """Raise CaseError for what only the set-up refuses: matrices out of range, files, impossible initial densities.
 
-    States of more than MAX_TRIED numbers are not built: of these the matrices alone are checked.
+    States of more than MAX_TRIED numbers, MAX_GIVEN where a file or a formula of the user's gives them, are not built:
+    of these the matrices alone are checked.
     """
     with _what_cannot_be():
         heads_by_layer(case)
     size = case.domain.cells_and_width()[0] or (case.domain.count or 0) * case.domain.d
-    if size <= MAX_TRIED:
+    if size <= (MAX_GIVEN if tag_of(case.initial) in GIVEN else MAX_TRIED):
         problem = set_up(case)
         problem.initial()
         problem.diagnostics(case.output.diagnostics or (), None)

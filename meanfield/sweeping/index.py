@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from meanfield.runtime.provenance import provenance
 from meanfield.sweeping.case import Sweep
 from meanfield.sweeping.files import own_points, point_file, remove_points, run_file
-from meanfield.sweeping.layout import image_of_point, lay_out_points, read_point, write_point
+from meanfield.sweeping.layout import groups_of_points, image_of_point, lay_out_points, read_point, write_point
 from meanfield.sweeping.point import FAILED, OVER_TIME, Result
 from solvers.io.heaps import require_sound_heaps
 from solvers.io.repair import FileError, reason
@@ -169,12 +169,12 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, dict[int, Result]]:
         if file.attrs.get("kind") != KIND:
             raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
         if file.attrs["identity"] != sweep.identity:
-            held, title = len(file.get("points", {})), file.attrs["title"] or "untitled"
+            held, title = len(list(groups_of_points(file))), file.attrs["title"] or "untitled"
             changed = "another sweep, or this one before its case, its keys or their values changed"
             advice = "-o starts this sweep in another file, --overwrite deletes those results"
             raise FileError(f"{path}: left as it is: {held} points of {changed} ({title}); {advice}")
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
-        results = {int(name): read_point(group) for name, group in file.get("points", {}).items()}
+        results = {int(name): read_point(group) for name, group in groups_of_points(file)}
     for name, number in own_points(path, sweep.identity).items():
         with suppress(*DAMAGE, FileError):  # cut short by a power cut: solved again
             require_sound_heaps(name)

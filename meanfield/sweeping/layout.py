@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from meanfield.case.overrides import inline
 from meanfield.sweeping.case import Sweep
 from meanfield.sweeping.point import Result
 from meanfield.sweeping.scalars import axes, long_name, scalars
-from solvers.io.schema import dataset_of, require_size
+from solvers.io.schema import dataset_of, group_of, require_size
 from solvers.io.writing import bytes_of_file
 from solvers.mesh.mesh import Floats
 
@@ -51,6 +51,12 @@ def read_point(group: h5py.Group) -> Result:
         float(about["wall_time"]),
         {name: _values(group, name) for name in group},
     )
+
+
+def groups_of_points(file: h5py.File) -> Iterator[tuple[str, h5py.Group]]:
+    """Names and groups of the points of an index, none where it has none yet. Raises ValueError for links elsewhere."""
+    points = group_of(file, "points") if file.get("points", getlink=True) is not None else {}
+    return ((name, group_of(points, name)) for name in points)
 
 
 def _values(group: h5py.Group, name: str) -> Floats:

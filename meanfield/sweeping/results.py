@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.sweeping.case import FigureChoice
-from meanfield.sweeping.layout import read_point
+from meanfield.sweeping.layout import groups_of_points, read_point
 from meanfield.sweeping.point import DONE, FAILED, OVER_TIME
 from solvers.io.heaps import require_sound_heaps
 from solvers.io.lock import holder
@@ -70,11 +70,11 @@ class SweepResults:
 
         require_sound_heaps(self.path)
         with h5py.File(self.path, "r", locking=False) as file:
-            group = file.get(f"points/{number:04}", {})
-            if column not in group:
-                known = ", ".join(name for name in group if name != "time")
-                raise FileError(f"{self.path}: point {number} has no column {column}; expected one of {known}")
             try:
+                group = dict(groups_of_points(file)).get(f"{number:04}", {})
+                if column not in group:
+                    known = ", ".join(name for name in group if name != "time")
+                    raise FileError(f"{self.path}: point {number} has no column {column}; expected one of {known}")
                 return _plain(group, "time"), _plain(group, column)
             except DAMAGE as error:
                 raise FileError(f"{self.path}: damaged: point {number}: {reason(error)}") from error
@@ -133,18 +133,21 @@ def read_points(path: str | Path) -> int:
     """Read the diagnostics of each point, all that ``read_sweep`` leaves; returns how many points have some."""
     import h5py
 
-    count, bad = len(read_sweep(path).status), []
+    count, bad = len(read_sweep(path).status), list[str]()
     with h5py.File(path, "r", locking=False) as file:
-        numbers = list(file.get("points", {}))
-        for number in numbers:
+        try:
+            groups = dict(groups_of_points(file))
+        except DAMAGE as error:
+            raise FileError(f"{path}: damaged: {reason(error)}; still good: parameters and scalars") from error
+        for number, group in groups.items():
             try:
-                read_point(file[f"points/{number}"])
+                read_point(group)
             except DAMAGE:
                 bad.append(number)
     if bad:
-        good = f"parameters and scalars of {count} points, diagnostics of {len(numbers) - len(bad)}"
+        good = f"parameters and scalars of {count} points, diagnostics of {len(groups) - len(bad)}"
         raise FileError(f"{path}: damaged: diagnostics of points {', '.join(bad[:10])}; still good: {good}")
-    return len(numbers)
+    return len(groups)
 
 
 def _attributes(file: Any) -> dict[str, Any]:
