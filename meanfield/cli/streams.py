@@ -43,7 +43,7 @@ class _Messages(io.FileIO):
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
-        except OSError:  # nobody can read it, which is no reason to lose a run
+        except OSError:  # it has no reader, which is no reason to lose a run
             return len(data)
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from solvers.io.repair import require_regular
-from solvers.io.replacing import LONGEST_BESIDE, is_special
+from solvers.io.replacing import MAX_SUFFIX, is_special
 from solvers.io.run_file import FileError
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
 _SHOWN = 60  # characters of a name
-_LONGEST_NAME = 255  # bytes, on the usual file systems
+_MAX_NAME = 255  # bytes, on the usual file systems
 
 
 def output_for(name_or_path: str) -> str:
@@ -59,7 +59,7 @@ def require_free(target: Path, overwrite: bool) -> None:
 
 def _require_short(target: Path) -> None:
     """FileError for a name that is too long for its folder, with what is added to it for files beside it."""
-    length, most = len(os.fsencode(target.name)), _LONGEST_NAME - LONGEST_BESIDE
+    length, most = len(os.fsencode(target.name)), _MAX_NAME - MAX_SUFFIX
     if length > most:
         raise FileError(f"{shortened(target)}: its name has {length} bytes; expected at most {most}")
 

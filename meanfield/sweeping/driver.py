@@ -91,7 +91,7 @@ def _solve(index: Index, tasks: Mapping[int, str], solver: Solver, quiet: bool) 
         ):
             for number, result in solved:
                 index.put(number, result)
-                progress.look(failed=result.status == FAILED)
+                progress.update(failed=result.status == FAILED)
     except (KeyboardInterrupt, SolverLost) as error:
         index.close("interrupted")
         kept = f"{len(index.results)} of {len(sweep.points)} points are kept in {index.path}"
@@ -118,7 +118,7 @@ def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
     if not solved:
         print_message(f"{index.path}: all {len(sweep.points)} points are there already")
     elif not quiet:
-        print_message(f"{index.path}: {counted(len(sweep.points), 'point')}; look at it: meanfield plot {index.path}")
+        print_message(f"{index.path}: {counted(len(sweep.points), 'point')}; plot it: meanfield plot {index.path}")
 
 
 def task_of(case: Case) -> str:

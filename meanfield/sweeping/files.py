@@ -57,7 +57,7 @@ def remove_points(path: Path, *identities: str) -> None:
     for identity in identities:
         for file in own_points(path, identity):
             file.unlink(missing_ok=True)
-    with suppress(OSError):  # not there, or somebody keeps other files in it
+    with suppress(OSError):  # not there, or with other files in it
         points_folder(path).rmdir()
 
 

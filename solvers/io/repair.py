@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from .replacing import is_special
 
-_LONGEST_REASON = 300  # characters
+_MAX_REASON = 300  # characters
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUPERBLOCK = struct.Struct(
     "<8sBBBBQQQQI"
@@ -31,7 +31,7 @@ def reason(error: Exception) -> str:
         return os.strerror(error.errno)  # h5py puts HDF5's whole text beside some numbers
     found = re.search(r"errno = (\d+)", str(error))
     text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
-    return os.strerror(int(found[1])) if found else (text.splitlines() or [type(error).__name__])[0][:_LONGEST_REASON]
+    return os.strerror(int(found[1])) if found else (text.splitlines() or [type(error).__name__])[0][:_MAX_REASON]
 
 
 def repair(path: Path) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PART_OF_NAME = 40  # characters of a name, at most four bytes each: with the rest less than the 255 that systems allow
-LONGEST_BESIDE = len(".checkpoint-0")  # bytes of the longest suffix of a file beside a run's
+MAX_SUFFIX = len(".checkpoint-0")  # bytes of the longest suffix of a file beside a run's
 
 
 def is_special(path: str | Path) -> bool:

@@ -98,5 +98,5 @@ def test_a_process_without_standard_error(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr(sys, "stderr", None)
     meanfield.runtime.messages.print_message("a message")
     with Progress("title", 0.0, 1.0, quiet=False, remaining=RemainingTime(1.0, [])) as progress:
-        progress.say("a line")
+        progress.show("a line")
     assert capsys.readouterr().out == ""

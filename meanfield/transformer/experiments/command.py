@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from meanfield.case.errors import CaseError
-from meanfield.running import Say
+from meanfield.running import Printer
 from meanfield.transformer.experiments.attention_maps import attention_maps
 from meanfield.transformer.experiments.bottleneck import bottleneck
 from meanfield.transformer.experiments.gradient_flow import gradient_flow
@@ -19,14 +19,14 @@ from meanfield.transformer.experiments.subjects import Subjects, subjects_of
 from meanfield.transformer.labelled import write_labelled
 from meanfield.transformer.networks.section import TrainingCase, to_toml
 
-Experiment = Callable[[TrainingCase, tuple[int, ...], Say, int], Outcome]
+Experiment = Callable[[TrainingCase, tuple[int, ...], Printer, int], Outcome]
 
 
 def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
     """An experiment that measures networks before and after training."""
 
-    def experiment(case: TrainingCase, seeds: tuple[int, ...], say: Say, jobs: int) -> Outcome:
-        return measure(subjects_of(case, seeds, say))
+    def experiment(case: TrainingCase, seeds: tuple[int, ...], show: Printer, jobs: int) -> Outcome:
+        return measure(subjects_of(case, seeds, show))
 
     return experiment
 
@@ -34,7 +34,7 @@ def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
 EXPERIMENTS: dict[str, Experiment] = {
     "information": _of_trained(information_flow),
     "attention": _of_trained(attention_maps),
-    "bottleneck": lambda case, seeds, say, jobs: bottleneck(case, seeds, say),
+    "bottleneck": lambda case, seeds, show, jobs: bottleneck(case, seeds, show),
     "gradients": _of_trained(gradient_flow),
     "sensitivity": _of_trained(sensitivity),
     "stabilizers": stabilizers,
@@ -42,13 +42,15 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 
 
-def experiment_into(name: str, case: TrainingCase, seeds: int, jobs: int, path: str, command: str, say: Say) -> Outcome:
+def experiment_into(
+    name: str, case: TrainingCase, seeds: int, jobs: int, path: str, command: str, show: Printer
+) -> Outcome:
     """Run an experiment and write its file. Raises CaseError where it cannot be."""
     if name == "attention" and not case.network.attention:
         raise CaseError("network.attention = false: expected true, for an experiment on attention maps")
     if name == "attention" and seeds < 2:
         raise CaseError(f"--seeds {seeds}: expected at least 2, since one control is a network of another seed")
-    outcome = EXPERIMENTS[name](case, tuple(range(seeds)), say, jobs)
+    outcome = EXPERIMENTS[name](case, tuple(range(seeds)), show, jobs)
     attributes = {
         "title": f"{name}: {case.title}",
         "experiment": name,
