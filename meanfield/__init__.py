@@ -10,10 +10,10 @@ module on first use, so that ``import meanfield`` costs nothing.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from meanfield.shadowing import refuse_shadowed
 
+TYPE_CHECKING = False  # as in typing, whose place a file of the user's may have taken until this is looked for below
 if TYPE_CHECKING:
     from meanfield import solvers as solvers
     from meanfield.case.case import Case as Case
@@ -92,7 +92,7 @@ __all__ = [
 refuse_shadowed()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "solvers":
         return import_module("meanfield.solvers")
     if name not in _MODULES:

@@ -26,6 +26,8 @@ from solvers.timestepping.schedules import Every, Listed, Logarithmic, Schedule
 
 HOST_ATTRIBUTES = {"device": "cpu"}  # the attributes that say so
 MAX_CHECKED_SIZE = 10**5  # cells, or coordinates of tokens: set up within a second, and tried before a run is started
+MAX_GIVEN_SIZE = 2 * 10**6  # the same where a user's own file or formula may not fit: its set-up takes seconds
+GIVEN = ("array", "by_label", "file", "formula", "tokens")  # such kinds of initial densities
 
 
 def set_up(case: Case, backend: Backend | None = None) -> Problem:
@@ -46,12 +48,13 @@ def set_up(case: Case, backend: Backend | None = None) -> Problem:
 def refuse(case: Case) -> None:
     """Raise CaseError for what only the set-up refuses: matrices out of range, files, impossible initial densities.
 
-    States of more than MAX_CHECKED_SIZE numbers are not built: of these the matrices alone are checked.
+    States of more than MAX_CHECKED_SIZE numbers, or MAX_GIVEN_SIZE where a file or a formula of the user's gives them,
+    are not built: of these the matrices alone are checked.
     """
     with _as_case_errors():
         heads_by_layer(case)
     size = case.domain.cells_and_width()[0] or (case.domain.count or 0) * case.domain.d
-    if size <= MAX_CHECKED_SIZE:
+    if size <= (MAX_GIVEN_SIZE if tag_of(case.initial) in GIVEN else MAX_CHECKED_SIZE):
         problem = set_up(case)
         problem.initial()
         problem.diagnostics(case.output.diagnostics or (), None)

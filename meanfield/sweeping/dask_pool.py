@@ -118,10 +118,15 @@ def client_of(address: str) -> Client:
     """A client of the scheduler at an address. Raises CaseError where Dask is not installed or none answers."""
     try:
         from distributed import Client
+        from distributed.comm.addressing import get_address_host_port
     except ModuleNotFoundError:
         raise CaseError(f"--dask: Dask is not installed; install it with: {install('sweep')}") from None
     for handler in logging.getLogger("distributed").handlers:
         handler.setLevel(logging.CRITICAL)  # it logs tracebacks of connections that break, which is said in a line here
+    try:
+        get_address_host_port(address)  # a client with an address that is none complains when it is collected
+    except (ValueError, TypeError) as error:
+        raise CaseError(f"--dask {address}: expected host:port ({error})") from None
     try:
         return Client(address, timeout=CONNECTING, set_as_default=False)
     except (OSError, ValueError) as error:

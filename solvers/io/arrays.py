@@ -34,6 +34,8 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float6
         if not path.is_file():
             raise ValueError("expected a regular file")
         if path.suffix == ".npz":
+            if not zipfile.is_zipfile(path):  # NumPy would take it for Python objects, and say how to load these
+                raise ValueError("no archive of NumPy's")
             with np.load(path) as file:
                 return {name: _real(file[name]) for name in names if name in file}
         import h5py

@@ -7,6 +7,7 @@ is a shape that no file of its size can hold.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ _ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "resolution": lambda value: isinstance(value, int) and value >= 0,
     "stop_reason": lambda value: value in STOP_REASONS,
     "message": lambda value: isinstance(value, str),
-    "wall_time": lambda value: isinstance(value, int | float),
+    "wall_time": lambda value: isinstance(value, int | float) and math.isfinite(value),
 }
 _CELLS = {
     "time": ("time",), "density": ("time", "cell"), "cell_center": ("cell", "d"), "cell_area": ("cell",),
@@ -52,18 +53,25 @@ def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
     """The dataset ``name`` of a group, "diagnostics/mass" too. Raises ValueError unless its bytes are in this file."""
     import h5py
 
-    found: Any = group
-    for part in name.split("/"):
-        link = found.get(part, getlink=True) if isinstance(found, h5py.Group) else None
-        if link is None:
-            raise ValueError(f"it has no dataset {name}")
-        if not isinstance(link, h5py.HardLink):
-            raise ValueError(f"{name} is a link elsewhere; expected a dataset in the file itself")
-        found = found[part]
+    found = _found(group, name, "dataset")
     if not isinstance(found, h5py.Dataset):
         raise ValueError(f"{name} is no dataset")
     if found.is_virtual or found.external:
         raise ValueError(f"{name} takes its values from another file; expected them in the file itself")
+    return found
+
+
+def _found(group: h5py.Group, name: str, kind: str) -> Any:
+    import h5py
+
+    found: Any = group
+    for part in name.split("/"):
+        link = found.get(part, getlink=True) if isinstance(found, h5py.Group) else None
+        if link is None:
+            raise ValueError(f"it has no {kind} {name}")
+        if not isinstance(link, h5py.HardLink):
+            raise ValueError(f"{name} is a link elsewhere; expected a {kind} in the file itself")
+        found = found[part]
     return found
 
 

@@ -19,7 +19,7 @@ def run(folder, *command, **variables):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
 
 
-@pytest.mark.parametrize("name", ["solvers.py", "numpy.py", "h5py.py", "random.py", "solvers/__init__.py"])
+@pytest.mark.parametrize("name", ["solvers.py", "numpy.py", "h5py.py", "random.py", "typing.py", "solvers/__init__.py"])
 def test_the_module_run_by_name_names_the_file(tmp_path, name):
     decoy = tmp_path / name
     decoy.parent.mkdir(exist_ok=True)

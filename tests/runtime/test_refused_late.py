@@ -92,3 +92,19 @@ def test_layer_that_is_not_finite_stops_the_run(tmp_path, capsys):
     settings = ["time.method=layers", "time.layers=2", "time.step=1e20", f"feed_forward={network}"]
     assert run(parse(CASE.format(domain=CIRCLE), settings), tmp_path / "run.h5", quiet=True) == NON_FINITE
     assert "the map is not finite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("values", "message"), [([-1.0] * 100_001, "nowhere negative"), ([1.0] * 7, "a number for each cell")]
+)
+def test_check_refuses_a_large_density_of_the_user(values, message, tmp_path, monkeypatch, capsys):
+    """As a run does; a built-in density of so many cells is not tried."""
+    monkeypatch.chdir(tmp_path)
+    np.save("density.npy", values)
+    (tmp_path / "case.toml").write_text(
+        CASE.format(domain='manifold = "circle"\nresolution = 100001').replace(
+            'kind = "points"\npoints = [[0.5, 0.8], [0.5, -0.84]]', 'kind = "array"\nfile = "density.npy"'
+        )
+    )
+    assert main(["check", "case.toml"]) == 2
+    assert message in capsys.readouterr().err

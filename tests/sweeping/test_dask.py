@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from support.sweeping import (
 )
 
 from meanfield.case.errors import CaseError
+from meanfield.sweeping.dask_pool import with_dask
 from meanfield.sweeping.driver import DONE, POINTS_FAILED, sweep
 
 ONE = ("--nthreads", "1", "--no-dashboard")
@@ -141,3 +143,12 @@ def test_without_dask_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(CaseError, match=r"pip install 'meanfield-transformers\[sweep\]'"):
         sweep(write(tmp_path / "six.toml", SIX, CASE), tmp_path / "six.h5", dask="127.0.0.1:9", quiet=True)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "no_scheme://127.0.0.1:1", ""])
+def test_an_address_that_is_none_is_refused_at_once(address, tmp_path, capfd):
+    """Not after 20 s, with a traceback from a client that cannot be closed."""
+    with pytest.raises(CaseError, match="expected host:port"):
+        with_dask(address)
+    gc.collect()
+    assert capfd.readouterr().err == ""

@@ -74,3 +74,10 @@ def test_devices_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "a.npz").symlink_to("/dev/zero")
     with pytest.raises(ValueError, match="expected a regular file"):
         read_arrays(tmp_path / "a.npz", ["value"])
+
+
+def test_what_is_no_archive_is_not_said_to_hold_objects(tmp_path: Path) -> None:
+    """NumPy's own message says how to load what is unsafe."""
+    (tmp_path / "a.npz").write_bytes(b"PKzz, no archive")
+    with pytest.raises(ValueError, match=r"^no archive of NumPy's$"):
+        read_arrays(tmp_path / "a.npz", ["value"])

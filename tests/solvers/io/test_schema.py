@@ -64,7 +64,14 @@ def test_what_is_no_density_is_named(change: str, path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("manifold", 3), ("resolution", "x"), ("stop_reason", "x"), ("wall_time", "x"), ("message", None)],
+    [
+        ("manifold", 3),
+        ("resolution", "x"),
+        ("stop_reason", "x"),
+        ("wall_time", "x"),
+        ("wall_time", np.nan),
+        ("message", None),
+    ],
 )
 def test_attributes_have_their_types(name: str, value: object, path: Path) -> None:
     with h5py.File(path, "r+", locking=False) as file:
