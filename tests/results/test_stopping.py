@@ -100,7 +100,7 @@ def test_a_signal_ends_the_loop_that_runs_cases(case, tmp_path, number, kind, in
     assert kind is KeyboardInterrupt or error.value.code == 143
     partial = mf.open_run(tmp_path / "3.h5") if in_file else error.value.result
     assert partial.stop_reason == "interrupted"
-    assert partial.diagnostics.time[-1] == 2.0
+    assert 2.0 <= partial.diagnostics.time[-1] < 2.5  # samples of the step that was being taken are interpolated in it
     if in_file:
         whole = mf.simulate(case.replace({"time.end": 5}))
         assert np.asarray(mf.resume(partial.path).density).tobytes() == whole.density.tobytes()
