@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.measure import Figure, shortest
 from meanfield.domains.particles.initial import tokens_uniform
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from solvers.backends import cpu
 from solvers.transforms.pairwise import exponential_sums
 
@@ -37,7 +37,7 @@ def pairs(sizes: tuple[tuple[int, int], ...] = SIZES, beside_torch: tuple[int, i
 
 
 def _rates(d: int, count: int) -> Callable[[], object]:
-    law, tokens, radii = ParticleLaw(BETA), tokens_uniform(count, d), np.ones(count)
+    law, tokens, radii = ParticleVelocity(BETA), tokens_uniform(count, d), np.ones(count)
     return lambda: law.rates(0.0, tokens, radii)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from benchmarks.measure import Figure
 from meanfield.case.case import Case
 from meanfield.case.load import load, shipped
-from meanfield.running import go
+from meanfield.running import evolve
 from meanfield.runtime.recorder import Record
 from meanfield.runtime.restart import new_start
 from meanfield.simulation import set_up
@@ -29,7 +29,7 @@ class _Timed(Record):
     def after_step(self, state: State) -> bool:
         now = time.monotonic()
         ends = super().after_step(state)
-        self._remaining.look(state.time, now)
+        self._remaining.update(state.time, now)
         self.shown.append((now, self._remaining.seconds()))
         return ends
 
@@ -54,13 +54,13 @@ def _shown(case: Case) -> list[tuple[float, float | None]]:
         case.title,
         problem.space,
         diagnostics.columns,
-        problem.marks | problem.attributes,
+        problem.run_scalars | problem.attributes,
         problem.variables,
         measure=Measure(*case.domain.measure),
     )
     record = _Timed(case, problem, start, diagnostics, memory, case.time.end, quiet=True)
     record.shown = []
-    go(problem, start.state, case.time.end, record)
+    evolve(problem, start.state, case.time.end, record)
     return record.shown
 
 

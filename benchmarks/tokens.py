@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.measure import Figure, shortest
 from meanfield.domains.particles.initial import tokens_uniform
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from solvers.mesh.mesh import Floats
 from solvers.transforms.pairwise import exponential_sums
 
@@ -25,7 +25,7 @@ def tokens(count: int = COUNT, sampled: int = SAMPLED) -> list[Figure]:
 
 
 def _figures(name: str, points: Floats, sampled: int) -> list[Figure]:
-    law, count = ParticleLaw(BETA), len(points)
+    law, count = ParticleVelocity(BETA), len(points)
     few = points[:: max(count // sampled, 1)]
     masses = np.full(count, 1 / count)
 

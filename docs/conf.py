@@ -17,8 +17,19 @@ project = "meanfield"
 copyright = "the meanfield maintainers"
 release = version = meanfield.__version__
 
-extensions = ["myst_parser"]
-exclude_patterns = ["reference/*.py", "paper/*"]
+extensions = ["myst_parser", "sphinx_gallery.gen_gallery"]
+sphinx_gallery_conf = {
+    "examples_dirs": "../gallery/entries",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "capture_repr": (),
+    "download_all_examples": False,
+    "show_signature": False,
+    "image_scrapers": ("matplotlib",),
+    "reset_modules": ("matplotlib",),
+    "write_computation_times": False,
+}
+exclude_patterns = ["reference/*.py", "paper/*", "gallery/**/*.py", "gallery/**/*.ipynb"]
 html_theme = "furo"
 html_title = f"meanfield {version}"
 html_show_sphinx = False

@@ -21,8 +21,8 @@ def run(norm: str, n: int, beta: float, end: float, *more: str) -> tuple[Floats,
     return np.asarray(result.time), np.linalg.norm(tokens[:, 0] - tokens[:, 1], axis=-1) ** 2 / 2
 
 
-def formula(norm: str, n: int, beta: float, end: float) -> float:
-    """1 − g at the end from g = 0 and r = 1 (Karagodin and others 2510.22026, table 1).
+def formula(norm: str, n: int, beta: float, times: Floats) -> Floats:
+    """1 − g at each of the times, the first of them 0, from g = 0 and r = 1 (Karagodin and others 2510.22026, table 1).
 
     dg/dt = 2e^{βg}(1 − g)((n−1)g + 1)/(e^β + (n−1)e^{βg})/s, with pre: s = r, dr/dt = ⟨θ, A⟩; peri: s = r|A|,
     dr/dt = ⟨θ, A⟩/|A|; ngpt: s = |A|.
@@ -39,4 +39,5 @@ def formula(norm: str, n: int, beta: float, end: float) -> float:
         growth = {"pre": along, "peri": along / length, "ngpt": 0.0}[norm]
         return 2 * far * (1 - g) * ((n - 1) * g + 1) / total / speed, growth
 
-    return float(1 - solve_ivp(rate, (0, end), [0.0, 1.0], rtol=1e-11, atol=1e-13).y[0, -1])
+    found = solve_ivp(rate, (0, times[-1]), [0.0, 1.0], t_eval=times, rtol=1e-11, atol=1e-13)
+    return np.asarray(1 - found.y[0])

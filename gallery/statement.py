@@ -10,12 +10,14 @@ class Statement:
     """A number that a source gives, and the one that is found here.
 
     text        what is stated
-    source      paper and place
-    read        what was read of it: "text", "abstract", or "formula derived again"
+    source      paper with its version, and place
+    read        what was read of it: "text", "abstract", "third party", and whether the formula was "derived here"
     published   the number, from the formula of the source
     found       the number of the run or runs
     tolerance   relative difference that is within the error of ``found``
     reason      of that tolerance
+    holds       the number that holds instead, where the published one does not; None where it does
+    where       under which conditions it holds, if not always
     """
 
     text: str
@@ -25,13 +27,37 @@ class Statement:
     found: float
     tolerance: float
     reason: str
+    holds: float | None = None
+    where: str = ""
 
     @property
     def difference(self) -> float:
-        """|found − published| / |published|."""
-        return abs(self.found - self.published) / abs(self.published)
+        """|found − expected| / |expected|, absolute where zero is expected: the published number, or what holds."""
+        return _difference(self.found, self.published if self.holds is None else self.holds)
 
     @property
     def verdict(self) -> str:
-        """Reproduced within the tolerance, or by how much it is not."""
-        return "reproduced" if self.difference <= self.tolerance else f"off by {self.difference:.2g}"
+        """Reproduced within the tolerance, refuted by how much, or off by how much."""
+        if not self.difference <= self.tolerance:
+            return f"off by {self.difference:.2g}"
+        if self.holds is not None:
+            return f"refuted by {_difference(self.published, self.holds):.2g}" + (
+                f" {self.where}" if self.where else ""
+            )
+        return f"reproduced {self.where}".rstrip()
+
+    def __str__(self) -> str:
+        rows = {
+            "statement": self.text,
+            "source": self.source,
+            "read": self.read,
+            "published": f"{self.published:.7g}",
+            "found": f"{self.found:.7g}",
+            "tolerance": f"{self.tolerance:.0e}, {self.reason}",
+            "verdict": self.verdict,
+        }
+        return "\n".join(f"{name:<11}{value}" for name, value in rows.items())
+
+
+def _difference(number: float, expected: float) -> float:
+    return abs(number - expected) / (abs(expected) or 1.0)

@@ -1,4 +1,4 @@
-"""A run from case to file, or kept in memory: mesh → equation → state → integrate → recorder."""
+"""A run of a case, into a file or in memory: set-up (mesh, equation) → initial state → recorder → evolve."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from meanfield.domains.common.problem import Problem
 from meanfield.runtime.cost import rounding_notes
 from meanfield.runtime.messages import counted
 from meanfield.runtime.provenance import provenance
-from meanfield.runtime.recorder import Record, Recorder, reason
+from meanfield.runtime.recorder import NOT_EXPLODED, Record, Recorder, reason
 from meanfield.runtime.restart import Start, last_start, new_start
-from meanfield.runtime.segments import going_on, next_case, next_segment, read_segments, with_segment
-from meanfield.runtime.signals import Interrupted, Terminated, say_at_once, stop_on_signal
+from meanfield.runtime.segments import next_case, next_segment, read_segments, resume_advice, with_segment
+from meanfield.runtime.signals import Interrupted, Terminated, stop_on_signal, write_to_stderr
 from meanfield.runtime.watching import Callback, Condition, Watch
 from meanfield.simulation import set_up
 from solvers.backends import Backend
@@ -30,11 +30,11 @@ from solvers.io.run_file import FileError, Run, RunFile, read
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.state import NonFinite, State
 
-Say = Callable[[str], None]  # shows a line
+Printer = Callable[[str], None]
 
 
-def silent(text: str) -> None:
-    """Show nothing."""
+def print_nothing(text: str) -> None:
+    """A printer that prints nothing."""
 
 
 def run(
@@ -46,23 +46,23 @@ def run(
     quiet: bool = True,
     command: str = "",
     backend: Backend | None = None,
-    say: Say = silent,
+    show: Printer = print_nothing,
     stop: Condition | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> None:
     """Run a case into a new file, on the device of ``backend``, by default the host.
 
-    problem   the case made ready elsewhere
-    quiet     without a bar, or lines in a log
-    say       shows a line: how the run has ended
-    stop      condition, beside that of the case, looked at with each sample; callbacks are called with it
-    Raises CaseError for an initial density that cannot be, FileError for a file that cannot be written, NonFinite for a
-    state that becomes so, Interrupted or Terminated after Ctrl-C or SIGTERM; the file is closed well by then.
+    problem   its set-up, by default that of ``set_up``
+    quiet     no progress bar, and no lines in a log
+    show      prints a line: how the run has ended
+    stop      condition beside that of the case, checked with each sample; callbacks are called with it
+    Raises CaseError for an invalid initial density, FileError for a file that cannot be written, NonFinite for a state
+    that is not finite, Interrupted or Terminated after Ctrl-C or SIGTERM; the file is closed and valid then.
     """
     problem = set_up(case, backend) if problem is None else problem
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
-    attributes = provenance(case, command) | problem.marks | problem.attributes
+    attributes = provenance(case, command) | NOT_EXPLODED | problem.run_scalars | problem.attributes
     with RunFile.create(
         path,
         problem.space,
@@ -73,8 +73,8 @@ def run(
         overwrite=overwrite,
     ) as file:
         record = Record(case, problem, start, diagnostics, file, case.time.end, quiet, Watch(case, stop, callbacks))
-        with explained(problem, record, quiet, say):
-            go(problem, start.state, case.time.end, record, say)
+        with end_messages(problem, record, quiet, show):
+            evolve(problem, start.state, case.time.end, record, show)
 
 
 def run_in_memory(
@@ -85,27 +85,27 @@ def run_in_memory(
     stop: Condition | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> MemoryRun:
-    """Run a case as ``run`` does, to the same numbers, without a file.
+    """Run a case as ``run`` does, with the same numbers, without a file.
 
-    Raises as ``run``; what had been computed by then is the error's attribute ``run``.
+    Raises as ``run``; the results up to then are the error's attribute ``run``.
     """
     problem = set_up(case, backend)
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
-    attributes = provenance(case, "") | problem.marks | problem.attributes
+    attributes = provenance(case, "") | NOT_EXPLODED | problem.run_scalars | problem.attributes
     measure, name = Measure(*case.domain.measure), case.title or "simulation"
     memory = RunMemory(name, problem.space, diagnostics.columns, attributes, problem.variables, measure=measure)
     record = Record(case, problem, start, diagnostics, memory, case.time.end, quiet, Watch(case, stop, callbacks))
     try:
-        go(problem, start.state, case.time.end, record)
+        evolve(problem, start.state, case.time.end, record)
     except (NonFinite, KeyboardInterrupt, SystemExit) as error:
         error.run = memory.run()  # type: ignore[union-attr]
         raise
     return memory.run()
 
 
-def go(problem: Problem, state: State, end: float, recorder: Recorder, say: Say = silent) -> None:
-    """Integrate a state to ``end``, in place, while the recorder observes it.
+def evolve(problem: Problem, state: State, end: float, recorder: Recorder, show: Printer = print_nothing) -> None:
+    """Integrate a state to ``end``, in place; the recorder's observers are called at their times.
 
     Raises NonFinite, Interrupted or Terminated in the step after a signal, and KeyboardInterrupt at once after a second
     one; the state is then the one after the last good step, and the recorder is closed.
@@ -116,7 +116,7 @@ def go(problem: Problem, state: State, end: float, recorder: Recorder, say: Say 
         return bool(recorder.after_step(state)) or bool(stop)
 
     with (
-        stop_on_signal(None if say is silent else say_at_once) as stop,
+        stop_on_signal(None if show is print_nothing else write_to_stderr) as stop,
         recorder,
         closing(stop),
         np.errstate(over="ignore", divide="ignore", invalid="ignore"),
@@ -137,72 +137,73 @@ def resume(
     quiet: bool = True,
     command: str = "",
     backend: Backend | None = None,
-    say: Say = silent,
+    show: Printer = print_nothing,
     stop: Condition | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> None:
-    """Go on with a file from its last checkpoint, to the end of its case or ``until``.
+    """Continue the run of a file from its last checkpoint, to the end of its case or ``until``.
 
-    On the device of ``backend``, by default the host, wherever it has run before; between devices results differ by
-    rounding.
-    ``changes`` are settings that hold from there on, like "attention.beta=4"; a later resume keeps them. Without a
-    checkpoint the last snapshot serves, or the initial density. Each time adds to the file's attribute ``segments``.
+    On the device of ``backend``, by default the host, whichever it ran on before; between devices results differ by
+    rounding. ``changes`` are settings from then on, like "attention.beta=4"; a later resume keeps them. Without a
+    checkpoint it starts from the last snapshot, or the initial density. The file's attribute ``segments`` lists all.
     Raises as ``run``, FileError for a file that holds no run or is being written, CaseError for settings that cannot
     change, and for components of a user's own that are not loaded.
     """
     before = read(path)
     segments = read_segments(before.attributes)
     if not segments:
-        raise FileError(f"{path}: has no case to go on with; it was not written by `meanfield run`")
+        raise FileError(f"{path}: has no case to resume; it was not written by `meanfield run`")
     if "layers_of" in before.attributes:
-        raise FileError(f"{path}: holds the layers of {before.attributes['layers_of']}, with which it cannot go on")
+        raise FileError(f"{path}: holds the layers of {before.attributes['layers_of']}, which cannot be resumed")
     require_components(path, before.attributes, same=True)
     case = next_case(segments, changes)
     problem = set_up(case, backend)
-    problem.marks.update({name: before.attributes[name] for name in problem.marks if name in before.attributes})
+    problem.run_scalars.update(
+        {name: before.attributes[name] for name in problem.run_scalars if name in before.attributes}
+    )
     start = last_start(before, case, problem)
     segment = next_segment(segments, case, changes, start.state.time, until, command)
     if until is not None and until < segment.from_time:
         raise CaseError(f"until = {until:g}: {path} has reached time {segment.from_time:g} already; nothing was done")
     if segment.from_time >= segment.until:
-        _nothing_left(before, start, say)
+        _already_finished(before, start, show)
         return
     degrees = before.diagnostics["power"].shape[1] - 1 if "power" in before.diagnostics else None
     diagnostics = problem.diagnostics(case.output.diagnostics or (), degrees)
     require_same_units(before, diagnostics.columns, case)
-    attributes = with_segment(before.attributes, segment) | problem.attributes
+    attributes = with_segment(before.attributes, segment) | NOT_EXPLODED | problem.attributes
     with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
         if start.note:
-            say(f"{path}: {start.note}")
+            show(f"{path}: {start.note}")
         record = Record(case, problem, start, diagnostics, file, segment.until, quiet, Watch(case, stop, callbacks))
-        with explained(problem, record, quiet, say):
-            go(problem, start.state, segment.until, record, say)
+        with end_messages(problem, record, quiet, show):
+            evolve(problem, start.state, segment.until, record, show)
 
 
-def _nothing_left(before: Run, start: Start, say: Say) -> None:
-    """A file that is at its end already; that is recorded where the writer was killed just before it."""
+def _already_finished(before: Run, start: Start, show: Printer) -> None:
+    """Report that a file has reached its end; record it where the writer was killed just before that."""
     if before.attributes["stop_reason"] == "running":
         RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples).close(wall_time=start.wall_time)
-    remove_leftover(before.path)  # of a writer killed after its last word
-    say(f"{before.path}: has reached time {start.state.time:g} already; go on with --until TIME")
+    remove_leftover(before.path)  # the lock of a writer killed after it had closed the file
+    show(f"{before.path}: has reached time {start.state.time:g} already; continue with --until TIME")
 
 
 @contextmanager
-def explained(problem: Problem, record: Record, quiet: bool, say: Say) -> Iterator[None]:
-    """Errors that end a run with what is left of it, and what to do; and a line on a run that has not failed."""
-    path, go_on = record.path, going_on(problem.attributes, record.path)
+def end_messages(problem: Problem, record: Record, quiet: bool, show: Printer) -> Iterator[None]:
+    """Add to an error the state of the file and how to resume; print a summary of a run that has not failed."""
+    path, advice = record.path, resume_advice(problem.attributes, record.path)
     try:
         yield
     except NonFinite as error:
         raise type(error)(f"{reason(error)}; {path} is valid up to its last snapshot") from error
     except FileError as error:
-        raise FileError(f"{error}; when it can be written again, {go_on}") from error
+        raise FileError(f"{error}; when it can be written again, {advice}") from error
     except (KeyboardInterrupt, SystemExit) as error:
         kind = Terminated if isinstance(error, SystemExit) else Interrupted
-        raise kind(f"{str(error) or 'interrupted at once'}; {go_on}") from None
+        raise kind(f"{str(error) or 'interrupted at once'}; {advice}") from None
     if not quiet:
         state = record.state
-        say(f"{path}: t = {state.time:g} in {counted(state.steps, 'step')}, {record.wall_time:.1f} s")
+        show(f"{path}: t = {state.time:g} in {counted(state.steps, 'step')}, {record.wall_time:.1f} s")
         for note in rounding_notes(record.case):
-            say(f"{path}: {note}")
-        say(f"look at it: meanfield plot {path}")
+            show(f"{path}: {note}")
+        show(f"plot it: meanfield plot {path}")

@@ -24,8 +24,8 @@ from solvers.io.layout import Space, Variable
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.schedules import Every, Listed, Logarithmic, Schedule
 
-ON_HOST = {"device": "cpu"}  # the attributes that say so
-MAX_TRIED = 10**5  # cells, or coordinates of tokens: set up within a second, and tried before a run is started
+HOST_ATTRIBUTES = {"device": "cpu"}  # the attributes that say so
+MAX_CHECKED_SIZE = 10**5  # cells, or coordinates of tokens: set up within a second, and tried before a run is started
 
 
 def set_up(case: Case, backend: Backend | None = None) -> Problem:
@@ -33,11 +33,11 @@ def set_up(case: Case, backend: Backend | None = None) -> Problem:
 
     Raises CaseError for what only shows now, such as a file that is not there.
     """
-    with _what_cannot_be():
+    with _as_case_errors():
         problem: Problem = load(case.domain.set_up)(case, backend)
-        problem = replace(problem, attributes=ON_HOST if backend is None else {"device": name_of(backend)})
+        problem = replace(problem, attributes=HOST_ATTRIBUTES if backend is None else {"device": name_of(backend)})
         initial = _from_run(case, problem.space) or problem.initial
-        problem = replace(problem, initial=_what_cannot_be()(_finite(initial, case)))
+        problem = replace(problem, initial=_as_case_errors()(_finite(initial, case)))
         if "pairs" in (case.output.diagnostics or ()):
             problem = replace(problem, variables=(*problem.variables, PAIR_EDGE))
         return problem if case.hand_over is None else with_hand_over(case, problem)
@@ -46,12 +46,12 @@ def set_up(case: Case, backend: Backend | None = None) -> Problem:
 def refuse(case: Case) -> None:
     """Raise CaseError for what only the set-up refuses: matrices out of range, files, impossible initial densities.
 
-    States of more than MAX_TRIED numbers are not built: of these the matrices alone are checked.
+    States of more than MAX_CHECKED_SIZE numbers are not built: of these the matrices alone are checked.
     """
-    with _what_cannot_be():
+    with _as_case_errors():
         heads_by_layer(case)
     size = case.domain.cells_and_width()[0] or (case.domain.count or 0) * case.domain.d
-    if size <= MAX_TRIED:
+    if size <= MAX_CHECKED_SIZE:
         problem = set_up(case)
         problem.initial()
         problem.diagnostics(case.output.diagnostics or (), None)
@@ -79,7 +79,7 @@ def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
 
 
 @contextmanager
-def _what_cannot_be() -> Iterator[None]:
+def _as_case_errors() -> Iterator[None]:
     """Errors of values, and of files, as CaseError; without NumPy's warnings: the results are checked."""
     try:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

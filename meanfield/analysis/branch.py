@@ -11,7 +11,8 @@ from meanfield.analysis.continuation import Branch, follow
 from meanfield.analysis.equilibria import Equilibria, Equilibrium
 from meanfield.analysis.stability_report import refusal_of_theory
 from meanfield.case.case import Case
-from meanfield.case.errors import CaseError
+from meanfield.case.errors import CaseError, refusal
+from meanfield.model.normalization import normalization_of
 
 _ROWS = 12  # of the table
 
@@ -33,6 +34,8 @@ def branch_of(case: Case, degree: int = 1) -> BranchOfCase:
     if (refused := refusal_of_theory(case)) is not None:
         raise refused
     attention, beta = case.attention, case.beta_on_unit_sphere
+    if normalization_of(attention.normalization).is_two_sided:
+        raise refusal("attention.normalization", attention.normalization, '"softmax" or "unnormalized", for branches')
     if beta == 0:
         raise CaseError("attention.beta = 0: expected another number, for branches of stationary densities")
     unit = case.stabilizers.scale**2 * (float(np.exp(-abs(beta))) if attention.rescaled else 1.0)

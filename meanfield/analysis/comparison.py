@@ -153,7 +153,7 @@ def _distances(a: Run, k: int, b: Run, j: int, space: str) -> dict[str, float]:
     l1 = distance_l1(a, k, b, j)
     laws: tuple[Measure, Measure] = measure_of(a, k, space), measure_of(b, j, space)
     if not all(law.masses.sum() > 0 for law in laws):
-        raise FileError(f"{a.path}, t = {a.times[k]:g}: a law without mass, which has no distance from another")
+        raise FileError(f"{a.path}, t = {a.times[k]:g}: a distribution without mass")
     centroid = float(np.linalg.norm(laws[0].centroid - laws[1].centroid))
     gathered = common_patches(*laws)
     w1, w2 = (wasserstein(*gathered, order) for order in (1, 2))

@@ -13,9 +13,9 @@ import numpy as np
 from meanfield.analysis.equilibria import Equilibria, Equilibrium
 from solvers.mesh.mesh import Floats
 
-_FIRST, _LONGEST = 0.02, 0.1  # arclength of steps, in u by L²(μ) and log κ; the longest relative to u
+_FIRST_STEP, _MAX_STEP = 0.02, 0.1  # arclength of steps, in u by L²(μ) and log κ; the longest relative to u
 _NEWTON = 8  # iterations, of which a step that is short enough takes three or four
-_SHORTEST = 1e-6  # arclength of a step where Newton's iteration fails: the branch is followed no further
+_MIN_STEP = 1e-6  # arclength of a step where Newton's iteration fails: the branch is followed no further
 _ROUNDING = 1e-12  # of u, in the largest node, beside that of h, of which u is the difference of two values
 
 
@@ -73,16 +73,16 @@ class _Point:
 def _steps(equilibria: Equilibria, degree: int, critical: float, steps: int) -> Iterator[tuple[_Point, _Point]]:
     mode = np.append(equilibria.mode(degree), 0.0)
     start = np.append(np.zeros_like(equilibria.nodes), np.log(critical))
-    point, length = _Point(start, mode, 0.0), _FIRST
+    point, length = _Point(start, mode, 0.0), _FIRST_STEP
     for _ in range(steps):
         while (found := _next(equilibria, point, length)) is None:
             length /= 2
-            if length < _SHORTEST:
+            if length < _MIN_STEP:
                 return
         yield point, found[0]
         point = found[0]
         size = float(np.sqrt(equilibria.weights @ point.state[:-1] ** 2))
-        length = min(_LONGEST * max(1.0, size), length * (1.5 if found[1] <= 4 else 0.7))
+        length = min(_MAX_STEP * max(1.0, size), length * (1.5 if found[1] <= 4 else 0.7))
 
 
 def _next(equilibria: Equilibria, point: _Point, length: float) -> tuple[_Point, int] | None:

@@ -4,7 +4,7 @@ On S^{d−1} with z = ⟨x, e⟩ and f the density relative to the uniform one, 
 
     κ log f = (v/β) φ(Z) + const ,   Z(z) = ∫ k(z, z') f(z') dμ(z') ,   φ(Z) = log Z (softmax), Z (unnormalized)
 
-since X = (v/β) ∇φ(Z). k is e^{β⟨x,y⟩} averaged about the axis, μ the uniform law of z. z is on the nodes of a
+since X = (v/β) ∇φ(Z). k is e^{β⟨x,y⟩} averaged about the axis, μ the uniform distribution of z. z is on the nodes of a
 Gauss–Jacobi rule, so that sums are exact to rounding where f is resolved.
 """
 

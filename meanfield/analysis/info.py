@@ -12,20 +12,20 @@ from typing import Any
 
 from meanfield.domains.table import kind_of
 from meanfield.runtime.messages import counted
-from meanfield.runtime.segments import Segment, going_on, read_segments
+from meanfield.runtime.segments import Segment, read_segments, resume_advice
 from solvers.io.run_file import Run, read
 
 _UNITS = {True: "cells", False: "· 1e-4 rad"}  # of a spread, on a mesh or of tokens
 UNKNOWN = "unknown"  # logits of a model whose attention is of another kind
 LARGE_ERROR = 0.05  # of a merger's time
-HAND_OVER = ("hand_over_time", "hand_over_error", "hand_over_angle")  # attributes of a run with a hand-over
+HAND_OVER = ("hand_over_time", "hand_over_error", "hand_over_angle")  # attributes of a run with a handover
 
 
 def describe(path: str | Path | Run) -> dict[str, Any]:
     """What there is to know of a run file, as plain values for people and programs; None if unknown.
 
     ``state`` is running, killed, interrupted, finished or failed; ``next`` says what to do. Times are model
-    time, ``wall_time`` and ``remaining`` (an estimate, of a running file without hand-over) are seconds. Settings are
+    time, ``wall_time`` and ``remaining`` (an estimate, of a running file without handover) are seconds. Settings are
     those of the last of the ``segments``. Raises solvers.io.run_file.FileError for a file that cannot be read.
     """
     run = read(path)
@@ -117,9 +117,9 @@ def _state(run: Run) -> str:
 def _next(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
     return {
         "running": f"in progress; plot it with: meanfield plot {path}",
-        "killed": going_on(attributes, path),
-        "interrupted": going_on(attributes, path),
-        "finished": f"look at it: meanfield plot {path}",
+        "killed": resume_advice(attributes, path),
+        "interrupted": resume_advice(attributes, path),
+        "finished": f"plot it: meanfield plot {path}",
         "failed": f"see how it came to this: meanfield plot {path}",
     }[state]
 
@@ -177,8 +177,8 @@ def _density(facts: dict[str, Any]) -> str:
 def _merger_error(error: float | None, angle: float | None) -> str:
     """The error of the next merger's time; where none follows before the end there is none to compare."""
     if error is not None:
-        return f"a later hand-over changes the next merger by {error:.1e} of the time to it"
-    return "" if angle is None else "no merger follows by the end whose time a later hand-over could change"
+        return f"a later handover changes the next merger by {error:.1e} of the time to it"
+    return "" if angle is None else "no merger follows by the end whose time a later handover could change"
 
 
 def _atoms(facts: dict[str, Any]) -> str:
@@ -186,7 +186,7 @@ def _atoms(facts: dict[str, Any]) -> str:
     time, error, angle = (facts[name] for name in HAND_OVER)
     on_mesh = facts["tokens"] is None
     if facts["hand_over"] and time is None:
-        return _too_many(facts) or f"not yet: no look has found every cluster within hand_over.spread {_UNITS[on_mesh]}"
+        return _too_many(facts) or f"not yet: some cluster is wider than hand_over.spread {_UNITS[on_mesh]}"
     finer = "a finer mesh, or hand_over.spread below 1," if on_mesh else "hand_over.spread below 1"
     hint = f"; {finer} makes it smaller" if (error or 0.0) > LARGE_ERROR else ""
     before = " (what the mesh did before is not in this)" if on_mesh else ""

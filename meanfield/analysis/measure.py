@@ -82,7 +82,7 @@ def measure_of(run: Run, k: int, space: str | None = None) -> Measure:
 
 
 def _with_radius(run: Run, k: int, space: str, masses: Floats) -> Measure:
-    """The law in R^d of a run with a free radius: cells at the middle of log r, as wide as they are across or along."""
+    """The distribution in R^d with a free radius: cells at the middle of log r, as wide as they are across or along."""
     domain = case_table(run.attributes).get("domain", {})
     edges = run.variable("radius_edge") * np.exp(domain.get("expansion", 0.0) * run.times[k])
     radii, thickness = np.sqrt(edges[1:] * edges[:-1]), np.diff(edges)

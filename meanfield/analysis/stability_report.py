@@ -17,6 +17,7 @@ from meanfield.model.linear_stability import (
     transition_coefficient,
 )
 from meanfield.model.metastability import equally_spaced_rates, lifetimes
+from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats
 
 NEUTRAL = 1e-7  # of what noise takes from a mode: the critical noise is printed to eight digits
@@ -39,8 +40,6 @@ def refusal_of_theory(case: Case) -> CaseError | None:
     ):
         if value != only:
             return refusal(key, value, f'"{only}", for linear theory')
-    if attention.normalization == "sinkhorn":
-        return refusal("attention.normalization", "sinkhorn", '"softmax" or "unnormalized", for linear theory')
     if attention.pattern is not None:
         return refusal("attention.pattern", "given", "not allowed for linear theory")
     for key in ("feed_forward", "reaction", "sequence"):
@@ -108,7 +107,7 @@ def report(case: Case) -> str:
         f"{critical:.8g} (below it the uniform density is unstable)" if critical else "none: stable without any noise"
     )
     lines.append(f"critical noise: {text}")
-    if beta > 0 and value > 0:
+    if beta > 0 and value > 0 and not normalization_of(attention.normalization).is_two_sided:
         lines += [_transition(dimension, beta, attention.normalization), ""]
         lines += _metastable(dimension, beta, attention.normalization, value * scale, fastest)
     return "\n".join(lines)

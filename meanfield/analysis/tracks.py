@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from meanfield.clusters.on_cells import Clusters
     from solvers.io.run_file import Run
 
-FARTHEST = np.pi / 3  # that a cluster moves from one sample to the next; what lies farther is another cluster
-LARGE = 1e5  # the whole as the plan counts it: its solver is right to 1e-7, and light clusters are to have their share
-WHOLE = 1e-9  # of the mass: clusters whose masses add up as well have merged, however far they came from
-SAME_MASS = 1.5  # a cluster's mass changes by less than this factor where its link needs no second look
+MAX_ANGLE = np.pi / 3  # by which a cluster moves from one sample to the next; one farther away is another
+MASS_SCALE = 1e5  # total mass in the transport plan, whose solver has errors of 1e-7: light clusters stay resolved
+MASS_SUM_RTOL = 1e-9  # clusters whose masses add up to a new one within it have merged, whatever their distance
+MASS_RATIO = 1.5  # where masses change by less, nearest clusters are linked without a transport plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,44 +67,44 @@ class Tracks:
         return float(self.times[self.tracks[number].last])
 
 
-def track(times: Floats, masses: Floats, centers: Floats, farthest: float = FARTHEST) -> Tracks:
+def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> Tracks:
     """Clusters linked through time.
 
     times      (samples,) increasing
     masses     (samples, K), NaN where there are fewer clusters than K; any order
     centers    (samples, K, d) unit vectors
-    farthest   angle (radians) beyond which two clusters of successive samples are never the same
+    max_angle  angle (radians) beyond which two clusters of successive samples are never the same
 
-    From sample to sample mass goes where it has the least way to go: the plan of optimal transport for the square of
-    the angle. Each cluster goes where most of its mass goes. Where several go to one place, the one that brings the
-    most goes on, and the others have merged into it. So a cluster is known by its place, and its mass keeps it from
-    being taken for a nearby one. Those whose masses add up exactly may come from farther. Raises ValueError for shapes
-    that do not fit.
+    Successive samples are matched by the optimal transport plan for the square of the angle. Each cluster is matched
+    with the new one that receives most of its mass. Of several matched with one, the one that contributes the most mass
+    continues and the others have merged into it. Clusters are thus matched by position, and masses tell neighbours
+    apart. Those whose masses add up exactly may be farther away than ``max_angle``. Raises ValueError for shapes that
+    do not fit.
     """
     if masses.shape != centers.shape[:2] or len(masses) != len(times):
         shapes = f"times {times.shape}, masses {masses.shape}, centers {centers.shape}"
         raise ValueError(f"{shapes}: expected (samples,), (samples, K), (samples, K, d)")
-    seen: list[_Seen] = []
-    here: list[_Seen] = []  # in the sample before
+    found_tracks: list[_OpenTrack] = []
+    open_tracks: list[_OpenTrack] = []  # in the sample before
     for sample, row in enumerate(masses):
-        columns, before = np.flatnonzero(np.isfinite(row)), [one.columns[-1] for one in here]
+        columns, before = np.flatnonzero(np.isfinite(row)), [one.columns[-1] for one in open_tracks]
         old = masses[sample - 1, before], centers[sample - 1, before]
-        successors, merged = _follow(*old, row[columns], centers[sample, columns], farthest)
-        now: list[_Seen] = []
+        successors, merged = _match(*old, row[columns], centers[sample, columns], max_angle)
+        now: list[_OpenTrack] = []
         for column, source in zip(columns, successors, strict=True):
             if source < 0:
-                seen.append(_Seen(len(seen), sample))
-            now.append(seen[-1] if source < 0 else here[source])
+                found_tracks.append(_OpenTrack(len(found_tracks), sample))
+            now.append(found_tracks[-1] if source < 0 else open_tracks[source])
             now[-1].columns.append(int(column))
         for source, new in merged:
-            here[source].into = now[new].number
-        here = now
-    return Tracks(times, tuple(one.as_track(masses, centers) for one in seen))
+            open_tracks[source].into = now[new].number
+        open_tracks = now
+    return Tracks(times, tuple(one.as_track(masses, centers) for one in found_tracks))
 
 
 @dataclass
-class _Seen:
-    """A track so far: the column of its cluster in each sample from the first on."""
+class _OpenTrack:
+    """A track up to the current sample: the column of its cluster in each sample from the first on."""
 
     number: int
     first: int
@@ -134,26 +134,26 @@ def tracks_of(run: Run) -> Tracks:
     return track(run.times, masses, centers)
 
 
-def _follow(
-    masses: Floats, centers: Floats, new_masses: Floats, new_centers: Floats, farthest: float
+def _match(
+    masses: Floats, centers: Floats, new_masses: Floats, new_centers: Floats, max_angle: float
 ) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
-    """For each new cluster the old one that goes on as it, −1 for none; and (old, new) for all that merged into one."""
-    heir = np.full(len(new_masses), -1, dtype=np.intp)
+    """For each new cluster its predecessor, −1 for none; and (old, new) of all others that merged into one."""
+    successor = np.full(len(new_masses), -1, dtype=np.intp)
     if not len(masses) or not len(new_masses):
-        return heir, []
+        return successor, []
     angle = _angles(centers, new_centers)
     plan = _plan(angle, masses, new_masses)
     target = plan.argmax(axis=1)
-    brought, count = (np.bincount(target, weights, len(new_masses)) for weights in (masses, None))
-    whole = (np.abs(brought - new_masses) <= WHOLE * masses.sum()) & (count > 1)  # as of atoms, to the last digit
-    goes = (angle[np.arange(len(masses)), target] <= farthest) | whole[target]
+    arriving, count = (np.bincount(target, weights, len(new_masses)) for weights in (masses, None))
+    sums_up = (np.abs(arriving - new_masses) <= MASS_SUM_RTOL * masses.sum()) & (count > 1)  # exact for atoms
+    continues = (angle[np.arange(len(masses)), target] <= max_angle) | sums_up[target]
     merged = []
     for new in range(len(new_masses)):
-        sources = np.flatnonzero(goes & (target == new))
+        sources = np.flatnonzero(continues & (target == new))
         if len(sources):
-            heir[new] = sources[plan[sources, new].argmax()]
-            merged += [(int(source), new) for source in sources if source != heir[new]]
-    return heir, merged
+            successor[new] = sources[plan[sources, new].argmax()]
+            merged += [(int(source), new) for source in sources if source != successor[new]]
+    return successor, merged
 
 
 def _angles(one: Floats, other: Floats) -> Floats:
@@ -163,11 +163,11 @@ def _angles(one: Floats, other: Floats) -> Floats:
 
 
 def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
-    """(a, b) mass that goes from each old to each new cluster, Σ plan · angle² least. Both sides count as one whole."""
+    """(a, b) optimal transport plan from old to new clusters, cost angle²; both sides scaled to equal mass."""
     nearest = angle.argmin(axis=1)
     if sorted(nearest) == list(range(len(new_masses))):
         there = new_masses[nearest]
-        if (there < SAME_MASS * masses).all() and (masses < SAME_MASS * there).all():
+        if (there < MASS_RATIO * masses).all() and (masses < MASS_RATIO * there).all():
             plan = np.zeros_like(angle)
             plan[np.arange(len(masses)), nearest] = masses
             return plan
@@ -176,9 +176,9 @@ def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
 
     a, b = angle.shape
     sums = vstack([kron(eye_array(a), np.ones((1, b))), kron(np.ones((1, a)), eye_array(b))], format="csr")
-    held = LARGE * np.concatenate([masses / masses.sum(), new_masses / new_masses.sum()])
+    held = MASS_SCALE * np.concatenate([masses / masses.sum(), new_masses / new_masses.sum()])
     found = linprog(angle.ravel() ** 2, A_eq=sums[:-1], b_eq=held[:-1], method="highs")  # the last sum follows
-    return np.asarray(found.x.reshape(a, b) * (masses.sum() / LARGE))
+    return np.asarray(found.x.reshape(a, b) * (masses.sum() / MASS_SCALE))
 
 
 def cluster_finder(run: Run) -> Callable[[int], Clusters]:
@@ -201,11 +201,11 @@ def cluster_finder(run: Run) -> Callable[[int], Clusters]:
 
 
 def _scale_of_tokens(run: Run) -> float:
-    """Of the law that the run began with."""
+    """The scale of the velocity at the run's start."""
     from meanfield.domains.common.model_of_case import heads_by_layer
     from meanfield.domains.particles.diagnostics import cluster_scale
-    from meanfield.domains.particles.setup import particle_law
+    from meanfield.domains.particles.setup import particle_velocity
     from meanfield.runtime.segments import case_of
 
     case = case_of(run)
-    return cluster_scale(particle_law(case, heads_by_layer(case)[0]))
+    return cluster_scale(particle_velocity(case, heads_by_layer(case)[0]))

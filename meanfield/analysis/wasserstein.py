@@ -2,10 +2,10 @@
 
     W_p(μ, ν)^p = min over plans π with marginals μ and ν of ∬ dist(x, y)^p dπ(x, y)
 
-dist is the geodesic distance, in radians, on spheres S^{d−1}, and |x − y| in R^d. Masses are scaled to 1 first, for
-only the law is compared. Exact on the circle and the line, and for axisymmetric laws, whose mass moves along meridians
-(dist(x, y) ≥ |θ − θ'|, reached at equal azimuth), so that their distance is that of the laws of the polar angle θ.
-In more dimensions exact up to SUPPORTS points each, and by patches beyond, with a bound of the error.
+dist is the geodesic distance, in radians, on spheres S^{d−1}, and |x − y| in R^d. Masses are scaled to 1 first. Exact
+on the circle and the line, and for axisymmetric distributions, whose mass moves along meridians (dist(x, y) ≥ |θ − θ'|,
+reached at equal azimuth), so that their distance is that of the distributions of the polar angle θ. In more dimensions
+exact up to SUPPORTS points each, and by patches beyond, with a bound of the error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from meanfield.analysis.measure import Measure, atoms, measure_of, run_edges, spaces_of
 from meanfield.analysis.ring_overlap import Places, overlay
-from meanfield.analysis.wasserstein_1d import Curve, law_curve, wasserstein_circle, wasserstein_line
+from meanfield.analysis.wasserstein_1d import Curve, cumulative_curve, wasserstein_circle, wasserstein_line
 from meanfield.analysis.wasserstein_patches import arc_lengths, gather, patch_labels, straight_lengths, transport_cost
 from meanfield.domains.table import kind_of
 from solvers.io.run_file import Run
@@ -41,13 +41,13 @@ def wasserstein(a: Measure, b: Measure, order: int = 1, supports: int = SUPPORTS
 
     ``supports``: points on each side beyond which they are gathered in patches, with an error of at most
     (∫ r^p dμ)^{1/p} + (∫ r^p dν)^{1/p}, r the distance of a mass from where it counts, by the triangle inequality;
-    what is really found is much nearer where both laws are spread alike, for both are gathered in the same patches.
+    the error is much smaller where both distributions are spread alike, as both are gathered in the same patches.
     Raises ValueError for two spaces, another order, and a measure without mass.
     """
     if a.space != b.space or order not in (1, 2):
-        raise ValueError(f"W{order} of laws on {a.space} and {b.space}: expected order 1 or 2, and one space")
+        raise ValueError(f"W{order} of distributions on {a.space} and {b.space}: expected order 1 or 2, and one space")
     if not (a.masses.sum() > 0 and b.masses.sum() > 0):
-        raise ValueError("distance from a law without mass")
+        raise ValueError("distance from a distribution without mass")
     if all(np.array_equal(getattr(a, part), getattr(b, part)) for part in ("points", "masses", "extents")):
         return Distance(0.0)
     if a.is_line:
@@ -113,7 +113,7 @@ def _in_cells_of(base: Measure, other: Measure) -> tuple[Measure, Places]:
 
 
 def distance_l1(a: Run, k: int, b: Run, j: int) -> float | None:
-    """∫|ρ_a − ρ_b| of snapshot k of one run and j of another, 0 to 2 for laws; None where one of them has atoms.
+    """∫|ρ_a − ρ_b| of snapshot k of one run and j of another, 0 to 2; None where one of them has atoms.
 
     On two meshes what is on the finer is moved to the coarser, cell by cell: in proportion to the length
     or area that is in both. None on two meshes with a free radius.
@@ -140,7 +140,7 @@ def _moved(fine: Run, masses: Floats, coarse: Run) -> Floats:
 
 
 def _law(measure: Measure, places: Floats) -> Curve:
-    return law_curve(places, measure.extents, measure.masses)
+    return cumulative_curve(places, measure.extents, measure.masses)
 
 
 def _angles(measure: Measure) -> Floats:

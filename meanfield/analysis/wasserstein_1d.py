@@ -1,12 +1,13 @@
 """Optimal transport along a line and around a circle, exact for atoms and for cells of constant density.
 
-On the line W_p = (∫₀¹ |F⁻¹ − G⁻¹|^p dq)^{1/p}, F and G the cumulative laws. On the circle one of them is shifted:
+On the line W_p = (∫₀¹ |F⁻¹ − G⁻¹|^p dq)^{1/p}, F and G the cumulative distributions. On the circle one of them is
+shifted:
 
     W₁ = min_α ∫ |F − G − α| dx ,   W_p^p = min_α ∫₀¹ |F⁻¹(q) − G⁻¹(q + α)|^p dq
 
-F and G over one turn, G⁻¹(q + 1) = G⁻¹(q) + 2π; both are convex in α (Delon, Salomon, Sobolevski 2010, SIAM J. Appl.
-Math. 70, 2239). A law is a curve through knots (x, mass to the left), rising straight up at an atom and steadily
-across a cell, so that all integrals are sums of closed forms. POT's ``wasserstein_circle`` knows atoms only.
+F and G over one period, G⁻¹(q + 1) = G⁻¹(q) + 2π; both are convex in α (Delon, Salomon, Sobolevski 2010, SIAM J. Appl.
+Math. 70, 2239). A distribution is a curve through knots (x, mass to the left), rising straight up at an atom and
+steadily across a cell, so that all integrals are sums of closed forms. POT's ``wasserstein_circle`` knows atoms only.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ import numpy as np
 
 from solvers.mesh.mesh import Floats
 
-TURN = 2 * np.pi
+TWO_PI = 2 * np.pi
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2
-_FINEST = 4e-16  # of α: rounding of the masses, beyond which a search finds nothing
+_XTOL = 4e-16  # of α: rounding of the masses, beyond which a search finds nothing
 _FLAT = 1e-14  # of the cost, whose sums are rounded like this
 
 
 class Curve(NamedTuple):
-    """Knots of a law's graph, both never decreasing: places and the share of the mass up to there."""
+    """Knots of a cumulative distribution, both never decreasing: places and the share of the mass up to there."""
 
     places: Floats
     shares: Floats
 
 
-def law_curve(places: Floats, widths: Floats, masses: Floats) -> Curve:
-    """The law of ``masses`` (n) spread evenly over cells of ``widths`` (n) around ``places`` (n); 0 for an atom.
+def cumulative_curve(places: Floats, widths: Floats, masses: Floats) -> Curve:
+    """The distribution of ``masses`` (n) uniform on cells of ``widths`` (n) around ``places`` (n); 0 for an atom.
 
     Masses are scaled to 1 in all. Cells must not overlap, nor hold atoms.
     """
@@ -45,12 +46,12 @@ def law_curve(places: Floats, widths: Floats, masses: Floats) -> Curve:
 
 
 def wasserstein_line(a: Curve, b: Curve, order: int) -> float:
-    """W_order of two laws on the line, order 1 or 2."""
+    """W_order of two distributions on the line, order 1 or 2."""
     return float(_quantile_cost(a, b, 0.0, order) ** (1 / order))
 
 
 def wasserstein_circle(a: Curve, b: Curve, order: int) -> float:
-    """W_order of two laws on the circle of length 2π, order 1 or 2; places are angles, within one turn of each other.
+    """W_order of two distributions on the circle, order 1 or 2; places are angles within 2π of each other.
 
     Where masses are equal but for rounding, that rounding ε moves atoms: W₂ is then about π√ε, some 1e-8.
     """
@@ -69,9 +70,9 @@ def _quantile_cost(a: Curve, b: Curve, shift: float, order: int) -> float:
 
 
 def _cumulative_cost(a: Curve, b: Curve) -> tuple[Callable[[float], float], float, float]:
-    """α ↦ ∫ |F − G − α| dx over one turn, and the bounds of its lowest point."""
+    """α ↦ ∫ |F − G − α| dx over one period, and the bounds of its lowest point."""
     unrolled_a, unrolled_b = _unrolled(a), _unrolled(b)
-    ends = _merged(unrolled_a.places, unrolled_b.places, 0.0, TURN)
+    ends = _merged(unrolled_a.places, unrolled_b.places, 0.0, TWO_PI)
     start_a, end_a = _along(*unrolled_a, ends)
     start_b, end_b = _along(*unrolled_b, ends)
     start, end, lengths = start_a - start_b, end_a - end_b, np.diff(ends)
@@ -80,9 +81,9 @@ def _cumulative_cost(a: Curve, b: Curve) -> tuple[Callable[[float], float], floa
 
 
 def _unrolled(curve: Curve) -> Curve:
-    """The law over three turns, the middle one its own."""
+    """The distribution repeated over three periods."""
     turns = np.array([-1.0, 0.0, 1.0])[:, None]
-    return Curve((curve.places + TURN * turns).reshape(-1), (curve.shares + turns).reshape(-1))
+    return Curve((curve.places + TWO_PI * turns).reshape(-1), (curve.shares + turns).reshape(-1))
 
 
 def _merged(a: Floats, b: Floats, low: float, high: float) -> Floats:
@@ -116,7 +117,7 @@ def _lowest(cost: Callable[[float], float], low: float, high: float) -> float:
     """Lowest value of a convex function by golden sections, until it is flat: kinks are found, and smooth bottoms."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     costs = [cost(low), cost(left), cost(right), cost(high)]
-    while high - low > _FINEST and max(costs) - min(costs) > _FLAT * min(costs):
+    while high - low > _XTOL and max(costs) - min(costs) > _FLAT * min(costs):
         if costs[1] <= costs[2]:
             high, right, left = right, left, right - _GOLDEN * (right - low)
             costs = [costs[0], cost(left), costs[1], costs[2]]

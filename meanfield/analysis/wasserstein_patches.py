@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from solvers.mesh.mesh import Floats
 
-FINEST = 1e-5  # radians: empty cells would else be patches too
+MIN_PATCH_WIDTH = 1e-5  # radians: empty cells would else be patches too
 
 
 def arc_lengths(a: Floats, b: Floats) -> Floats:
@@ -41,7 +41,7 @@ def patch_labels(points: Floats, masses: Floats, most: int) -> NDArray[np.intp]:
     Points that coincide stay together, so that atoms are patches of no extent. It ends before ``most`` where masses
     are within FINEST of their patch's centroid in the root mean square.
     """
-    enough = FINEST**2 * masses.sum() / most
+    enough = MIN_PATCH_WIDTH**2 * masses.sum() / most
     labels = np.zeros(len(points), dtype=np.intp)
     heap: list[tuple[float, int, NDArray[np.intp]]] = []
     members: list[NDArray[np.intp]] = [np.arange(len(points))]

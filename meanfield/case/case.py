@@ -53,7 +53,7 @@ class Case(Section, frozen=True):
 
     @property
     def beta_on_unit_sphere(self) -> float:
-        """β of the same law on the unit sphere: tokens on a sphere of radius g attend as there with β g²."""
+        """β of the equivalent case on the unit sphere: tokens on a sphere of radius g attend as there with β g²."""
         return self.attention.beta_effective * self.stabilizers.scale**2
 
     @property

@@ -142,7 +142,7 @@ EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # the first is refused beside 
         "query or key matrices",
         "query and key that are multiples of the identity: its window is one of angles between x and y",
     ),
-    ("rescaled", "file", "false with attention.file: each layer would have a clock of its own"),
+    ("rescaled", "file", "false with attention.file: each layer would have its own time scale"),
     ("causal mask", "sinkhorn", '"none" with sinkhorn, which needs both sides of the kernel'),
     ("pattern", "sinkhorn", "none with sinkhorn, which needs both sides of the kernel"),
     ("pattern", "windowed", "none with a windowed kernel, which is a pattern of its own"),

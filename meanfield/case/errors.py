@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import inspect as types
 
-_SMALLEST, _LARGEST, _LARGEST_TIME = 1e-150, 1e150, 1e300
-_DEEPEST = 40  # tables and lists within one another
-_SHOWN = 60  # characters of a value; more would bury what was expected
+_MIN_SIZE, _MAX_SIZE, _MAX_TIME = 1e-150, 1e150, 1e300
+_MAX_DEPTH = 40  # tables and lists within one another
+_MAX_SHOWN = 60  # characters of a value; more would bury what was expected
 
 
 class CaseError(ValueError):
@@ -55,12 +55,12 @@ def show(value: object) -> str:
     """``value`` as TOML would spell it, on one line, cut where it is long."""
     text = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
     text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
 def show_key(key: str) -> str:
     """``key`` as TOML would spell it: bare, or quoted where it must be."""
-    return key if re.fullmatch(r"[\w-]+", key) and len(key) <= _SHOWN else show(key)
+    return key if re.fullmatch(r"[\w-]+", key) and len(key) <= _MAX_SHOWN else show(key)
 
 
 def did_you_mean(word: object, choices: Iterable[str]) -> str:
@@ -71,8 +71,8 @@ def did_you_mean(word: object, choices: Iterable[str]) -> str:
 
 def refuse_unrepresentable(data: object, key: str = "", depth: int = 0) -> None:
     """Refuse numbers that are not finite, integers beyond TOML's 64 bits and deep tables, anywhere in parsed TOML."""
-    if depth > _DEEPEST:
-        raise CaseError(f"{key[:_SHOWN]}…: nested too deeply")
+    if depth > _MAX_DEPTH:
+        raise CaseError(f"{key[:_MAX_SHOWN]}…: nested too deeply")
     if isinstance(data, float) and not math.isfinite(data):
         raise refusal(key, data, "a finite number")
     if isinstance(data, int) and not -(2**63) <= data < 2**63:
@@ -91,9 +91,9 @@ def refuse_extremes(data: object, key: str = "") -> None:
     Times go further than other numbers: a metastable state of atoms lives for times like e^{2β}.
     """
     if isinstance(data, float) and data:
-        most = _LARGEST_TIME if key.startswith(("time.", "output.")) else _LARGEST
-        if not _SMALLEST <= abs(data) <= most:
-            raise refusal(key, data, f"0 or a size from {_SMALLEST:g} to {most:g}")
+        most = _MAX_TIME if key.startswith(("time.", "output.")) else _MAX_SIZE
+        if not _MIN_SIZE <= abs(data) <= most:
+            raise refusal(key, data, f"0 or a size from {_MIN_SIZE:g} to {most:g}")
     if isinstance(data, dict):
         for name, value in data.items():
             refuse_extremes(value, f"{key}.{name}" if key else name)

@@ -27,7 +27,7 @@ from meanfield.case.errors import (
 from meanfield.case.lines import lines_of_keys, remove, with_lines
 from meanfield.case.overrides import apply
 from meanfield.case.validate import check
-from meanfield.components.in_case import Unfit, put_back, take
+from meanfield.components.in_case import InvalidParameters, replace_by_builtin, restore
 from meanfield.domains.table import put_names_for_aliases
 from meanfield.model.errors import ArgumentError
 
@@ -38,7 +38,7 @@ _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)",
 _TOLERANCE = 1e-10  # of a step: a merger at the end of a metastable state is then good to about 1e-7
 _STIFF = 300.0  # an explicit method of order 8 then takes some hundred steps in a unit of time
 _FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
-_FIRST_BEFORE_ATOMS = 0.1  # at most, where a hand-over lets the end be any time: a token moves by so many radians
+_FIRST_BEFORE_ATOMS = 0.1  # at most, where a handover lets the end be any time: a token moves by so many radians
 
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
@@ -63,7 +63,14 @@ def to_toml(case: Case) -> str:
     """The resolved case, every default spelled out; ``parse(to_toml(case)) == case``."""
     import tomli_w
 
-    return tomli_w.dumps(without_none(msgspec.to_builtins(case)))
+    return tomli_w.dumps(without_none(msgspec.to_builtins(case, enc_hook=_plain)))
+
+
+def _plain(value: Any) -> Any:
+    """Python's numbers of NumPy's, in a case that was built in Python. Raises CaseError for what a case cannot hold."""
+    if not hasattr(value, "tolist"):
+        raise CaseError(f"case: {value!r}: expected numbers, texts, lists and sections")
+    return value.tolist()
 
 
 def shipped() -> dict[str, str]:
@@ -77,15 +84,15 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
     refuse_unrepresentable(data)
     put_names_for_aliases(data)
     try:
-        own = take(data)
+        own = replace_by_builtin(data)
     except ArgumentError as error:
         raise refusal(error.argument, error.value, error.expected) from None
-    except Unfit as error:
+    except InvalidParameters as error:
         raise CaseError(f"{error.section}.{translate(error.cause, error.table, error.schema)}") from None
     case = _resolve(_converted(data))
     check(case)
     refuse_extremes(msgspec.to_builtins(case))
-    return put_back(case, own)
+    return restore(case, own)
 
 
 def _converted(data: dict[str, Any]) -> Case:

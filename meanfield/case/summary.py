@@ -77,7 +77,7 @@ def _depth(case: Case) -> list[str]:
 
 
 def _local(case: Case) -> list[str]:
-    """What moves or breeds a token by itself."""
+    """Local terms: network, reaction."""
     network = [] if case.feed_forward is None else [f"{case.feed_forward.activation} feed-forward"]
     network += case.domain.layer_in_words
     return network + ([] if case.reaction is None else [_reaction(case.reaction)])

@@ -21,7 +21,7 @@ _MAX_SAMPLES = 10**7
 def check(case: Case) -> None:
     """Raise CaseError for impossible values and combinations: the first of each key, and one of the model.
 
-    The model is looked at where its parts go together: its checks compute with them.
+    The model is checked where its parts are compatible: its checks compute with them.
     """
     if case.time.end == 0:
         raise CaseError("time.end: missing; expected a number > 0")

@@ -17,12 +17,12 @@ from meanfield.sections.initial import (
     Formula,
     Gaussian,
     Harmonic,
+    InitialKind,
     Interval,
     Moebius,
     Perturbed,
     Points,
     Snapshot,
-    Start,
     Tokens,
     VonMisesFisher,
     Waves,
@@ -47,7 +47,7 @@ def initial_problems(case: Case) -> Problems:
                 yield key.replace("initial.", f"initial.parts[{index}].", 1), value, expected
 
 
-def _none(initial: Start, domain: Domain) -> Problems:
+def _none(initial: InitialKind, domain: Domain) -> Problems:
     yield from ()
 
 

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
-        say=print_message,
+        show=print_message,
     )
     return 0
 
@@ -68,7 +68,7 @@ def resume(options: argparse.Namespace) -> int:
         quiet=options.quiet,
         command=options.command,
         backend=_backend(options.device),
-        say=print_message,
+        show=print_message,
     )
     return 0
 

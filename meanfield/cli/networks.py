@@ -42,7 +42,7 @@ def fit_options(parser: ArgumentParser) -> None:
         ("held", 3, "texts held back, the last ones"),
         ("rank", 16, "of the low-rank matrices"),
         ("width", 64, "of the network"),
-        ("steps", 200, "of the descent, for each law"),
+        ("steps", 200, "of gradient descent, for each model"),
     ):
         parser.add_argument(f"--{name}", metavar="N", type=int, default=default, help=f"{words} (default: {default})")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the first weights (default: 0)")
@@ -101,13 +101,13 @@ def train(options: argparse.Namespace) -> int:
         require_writable(path, options.case, options.overwrite)
     from matplotlib.figure import Figure
 
-    from meanfield.running import silent
+    from meanfield.running import print_nothing
     from meanfield.transformer.networks.command import prepared, train_into
     from meanfield.transformer.networks.figure import draw_training
 
     fit = prepared(options.case, options.overrides)
     try:
-        train_into(fit, path, options.until, options.command, silent if options.quiet else print_message)
+        train_into(fit, path, options.until, options.command, print_nothing if options.quiet else print_message)
     finally:
         figure = Figure()
         draw_training(figure, fit)
@@ -131,14 +131,14 @@ def experiment(options: argparse.Namespace) -> int:
     require_writable(path, options.case, options.overwrite)
     from matplotlib.figure import Figure
 
-    from meanfield.running import silent
+    from meanfield.running import print_nothing
     from meanfield.transformer.experiments.command import experiment_into
     from meanfield.transformer.experiments.workers import Workers
     from meanfield.transformer.networks.section import load_training
 
     workers = Workers(options.jobs, options.dask)
-    training, say = load_training(options.case, options.overrides), silent if options.quiet else print_message
-    found = experiment_into(options.name, training, options.seeds, workers, path, options.command, say)
+    training, show = load_training(options.case, options.overrides), print_nothing if options.quiet else print_message
+    found = experiment_into(options.name, training, options.seeds, workers, path, options.command, show)
     figure = Figure()
     found.draw(figure)
     print(found.summary)
@@ -166,13 +166,13 @@ def fit(options: argparse.Namespace) -> int:
 
     from matplotlib.figure import Figure
 
-    from meanfield.running import silent
+    from meanfield.running import print_nothing
     from meanfield.transformer.fitting.fit import Options
     from meanfield.transformer.fitting.fit import fit as fit_laws
     from meanfield.transformer.fitting.output import draw_fit, fit_table, write_fit
 
     chosen = Options(options.rank, options.width, options.steps, held=options.held, seed=options.seed)
-    found = fit_laws(states, chosen, silent if options.quiet else print_message)
+    found = fit_laws(states, chosen, print_nothing if options.quiet else print_message)
     write_fit(path, found, {"model": options.model, "command": options.command})
     figure = Figure()
     draw_fit(figure, found, short_name(options.model))
@@ -184,7 +184,7 @@ def fit(options: argparse.Namespace) -> int:
 COMMANDS = {
     "fit": (
         fit,
-        "how much of each layer of a model is mean-field attention: laws of growing size, judged on other texts",
+        "how much of each layer of a model is mean-field attention: nested models, tested on other texts",
         "MODEL [--texts FOLDER] [--held N] [--rank N] [--width N] [--steps N] [--seed N] [-o FILE.h5] "
         "[--figure FILE.png] [--overwrite] [--quiet]",
         (fit_options, cli_options.quiet),

@@ -31,7 +31,7 @@ def new_case(parser: ArgumentParser) -> None:
 
 def prefix(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "prefix", metavar="PREFIX", nargs="?", default="", help="what the keys begin with, for example attention"
+        "prefix", metavar="PREFIX", nargs="?", default="", help="prefix of the keys, for example attention"
     )
 
 
@@ -168,7 +168,8 @@ def branch_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--over", choices=("stabilizers.noise",), default="stabilizers.noise", help="what varies (default: the noise)"
     )
-    parser.add_argument("--degree", metavar="L", type=_degree, default=1, help="of the mode it leaves by (default: 1)")
+    help_text = "degree of the mode that bifurcates (default: 1)"
+    parser.add_argument("--degree", metavar="L", type=_degree, default=1, help=help_text)
 
 
 def _degree(text: str) -> int:

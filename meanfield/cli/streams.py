@@ -19,7 +19,7 @@ def prepare() -> None:
     """
     for descriptor, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):  # writing to a closed output fails
         if not _is_open(descriptor):
-            os.open(os.devnull, mode)  # the lowest free number, which is this one
+            os.set_inheritable(os.open(os.devnull, mode), True)  # the lowest free number, which is this one
     sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout)
     sys.stderr = _text(_Messages(2, "w", closefd=False), sys.stderr)
 
@@ -43,7 +43,7 @@ class _Messages(io.FileIO):
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
-        except OSError:  # nobody can read it, which is no reason to lose a run
+        except OSError:  # it has no reader, which is no reason to lose a run
             return len(data)
 
 

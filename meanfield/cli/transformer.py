@@ -87,7 +87,7 @@ def read(options: argparse.Namespace) -> int:
 
     states = states_of(options.model, options.text)
     given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
-    read_transformer(states, path, **given, say=print_message)
+    read_transformer(states, path, **given, show=print_message)
     return 0
 
 
@@ -222,7 +222,7 @@ def reference(options: argparse.Namespace) -> int:
     from meanfield.transformer.reference import run_reference
 
     given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
-    run_reference(resolved, path, **given, say=print_message)
+    run_reference(resolved, path, **given, show=print_message)
     return 0
 
 

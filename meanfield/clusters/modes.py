@@ -35,10 +35,10 @@ def count_modes(directions: Floats, masses: Floats, beta: float, starts: int = 5
 def _on_circle(directions: Floats, masses: Floats, beta: float) -> int:
     degree = max(exponential_degree(2, beta), 1)
     multipliers = exponential_multipliers(2, beta, degree + 1) / exponential_multipliers(2, beta, 1)[0]
-    turn = directions[:, 0] - 1j * directions[:, 1]
+    phase = directions[:, 0] - 1j * directions[:, 1]
     power, coefficients = masses.astype(complex), np.zeros(degree + 1, dtype=complex)
     for l in range(1, degree + 1):
-        power = power * turn
+        power = power * phase
         coefficients[l] = power.sum() * multipliers[l] if beta else (power.sum() if l == 1 else 0.0)
     if np.abs(coefficients).max() <= FLAT:
         return 0

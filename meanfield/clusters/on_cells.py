@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ class Clusters:
 
     masses: Floats
     centers: Floats
-    basin: NDArray[np.intp]
+    basin: NDArray[np.intp] = field(repr=False)
 
     @property
     def count(self) -> int:

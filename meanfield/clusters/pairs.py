@@ -28,7 +28,7 @@ CUT = 10.0  # e^{−CUT} of the highest degree is left by the blur: no ripples t
 
 
 def close_pairs(pairs: Floats) -> float:
-    """P(z ≥ 1 − 1e-3), from the law of z (bins)."""
+    """P(z ≥ 1 − 1e-3), from the distribution of z (bins)."""
     return float(pairs[-CLOSE:].sum())
 
 

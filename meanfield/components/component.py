@@ -66,13 +66,13 @@ class Kind:
 
     section: str
     key: str
-    stand_in: Any
+    placeholder: Any
     signature: str
 
     @property
     def has_section(self) -> bool:
         """Whether the section is the component's, with its parameters."""
-        return isinstance(self.stand_in, dict)
+        return isinstance(self.placeholder, dict)
 
 
 KINDS: dict[str, Kind] = {

@@ -10,16 +10,16 @@ import msgspec
 from meanfield.components.component import KINDS, LOADED, Component
 from meanfield.domains.table import DOMAINS
 from meanfield.model.errors import ArgumentError
-from meanfield.sections.initial import Formula, Start, Uniform
+from meanfield.sections.initial import Formula, InitialKind, Uniform
 from meanfield.sections.section import Section, tag_of
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
-Taken = dict[str, Any]  # by kind the component's section, or its name
+Replaced = dict[str, Any]  # by kind the component's section, or its name
 
 
-class Unfit(Exception):
+class InvalidParameters(Exception):
     """A section that does not fit the ``schema`` of its component, with the ``cause``."""
 
     def __init__(self, section: str, table: dict[str, Any], schema: type, cause: msgspec.ValidationError) -> None:
@@ -35,12 +35,12 @@ class OwnFeedForward(Section, frozen=True):
         return str(self.__struct_config__.tag)
 
 
-def take(data: dict[str, Any]) -> Taken:
+def replace_by_builtin(data: dict[str, Any]) -> Replaced:
     """Replace the loaded components that a case names by built-in stand-ins. Raises Unfit and ArgumentError."""
-    taken: Taken = {}
+    replaced: Replaced = {}
     for kind, place in KINDS.items():
         section = data.get(place.section)
-        if place.stand_in is None or not isinstance(section, dict):
+        if place.placeholder is None or not isinstance(section, dict):
             continue
         name = section.get(place.key)
         if not isinstance(name, str) or (kind, name) not in LOADED or not _fits(kind, name, data):
@@ -48,14 +48,14 @@ def take(data: dict[str, Any]) -> Taken:
         if place.has_section:
             schema = section_of(LOADED[kind, name])
             try:
-                taken[kind] = msgspec.convert(section, schema)
+                replaced[kind] = msgspec.convert(section, schema)
             except msgspec.ValidationError as error:
-                raise Unfit(place.section, section, schema, error) from None
-            data[place.section] = dict(place.stand_in)
+                raise InvalidParameters(place.section, section, schema, error) from None
+            data[place.section] = dict(place.placeholder)
         else:
-            taken[kind] = name
-            data[place.section] = section | {place.key: place.stand_in}
-    return taken
+            replaced[kind] = name
+            data[place.section] = section | {place.key: place.placeholder}
+    return replaced
 
 
 def _fits(kind: str, name: str, data: dict[str, Any]) -> bool:
@@ -74,9 +74,9 @@ def _fits(kind: str, name: str, data: dict[str, Any]) -> bool:
     return kind == fitting
 
 
-def put_back(case: Case, taken: Taken) -> Case:
+def restore(case: Case, replaced: Replaced) -> Case:
     """The checked case with its components."""
-    for kind, value in taken.items():
+    for kind, value in replaced.items():
         place = KINDS[kind]
         if not place.has_section:
             value = msgspec.structs.replace(getattr(case, place.section), **{place.key: value})
@@ -111,7 +111,7 @@ def section_of(component: Component) -> type[Section]:
 
 @cache
 def _section(kind: str, name: str, fields: tuple[tuple[str, type, Any], ...]) -> type[Section]:
-    bases = {"initial": Start, "tokens": Start, "feed_forward": OwnFeedForward}
+    bases = {"initial": InitialKind, "tokens": InitialKind, "feed_forward": OwnFeedForward}
     return msgspec.defstruct(  # type: ignore[return-value]
         name, fields, bases=(bases.get(kind, Section),), frozen=True, kw_only=True,
         forbid_unknown_fields=True, tag_field=KINDS[kind].key, tag=name,
@@ -121,4 +121,4 @@ def _section(kind: str, name: str, fields: tuple[tuple[str, type, Any], ...]) ->
 def parameters_of(section: Any) -> dict[str, Any]:
     """The parameters that a component's section gives."""
     own = {name: getattr(section, name) for name in section.__struct_fields__}
-    return {name: value for name, value in own.items() if name not in Start.__struct_fields__}
+    return {name: value for name, value in own.items() if name not in InitialKind.__struct_fields__}

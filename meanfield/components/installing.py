@@ -25,13 +25,13 @@ from meanfield.sections.initial import Initial
 from meanfield.sections.section import tag_of
 from solvers.mesh.mesh import Floats, Mesh
 
-STARTS = frozenset(map(tag_of, Initial.__args__))
+INITIAL_KINDS = frozenset(map(tag_of, Initial.__args__))
 BUILT_IN = {
     "kernel": frozenset(KERNELS),
     "layer_norm": frozenset(LAYER_NORMS),
     "reaction": frozenset(map(tag_of, REACTIONS)),
-    "initial": STARTS,
-    "tokens": STARTS,
+    "initial": INITIAL_KINDS,
+    "tokens": INITIAL_KINDS,
 }
 
 

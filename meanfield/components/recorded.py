@@ -1,4 +1,4 @@
-"""Components that a run's file names: required before it goes on or is looked at."""
+"""Components that a run's file names: required before it is resumed or read."""
 
 from __future__ import annotations
 

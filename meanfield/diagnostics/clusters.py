@@ -11,7 +11,7 @@ from solvers.mesh.mesh import Floats
 
 
 class Clustered(Protocol):
-    """A state whose clusters are found, and the law of ⟨x, y⟩ for two of its tokens: (bins), see clusters/pairs.py."""
+    """A state with its clusters, and the distribution (bins) of ⟨x, y⟩ for two of its tokens, see clusters/pairs.py."""
 
     @property
     def clusters(self) -> Clusters: ...

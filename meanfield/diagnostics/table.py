@@ -51,7 +51,7 @@ class Diagnostics:
     names     from the table
     table     of each name its entry
     lengths   of each dimension
-    look      (time, values of the state) → what the functions take
+    sample_of   (time, values of the state) → the sample that the functions take
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class Diagnostics:
         names: Sequence[str],
         table: Table,
         lengths: Mapping[str, int],
-        look: Callable[[float, Floats], Any],
+        sample_of: Callable[[float, Floats], Any],
     ) -> None:
-        self.names, self.table, self.lengths, self.look = tuple(names), table, lengths, look
+        self.names, self.table, self.lengths, self.sample_of = tuple(names), table, lengths, sample_of
 
     @property
     def columns(self) -> list[Column]:
@@ -73,7 +73,7 @@ class Diagnostics:
         return result
 
     def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
-        sample = self.look(time, values)
+        sample = self.sample_of(time, values)
         with np.errstate(over="ignore", invalid="ignore"):  # of what is about to blow up
             return {name: self.table[name].function(sample) for name in self.names}
 

@@ -32,7 +32,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     diagnostics: ClassVar[str]  # name → meanfield.diagnostics.table.Diagnostic
     layer_norms: ClassVar[tuple[str, ...]]
     initial: ClassVar[tuple[type, ...]]  # kinds of [initial]
-    features: ClassVar[frozenset[str]] = frozenset()  # of meanfield.case.combinations.FEATURES
+    features: ClassVar[frozenset[str]] = frozenset()  # keys of meanfield.case.combinations.OPTIONS
     ambient: ClassVar[int]  # d of the R^d in which tokens are, where no key says it
     mesh: ClassVar[str | None] = None  # resolution → Mesh, where one number says it all
     is_closed: ClassVar[bool] = False  # a mesh of unit vectors on which runs with other cells can begin and be followed
@@ -51,7 +51,6 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     uniform: ClassVar[str | None] = None  # dataset of the uniform distribution, to which entropies are relative
     volume: ClassVar[float] = 1.0  # of the space, where figures show ρ in units of the uniform density
     # pictures and exports
-    time: ClassVar[tuple[str, str]] = ("time t", "t = ")  # the label of an axis of time, and what precedes one time
     figure: ClassVar[tuple[str, str]]  # drawing of the snapshots, and its height
     movie: ClassVar[str]
     stage: ClassVar[str | None] = None  # of the page of `view`

@@ -91,7 +91,7 @@ def ink(level: float) -> tuple[float, ...]:
     return tuple(((1 - level) * text + level * background).tolist())
 
 
-def say(ax: Axes, text: str, height: float = 0.5) -> None:
+def annotate(ax: Axes, text: str, height: float = 0.5) -> None:
     """Explain a panel in which there is nothing to see; ``height`` is a fraction of the panel's."""
     ax.text(0.5, height, text, transform=ax.transAxes, ha="center", va="center", color=ink(0.35))
 
@@ -101,7 +101,7 @@ def set_decades(ax: Axes, values: Floats, floor: float = 0.0, decades: float = 2
     shown = values[(values > 0) & np.isfinite(values)]
     if not len(shown):
         ax.set_yticks([])
-        say(ax, "zero at all times")
+        annotate(ax, "zero at all times")
         return
     high = 3 * float(shown.max())
     low = max(float(shown.min()) / 3, high * 10.0**-decades, floor)

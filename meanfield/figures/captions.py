@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.figures.run_data import RunData
+from meanfield.figures.run_data import LAYERS, TIME, RunData
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
@@ -31,7 +31,7 @@ def facts(run_data: RunData) -> list[str]:
         run_data.attention,
         *([f"β = {run_data.beta:g}"] if np.isfinite(run_data.beta) else []),
         *([_noise(run_data)] if run_data.noise else []),
-        *([f"atoms from t = {_time(run_data.hand_over)}"] if np.isfinite(run_data.hand_over) else []),
+        *([f"atoms from {run_data.moment(run_data.hand_over, _time)}"] if np.isfinite(run_data.hand_over) else []),
         *([run_data.state] if run_data.state else []),
     ]
 
@@ -92,8 +92,9 @@ def state_in_words(run: Run, case: Case) -> str:
     if reason == "running" and run.writer is None:
         reason = "killed"
     if reason == "failed":
-        reason = "exploded" if "exploding" in str(run.attributes["message"]) else "non-finite"
-    return f"{reason} at t = {format_time(run.times[-1])} of {format_time(case.time.end)}"
+        reason = "exploded" if run.attributes.get("exploded") else "failed"
+    before = (LAYERS if case.time.counts_layers else TIME)[1]
+    return f"{reason} at {before}{format_time(run.times[-1])} of {format_time(case.time.end)}"
 
 
 def cluster_history(run_data: RunData) -> str:
@@ -112,7 +113,7 @@ def cluster_history(run_data: RunData) -> str:
     texts = [f"{later[k]} from {_time(times[k])}" for k in falls]
     if len(texts) > MAX_STEPS:
         texts = [*texts[: MAX_STEPS - 2], "…", texts[-1]]
-    first = f"{counts[most]} cluster{'' if counts[most] == 1 else 's'} from t = {_time(times[most])}"
+    first = f"{counts[most]} cluster{'' if counts[most] == 1 else 's'} from {run_data.moment(times[most], _time)}"
     return ", ".join([first, *texts])
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COLOR_MAP = "viridis"
 UNIFORM, UNIFORM_TEXT = 1e-9, "$10^{-9}$"  # smaller deviations are not drawn: rounding would look like a pattern
-LAW_DECADES, MAX_DECADES = 1e-3, 1e-12  # of the lowest peak and of the highest: below, a law is as good as nothing
+SHOWN_DECADES, MAX_DECADES = 1e-3, 1e-12  # of the lowest peak and of the highest: lower densities are not shown
 
 
 def color_map() -> Colormap:
@@ -41,13 +41,13 @@ def shades(count: int) -> Floats:
 class Scale:
     """Colours for densities: log ρ/ρ̄, or the deviation ρ/ρ̄ − 1 of a run that stays nearly uniform.
 
-    law    what the density is called where it is drawn as it is, for want of a uniform one to compare it with
+    density_name  of a density that is drawn as it is, where no uniform one exists
     """
 
     low: float
     high: float
     deviation: bool
-    law: str = ""
+    density_name: str = ""
 
     @classmethod
     def of(cls, ratios: Sequence[Floats]) -> Scale:
@@ -60,9 +60,9 @@ class Scale:
         return cls(min(max(low, 1e-2), 0.5), max(high, 2.0), deviation=False)
 
     @classmethod
-    def of_law(cls, peaks: Floats, law: str) -> Scale:
+    def of_density(cls, peaks: Floats, density_name: str) -> Scale:
         """The scale of densities whose highest values are ``peaks``: three decades down from the lowest of these."""
-        return cls(law_floor(peaks), float(peaks.max()), deviation=False, law=law)
+        return cls(lowest_shown(peaks), float(peaks.max()), deviation=False, density_name=density_name)
 
     def values(self, ratio: Floats) -> Floats:
         """What is drawn for ρ/ρ̄."""
@@ -91,15 +91,15 @@ class Scale:
     @property
     def is_cut(self) -> bool:
         """Whether there may be cells emptier than the scale shows."""
-        return bool(self.law) or (not self.deviation and self.low <= 1e-2)
+        return bool(self.density_name) or (not self.deviation and self.low <= 1e-2)
 
     @property
     def symbol(self) -> str:
-        return self.law or (r"$\rho/\bar\rho - 1$" if self.deviation else r"$\rho/\bar\rho$")
+        return self.density_name or (r"$\rho/\bar\rho - 1$" if self.deviation else r"$\rho/\bar\rho$")
 
     @property
     def label(self) -> str:
-        return self.law or f"{self.symbol}  (uniform density = {0 if self.deviation else 1})"
+        return self.density_name or f"{self.symbol}  (uniform density = {0 if self.deviation else 1})"
 
     def draw_on(self, axis: Axis, label: str) -> None:
         """Ticks and ``label`` of an axis that shows these values."""
@@ -110,13 +110,17 @@ class Scale:
             axis.set_label_text(label)
 
 
-def law_floor(peaks: Floats) -> float:
+def lowest_shown(peaks: Floats) -> float:
     """The density below which nothing is shown of densities whose highest values are ``peaks``."""
-    return float(max(LAW_DECADES * peaks.min(), MAX_DECADES * peaks.max()))
+    return float(max(SHOWN_DECADES * peaks.min(), MAX_DECADES * peaks.max()))
 
 
 def scale_of(run_data: RunData, snapshots: Iterable[int]) -> Scale:
     """The one scale of these snapshots, which are read but not kept."""
     ends = np.array([[ratio.min(), ratio.max()] for ratio in map(run_data.ratio, snapshots)])
     coordinate = run_data.coordinate
-    return Scale.of_law(ends[:, 1], coordinate.law) if coordinate and coordinate.law else Scale.of([ends])
+    return (
+        Scale.of_density(ends[:, 1], coordinate.density_name)
+        if coordinate and coordinate.density_name
+        else Scale.of([ends])
+    )

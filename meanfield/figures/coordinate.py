@@ -33,13 +33,13 @@ class Coordinate:
     edges    (cells + 1,) increasing places on the axis where the cells end
     label    of the axis
     ticks    a place and a text each
-    law      what the density is called; empty where it is shown in units of the uniform one
+    density_name   empty where the density is shown in units of the uniform one
     """
 
     edges: Floats
     label: str
     ticks: Ticks
-    law: str = ""
+    density_name: str = ""
 
     @property
     def limits(self) -> tuple[float, float]:

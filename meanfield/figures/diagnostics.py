@@ -10,13 +10,13 @@ import numpy as np
 from meanfield.analysis.text import format_time
 from meanfield.figures.axes import (
     Floats,
+    annotate,
     draw_change,
     ink,
     label_decades,
     label_linear,
     mark_time,
     positive,
-    say,
     set_decades,
     set_time,
 )
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-MOST = 4  # panels
+MAX_LINES = 4  # panels
 NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
 NO_CHANGE = 1e-12  # of a mass, relative: what rounding leaves of one that is kept
 ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
-LARGEST = 1e100  # drawn on a log axis: its ticks go some way beyond
+MAX_DRAWN = 1e100  # drawn on a log axis: its ticks go some way beyond
 GROWTH = 1e4  # of an energy, from which a log axis reads better
 ATOMS = "atoms from here"
 LABELS = 6  # of a causal mask, named in a legend
@@ -58,7 +58,7 @@ def panels(run_data: RunData) -> list[str]:
     names = [name for name in recorded_panels(run_data) if not _is_conserved(run_data, name)]
     if run_data.pair is not None:
         names.sort(key=lambda name: name != "centroid")
-    return names[:MOST]
+    return names[:MAX_LINES]
 
 
 def _is_conserved(run_data: RunData, name: str) -> bool:
@@ -76,7 +76,7 @@ def is_worth(run_data: RunData, name: str) -> bool:
     values = run_data.diagnostics.get(name)
     if values is None:
         return False
-    drawable = (np.abs(values) < LARGEST).reshape(len(values), -1).any(axis=1)
+    drawable = (np.abs(values) < MAX_DRAWN).reshape(len(values), -1).any(axis=1)
     if np.count_nonzero(drawable & ((run_data.diagnostics["time"] > 0) | (not run_data.log_time))) < 2:
         return False
     if name == "mass" and run_data.particles is not None:
@@ -94,7 +94,7 @@ def recorded_panels(run_data: RunData) -> list[str]:
 def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
     """One panel over time, with a ``note`` at the label of that axis."""
     PANELS[name][1](ax, run_data)
-    set_time(ax, run_data.kind.time[0] + note, run_data.sample_range, log=run_data.log_time)
+    set_time(ax, run_data.time_label + note, run_data.sample_range, log=run_data.log_time)
     mark_time(ax, run_data.hand_over, ATOMS)
 
 
@@ -128,7 +128,7 @@ def _draw_energy(ax: Axes, run_data: RunData) -> None:
         if side is None:
             side = ax.twinx()
             side.spines["right"].set_visible(True)
-        values = np.where(np.abs(run_data.diagnostics[name]) < LARGEST, run_data.diagnostics[name], np.nan)
+        values = np.where(np.abs(run_data.diagnostics[name]) < MAX_DRAWN, run_data.diagnostics[name], np.nan)
         draw_change(side, run_data.diagnostics["time"], values, symbol, color=color, ls=style)
         finite = values[np.isfinite(values)]
         if name == "energy" and finite.min() > 0 and finite.max() > GROWTH * finite.min():
@@ -146,7 +146,7 @@ def _draw_speed(ax: Axes, run_data: RunData) -> None:
     ax.set(ylabel="root mean square |X|", title="speed")
     if np.nanmax(speed) ** 2 < ROUNDING and np.isnan(run_data.hand_over):  # of atoms it is exact, however small
         ax.set_yticks([])
-        say(ax, "nothing moves: zero to rounding")
+        annotate(ax, "nothing moves: zero to rounding")
         return
     ax.plot(run_data.diagnostics["time"], positive(speed), color=GREEN, lw=1.4)
     set_decades(ax, speed, decades=20 if np.isnan(run_data.hand_over) else 300)
@@ -161,7 +161,7 @@ def _draw_clusters(ax: Axes, run_data: RunData) -> None:
     ax.set(ylabel="number", title="clusters", ylim=(-0.05 * most, 1.1 * most))  # zero stays off the axis
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
-        say(ax, "none at any time")
+        annotate(ax, "none at any time")
     elif run_data.kind.space == "S1" and run_data.growth is not None and run_data.growth.max() > 0:
         fastest = int(run_data.growth.argmax())  # as many clusters condense from a small perturbation
         ax.axhline(fastest, color=ink(0.4), lw=1.2, ls=":", zorder=1)
@@ -187,7 +187,7 @@ def _draw_centroid(ax: Axes, run_data: RunData) -> None:
     ax.set_title("centroid")
     if np.nanmax(length) < NO_LENGTH:
         ax.set_yticks([])
-        say(ax, "at the origin, to rounding")
+        annotate(ax, "at the origin, to rounding")
         return
     times = run_data.diagnostics["time"]
     draw_change(ax, times, length, r"$|\int x\,\rho|$", color=PURPLE)

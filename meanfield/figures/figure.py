@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 WIDTH = 10.0  # inches
-TALLEST = 13.5  # inches: a higher page would be shown so small that its labels are lost
+MAX_HEIGHT = 13.5  # inches: a higher page would be shown so small that its labels are lost
 HEADING_SIZE = 12.5  # points, or less where a line is too long
 STYLE = SCREEN
 
@@ -116,6 +116,7 @@ def load(path: str | Path | Run) -> RunData:
         scaled_energy=energy_unit(run, case.attention.beta_effective) != 0.0,
         relative_entropy=entropy_is_relative(run, kind.uniform is not None),
         log_spacing=case.output.spacing == "log",
+        in_layers=case.time.counts_layers,
         blow_up=blow_up_of(case),
         pair=pair_of(case),
     )
@@ -208,7 +209,7 @@ def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None 
     rows = -(-len(panels(run_data)) // 2)
     draw_snapshots, height = map(domains.load, run_data.kind.figure)
     heights = [height(run_data)] + ([PANEL_HEIGHT * rows + 0.3] if rows else [])
-    figure.set_size_inches(size or (WIDTH, min(sum(heights) + 0.9, TALLEST)))
+    figure.set_size_inches(size or (WIDTH, min(sum(heights) + 0.9, MAX_HEIGHT)))
     lines = page_heading(run_data)
     figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * figure.get_figwidth(), HEADING_SIZE))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.analysis.text import format_time
 from meanfield.figures.axes import Floats, label_linear
 from meanfield.figures.color_scale import color_map
 from meanfield.figures.profiles import draw_profiles, profiles_height
@@ -39,7 +38,7 @@ def directions_of(run_data: RunData) -> RunData:
 
 
 def radii_of(run_data: RunData) -> RunData:
-    """The law of log r, ∫ρ dω, on those radii where tokens are."""
+    """The distribution of log r, ∫ρ dω, on those radii where tokens are."""
     areas = _areas(run_data)
     return trimmed(
         replace(
@@ -110,7 +109,7 @@ def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
     drawn = list(axes[: len(chosen)])
     for ax, k in zip(drawn, chosen, strict=True):
         image = draw_plane(ax, run_data, k)
-        ax.set_title(f"tokens at t = {format_time(run_data.times[k])}")
+        ax.set_title(f"tokens at {run_data.moment(run_data.times[k])}")
     bar = figure.colorbar(image, ax=drawn, extend="min")
     bar.set_label("density on the plane,\nhighest = 1")
 

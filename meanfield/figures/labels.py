@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
 
 GAP = 3.0  # points between a text and the end of its line, and its edge
-AIR = 1.0  # points around a text that stay free
+MARGIN = 1.0  # points around a text that stay free
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ def write_beside(axes: Axes, lines: Sequence[Line]) -> list[Annotation]:
         for place in _places(line) if line.text else ():
             label = axes.annotate(line.text, line.at, textcoords="offset points", fontsize="small", **place)
             label.set_in_layout(False)
-            box = label.get_window_extent().padded(_pixels(axes, AIR))
+            box = label.get_window_extent().padded(_pixels(axes, MARGIN))
             if _is_free(axes, box, boxes, taken):
                 boxes.append(box)
                 written.append(label)

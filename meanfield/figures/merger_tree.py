@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.analysis.mergers import Merger, exact_from, lasts, merger_tree, staircase
 from meanfield.analysis.tracks import Track, Tracks, tracks_of
 from meanfield.domains.table import kind_of
-from meanfield.figures.axes import is_early, say, set_time
+from meanfield.figures.axes import annotate, is_early, set_time
 from meanfield.figures.captions import SEPARATOR, fitting_size
 from meanfield.figures.figure import HEADING_SIZE, STYLE, WIDTH
 from meanfield.figures.labels import Line, write_beside
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
-THICKEST, THINNEST = 18.0, 0.8  # points: of a cluster with all the mass, and at least
+MAX_LINE_WIDTH, MIN_LINE_WIDTH = 18.0, 0.8  # points: of a cluster with all the mass, and at least
 HEIGHT = 6.6  # inches
-TURN = 2 * np.pi
+TWO_PI = 2 * np.pi
 
 
 def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
@@ -75,14 +75,14 @@ def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circ
     Returns the lines with the masses at their ends, to be written beside them: those there last first, then by mass.
     """
     order = tree_order(tracks, atoms_from)
-    heights = {number: _heights(tracks.tracks[number], place, circle) for place, number in enumerate(order)}
+    heights = {number: heights_of(tracks.tracks[number], place, circle) for place, number in enumerate(order)}
     drawn: list[tuple[tuple[int, float], list[Line]]] = []
     for place, number in enumerate(order):
         one, color = tracks.tracks[number], COLORS[place % len(COLORS)]
         drawn.append(((-one.last, -one.masses[-1]), _draw_track(axes, tracks, number, heights, color, circle)))
     if not order:
-        say(axes, "no cluster lasted")
-    axes.set_title("clusters: as thick as their mass, written where they end if there is room")
+        annotate(axes, "no cluster lasted")
+    axes.set_title("clusters: width ∝ mass, written at their ends")
     if circle:
         axes.set(ylim=(-np.pi, np.pi), ylabel="angle φ (rad)")
         axes.set_yticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi], ["−π", "−π/2", "0", "π/2", "π"])
@@ -92,7 +92,7 @@ def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circ
     return [line for _, lines in sorted(drawn, key=lambda item: item[0]) for line in lines]
 
 
-def _heights(one: Track, place: int, circle: bool) -> Floats:
+def heights_of(one: Track, place: int, circle: bool) -> Floats:
     """(samples of the track,) where its line lies."""
     if circle:
         return np.asarray(np.arctan2(one.centers[:, 1], one.centers[:, 0]))
@@ -111,7 +111,7 @@ def _draw_track(
         time = np.append(time, tracks.times[one.last + 1])
         height = np.append(height, heights[into][one.last + 1 - tracks.tracks[into].first])
     turned = np.unwrap(height) if circle else height
-    widths = np.maximum(THICKEST * one.masses, THINNEST)
+    widths = np.maximum(MAX_LINE_WIDTH * one.masses, MIN_LINE_WIDTH)
     end = float(time[len(one.masses) - 1]), float(heights[number][-1])
     lines: list[Line] = []
     for shift in _shifts(turned) if circle else (0.0,):  # a line that leaves at π comes back at −π
@@ -124,8 +124,8 @@ def _draw_track(
 
 def _shifts(turned: Floats) -> Floats:
     """The whole turns by which a continuous angle is to be shifted for all of it to be seen between −π and π."""
-    first, last = np.floor((turned.min() + np.pi) / TURN), np.floor((turned.max() + np.pi) / TURN)
-    return np.asarray(TURN * np.arange(first, last + 1))
+    first, last = np.floor((turned.min() + np.pi) / TWO_PI), np.floor((turned.max() + np.pi) / TWO_PI)
+    return np.asarray(TWO_PI * np.arange(first, last + 1))
 
 
 def tree_order(tracks: Tracks, atoms_from: float = np.inf) -> list[int]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.figures.axes import ink, positive, say, set_decades
+from meanfield.figures.axes import annotate, ink, positive, set_decades
 from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, RunData
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def draw_power(ax: Axes, run_data: RunData) -> None:
     ax.set(ylabel="mean square", title="power by degree $l$")
     if power[:, 1:].max() < ROUNDING:
         ax.set_yticks([])
-        say(ax, "every mode is zero to rounding")
+        annotate(ax, "every mode is zero to rounding")
         return
     fastest = _fastest(run_data)
     degrees = [*range(1, min(DEGREES + 1, power.shape[1]))]

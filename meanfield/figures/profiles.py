@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.figures.axes import Floats, ink, mark_time, say, set_time
+from meanfield.figures.axes import Floats, annotate, ink, mark_time, set_time
 from meanfield.figures.color_scale import UNIFORM_TEXT, Scale, color_map, scale_of, shades
 from meanfield.figures.panels.cut import with_cut
 from meanfield.figures.run_data import SNAPSHOTS, RunData, snapshots_chosen
@@ -50,7 +50,7 @@ def draw_space_time(ax: Axes, run_data: RunData) -> None:
         rasterized=True,  # else a PDF would hold each cell as a path
     )
     ax.set_title("density over time")
-    set_time(ax, run_data.kind.time[0], (times[0], times[-1]), log=run_data.log_time)
+    set_time(ax, run_data.time_label, (times[0], times[-1]), log=run_data.log_time)
     mark_time(ax, run_data.hand_over, "atoms from here")
     coordinate(run_data).draw_on(ax.yaxis)
     extend = "min" if not scale.deviation and picture.min() < scale.low else "neither"
@@ -111,7 +111,7 @@ def set_heights(ax: Axes, run_data: RunData, scale: Scale) -> None:
         ax.stairs(
             run_data.uniform.clip(scale.low / 10), edges, baseline=None, color=ink(0.4), lw=0.9, ls=":", label="uniform"
         )
-    elif not scale.law:
+    elif not scale.density_name:
         ax.axhline(0 if scale.deviation else 1, color=ink(0.6), lw=0.8, ls=":")
 
 
@@ -122,9 +122,9 @@ def _draw_lines(ax: Axes, run_data: RunData, chosen: list[int], scale: Scale) ->
     set_heights(ax, run_data, scale)
     scale.draw_on(ax.yaxis, scale.label)
     if scale.is_uniform:
-        say(ax, f"uniform, within {UNIFORM_TEXT}", height=0.75)
+        annotate(ax, f"uniform, within {UNIFORM_TEXT}", height=0.75)
     if len(chosen) == 1:
-        ax.set_title(f"profile at t = {format_time(run_data.times[chosen[0]])}")
+        ax.set_title(f"profile at {run_data.moment(run_data.times[chosen[0]])}")
         return
     ax.set_title("profiles")
-    ax.legend(title=run_data.kind.time[0], loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    ax.legend(title=run_data.time_label, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

@@ -23,6 +23,7 @@ BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, YELLOW = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#F0E442",
 )  # fmt: skip
 SNAPSHOTS = 6  # shown of a run
+TIME, LAYERS = ("time t", "t = "), ("layer", "layer ")  # the label of an axis, and what precedes one moment
 ROUNDING = 1e-12  # of a quantity: changes that are none
 
 
@@ -46,7 +47,7 @@ class Particles:
 class RunData:
     """A run, as far as a figure needs it.
 
-    manifold      as in a case, or "radius" for the law of log r of a run with a free radius
+    manifold      as in a case, or "radius" for the distribution of log r of a run with a free radius
     ring_cells    (rings,) cells of each ring from north to south; in one dimension the one ring; of particles none
     attention     what is said in the heading about it and the rest of the layer
     times         (snapshots,) increasing
@@ -62,7 +63,7 @@ class RunData:
     edges         (cells + 1,) where the cells end: polar angles, points of the line, radii; None where they are equal.
                   With a free radius (radii + 1,), and cells are (radii, directions) flattened
     expansion     c of radii that grow as e^{ct}; edges are those at time 0
-    uniform       (cells,) the law of uniform tokens, where it is drawn for comparison
+    uniform       (cells,) the distribution of uniform tokens, where it is drawn for comparison
     core          of the line, within which its axis is linear; 0 where it is linear throughout
     cut           angle at which the circle is cut open to be an axis
     particles     the tokens, where they are particles
@@ -70,6 +71,7 @@ class RunData:
     scaled_energy  whether "energy" is in units of the largest kernel, e^|β|
     relative_entropy  whether "entropy" is relative to the uniform density
     log_spacing   whether the case asked for times of equal ratios
+    in_layers     whether times count layers
     """
 
     title: str
@@ -95,6 +97,7 @@ class RunData:
     scaled_energy: bool = False
     relative_entropy: bool = False
     log_spacing: bool = False
+    in_layers: bool = False
     blow_up: BlowUp | None = None
     pair: Pair | None = None
 
@@ -115,6 +118,15 @@ class RunData:
     @property
     def has_radius(self) -> bool:
         return self.kind.has_radius
+
+    @property
+    def time_label(self) -> str:
+        """Of an axis."""
+        return (LAYERS if self.in_layers else TIME)[0]
+
+    def moment(self, t: float, text: Callable[[float], str] = format_time) -> str:
+        """As in "t = 12.5" or "layer 6"."""
+        return (LAYERS if self.in_layers else TIME)[1] + text(t)
 
     @cached_property
     def log_time(self) -> bool:
@@ -159,7 +171,7 @@ class RunData:
         return int(found) if np.isfinite(found) else None
 
     def counted_at(self, t: float) -> str:
-        """As in "3 clusters", from the hand-over on "3 atoms", which are one only when they touch; else nothing."""
+        """As in "3 clusters", from the handover on "3 atoms", which are one only when they touch; else nothing."""
         if (found := self.clusters_at(t)) is None:
             return ""
         kind = "atom" if t >= self.hand_over else "cluster"
@@ -200,4 +212,4 @@ def _fraction(values: Floats) -> Floats:
 def moment_in_words(run_data: RunData, t: float) -> str:
     """As in "t = 12.5 · 3 clusters"; of a trained Transformer "layer 6"."""
     counted = run_data.counted_at(t)
-    return run_data.kind.time[1] + format_time(t) + (f" · {counted}" if counted else "")
+    return run_data.moment(t) + (f" · {counted}" if counted else "")

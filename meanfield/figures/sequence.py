@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,35 +17,39 @@ if TYPE_CHECKING:
 
 FIELD_HEIGHT = 3.0
 COLORS = "RdBu_r"  # two hues that stay apart for every kind of colour vision, white at zero
-MOST = 4096  # vectors from which axes are taken
+MAX_SAMPLED = 4096  # vectors from which axes are taken
 
 
 def draw_field(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with ⟨u/|u| − ū, e⟩ for the two principal axes e of all that is shown, ū its mean."""
     shown = columns(run_data)
-    fields = np.stack([directions(run_data, k) for k in shown])
-    fields -= fields.mean(axis=(0, 1))
     length = tokens_of(run_data).length
     assert length is not None
     times = time_edges(run_data.times[shown], run_data.log_time)
-    axes = figure.subplots(1, 2, sharey=True)
-    parts = np.einsum("tnd,ad->atn", fields, _principal(fields))
+    axes, parts = figure.subplots(1, 2, sharey=True), field_parts(run_data, shown, ROWS)
     largest = float(np.abs(parts).max()) or 1.0
     for number, (ax, part) in enumerate(zip(axes, parts, strict=True), start=1):
-        picture = np.stack([merged(values, ROWS) for values in part], axis=1)
-        places = np.linspace(0.0, length, len(picture) + 1)
-        image = ax.pcolormesh(times, places, picture, cmap=COLORS, vmin=-largest, vmax=largest, rasterized=True)
+        places = np.linspace(0.0, length, part.shape[1] + 1)
+        image = ax.pcolormesh(times, places, part.T, cmap=COLORS, vmin=-largest, vmax=largest, rasterized=True)
         ax.set_title(f"field u/|u| along principal axis {number}")
-        set_time(ax, run_data.kind.time[0], (times[0], times[-1]), log=run_data.log_time)
+        set_time(ax, run_data.time_label, (times[0], times[-1]), log=run_data.log_time)
     label_linear(axes[0].yaxis, "token position x", length)
     bar = figure.colorbar(image, ax=axes)
     label_linear(bar.ax.yaxis, "from the mean", largest)
 
 
+def field_parts(run_data: RunData, shown: Sequence[int], rows: int) -> Floats:
+    """(2, snapshots, places) ⟨u/|u| − ū, e⟩ of snapshots ``shown``, averaged over neighbours to at most ``rows``."""
+    fields = np.stack([directions(run_data, k) for k in shown])
+    fields -= fields.mean(axis=(0, 1))
+    parts = np.einsum("tnd,ad->atn", fields, _principal(fields))
+    return np.array([[merged(values, rows) for values in part] for part in parts])
+
+
 def _principal(fields: Floats) -> Floats:
     """(2, d) axes along which vectors (times, n, d) are largest in mean square; each one's largest entry is > 0."""
     vectors = fields.reshape(-1, fields.shape[-1])
-    vectors = vectors[np.unique(np.linspace(0, len(vectors) - 1, MOST).astype(int))]
+    vectors = vectors[np.unique(np.linspace(0, len(vectors) - 1, MAX_SAMPLED).astype(int))]
     two = np.linalg.svd(vectors, full_matrices=False)[2][:2]
     axes: Floats = two * np.sign(two[np.arange(2), np.abs(two).argmax(axis=1)])[:, None]
     return axes

@@ -170,7 +170,7 @@ def draw_graticule(ax: Axes) -> None:
             lw=0.4,
             alpha=0.35,
         )
-    turn = 2 * np.pi * line
-    ax.plot(HALF_WIDTH * np.cos(turn), HALF_HEIGHT * np.sin(turn), color="black", lw=0.8)
+    full_circle = 2 * np.pi * line
+    ax.plot(HALF_WIDTH * np.cos(full_circle), HALF_HEIGHT * np.sin(full_circle), color="black", lw=0.8)
     ax.set(xlim=(-1.01 * HALF_WIDTH, 1.01 * HALF_WIDTH), ylim=(-1.06 * HALF_HEIGHT, 1.06 * HALF_HEIGHT))
     ax.set_axis_off()

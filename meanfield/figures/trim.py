@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from meanfield.figures.axes import Floats
-from meanfield.figures.color_scale import law_floor
+from meanfield.figures.color_scale import lowest_shown
 from meanfield.figures.run_data import RunData
 
 MAX_REACH = 30.0  # times the narrowest spread: a line that reaches farther is shown by arcsinh
@@ -23,7 +23,7 @@ def trimmed(run_data: RunData) -> RunData:
     for k in range(len(peaks)):
         density = run_data.density(k)
         peaks[k], highest = density.max(), np.maximum(highest, density)
-    shown = np.flatnonzero(highest >= law_floor(peaks))
+    shown = np.flatnonzero(highest >= lowest_shown(peaks))
     margin = (shown[-1] - shown[0]) // 20
     cells = slice(max(shown[0] - margin, 0), int(shown[-1]) + margin + 1)
     edges = run_data.edges[cells.start : cells.stop + 1]

@@ -32,7 +32,7 @@ class Attention:
                     a :class:`meanfield.model.kernel.Kernel`
     window          angle (radians) at which the windowed kernel has fallen to half
     rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
-    full            whether to include the part of A along x; without it A may be P_x A, which is cheaper
+    include_radial  whether to include the part of A along x; without it A may be P_x A, which is cheaper
 
     ``tangent``: whether A is returned as P_x A; ``log_bound``: logarithm of the largest k; ``rate``: the fastest
     growth or decay of a mode about the uniform density (an upper bound for general matrices), ``rate_degree``: that
@@ -50,19 +50,20 @@ class Attention:
         kernel: str | Kernel = "exponential",
         window: float | None = None,
         rescaled: bool = False,
-        full: bool = False,
+        include_radial: bool = False,
     ) -> None:
         self.normalization, self.kernel = normalization_of(normalization), kernel_of(kernel, window)
         self.mesh, self.beta, self.rescaled = mesh, beta, rescaled
         self.heads = tuple(heads)
-        full = full or not all(head.is_scalar for head in heads)
-        self._sums: list[HeadSums] = [head_sums(mesh, beta, head, self.kernel, full) for head in heads]
-        others = [transposed(head, self.kernel) if self.normalization.is_two_sided else None for head in heads]
-        self._back = [None if other is None else head_sums(mesh, beta, other, self.kernel, False) for other in others]
-        self.tangent = not full
+        include_radial = include_radial or not all(head.is_scalar for head in heads)
+        self._sums: list[HeadSums] = [head_sums(mesh, beta, head, self.kernel, include_radial) for head in heads]
+        two_sided = self.normalization.is_two_sided
+        back = [transposed(head, self.kernel) if two_sided else None for head in heads]
+        self._back = [None if head is None else head_sums(mesh, beta, head, self.kernel, False) for head in back]
+        self.tangent = not include_radial
         self.log_bound = max(sums.log_bound for sums in self._sums)
         self.normalization.check_range(beta, self.log_bound, rescaled)
-        self._clock = self.log_bound if rescaled else 0.0  # logarithm of what unnormalized sums are divided by
+        self._log_rescaling = self.log_bound if rescaled else 0.0  # log of the divisor of unnormalized sums
         responses = [self._response(head, sums) for head, sums in zip(heads, self._sums, strict=True)]
         rates = linear_rates(mesh.centers.shape[1], np.sum(np.abs(responses), axis=0))
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
@@ -77,7 +78,7 @@ class Attention:
         return normalizer, self._over_heads(density, normalizer)
 
     def _over_heads(self, density: Floats, normalizer: Floats | None) -> Floats:
-        """A[ρ], one head after the other; ``normalizer`` (cells,) is added to where it is wanted."""
+        """A[ρ], one head after the other; ``normalizer`` (cells,) is added to unless it is None."""
         output = None
         for each in zip(self.heads, self._sums, self._back, strict=True):
             added = self._attend(*each, density, normalizer)
@@ -92,7 +93,7 @@ class Attention:
         two_sided = self.normalization.is_two_sided
         found = doubly_stochastic_density(sums, back, density) if two_sided else sums.apply(density)
         log_scale, normalizer, _ = found
-        output = head.values(self.normalization(found, self._clock, reach=1.0), head.weight)
+        output = head.values(self.normalization(found, self._log_rescaling, reach=1.0), head.weight)
         if total is not None:
             total += normalizer * (head.weight * np.exp(log_scale - self.log_bound))
         return output
@@ -100,7 +101,7 @@ class Attention:
     def _response(self, head: Head, sums: HeadSums) -> Floats:
         """(degrees) c_l of :func:`linear_rates`, as if Q, K and V were their norms."""
         relative = self.normalization.is_relative
-        scale = 1.0 / sums.uniform if relative else np.exp(sums.log_bound - self._clock)
+        scale = 1.0 / sums.uniform if relative else np.exp(sums.log_bound - self._log_rescaling)
         response = np.zeros(1 + max(len(other.gradient) for other in self._sums))
         response[: len(sums.gradient)] = head.weight * head.value_norm * scale * sums.gradient / self.mesh.volume
         return response

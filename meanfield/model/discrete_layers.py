@@ -1,6 +1,6 @@
 """Discrete layers: the push-forward of a density by one layer after another.
 
-    x ← N(αx + Δt (A[ρ](x) + F(x)) / s)          ρ ← the law of the new x, all tokens at once
+    x ← N(αx + Δt (A[ρ](x) + F(x)) / s)          ρ ← the distribution of the new x, all tokens at once
 
 α = 1 with the residual, 0 without. N normalizes on the circle and the sphere, and leaves x as it is on the line. With
 the residual this is projected Euler for the flow, of first order in Δt (Geshkovski and others, 2312.10794).

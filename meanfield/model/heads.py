@@ -92,10 +92,10 @@ class HeadSums(Protocol):
     uniform: float
     gradient: Floats
 
-    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[Floats | float, Floats, Floats]:
+    def apply(self, density: Floats, active: Floats | None = None) -> tuple[Floats | float, Floats, Floats]:
         """log_scale, Z e^{−log_scale} (cells,) and ∫ y k ρ dy e^{−log_scale} (cells, d) of a density (cells).
 
-        They are right where there is mass, or where ``wanted``, another density (cells), has some.
+        They are valid where there is mass, or where ``active``, another density (cells), has some.
         """
         ...
 
@@ -109,16 +109,16 @@ class ZonalSums:
     counts as 1.
     """
 
-    def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, full: bool) -> None:
+    def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, include_radial: bool) -> None:
         self.mesh, self.gradient, self.log_bound = mesh, gradient, log_bound
-        radial = radial_multipliers(mesh.centers.shape[1], kernel) if full else None
+        radial = radial_multipliers(mesh.centers.shape[1], kernel) if include_radial else None
         self._operator = zonal_operator(mesh, kernel, gradient, radial)
         self._kernel, self._radial = float(kernel[0]), None if radial is None else float(radial[0])
         self._mean = 1.0 / mesh.volume
         self.uniform = self._kernel * self._mean
         self._masses = mesh.backend.work_array(mesh.cells, mesh.volumes.dtype)
 
-    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[float, Floats, Floats]:
+    def apply(self, density: Floats, active: Floats | None = None) -> tuple[float, Floats, Floats]:
         mean = self.mesh.backend.dot(density, self.mesh.volumes) * self._mean
         mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
         masses = self._masses()
@@ -135,35 +135,36 @@ class ZonalSums:
 
 
 class OppositeSums:
-    """k = e^{t⟨x,y⟩}, t < 0: tokens attend to what is opposite, so Z at a cluster may be e^{−2|t|} of the largest.
+    """k = e^{t⟨x,y⟩}, t < 0: tokens attend to their antipodes, so Z at a cluster may be e^{−2|t|} of the largest.
 
-    Harmonics would lose that, :class:`Bilinear` does not. What its sums over the uniform density are off by is taken
-    off Z and N/Z in the same share as in :class:`ZonalSums`: as a factor and a difference, for Z has many sizes.
+    Harmonics would lose that to rounding, :class:`Bilinear` does not. The errors of its sums over the uniform density
+    are subtracted as in :class:`ZonalSums`: a factor of Z and a difference of N/Z, as Z varies over many decades.
     """
 
-    def __init__(self, mesh: Mesh, steepness: float, fall: float, full: bool) -> None:
+    def __init__(self, mesh: Mesh, steepness: float, log_gaussian_factor: float, include_radial: bool) -> None:
         d, size = mesh.centers.shape[1], abs(steepness)
-        self.mesh, self._fall, self._full, self.log_bound = mesh, fall, full, size - fall
+        self.mesh, self._include_radial = mesh, include_radial
+        self._log_gaussian_factor, self.log_bound = log_gaussian_factor, size - log_gaussian_factor
         self.gradient = exponential_gradient_multipliers(d, steepness, exponential_degree(d, size) + 1)
         normalizer, along = exponential_multipliers(d, steepness, 2) / mesh.volume
         self.uniform = float(normalizer)
         self._operator = Bilinear(mesh, steepness * np.eye(d))
         log_scale, found, vectors = self._operator.apply(mesh.volumes / mesh.volume)
-        self._more = normalizer * np.exp(size - log_scale) / found - 1.0
-        self._off = vectors / found[:, None] - along / normalizer * mesh.centers
+        self._normalizer_correction = normalizer * np.exp(size - log_scale) / found - 1.0
+        self._output_correction = vectors / found[:, None] - along / normalizer * mesh.centers
 
-    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+    def apply(self, density: Floats, active: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         mesh = self.mesh
         masses = density * mesh.volumes
-        there = masses if wanted is None else wanted * mesh.volumes
-        log_scale, normalizer, vectors = self._operator.apply(masses, there)
+        active_masses = masses if active is None else active * mesh.volumes
+        log_scale, normalizer, vectors = self._operator.apply(masses, active_masses)
         mass = masses.sum()
         share = uniform_share(masses - mass / mesh.volume * mesh.volumes, mass)
-        vectors = vectors - (share * normalizer)[:, None] * self._off
-        if not self._full:
+        vectors = vectors - (share * normalizer)[:, None] * self._output_correction
+        if not self._include_radial:
             vectors = projected(mesh.centers, vectors)
-        factor = 1.0 + share * self._more
-        return log_scale - self._fall, normalizer * factor, vectors * factor[:, None]
+        factor = 1.0 + share * self._normalizer_correction
+        return log_scale - self._log_gaussian_factor, normalizer * factor, vectors * factor[:, None]
 
 
 class BilinearSums:
@@ -177,23 +178,23 @@ class BilinearSums:
         self.mesh, self.gradient = mesh, exponential_gradient_multipliers(d, size, degrees)
         self.uniform = float(exponential_multipliers(d, size, 1)[0]) / mesh.volume
         self._operator = Bilinear(mesh, matrix)
-        self._there = log_factors(kernel, mesh.centers, beta, key)
-        self._highest = 0.0 if self._there is None else float(self._there.max())
-        here = log_factors(kernel, mesh.centers, beta, query)
-        self._here: Floats | float = 0.0 if here is None else here
-        self.log_bound = size if here is None else 0.0
+        self._source_factors = log_factors(kernel, mesh.centers, beta, key)
+        self._largest_factor = 0.0 if self._source_factors is None else float(self._source_factors.max())
+        target_factors = log_factors(kernel, mesh.centers, beta, query)
+        self._target_factors: Floats | float = 0.0 if target_factors is None else target_factors
+        self.log_bound = size if target_factors is None else 0.0
 
-    def apply(self, density: Floats, wanted: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+    def apply(self, density: Floats, active: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         masses = density * self.mesh.volumes
-        there = masses if wanted is None else wanted * self.mesh.volumes
-        if self._there is None:
-            return self._operator.apply(masses, there)
-        weights = masses * np.exp(self._there - self._highest)
-        log_scale, normalizer, vectors = self._operator.apply(weights, there)
-        return log_scale + self._highest + self._here, normalizer, vectors
+        active_masses = masses if active is None else active * self.mesh.volumes
+        if self._source_factors is None:
+            return self._operator.apply(masses, active_masses)
+        weights = masses * np.exp(self._source_factors - self._largest_factor)
+        log_scale, normalizer, vectors = self._operator.apply(weights, active_masses)
+        return log_scale + self._largest_factor + self._target_factors, normalizer, vectors
 
 
-def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, full: bool) -> HeadSums:
+def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radial: bool) -> HeadSums:
     """The sums of a head for a kernel. Raises as :func:`check_sums`."""
     d = mesh.centers.shape[1]
     check_sums(d, beta, head, kernel)
@@ -203,13 +204,13 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, full: bool) -
     exponent, bound = steepness(beta, head), log_bound(beta, head, kernel)
     if kernel.zonal is not None:
         multipliers = zonal_multipliers_on(mesh, kernel, exponent)
-        return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), bound, full)
+        return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), bound, include_radial)
     if exponent < STEEPEST_OPPOSITE:
-        return OppositeSums(mesh, exponent, abs(exponent) - bound, full)
+        return OppositeSums(mesh, exponent, abs(exponent) - bound, include_radial)
     degrees = exponential_degree(d, exponent) + 1
     multipliers = exponential_multipliers(d, exponent, degrees)
     gradient = exponential_gradient_multipliers(d, exponent, degrees)
-    return ZonalSums(mesh, multipliers, gradient, bound, full)
+    return ZonalSums(mesh, multipliers, gradient, bound, include_radial)
 
 
 def check_sums(dimension: int, beta: float, head: Head, kernel: Kernel) -> None:

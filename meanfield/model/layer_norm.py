@@ -90,13 +90,13 @@ class LayerNorm:
         self, time: float, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0
     ) -> tuple[Floats, Floats]:
         """θ̇ (n, d) and ṙ = g − γr (n,)."""
-        growth = self.radial_velocity(time, direction, output) - self.gate(time, gate) * radius
-        return self.angular_velocity(time, radius, direction, output), growth
+        radial_velocity = self.radial_velocity(time, direction, output) - self.gate(time, gate) * radius
+        return self.angular_velocity(time, radius, direction, output), radial_velocity
 
     def velocity(self, time: float, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0) -> Floats:
         """ẋ = r θ̇ + ṙ θ, (n, d)."""
-        turn, growth = self.rates(time, radius, direction, output, gate)
-        return radius[:, None] * turn + growth[:, None] * direction
+        angular_velocity, radial_velocity = self.rates(time, radius, direction, output, gate)
+        return radius[:, None] * angular_velocity + radial_velocity[:, None] * direction
 
     def layer_map(
         self,

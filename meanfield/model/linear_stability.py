@@ -4,8 +4,10 @@ Funk–Hecke with ν = d/2 − 1: a degree-l perturbation of the uniform density
 
     softmax       λ_l = l(l+d−2) (v I_{l+ν}(β) / (β I_ν(β)) − κ)
     unnormalized  λ_l = l(l+d−2) (v c_l/β − κ),   c_l = Γ(d/2) (2/β)^ν I_{l+ν}(β)
+    sinkhorn      λ_l = l(l+d−2) (v q/(β (1 + q)) − κ),   q = I_{l+ν}(β)/I_ν(β)
 
-(Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794; Mun and Rosenzweig 2606.05140 for the noise.)
+(Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794; Mun and Rosenzweig 2606.05140 for the noise.) Sinkhorn: X is
+−(v/β) ∇log a with a(x) ∫ e^{β⟨x,y⟩} a(y) ρ(y) dy = 1, so that a perturbation ε of ρ/ρ̄ gives δ log a = −qε/(1 + q).
 """
 
 from __future__ import annotations
@@ -45,14 +47,16 @@ def growth_rates(
     beta        inverse temperature; negative where QᵀK = −I
     value       v of V = vI
     rescaled    unnormalized attention with e^{β⟨x,y⟩ − |β|}
-    Raises ArgumentError for a normalization that is neither softmax nor unnormalized.
+    Raises ArgumentError for another normalization.
     """
     from solvers.transforms.exponential import exponential_gradient_spectrum
 
-    relative = normalization_of(normalization, two_sided=False).is_relative
+    rule = normalization_of(normalization)
     l = np.asarray(degrees)
     log_first, response = exponential_gradient_spectrum(dimension, beta, int(l.max()) + 1)
-    if not relative:
+    if rule.is_two_sided:
+        response = response / (1 + beta * response)
+    elif not rule.is_relative:
         response = response * np.exp(log_first - (abs(beta) if rescaled else 0.0))
     return np.asarray(linear_rates(dimension, value * response, noise)[l])
 

@@ -41,7 +41,7 @@ def weighted_mean(normalizer: Floats, numerator: Floats, reach: float = np.inf) 
 
 @dataclass(frozen=True)
 class Normalization:
-    """One of the table: ``normalization(sums, clock, reach)`` is A (..., d), in place of N.
+    """One of the table: ``normalization(sums, log_rescaling, reach)`` is A (..., d), in place of N.
 
     apply          the formula
     is_relative    whether a factor of k(x, ·) has no effect on A(x), so that |A| ≤ max |y|
@@ -53,9 +53,9 @@ class Normalization:
     is_relative: bool = True
     is_two_sided: bool = False
 
-    def __call__(self, sums: Sums, clock: float = 0.0, reach: float = np.inf) -> Floats:
-        """A (..., d) for sums s, Z e^{−s} and N e^{−s}, with the c = ``clock`` of attention that is rescaled."""
-        return self.apply(sums, clock, reach)
+    def __call__(self, sums: Sums, log_rescaling: float = 0.0, reach: float = np.inf) -> Floats:
+        """A (..., d) for sums s, Z e^{−s} and N e^{−s}, with c = ``log_rescaling`` of rescaled attention."""
+        return self.apply(sums, log_rescaling, reach)
 
     def check_range(self, beta: float, log_bound: float, rescaled: bool) -> None:
         """Raise ArgumentError where the largest kernel, e^{log_bound}, is beyond the range of numbers."""
@@ -80,21 +80,21 @@ def normalization_of(name: str, *, two_sided: bool = True) -> Normalization:
     return one_of("normalization", name, {k: n for k, n in NORMALIZATIONS.items() if two_sided or not n.is_two_sided})
 
 
-def _softmax(sums: Sums, clock: float, reach: float) -> Floats:
+def _softmax(sums: Sums, log_rescaling: float, reach: float) -> Floats:
     return weighted_mean(sums[1], sums[2], reach)
 
 
-def _unnormalized(sums: Sums, clock: float, reach: float) -> Floats:
+def _unnormalized(sums: Sums, log_rescaling: float, reach: float) -> Floats:
     log_scale, _, numerator = sums
     if np.ndim(log_scale) == 0:
-        factor = np.exp(log_scale - clock)
+        factor = np.exp(log_scale - log_rescaling)
     else:
-        factor = np.exp(log_scale - clock)[..., None].astype(numerator.dtype, copy=False)
+        factor = np.exp(log_scale - log_rescaling)[..., None].astype(numerator.dtype, copy=False)
     numerator *= factor
     return numerator
 
 
-def _sinkhorn(sums: Sums, clock: float, reach: float) -> Floats:
+def _sinkhorn(sums: Sums, log_rescaling: float, reach: float) -> Floats:
     return sums[2]
 
 

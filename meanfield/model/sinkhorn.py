@@ -18,15 +18,15 @@ import numpy as np
 from meanfield.model.heads import Head, HeadSums, matrix_of, multiple
 from meanfield.model.kernel import Kernel
 from meanfield.model.normalization import Sums, weighted_mean
+from solvers.analysis.anderson import Mixing
 from solvers.mesh.mesh import Floats
-from solvers.timestepping.anderson import Mixing
 from solvers.timestepping.state import NonFinite
 
 
 class Unbalanced(NonFinite):
     """The iteration has not converged."""
 
-    what = "attention without a balance"
+    what = "Sinkhorn iteration did not converge"
 
 
 Weighted: TypeAlias = "Callable[[Floats], tuple[Floats | float, Floats, Floats]]"  # of masses e^{log weights}

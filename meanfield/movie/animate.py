@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".gif", ".mp4")
 FPS = 12
-FPS_MOST = 50  # a GIF counts hundredths of a second, and players slow down those shown for less than two
+MAX_FPS = 50  # a GIF counts hundredths of a second, and players slow down those shown for less than two
 
 
 def movie(
@@ -35,8 +35,8 @@ def movie(
     unknown, where ``target`` exists and is not to be overwritten or cannot be written, and where ffmpeg is
     missing or fails; ValueError unless 1 ≤ fps ≤ 50. ``target`` appears whole or not at all.
     """
-    if not 1 <= fps <= FPS_MOST:
-        raise ValueError(f"fps: {fps}; expected a whole number from 1 to {FPS_MOST}")
+    if not 1 <= fps <= MAX_FPS:
+        raise ValueError(f"fps: {fps}; expected a whole number from 1 to {MAX_FPS}")
     from solvers.io.run_file import read
 
     target = Path(target)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.analysis.text import format_time
 from meanfield.domains.domain import load
 from meanfield.figures.axes import draw_change, mark_time, positive, set_decades
 from meanfield.figures.captions import fitting_size, heading
@@ -55,7 +54,7 @@ class Frames:
     def show(self, k: int) -> None:
         """Put snapshot k on the page."""
         time = self._story.times[k]
-        self._clock.set_text(f"t = {format_time(time)}")
+        self._clock.set_text(self._story.moment(time))
         self._count.set_text(self._story.counted_at(time))
         for update in self._updates:
             update(k)
@@ -97,7 +96,7 @@ def _draw_time_line(figure: Figure, run_data: RunData) -> Moving:
         _draw_recorded(ax, run_data, recorded[0])
     else:
         ax.set_yticks([])
-    ax.set_xlabel("time t")
+    ax.set_xlabel(run_data.time_label)
     first, last = run_data.times[0], run_data.times[-1]
     if run_data.log_time:
         first = run_data.times[run_data.times > 0][0]

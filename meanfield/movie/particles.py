@@ -42,7 +42,6 @@ LEFT, TOP, SIDE = 66, 122, 310  # pixels: a square picture
 LOWER_SIDE = 285  # where a line of text stands below
 RIGHT, RIGHT_WIDTH = 460, 300  # and what is beside it
 MAP_PLACE = (8, 104, 780, 374)
-Show = Callable[["Figure", RunData], Moving]
 
 
 def draw_tokens(figure: Figure, run_data: RunData) -> Moving:
@@ -59,8 +58,8 @@ def _draw_circle(figure: Figure, run_data: RunData) -> Moving:
     """The circle on the left, with tokens in one place as one dot; on the right their angles so far, if few."""
     few = len(tokens_of(run_data).weights) <= MAX_LINES and len(columns(run_data)) > 1
     ax = place(figure, LEFT if few else (WIDTH - SIDE) // 2, TOP, SIDE, SIDE)
-    turn = np.linspace(0, 2 * np.pi, 361)
-    ax.plot(np.cos(turn), np.sin(turn), color="0.8", lw=1, zorder=0)
+    full_circle = np.linspace(0, 2 * np.pi, 361)
+    ax.plot(np.cos(full_circle), np.sin(full_circle), color="0.8", lw=1, zorder=0)
     ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), title="tokens; area: mass")
     ax.set_axis_off()
     shown = _moving_dots(ax, run_data, lambda k: directions(run_data, k), 2.3)

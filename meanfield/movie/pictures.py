@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAP_WIDTH, MARGIN = 700, 4  # pixels across the map of the sphere, one for each pixel of the page, and around it
-SMALL_MAP_WIDTH = 430  # beside the law of the radius
+SMALL_MAP_WIDTH = 430  # beside the distribution of the radius
 MAP_LEFT, MAP_TOP = 8, 102
 PROFILE_TOP, PROFILE_HEIGHT = 122, 310
 
@@ -70,7 +70,7 @@ def draw_profile_and_history(figure: Figure, run_data: RunData) -> Moving:
 
 
 def draw_directions_and_radii(figure: Figure, run_data: RunData) -> Moving:
-    """Directions on the left, on the right the law of log r."""
+    """Directions on the left, on the right the distribution of log r."""
     directions, radii = directions_of(run_data), radii_of(run_data)
     if directions.kind.shows_rings:
         left = draw_sphere(figure, directions, SMALL_MAP_WIDTH)
@@ -97,7 +97,7 @@ def _draw_profile(ax: Axes, run_data: RunData, scale: Scale, title: str) -> Movi
 def _draw_history(ax: Axes, run_data: RunData, scale: Scale) -> Moving:
     """Coordinate against time up to the present. Nothing where there are fewer than two snapshots on the axis."""
     shown = columns(run_data)
-    ax.set(xlabel="time t", title="so far")
+    ax.set(xlabel=run_data.time_label, title="so far")
     coordinate(run_data).draw_on(ax.yaxis)
     if len(shown) < 2:
         return lambda k: None, []

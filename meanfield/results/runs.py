@@ -9,7 +9,7 @@ from typing import Any
 from meanfield import running
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
-from meanfield.case.load import load
+from meanfield.case.load import load, parse
 from meanfield.case.overrides import overrides_of
 from meanfield.results.result import Result
 from meanfield.runtime.paths import require_files
@@ -20,16 +20,22 @@ from solvers.io.run_file import FileError, read
 from solvers.timestepping.state import NonFinite
 
 
-def load_case(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequence[str] = ()) -> Case:
+def load_case(source: str | Path | Case | Mapping[str, Any], overrides: Mapping[str, Any] | Sequence[str] = ()) -> Case:
     """The case in a file, or the shipped case of that name, with ``overrides`` like ["attention.beta=4"].
 
+    source   may also hold the sections themselves: a mapping {"domain": {"manifold": "circle", ...}, ...} of what a
+             case file holds, or a Case built of the records in ``meanfield.case``; both are checked as a file is
     Raises CaseError, whose message is one line with the key, the value and what was expected.
     """
-    return load(str(name_or_path), overrides_of(overrides))
+    if isinstance(source, Case):
+        return source.replace(overrides)
+    if isinstance(source, Mapping):
+        return parse("", [*overrides_of(source), *overrides_of(overrides)])
+    return load(str(source), overrides_of(overrides))
 
 
 def simulate(
-    case: Case | str | Path,
+    case: Case | str | Path | Mapping[str, Any],
     *,
     progress: bool | None = None,
     device: str = "cpu",
@@ -56,7 +62,7 @@ def simulate(
 
 
 def run(
-    case: Case | str | Path,
+    case: Case | str | Path | Mapping[str, Any],
     path: str | Path,
     overwrite: bool = False,
     *,
@@ -112,9 +118,9 @@ def open_run(path: str | Path) -> Result:
     return Result(read(path))
 
 
-def _ready(case: Case | str | Path, path: Path | None = None) -> Case:
-    """A case whose files are there."""
-    case = case if isinstance(case, Case) else load_case(case)
+def _ready(case: Case | str | Path | Mapping[str, Any], path: Path | None = None) -> Case:
+    """A checked case whose files are there."""
+    case = load_case(case)
     require_files(case, None if path is None else str(path))
     return case
 

@@ -39,7 +39,7 @@ Scalar = Callable[[Result], Any]  # of a result: a number, or an array of the sa
 
 
 def sweep(
-    case: Case | str | Path,
+    case: Case | str | Path | Mapping[str, Any],
     keys: Mapping[str, Sequence[Any]],
     *,
     jobs: int | None = None,
@@ -133,9 +133,9 @@ def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet:
         lock.release()
 
 
-def _plan(case: Case | str | Path, keys: Mapping[str, Sequence[Any]]) -> Sweep:
+def _plan(case: Case | str | Path | Mapping[str, Any], keys: Mapping[str, Sequence[Any]]) -> Sweep:
     """The sweep of every combination. Raises CaseError."""
-    case = case if isinstance(case, Case) else load_case(case)
+    case = load_case(case)
     if not keys:
         raise CaseError('keys = {}: expected some, such as {"attention.beta": [2, 4, 8]}')
     texts = [f'"{key}" = {inline(list(values))}' for key, values in keys.items()]
@@ -151,7 +151,7 @@ def _solved(
         closing(solver(tasks, keep)) as solved,
     ):
         for number, result in solved:
-            progress.look(failed=result.status == FAILED)
+            progress.update(failed=result.status == FAILED)
             yield number, result
 
 

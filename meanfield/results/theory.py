@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,9 +46,9 @@ class Stability:
         return self.report
 
 
-def stability(case: Case | str | Path, degrees: int = DEGREES) -> Stability:
+def stability(case: Case | str | Path | Mapping[str, Any], degrees: int = DEGREES) -> Stability:
     """The linear theory of a case about uniform, of degrees 0 … ``degrees`` − 1. Raises CaseError where it has none."""
-    case = case if isinstance(case, Case) else load_case(case)
+    case = load_case(case)
     text = stability_report.report(case)  # refuses what theory does not cover
     numbers = np.arange(degrees)
     rates = np.asarray(stability_report.rates_of(case, numbers))

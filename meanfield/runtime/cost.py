@@ -12,7 +12,7 @@ from meanfield.runtime.messages import counted
 from meanfield.sections.initial import Uniform
 
 _STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}  # that each method keeps of particles
-_STIFF_STEPS, _MANY_STEPS = 0.6, 1000  # of adaptive over κn²t/L², measured; so many are worth a word
+_STIFF_STEPS, _MANY_STEPS = 0.6, 1000  # of adaptive over κn²t/L², measured; more are mentioned
 _MAX_TIME = 1e13  # in which a velocity of 1e-16 moves a token by 1e-3
 _BYTES_PER_CELL = 400  # of memory: the budget of a run, fields and mesh together
 
@@ -32,7 +32,7 @@ def file_bytes(case: Case) -> float:
 
 
 def estimate(case: Case) -> str:
-    """The resolved case, then its cost as comments: the whole is a case file again."""
+    """The resolved case, then its cost as comments: again a case file."""
     from meanfield.runtime.limits import exceeded_limits
 
     lines = _of_tokens(case) if case.domain.has_tokens else _of_cells(case)
@@ -82,13 +82,13 @@ def rounding_notes(case: Case) -> list[str]:
 
 
 def _hand_over(case: Case, count: int) -> list[str]:
-    """What the hand-over of so many tokens waits for, where there may be more clusters than it takes."""
+    """The handover's condition, where there may be more clusters than atoms are allowed."""
     from meanfield.domains.atoms.handover_states import most_atoms
 
     most, beta = most_atoms(case.domain.d), case.beta_on_unit_sphere
     if case.hand_over is None or count <= most:
         return []
-    line = f"hand-over     only once {count} tokens are at most {most} clusters"
+    line = f"handover      only once {count} tokens are at most {most} clusters"
     if case.domain.d == 2 and beta > 0 and isinstance(case.initial, Uniform):
         from meanfield.model.linear_stability import expected_clusters_from_tokens
 
@@ -110,16 +110,16 @@ def _steps_of_tokens(case: Case, count: int) -> str:
 
 
 def _steps(case: Case, width: float) -> str:
-    """How many: layers are counted; each step moves a token by at most cfl·width; noise adds those of young spots."""
+    """Number of steps: layers; or such that a token moves by at most cfl·width; noise adds some at the start."""
     if case.time.method == "layers":
         return counted(case.time.layers or 0, "layer")
     if case.hand_over is not None:
-        return "as many as the density asks for until its hand-over, then some for each merger of its atoms"
+        return "limited by the CFL condition until the handover, then some for each merger of its atoms"
     bounded = case.domain.bounded_speed and case.attention.is_scalar
     if not bounded or case.feed_forward is not None or LAYER_NORMS[case.stabilizers.layer_norm].sees_size:
         return "limited by the CFL condition, not known in advance"
     most = f"at most about {case.time.end * case.attention.speed_bound / (case.time.cfl * width):.2g}"
-    return f"{most}, and some tens where noise widens points" if case.stabilizers.noise else most
+    return f"{most}, and some tens where noise smooths initial points" if case.stabilizers.noise else most
 
 
 def _snapshots(case: Case) -> int:

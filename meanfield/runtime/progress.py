@@ -37,12 +37,12 @@ class Progress:
             bar = self._format(None)
             self._bar = tqdm(total=end, initial=start, desc=title, bar_format=bar, dynamic_ncols=True)
 
-    def look(self, state: State) -> None:
+    def update(self, state: State) -> None:
         """Report the state, if it is time to."""
         now = clock.monotonic()
         if self.quiet:
             return
-        self._remaining.look(state.time, now)
+        self._remaining.update(state.time, now)
         if now - self._reported < (BAR_EVERY if self._terminal else LOG_EVERY):
             return
         self._reported = now
@@ -51,11 +51,11 @@ class Progress:
         else:
             left = self._remaining.seconds()
             remaining = "estimating what remains" if left is None else f"about {left:.0f} s remain"
-            self.say(
+            self.show(
                 f"t = {state.time:.4g} of {self.end:g}, {self._detail(state)}, {now - self._began:.0f} s, {remaining}"
             )
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         """A line that stays."""
         if self._terminal:
             self._bar.write(text, file=sys.stderr)
@@ -63,9 +63,9 @@ class Progress:
             print_message(text)
 
     @contextmanager
-    def said_if_slow(self, text: str) -> Iterator[None]:
+    def show_if_slow(self, text: str) -> Iterator[None]:
         """Say a text if the block takes longer than compiled kernels would."""
-        timer = threading.Timer(COMPILING, self.say, [text])
+        timer = threading.Timer(COMPILING, self.show, [text])
         timer.start()
         try:
             yield

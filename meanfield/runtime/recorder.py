@@ -21,15 +21,17 @@ from meanfield.simulation import sample_schedule, snapshot_schedule
 from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
 from solvers.timestepping.observers import Observer
-from solvers.timestepping.state import NonFinite, State
+from solvers.timestepping.state import Exploding, NonFinite, State
+
+NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
 
 
 class Recorder(Protocol):
-    """What a run is observed by; a context that is left when the run has ended, with its exception if it has one."""
+    """Observers of a run; a context that is left when the run has ended, with its exception if it has one."""
 
     @property
     def observers(self) -> Sequence[Observer]:
-        """They look at the state when they are due."""
+        """Called with the state when they are due."""
         ...
 
     def compiling(self) -> AbstractContextManager[None]:
@@ -54,7 +56,7 @@ class Record:
 
     end         time to which the run goes
     watch       callbacks and stop conditions, by default those of the case
-    observers   look at the state for snapshots and for samples
+    observers   of the snapshots and of the samples
     """
 
     def __init__(
@@ -84,8 +86,8 @@ class Record:
         )
 
     def compiling(self) -> AbstractContextManager[None]:
-        """Says so where it takes long."""
-        return self.progress.said_if_slow("compiling the kernels: once, some seconds; later runs start at once")
+        """Prints a message where it takes long."""
+        return self.progress.show_if_slow("compiling the kernels: once, some seconds; later runs start at once")
 
     @property
     def wall_time(self) -> float:
@@ -94,27 +96,27 @@ class Record:
 
     def after_step(self, state: State) -> bool:
         """Show the state, and save it if the last checkpoint is old; whether a stop condition holds."""
-        if np.isfinite(self._problem.marks.get("hand_over_time", np.nan)):
+        if np.isfinite(self._problem.run_scalars.get("hand_over_time", np.nan)):
             self._remaining.handed_over()
-        self.progress.look(state)
+        self.progress.update(state)
         if clock.monotonic() - self._saved > self._every:
             self.save(state)
             self._saved = clock.monotonic()
         return bool(self._watch.message)
 
     def save(self, state: State) -> None:
-        """Write a checkpoint, which counts on all that has been written."""
+        """Write a checkpoint, after all that it refers to is on disk."""
         file = self._file
         file.sync()
         self._checkpoints.write(*checkpoint_of(state, file.snapshots, file.samples, self.wall_time))
-        file.update(wall_time=self.wall_time, **self._problem.marks)
+        file.update(wall_time=self.wall_time, **self._problem.run_scalars)
 
     def end(self, state: State) -> None:
         """Save the last state, with a snapshot and a sample where none was due at the end."""
         if self._watch.message or (self._own_end is not None and state.time >= self._own_end):
             for observer in self.observers:
                 if observer.last_time != state.time:
-                    observer.look_now(state)
+                    observer.observe_now(state)
         self.progress.finish(state)
         self.save(state)
 
@@ -128,13 +130,13 @@ class Record:
         if error is None:
             self.close("finished", self._watch.message)
         elif isinstance(error, NonFinite):
-            self.close("failed", reason(error))
+            self.close("failed", reason(error), exploded=int(isinstance(error, Exploding)))
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             self.close("interrupted", str(error) or "interrupted at once")
 
-    def close(self, stop_reason: str, message: str = "") -> None:
+    def close(self, stop_reason: str, message: str = "", **attributes: int) -> None:
         """Close the file with why the run has stopped."""
-        self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time)
+        self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time, **attributes)
 
     def _write_snapshot(self, state: State) -> None:
         self._file.write_snapshot(state.time, self._problem.snapshot(state.values))

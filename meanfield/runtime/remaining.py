@@ -1,4 +1,4 @@
-"""Remaining time of a run, from the steps and looks that it has taken."""
+"""Remaining time of a run, from the steps and outputs so far."""
 
 from __future__ import annotations
 
@@ -7,57 +7,57 @@ from collections.abc import Sequence
 
 from solvers.timestepping.schedules import Schedule, events_before
 
-LEAST_STEPS = 8  # before which nothing is said
-MOMENTS = 512  # that are kept; then every second one is
+MIN_STEPS = 8  # before the first estimate
+MAX_MOMENTS = 512  # in memory; beyond, every second one is dropped
 
 
 class RemainingTime:
-    """Estimates the seconds that a run still takes, as steps or looks to come times the seconds of the latest ones.
+    """Estimates the remaining seconds of a run: steps or outputs to come times the seconds of the latest ones.
 
     Where steps are limited by the state, step n is taken to reach time t by n = a + b·t^q through the first moment, the
-    middle and now: q = 1 for steps of one length, q → 0 for steps that grow with time. Steps are at least the
-    looks to come. From a handover on there are as many steps as looks, before it nobody knows how many.
+    middle and now: q = 1 for steps of one length, q → 0 for steps that grow with time. There are
+    at least as many steps as outputs to come; from a handover on as many, and before it no estimate is given.
 
     end          model time to which the run goes
-    schedules    of the looks
+    schedules    of the outputs
     hand_over    whether the run waits for a handover
     """
 
     def __init__(self, end: float, schedules: Sequence[Schedule], hand_over: bool = False) -> None:
         self._end, self._schedules, self._waits = end, schedules, hand_over
-        self._by_looks = False
+        self._by_events = False
         self._moments: list[tuple[int, float, float]] = []  # step, model time, seconds
         self._every, self._seen = 1, 0
 
     def handed_over(self) -> None:
-        """What was measured until then means nothing for what is to come."""
+        """Forget measurements from before the handover."""
         if self._waits:
-            self._waits, self._by_looks, self._moments, self._every, self._seen = False, True, [], 1, 0
+            self._waits, self._by_events, self._moments, self._every, self._seen = False, True, [], 1, 0
 
-    def look(self, time: float, seconds: float) -> None:
+    def update(self, time: float, seconds: float) -> None:
         """After a step: the model time that it has reached, and what a clock shows."""
         if self._seen % self._every == 0:
-            if len(self._moments) == MOMENTS:
+            if len(self._moments) == MAX_MOMENTS:
                 self._moments, self._every = self._moments[::2], 2 * self._every
             self._moments.append((self._seen, time, seconds))
         self._seen += 1
 
     def seconds(self) -> float | None:
         """To the end, from the last moment on; None while these are too few."""
-        if self._waits or self._seen <= LEAST_STEPS:
+        if self._waits or self._seen <= MIN_STEPS:
             return None
         (n0, t0, _), (n1, t1, w1) = self._moments[0], self._moments[(len(self._moments) - 1) // 2]
         n2, t2, w2 = self._moments[-1]
         if t2 >= self._end:
             return 0.0
-        if self._by_looks:
-            seen = self._looks(t1, t2)
-            return (w2 - w1) / seen * self._looks(t2, self._end) if seen else None
+        if self._by_events:
+            seen = self._events_between(t1, t2)
+            return (w2 - w1) / seen * self._events_between(t2, self._end) if seen else None
         q = _exponent(t0, t1, t2, (n2 - n1) / (n1 - n0))
         steps = (n2 - n1) * _power(t2, self._end, q) / _power(t1, t2, q)
-        return (w2 - w1) / (n2 - n1) * max(steps, self._looks(t2, self._end))
+        return (w2 - w1) / (n2 - n1) * max(steps, self._events_between(t2, self._end))
 
-    def _looks(self, start: float, end: float) -> int:
+    def _events_between(self, start: float, end: float) -> int:
         """How many are due after ``start`` and until ``end``."""
         return sum(
             events_before(schedule, end, or_at=True) - events_before(schedule, start, or_at=True)

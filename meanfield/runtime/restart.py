@@ -66,7 +66,7 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
         state = State(float(scalars["time"]), arrays["values"], int(scalars["steps"]), dt)
         rows = int(scalars["snapshots"]), int(scalars["samples"])
         return _start(run, case, state, rows, float(scalars["wall_time"]))
-    if run.snapshots == 0 or not problem.whole:
+    if run.snapshots == 0 or not problem.snapshot_is_state:
         return replace(new_start(problem), note="no checkpoint yet: computed again from the initial density")
     time = float(run.times[-1])
     rows = run.snapshots, int(np.searchsorted(run.sample_times, time, side="right"))

@@ -45,7 +45,7 @@ class Segment:
     command: str
 
 
-def going_on(attributes: Mapping[str, Any], path: str | Path) -> str:
+def resume_advice(attributes: Mapping[str, Any], path: str | Path) -> str:
     """What to do with a file whose run has stopped early; one of layers that others compute is written anew."""
     if "layers_of" in attributes:
         return "it cannot be resumed: write it anew with --overwrite"

@@ -32,11 +32,11 @@ class Stop:
     """Whether a run is to stop after its step: true once Ctrl-C or SIGTERM has come; a second one interrupts.
 
     The second raises KeyboardInterrupt, wherever the run is, until ``close`` is called.
-    say   shows a line at the first one
+    show   shows a line at the first one
     """
 
-    def __init__(self, say: Callable[[str], None] | None = None) -> None:
-        self._signals, self._closed, self._say, self._first = 0, False, say, 0
+    def __init__(self, show: Callable[[str], None] | None = None) -> None:
+        self._signals, self._closed, self._say, self._first = 0, False, show, 0
 
     def __bool__(self) -> bool:
         return self._signals > 0
@@ -62,12 +62,12 @@ class Stop:
 
 
 @contextmanager
-def stop_on_signal(say: Callable[[str], None] | None = None) -> Iterator[Stop]:
-    """What Ctrl-C and SIGTERM set, for the loop to look at after each step; ``say`` shows a line at the first.
+def stop_on_signal(show: Callable[[str], None] | None = None) -> Iterator[Stop]:
+    """What Ctrl-C and SIGTERM set, for the loop to check after each step; ``show`` shows a line at the first.
 
     Signals reach the main thread only; a run in another one is not stopped by them.
     """
-    stop = Stop(say)
+    stop = Stop(show)
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
@@ -98,8 +98,9 @@ def terminate_as_interrupt() -> Iterator[None]:
 def _no_interrupt_lost() -> Iterator[None]:
     """Raise KeyboardInterrupt once more where a finalizer or a weak reference's callback had to raise it.
 
-    Python drops what is raised there and prints it with a traceback, so the run would go on. By a signal, for that
-    also ends a wait; by SIGTERM, for SIGINT is ignored in jobs in a shell's background.
+    Python drops what is raised there and passes it to ``sys.unraisablehook`` alone, so the run would go on; the hook is
+    replaced within the block. The repetition is a signal, as that also ends a wait, and SIGTERM, as SIGINT is ignored
+    in jobs in a shell's background.
     """
     before, here = sys.unraisablehook, threading.get_ident()
     ended, senders = threading.Event(), list[threading.Thread]()
@@ -125,11 +126,11 @@ def _no_interrupt_lost() -> Iterator[None]:
         sys.unraisablehook = before
         ended.set()
         for sender in senders:
-            sender.join()  # one that is about to send does it while somebody still handles it
+            sender.join()  # a signal that is about to be sent is still handled
 
 
-def say_at_once(text: str) -> None:
+def write_to_stderr(text: str) -> None:
     """Straight to the terminal or log: ``print`` fails where the signal has interrupted another print."""
     line = f"\n{text}\n" if os.isatty(STDERR) else f"{text}\n"  # the bar, or ^C, stands on the line
-    with suppress(OSError):  # nobody reads it any more, which is no reason to lose the run
+    with suppress(OSError):  # its reader has gone, which is no reason to lose the run
         os.write(STDERR, line.encode())

@@ -1,4 +1,4 @@
-"""Callbacks and stop conditions of a run: functions that look at each sample."""
+"""Callbacks and stop conditions of a run: functions called with each sample."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Attention(Section, frozen=True):
 
     ``kernel`` gaussian is e^{−β|Qx−Ky|²/2}, windowed leaves out tokens farther than ``window`` radians, smoothly.
     ``mask`` causal: tokens attend to those of their label and below. ``rescaled`` (unnormalized only) divides all
-    kernels by the largest value of any: the same flow by a faster clock. Either query, key and value, or ``heads``, or
+    kernels by the largest value of any: the same flow in rescaled time. Either query, key and value, or ``heads``, or
     ``file``: .npz or .h5 with arrays query, key, value (layers, d, d) or (layers, heads, d, d), one set a layer.
     """
 

@@ -65,6 +65,11 @@ class Time(Section, frozen=True):
     stop: Literal["steady", "clusters"] | None = None
     stop_at: Positive | None = None
 
+    @property
+    def counts_layers(self) -> bool:
+        """Whether time is the number of layers so far, in a parsed case."""
+        return self.method == "layers" and self.end == self.layers
+
     about: ClassVar = {
         "end": Key("last time, that is depth", 40.0, unit="time"),
         "method": Key("SSP Runge–Kutta, adaptive of order 8 (particles), or explicit layers", "ssprk3"),

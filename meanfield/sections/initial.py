@@ -9,7 +9,7 @@ from msgspec import Meta
 from meanfield.sections.section import Count, Key, Matrix, NotNegative, Positive, Section, Seed, Vector
 
 
-class Start(Section, frozen=True):
+class InitialKind(Section, frozen=True):
     """``radius`` that all tokens have to begin with, where they have one: 1 unless it is given.
 
     Points and tokens of a file begin at their own without it.
@@ -22,11 +22,11 @@ class Start(Section, frozen=True):
     }
 
 
-class Uniform(Start, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
+class Uniform(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
     """The uniform density ρ̄."""
 
 
-class Perturbed(Start, frozen=True, kw_only=True, tag_field="kind", tag="perturbed"):
+class Perturbed(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="perturbed"):
     """ρ̄·e^{amplitude·g} normalized, g random of unit variance, equal power in degrees 1 … ``degrees``."""
 
     amplitude: Positive = 0.01  # small: the linear growth about the uniform density is seen
@@ -40,7 +40,7 @@ class Perturbed(Start, frozen=True, kw_only=True, tag_field="kind", tag="perturb
     }
 
 
-class Harmonic(Start, frozen=True, kw_only=True, tag_field="kind", tag="harmonic"):
+class Harmonic(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="harmonic"):
     """ρ̄(1 + amplitude·Y), Y the real harmonic of unit mean square; on the circle √2 cos lφ, ``order`` 0."""
 
     degree: Count
@@ -68,7 +68,7 @@ class Component(Section, frozen=True):
     }
 
 
-class VonMisesFisher(Start, frozen=True, kw_only=True, tag_field="kind", tag="von_mises_fisher"):
+class VonMisesFisher(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="von_mises_fisher"):
     """A mixture of von Mises–Fisher bumps; masses are relative."""
 
     components: Annotated[tuple[Component, ...], Meta(min_length=1)]
@@ -76,7 +76,7 @@ class VonMisesFisher(Start, frozen=True, kw_only=True, tag_field="kind", tag="vo
     about: ClassVar = {"components": Key("the bumps of the mixture", [{"center": [1.0, 0.0], "concentration": 50.0}])}
 
 
-class Moebius(Start, frozen=True, kw_only=True, tag_field="kind", tag="moebius"):
+class Moebius(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="moebius"):
     """The uniform density pushed along ``axis`` by ``parameter``: the exact flow at β = 0."""
 
     axis: Vector
@@ -88,7 +88,7 @@ class Moebius(Start, frozen=True, kw_only=True, tag_field="kind", tag="moebius")
     }
 
 
-class Points(Start, frozen=True, kw_only=True, tag_field="kind", tag="points"):
+class Points(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="points"):
     """Point masses, deposited with their mass and first moment; masses are relative, None means equal.
 
     Directions count, and lengths too where tokens have a radius and ``radius`` is not given.
@@ -104,7 +104,7 @@ class Points(Start, frozen=True, kw_only=True, tag_field="kind", tag="points"):
     }
 
 
-class Tokens(Start, frozen=True, kw_only=True, tag_field="kind", tag="tokens"):
+class Tokens(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="tokens"):
     """Embeddings (n, d) in a .npy file, or the dataset ``dataset`` of an .h5 file: equal point masses.
 
     Directions count, and lengths too where tokens have a radius and ``radius`` is not given.
@@ -119,7 +119,7 @@ class Tokens(Start, frozen=True, kw_only=True, tag_field="kind", tag="tokens"):
     }
 
 
-class Snapshot(Start, frozen=True, kw_only=True, tag_field="kind", tag="file"):
+class Snapshot(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="file"):
     """A snapshot of another run, ``file``: the last one up to ``time``, by default its last."""
 
     file: str
@@ -131,7 +131,7 @@ class Snapshot(Start, frozen=True, kw_only=True, tag_field="kind", tag="file"):
     }
 
 
-class Gaussian(Start, frozen=True, kw_only=True, tag_field="kind", tag="gaussian"):
+class Gaussian(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="gaussian"):
     """N(mean, variance) in R^d, where tokens have a radius; a number or one for each coordinate, or a matrix."""
 
     mean: float | Vector = 0.0
@@ -143,7 +143,7 @@ class Gaussian(Start, frozen=True, kw_only=True, tag_field="kind", tag="gaussian
     }
 
 
-class Equiangular(Start, frozen=True, kw_only=True, tag_field="kind", tag="equiangular"):
+class Equiangular(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="equiangular"):
     """Tokens any two of which have the same ``cosine``, at most as many as dimensions; particles only."""
 
     cosine: Annotated[float, Meta(ge=-1, lt=1)] = 0.0
@@ -151,7 +151,7 @@ class Equiangular(Start, frozen=True, kw_only=True, tag_field="kind", tag="equia
     about: ClassVar = {"cosine": Key("⟨x, y⟩ of any two tokens", 0.2)}
 
 
-class Waves(Start, frozen=True, kw_only=True, tag_field="kind", tag="waves"):
+class Waves(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="waves"):
     """A smooth field over a sequence: ``mean`` + ``amplitude``·g, g of ``modes`` waves with E|g|² = 1, normalized.
 
     g = Σ_m a_m cos(mπx/length), m = 1 … ``modes``, a_m Gaussian by ``seed``. In a periodic
@@ -171,7 +171,7 @@ class Waves(Start, frozen=True, kw_only=True, tag_field="kind", tag="waves"):
     }
 
 
-class Interval(Start, frozen=True, kw_only=True, tag_field="kind", tag="interval"):
+class Interval(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="interval"):
     """The uniform density on [low, high] of the line."""
 
     low: float
@@ -183,7 +183,7 @@ class Interval(Start, frozen=True, kw_only=True, tag_field="kind", tag="interval
     }
 
 
-class Array(Start, frozen=True, kw_only=True, tag_field="kind", tag="array"):
+class Array(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="array"):
     """A number ≥ 0 for each cell in its order, in a .npy file or the dataset ``dataset`` of an .h5 file, normalized.
 
     Under a causal mask (cells,), the same for all labels, or (labels, cells).
@@ -198,7 +198,7 @@ class Array(Start, frozen=True, kw_only=True, tag_field="kind", tag="array"):
     }
 
 
-class Formula(Start, frozen=True, kw_only=True, tag_field="kind", tag="formula"):
+class Formula(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="formula"):
     """A formula that the density is in proportion to, nowhere negative, in x, y, z, phi, theta (radians) and label.
 
     Numbers, pi, + − * / **, exp, log, sqrt, abs, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh. On the circle
@@ -212,7 +212,7 @@ class Formula(Start, frozen=True, kw_only=True, tag_field="kind", tag="formula")
     about: ClassVar = {"density": Key("formula in coordinates, that the density is in proportion to", "1 + 0.5*x")}
 
 
-class ByLabel(Start, frozen=True, kw_only=True, tag_field="kind", tag="by_label"):
+class ByLabel(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="by_label"):
     """Densities of the labels of a causal mask, in order: each of ``parts`` for as many labels as the others."""
 
     parts: Annotated[

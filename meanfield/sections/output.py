@@ -12,9 +12,9 @@ from meanfield.sections.section import Count, Key, NotNegative, Positive, Sectio
 class Output(Section, frozen=True):
     """What is kept. In a parsed case exactly one of ``snapshots``, ``every`` and ``times`` is not None.
 
-    ``spacing`` of snapshots and samples: linear, and log with a hand-over, unless it is given.
+    ``spacing`` of snapshots and samples: linear, and log with a handover, unless it is given.
     ``first`` is the first time after 0 where the spacing is logarithmic, else None (default 1e-4 of the end, with a
-    hand-over at most 0.1).
+    handover at most 0.1).
     ``diagnostics``: by default all that there are on the manifold. ``samples`` counts their samples, ``checkpoint`` is
     seconds of wall time between checkpoints.
     """

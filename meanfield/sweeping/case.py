@@ -39,7 +39,7 @@ class FigureChoice(Section, frozen=True):
 
 
 class _File(Section, frozen=True, kw_only=True):
-    """A sweep file as it is written; ``case``, ``keys`` and ``set`` are looked at later, by hand.
+    """A sweep file as it is written; ``case``, ``keys`` and ``set`` are checked later.
 
     ``limit``: seconds of wall time after which a point is stopped.
     """

@@ -30,12 +30,12 @@ Solver = Callable[[Mapping[int, str], bool], Solved]
 Task = tuple[str, bool, float | None, tuple[Source, ...]]  # the arguments of solve_point
 TRIES = 2  # of a point whose worker dies: once may be another's fault, where memory is short
 ENDING = 2.0  # seconds that a worker has to end after its step
-ORPHANED = 60.0  # and where nobody waits for it: its disk may be slow, and it has a folder to remove
+ORPHANED = 60.0  # without a parent: its disk may be slow, and it has a folder to remove
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # as Dask's workers
 
 
 class SolverLost(Exception):
-    """What solves the points has gone, and the rest of them waits. Its message is one line."""
+    """The workers are lost, and points are left to solve. Its message is one line."""
 
 
 def cores() -> int:
@@ -128,11 +128,12 @@ class _Worker:
 
 def _serve(pipe: Connection, threads: int) -> None:
     """In a worker: solve what comes through the pipe, as long as the sweep itself lives."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what runs say on stderr would cut through the bar
+    if sys.stderr is not None:  # else 2 is whatever file came first, maybe the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # messages of runs would break the progress bar
     os.setpgid(0, 0)  # Ctrl-C on the terminal is for the sweep, which then ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _share_cores(threads)
-    # The sweep has gone, or somebody stops this worker: between its runs too, by an exception that removes its folder.
+    # The sweep has ended, or this worker is being stopped, also between its runs: the exception removes its folder.
     with suppress(EOFError, OSError, KeyboardInterrupt), terminate_as_interrupt():
         while True:
             pipe.send(solve_point(*pipe.recv()))

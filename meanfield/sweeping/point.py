@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED, OVER_TIME = "done", "failed", "over time"
 FINISHED, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses of a run
-_LOOK = 0.1  # seconds between looks whether a run has begun
+_POLL_INTERVAL = 0.1  # seconds between checks whether a run has begun
 _MAX_MEMORY = 1 << 24  # bytes of snapshots that a point keeps in memory
 _AGAIN = 30.0  # seconds after which a point that does not end its step is stopped within it
 
@@ -67,7 +67,7 @@ def solve_point(
             return Result(FAILED, reason=_in_words(error), wall_time=clock.monotonic() - began)
         except KeyboardInterrupt:
             if not over.is_set():
-                raise  # somebody stops this worker, and another has to solve the point
+                raise  # this worker is being stopped, and another has to solve the point
             return Result(OVER_TIME, reason="interrupted at its end", wall_time=clock.monotonic() - began)
 
 
@@ -122,14 +122,14 @@ def _result(status: int, found: Run, file: bytes | None = None) -> Result:
 def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
     """Ctrl-C for a run in the main thread after so many seconds in the block; the event says that it came from here.
 
-    Not before the run looks out for it: what loads or compiles until then would be left half done in the process.
+    Not before the run handles it: imports and compilations until then must not be interrupted.
     """
     over, ended, before = threading.Event(), threading.Event(), signal.getsignal(signal.SIGINT)
 
     def watch() -> None:
         pause = seconds
         while not ended.wait(pause):
-            pause = _LOOK
+            pause = _POLL_INTERVAL
             if signal.getsignal(signal.SIGINT) is not before:
                 over.set()
                 _thread.interrupt_main()

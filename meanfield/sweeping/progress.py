@@ -21,7 +21,7 @@ class SweepProgress:
 
             self._bar = tqdm(total=points, initial=done, desc=title, unit=" points", dynamic_ncols=True)
 
-    def look(self, *, failed: bool) -> None:
+    def update(self, *, failed: bool) -> None:
         """Count one more point, and print where a line is due."""
         self._done += 1
         self._failed += failed

@@ -252,5 +252,5 @@ def _failures(found: SweepResults) -> list[str]:
 def _next(found: SweepResults) -> str:
     if _state(found) in ("finished", "interrupted") or not _state(found).startswith("running"):
         waits = not {"waiting", OVER_TIME}.isdisjoint(found.status)
-        return "go on with the same command" if waits else f"look at it: meanfield plot {found.path}"
+        return "go on with the same command" if waits else f"plot it: meanfield plot {found.path}"
     return f"in progress; plot it with: meanfield plot {found.path}"

@@ -51,12 +51,12 @@ SCALARS: dict[str, tuple[str, Callable[[Tables], float], str]] = {  # column nee
     "most_clusters_from": (
         "clusters",
         lambda tables: float(tables["time"][_most(tables)[0]]),
-        "first time with as many clusters as there ever are",
+        "first time with the maximal number of clusters",
     ),
     "most_clusters_until": (
         "clusters",
         lambda tables: float(tables["time"][_most(tables)[-1] :][:2][-1]),
-        "time until which there are as many clusters as ever",
+        "last time with the maximal number of clusters",
     ),
     "centroid_length": ("centroid", lambda tables: float(lengths(tables["centroid"][-1])), "length of the mean token"),
 }

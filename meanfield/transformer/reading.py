@@ -19,8 +19,8 @@ from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.trained.diagnostics import diagnostics_of_states
 from meanfield.model.discrete_layers import LayerIntegrator
-from meanfield.running import Say, run, silent
-from meanfield.simulation import ON_HOST, PAIR_EDGE
+from meanfield.running import Printer, print_nothing, run
+from meanfield.simulation import HOST_ATTRIBUTES, PAIR_EDGE
 from meanfield.transformer.families import beta_of
 from meanfield.transformer.model import States
 from solvers.io.layout import Points, Variable
@@ -37,7 +37,7 @@ def read_transformer(
     overwrite: bool = False,
     quiet: bool = True,
     command: str = "",
-    say: Say = silent,
+    show: Printer = print_nothing,
 ) -> None:
     """Write the directions of a model's states into a new file, a snapshot a layer.
 
@@ -49,7 +49,7 @@ def read_transformer(
         raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MAX_WIDTH}")
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
-    run(_case(states), path, problem=_problem(states), overwrite=overwrite, quiet=quiet, command=command, say=say)
+    run(_case(states), path, problem=_problem(states), overwrite=overwrite, quiet=quiet, command=command, show=show)
 
 
 class GivenLayers:
@@ -99,7 +99,7 @@ def _attributes(states: States) -> dict[str, str]:
     config = states.config
     facts = {"layers": states.layers, "heads": heads_of(config), "width": states.hidden.shape[2]}
     return {
-        **ON_HOST,
+        **HOST_ATTRIBUTES,
         "layers_of": states.name,  # such a file cannot be resumed
         "model_type": str(config.model_type),
         **{f"model_{name}": str(value) for name, value in facts.items()},

@@ -18,11 +18,11 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
-from meanfield.domains.common.model_of_case import heads_in_turn, network_of
+from meanfield.domains.common.model_of_case import heads_by_interval, network_of
 from meanfield.model.discrete_layers import LayerIntegrator
 from meanfield.model.heads import Head, matrix_of
 from meanfield.model.layer_norm import NEGLIGIBLE
-from meanfield.running import Say, run, silent
+from meanfield.running import Printer, print_nothing, run
 from meanfield.sections.attention import FeedForward
 from meanfield.simulation import set_up
 from meanfield.transformer.loading import INSTALL
@@ -38,7 +38,7 @@ def run_reference(
     overwrite: bool = False,
     quiet: bool = True,
     command: str = "",
-    say: Say = silent,
+    show: Printer = print_nothing,
 ) -> None:
     """Run a case of particles in layers by torch into a new file.
 
@@ -57,7 +57,7 @@ def run_reference(
     problem = replace(
         problem, dynamics=fixed(LayerIntegrator(layers)), prepare=lambda state: None, attributes=attributes
     )
-    run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, command=command, say=say)
+    run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, command=command, show=show)
 
 
 class TorchLayers:
@@ -66,7 +66,7 @@ class TorchLayers:
     def __init__(self, case: Case, masses: Floats) -> None:
         import torch
 
-        self._case, self._heads = case, heads_in_turn(case)
+        self._case, self._heads = case, heads_by_interval(case)
         self._step, stabilizers = case.time.step or 1.0, case.stabilizers
         self._alpha = 1.0 - self._step * stabilizers.gate if stabilizers.residual else 0.0
         self.duration = self._step if stabilizers.residual else 1.0
@@ -81,7 +81,7 @@ class TorchLayers:
         x, name = torch.from_numpy(positions), self._case.stabilizers.layer_norm
         length = x.norm(dim=1, keepdim=True)
         seen = x if name == "none" else x / length
-        output = self._attention(self._heads.of_turn(round(time / self.duration)), seen) + self._network(seen)
+        output = self._attention(self._heads.of_interval(round(time / self.duration)), seen) + self._network(seen)
         pace, keeps_radius = LAYER_NORMS[name]
         moved = self._alpha * x + self._step * output / pace(self._case, time, output)
         if keeps_radius:
@@ -141,8 +141,9 @@ def _check(case: Case) -> None:
         raise refusal("sequence.diffusion", case.sequence.diffusion, f"no section [sequence] {where}")
 
 
-Pace = Callable[[Case, float, Any], Any]
-LAYER_NORMS: dict[str, tuple[Pace, bool]] = {  # s of (case, time, A + F) at radius 1, and whether the radius is kept
+SpeedScale = Callable[[Case, float, Any], Any]
+# s of (case, time, A + F) at radius 1, and whether the radius is kept
+LAYER_NORMS: dict[str, tuple[SpeedScale, bool]] = {
     "post": (lambda case, time, output: 1.0, True),
     "ngpt": (lambda case, time, output: output.norm(dim=1, keepdim=True) / case.stabilizers.alpha, True),
     "cod": (lambda case, time, output: (time + 1.0) ** 0.5, True),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.domains.particles.velocity import ParticleLaw, layer_map
+from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.figures.run_data import BLACK, BLUE, VERMILION
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
@@ -96,7 +96,7 @@ def mean_field_states(states: States, repeat: int) -> Floats:
         heads = [dict(zip(matrices, one, strict=True)) for one in zip(*matrices.values(), strict=True)]
         all_heads = tuple(Head(weight=1 / len(heads), **head) for head in heads)
         beta = form.beta * (length**2 if post else 1.0)
-        laws.append(ParticleLaw(beta, heads=all_heads, norm=LayerNorm(family.placement), causal=form.causal))
+        laws.append(ParticleVelocity(beta, heads=all_heads, norm=LayerNorm(family.placement), causal=form.causal))
     for k in range(repeat * states.layers):
         x = layer_map(laws[k % states.layers], x, 1.0, time=float(k))
         found.append(x)

@@ -7,7 +7,7 @@ import json
 import re
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from meanfield.figures.captions import SEPARATOR, facts
 from meanfield.figures.figure import load
@@ -16,26 +16,23 @@ from meanfield.runtime.paths import require_target
 
 if TYPE_CHECKING:
     from meanfield.figures.run_data import RunData
+
+    # Description and levels for the script, sentences about how to use the picture, and what was left out.
+    Shown = tuple[dict[str, Any], str, list[str], list[str]]
     from solvers.io.run_file import Run
 
 SUFFIXES = (".html", ".htm")
 SCRIPTS = (
-    "data",
-    "axis",
-    "panel",
-    "pixels",
-    "globe",
-    "map",
-    "profile",
-    "history",
-    "colorbar",
-    "player",
-    "main",
-)  # in this order: main starts when all others are there
+    "data", "axis", "panel", "pixels", "globe", "map", "profile", "history", "colorbar", "tokens", "projection", "tree",
+    "player", "main",
+)  # fmt: skip  # in this order: main starts when all others are there
 KEYS = (
     "Space plays and pauses, ← and → step, Home and End jump. Press or drag in a panel to go to its time. "
     "All quantities are dimensionless; time is depth."
 )
+
+DOTS = "A dot is a token, or several in one place; its area goes with their mass."
+TREE = "Press a merger in the tree to go to its time."
 
 
 def view(path: str | Path | Run, target: str | Path, *, overwrite: bool = False) -> Path:
@@ -55,62 +52,75 @@ def view(path: str | Path | Run, target: str | Path, *, overwrite: bool = False)
     require_target(target, path_of(path), overwrite, "page", SUFFIXES)
     page = compose(read(path))
     with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite) as new:
-        new.write_text(page, encoding="utf-8")
+        new.write_text(page, encoding="utf-8", errors="backslashreplace")  # a name may be no text
     return target
 
 
 def compose(run: Run, quiet: bool = False) -> str:
     """The page of a run; what it leaves out is said on stderr, unless quiet."""
-    from meanfield.view.data import describe, thinned
     from meanfield.view.panels import radii
-    from meanfield.view.stages import CLUSTERS, PEAKS, clusters_marked, stage_of
+    from meanfield.view.tokens import are_points
+    from meanfield.view.tree import tree_of
 
-    path, run_data = run.path, load(run)
-    shown, notes = thinned(_on_mesh(path, run_data))
-    if run_data.particles is not None:
-        notes.insert(
-            0, f"{len(run_data.particles.weights)} tokens are shown as a density, each in the cell that it lies in"
-        )
+    run_data = load(run)
+    show = _cells if run_data.particles is None or not are_points(run_data) else _points
+    description, levels, usage, notes = show(run_data)
     for note in () if quiet else notes:
-        print_message(f"meanfield: {path}: {note}")
-    description, densities = describe(shown)
-    stage_help = stage_of(shown).help
-    if run_data.particles is not None and {"cluster_center", "cluster_mass"} <= run_data.diagnostics.keys():
-        description["marks"] = [clusters_marked(run_data, t) for t in shown.times]
-        stage_help = (*(text for text in stage_help if text != PEAKS), CLUSTERS)
+        print_message(f"meanfield: {run.path}: {note}")
     if run_data.has_radius or (run_data.particles is not None and run_data.particles.has_radius):
         description["panels"].insert(0, radii(run_data))
+    if (tree := tree_of(run)) is not None:
+        description["tree"], usage = tree, [*usage, TREE]
     parts = {
-        "TITLE": html.escape(shown.title),
+        "TITLE": html.escape(run_data.title),
         # Values stay with their names where a narrow page breaks the line.
         "FACTS": html.escape(SEPARATOR.join(facts(run_data)).replace(" = ", "\u00a0=\u00a0")),
-        "FILE": html.escape(path.name),
+        "FILE": html.escape(run.path.name),
         "CASE": html.escape(run.attributes["case"]),
-        "HELP": html.escape(" ".join([*stage_help, KEYS, *(f"{note}." for note in notes)])),
-        "LAST": str(len(shown.times) - 1),
+        "HELP": html.escape(" ".join([*usage, KEYS, *(f"{note}." for note in notes)])),
+        "LAST": str(len(description["times"]) - 1),
         "STYLE": source("style.css"),
         "SCRIPT": "\n".join(source(f"{name}.js") for name in SCRIPTS),
         # A title may hold "</script>": "<" is written so that HTML does not see it.
         "RUN": json.dumps(description, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
-        "LEVELS": densities,
+        "LEVELS": levels,
     }
     # In one pass, so that what is put in is not searched again.
     return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], source("page.html"))
 
 
-def _on_mesh(path: Path, run_data: RunData) -> RunData:
-    """The run data as a density without radius. Raises FileError for tokens on no circle or sphere."""
+def _cells(run_data: RunData) -> Shown:
+    """A density: as it is, of its directions where it has a radius, or of more tokens than can be told apart."""
     from meanfield.figures.free_radius import directions_of
     from meanfield.figures.particles.tokens import as_density
-    from solvers.io.run_file import FileError
+    from meanfield.view.data import describe, thinned
+    from meanfield.view.stages import CLUSTERS, PEAKS, stage_of
+    from meanfield.view.tokens import cluster_marks
 
     if run_data.particles is None:
-        return directions_of(run_data) if run_data.has_radius else run_data
-    if run_data.dimension not in (2, 3):
-        raise FileError(
-            f"{path}: tokens in {run_data.dimension} dimensions; a page shows 2 or 3, `meanfield plot` and `movie` any"
-        )
-    return as_density(run_data)
+        shown, notes = thinned(directions_of(run_data) if run_data.has_radius else run_data)
+        return *describe(shown), list(stage_of(shown).help), notes
+    shown, notes = thinned(as_density(run_data))
+    count = len(run_data.particles.weights)
+    notes.insert(0, f"{count} tokens are shown as a density, each in the cell that it lies in")
+    description, levels = describe(shown)
+    usage = list(stage_of(shown).help)
+    if {"cluster_center", "cluster_mass"} <= run_data.diagnostics.keys():
+        description["marks"] = [cluster_marks(run_data, t) for t in shown.times]
+        usage = [*(text for text in usage if text != PEAKS), CLUSTERS]
+    return description, levels, usage, notes
+
+
+def _points(run_data: RunData) -> Shown:
+    """Tokens one by one."""
+    from meanfield.view.stages import CLUSTERS, TURNING
+    from meanfield.view.tokens import describe_tokens, thinned_tokens
+
+    shown, notes = thinned_tokens(run_data)
+    usage = [*(TURNING if run_data.dimension == 3 else ()), DOTS]
+    if {"cluster_center", "cluster_mass"} <= run_data.diagnostics.keys():
+        usage.append(CLUSTERS)
+    return *describe_tokens(shown), usage, notes
 
 
 def source(name: str) -> str:

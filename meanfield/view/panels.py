@@ -74,7 +74,8 @@ def _entropy(run_data: RunData) -> Panel:
 def _clusters(run_data: RunData) -> Panel:
     clusters = run_data.diagnostics["clusters"]
     most = int(max(np.nanmax(clusters), 1))
-    ticks = [[n, str(n)] for n in range(0, most + 1, -(-most // 6))]
+    step = next(step for power in range(9) for step in (10**power, 2 * 10**power, 5 * 10**power) if 6 * step >= most)
+    ticks = [[n, str(n)] for n in range(0, most + 1, step)]
     return _linear("clusters", [_curve(clusters, INK)], low=0, step=True, ticks=ticks)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from meanfield.domains.domain import load
 from meanfield.figures.axes import Floats
-from meanfield.figures.particles.tokens import angles, clusters_recorded, polar_and_azimuth
 from meanfield.figures.peaks import PEAK, peaks_of
 from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import peaks
@@ -60,14 +59,6 @@ def _circle_marks(run_data: RunData, ratio: Floats) -> Marks:
     return rows
 
 
-def clusters_marked(run_data: RunData, t: float) -> Marks:
-    """Of particles in R² or R³: the clusters recorded at the last sample up to t, heaviest first."""
-    centers, masses = clusters_recorded(run_data, t)
-    places = [angles(centers)] if run_data.dimension == 2 else polar_and_azimuth(centers)
-    rows: Marks = np.stack([*places, masses], axis=1).round(5).tolist()
-    return rows
-
-
 def _no_marks(run_data: RunData, ratio: Floats) -> Marks:
     """Where there is no uniform density there is nothing that a peak has to rise above."""
     return []
@@ -75,17 +66,11 @@ def _no_marks(run_data: RunData, ratio: Floats) -> Marks:
 
 RING = Stage("ring", np.uint16, _axis, _circle_marks, (PEAKS,))
 PROFILE = Stage("profile", np.uint16, _axis, _no_marks)
-GLOBE = Stage(
-    "globe",
-    np.uint8,
-    None,
-    _sphere_marks,
-    (
-        "Drag the globe or turn it with the arrow keys; a double click turns it back.",
-        "A click on the map turns the globe there.",
-        PEAKS,
-    ),
+TURNING = (
+    "Drag the globe or turn it with the arrow keys; a double click turns it back.",
+    "A click on the map turns the globe there.",
 )
+GLOBE = Stage("globe", np.uint8, None, _sphere_marks, (*TURNING, PEAKS))
 
 
 def stage_of(run_data: RunData) -> Stage:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 HOST = "127.0.0.1"
-LOOK_EVERY = 0.5  # seconds between looks at the file
+POLL_INTERVAL = 0.5  # seconds between looks at the file
 REST = 4.0  # times as long as a page took to make: the run has the machine
 GRACE = 5.0  # seconds in which a browser that watches takes the last page
 IDLE = 10.0  # seconds after which a connection that sends nothing is closed
@@ -61,7 +61,7 @@ class LivePage(ThreadingHTTPServer):
         page = page.replace("img-src data:", "img-src data:; connect-src 'self'", 1)
         script = f'<script>\n"use strict";\n{source("watch.js")}\nfollow({version});\n</script>\n</body>'
         head, tail = page.rsplit("</body>", 1)
-        self.body, self.version = (head + script + tail).encode(), version
+        self.body, self.version = (head + script + tail).encode(errors="backslashreplace"), version
 
     def answer(self, host: str, path: str) -> bytes | None:
         """The body for a request, None where there is none."""
@@ -117,13 +117,13 @@ def watch(path: str | Path, say: Callable[[str], None]) -> str:
     from solvers.io.run_file import FileError, read
 
     if (run := read(path)).writer is None:
-        raise FileError(f"{path}: is not being written; look at it: meanfield view {path}")
+        raise FileError(f"{path}: is not being written; open it: meanfield view {path}")
     with serving() as server:
         say(server.address)
         while run.writer is not None:
             began = time.monotonic()
             server.show(run)
-            time.sleep(max(LOOK_EVERY, REST * (time.monotonic() - began)))
+            time.sleep(max(POLL_INTERVAL, REST * (time.monotonic() - began)))
             run = read(path)
         server.show(run)
         until = time.monotonic() + GRACE

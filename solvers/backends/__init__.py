@@ -61,7 +61,7 @@ def _check(backend: Backend) -> None:
         square = backend.zeros((2, 2))
         backend.irfft(backend.rfft(square @ square), 2)
         backend.sums_at(backend.zeros(1, "int32"), backend.zeros(1), 1)
-    except Exception as error:  # CuPy's own kinds, for want of a driver, a device, a library or memory
+    except Exception as error:  # CuPy's own kinds: no driver, device, library or memory
         raise NoDevice(f"no gpu can be used: {_in_a_line(error)}") from None
 
 

@@ -43,7 +43,7 @@ class Backend(Protocol):
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = ..., /) -> Array: ...
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike = ..., /) -> Array: ...
     def work_array(self, count: int, dtype: DTypeLike, /) -> Callable[[], Array]: ...
-    def kept(self, make: Callable[[], Array], /) -> Callable[[], Array]: ...
+    def cached(self, make: Callable[[], Array], /) -> Callable[[], Array]: ...
     def to_device(self, array: Array, /) -> Array: ...
     def to_host(self, array: Array, /) -> Array: ...
 
@@ -55,8 +55,8 @@ class Backend(Protocol):
     def irfft(self, spectrum: Array, count: int, norm: str = ..., /) -> Array: ...
     def sums_at(self, places: Array, amounts: Array, count: int, /) -> Array: ...
     def solve_tridiagonal(self, below: Array, diagonal: Array, above: Array, right: Array, /) -> Array: ...
-    def chosen(self, mask: Array, /) -> tuple[Array, int | Array]: ...
-    def either(self, condition: bool | Array, one: Callable[[], T], other: Callable[[], T], /) -> T: ...
+    def true_indices(self, mask: Array, /) -> tuple[Array, int | Array]: ...
+    def conditional(self, condition: bool | Array, one: Callable[[], T], other: Callable[[], T], /) -> T: ...
 
     def persistent_basins(
         self, order: Array, level: Array, persistence: float, cell_start: Array, cell_sides: Array, neighbors: Array,
@@ -80,23 +80,23 @@ class Backend(Protocol):
     # Kernels of transport and diffusion.
     diffuse_on_curve: Kernel
     diffuse_on_surface: Kernel
-    limit_sent: Kernel
+    limit_outgoing_flux: Kernel
     local_components: Kernel
-    look_on_rings: Kernel
-    outflows_on_rings: Kernel
-    receive_on_rings: Kernel
-    send_on_rings: Kernel
-    look_on_curve: Kernel
-    look_on_surface: Kernel
-    outflows: Kernel
-    receive: Kernel
-    send_diffusion_on_curve: Kernel
-    send_diffusion_on_surface: Kernel
-    send_on_curve: Kernel
-    send_on_surface: Kernel
+    reconstruct_on_rings: Kernel
+    outflow_rates_on_rings: Kernel
+    divergence_on_rings: Kernel
+    outgoing_flux_on_rings: Kernel
+    reconstruct_on_curve: Kernel
+    reconstruct_on_surface: Kernel
+    outflow_rates: Kernel
+    divergence: Kernel
+    diffusive_flux_on_curve: Kernel
+    diffusive_flux_on_surface: Kernel
+    outgoing_flux_on_curve: Kernel
+    outgoing_flux_on_surface: Kernel
     values_at_faces: Kernel
     flux_at_faces: Kernel
-    send_through_faces: Kernel
+    outgoing_flux_through_faces: Kernel
     divergence_of_sides: Kernel
 
     # Kernels of transforms and of sums over pairs.
@@ -110,7 +110,7 @@ class Backend(Protocol):
     # Kernels of the push-forward.
     fill_corners: Kernel
     locate_on_sphere: Kernel
-    look_at_density: Kernel
-    look_at_images: Kernel
+    reconstruct_density: Kernel
+    stretch_factors: Kernel
     remap_on_curve: Kernel
     remap_on_sphere: Kernel

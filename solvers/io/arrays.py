@@ -17,7 +17,7 @@ from .heaps import require_sound_heaps
 from .repair import FileError
 from .schema import DAMAGE, dataset_of, require_size
 
-_LONGEST = 200  # characters of a reason
+_MAX_LENGTH = 200  # characters of a reason
 
 
 def read_array(path: Path, dataset: str) -> NDArray[np.float64]:
@@ -63,7 +63,7 @@ def _refused() -> Iterator[None]:
         raise
     except (*DAMAGE, *_OF_ARRAYS, FileError) as error:
         text = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(text[:_LONGEST]) from None
+        raise ValueError(text[:_MAX_LENGTH]) from None
 
 
 def _real(array: NDArray[Any]) -> NDArray[np.float64]:

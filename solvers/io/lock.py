@@ -24,7 +24,7 @@ from .replacing import new_file
 PATIENCE = 0.5  # seconds: a reader that probes the lock or repairs holds it for milliseconds
 HELD_UP = 60.0  # seconds: a reader that holds it longer has been stopped
 _CONTENT = re.compile(r"process \d+ on [^\n]{0,255}")
-_LONGEST = 400  # bytes of such a text
+_MAX_LENGTH = 400  # bytes of such a text
 
 
 class Lock:
@@ -104,7 +104,7 @@ def holder(path: Path) -> str | None:
     with lock:
         if _flock(lock, fcntl.LOCK_SH):
             return None
-        return lock.read(_LONGEST).decode(errors="replace")
+        return lock.read(_MAX_LENGTH).decode(errors="replace")
 
 
 def remove_leftover(path: Path) -> None:
@@ -157,7 +157,7 @@ def _open(name: Path, mode: int) -> BinaryIO | None:
         return None
     descriptor = os.open(name, mode | os.O_NOFOLLOW | os.O_NONBLOCK)
     file = open(descriptor, "r+b" if mode == os.O_RDWR else "rb")  # noqa: SIM115
-    content = file.read(_LONGEST + 1)
+    content = file.read(_MAX_LENGTH + 1)
     file.seek(0)
     if _CONTENT.fullmatch(content.decode(errors="replace")):
         return file

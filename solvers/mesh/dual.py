@@ -5,7 +5,7 @@ Every point lies in one of them, so that it has weights w ≥ 0 over 2 cells on 
     Σ w = 1 ,   Σ w x_cell = x        (on the circle and the sphere: parallel to x)
 
 By these weights fields are interpolated, exactly where they are linear, and point masses deposited with their mass and
-first moment. :meth:`Dual.gather` undoes a deposit: lumps become the atoms that they came from.
+first moment. :meth:`Dual.gather` undoes a deposit: unresolved masses become the atoms that they came from.
 """
 
 from __future__ import annotations

@@ -93,6 +93,11 @@ class Mesh:
         """The same mesh with all its arrays on the host."""
         return self.on(backend_for(self.ring_cells), self.volumes.dtype.type)
 
+    def __repr__(self) -> str:
+        place = f"in R^{self.centers.shape[1]}, {self.faces} faces, total volume {self.volume:.6g}"
+        boundary = f", boundary {', '.join(self.boundary_faces)}" if self.boundary_faces else ""
+        return f"<Mesh {self.manifold}: {self.cells} cells {place}{boundary}>"
+
     @property
     def cells(self) -> int:
         return len(self.volumes)

@@ -38,8 +38,8 @@ class Recorder(Observer):
         self._writer.begin(state)
         super().begin(state)
 
-    def look_if_due(self, state: State) -> bool:
-        ends = super().look_if_due(state)
+    def observe_if_due(self, state: State) -> bool:
+        ends = super().observe_if_due(state)
         if self.follows(state):  # a state within a step is none to go on from bit for bit
             self._writer.checkpoint_if_due(state)
         return ends

@@ -35,17 +35,16 @@ class PushForward:
     stays one, at its exact place, however many maps it is moved by. What is wider spreads like the square root of the
     number of maps, unless they contract it.
 
-    A cell goes as a lump where the density is not resolved, and where T contracts it so much that overlaps would only
-    determine which cell contains it; it goes in pieces where T tears it apart.
+    A cell is moved as a point mass where the density is not resolved, and where T contracts it so much that overlaps
+    would only determine which cell contains it; it is moved in pieces where T stretches it apart.
 
     mesh       a circle, a sphere, or an interval: at a wall, what leaves goes into the last cell
-    resolved   relative misfits (low, high) of neighbours from a cell's linear reconstruction: below low it counts as
-               resolved, above high as a lump
+    resolved   relative smoothness indicators (low, high): below low a cell counts as resolved, above high as unresolved
     """
 
-    shrunk = (0.125, 0.25)  # smallest stretch of a cell: below it goes as a lump, whatever is resolved
+    shrunk = (0.125, 0.25)  # smallest stretch of a cell: below, it is moved as a point mass
     compact = (0.8, 0.95)  # mass of the heaviest simplex at a cell over that around it
-    torn = (2.0, 4.0)  # largest stretch of a cell: above it goes in pieces
+    torn = (2.0, 4.0)  # largest stretch of a cell: above, it is moved in pieces
 
     def __init__(self, mesh: Mesh, resolved: tuple[float, float] = (0.05, 0.15)) -> None:
         self.mesh, self.low_high = mesh, resolved
@@ -64,67 +63,67 @@ class PushForward:
         """
         mesh, pieces = self.mesh, self.pieces
         images = finite(map(pieces.points))
-        slope, smooth = self._look(density)
-        lump, torn = self._lump_shares(images, smooth)
-        rest = 1.0 - lump
+        slope, smooth = self._reconstruct(density)
+        unresolved, torn = self._unresolved_shares(images, smooth)
+        rest = 1.0 - unresolved
         masses = mesh.backend.empty(pieces.corners.shape)
         mesh.backend.launch(
             mesh.backend.fill_corners, len(pieces.corners), pieces.points, pieces.centroids, pieces.corners,
             pieces.start, pieces.volumes, density * rest, slope * rest[:, None], masses,
         )  # fmt: skip
         long = np.flatnonzero(torn[pieces.corners[:, 0]])  # the first corner is the cell's center
-        landed = self._land(*split_long(map, long, pieces, images, masses))
-        if lump.any():
-            landed += self._land_lumps(lump, density * mesh.volumes, map)
-        moved: Floats = landed / mesh.volumes
+        scattered = self._scatter(*split_long(map, long, pieces, images, masses))
+        if unresolved.any():
+            scattered += self._move_unresolved(unresolved, density * mesh.volumes, map)
+        moved: Floats = scattered / mesh.volumes
         return moved
 
-    def _land_lumps(self, lump: Floats, masses: Floats, map: Map) -> Floats:
-        """Masses (cells) of the lumps after the map: moved as atoms where they are compact, else from cell centers."""
+    def _move_unresolved(self, unresolved: Floats, masses: Floats, map: Map) -> Floats:
+        """Masses (cells) of unresolved cells after the map: as atoms where they are compact, else from cell centers."""
         compact = _ramp(self.dual.compactness(masses), self.compact)
-        spread = lump * (1 - compact) * masses
+        spread = unresolved * (1 - compact) * masses
         cells = np.flatnonzero(spread)
-        atoms, held = self.dual.gather(lump * compact * masses)
+        atoms, held = self.dual.gather(unresolved * compact * masses)
         points = np.concatenate([atoms, self.mesh.centers[cells]])
         return self.dual.deposit(finite(map(points)), np.concatenate([held, spread[cells]]))
 
-    def _look(self, density: Floats) -> tuple[Floats, Floats]:
+    def _reconstruct(self, density: Floats) -> tuple[Floats, Floats]:
         mesh = self.mesh
         slope = mesh.backend.empty(mesh.centers.shape, mesh.centers.dtype)
         smooth = mesh.backend.empty(mesh.cells, mesh.volumes.dtype)
         mesh.backend.launch(
-            mesh.backend.look_at_density, mesh.cells, mesh.centers, *self._neighborhood, self._coefficients, density,
-            *self.low_high, slope, smooth,
+            mesh.backend.reconstruct_density, mesh.cells, mesh.centers, *self._neighborhood, self._coefficients,
+            density, *self.low_high, slope, smooth,
         )  # fmt: skip
         return slope, smooth
 
-    def _lump_shares(self, images: Floats, smooth: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Share of each cell's mass that goes as a lump, and which cells are being torn apart."""
+    def _unresolved_shares(self, images: Floats, smooth: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Unresolved share of each cell's mass, and which cells are being torn apart."""
         mesh, pieces = self.mesh, self.pieces
         largest, smallest = (mesh.backend.empty(mesh.cells, mesh.volumes.dtype) for _ in range(2))
         mesh.backend.launch(
-            mesh.backend.look_at_images, mesh.cells, pieces.points, images, pieces.corners, pieces.start, largest,
+            mesh.backend.stretch_factors, mesh.cells, pieces.points, images, pieces.corners, pieces.start, largest,
             smallest,
         )  # fmt: skip
-        lump = np.maximum(1 - smooth, 1 - _ramp(smallest, self.shrunk)) * (1 - _ramp(largest, self.torn))
-        return lump, largest > self.torn[0]
+        unresolved = np.maximum(1 - smooth, 1 - _ramp(smallest, self.shrunk)) * (1 - _ramp(largest, self.torn))
+        return unresolved, largest > self.torn[0]
 
-    def _land(self, images: Floats, corners: Integers, masses: Floats, bulges: Floats) -> Floats:
+    def _scatter(self, images: Floats, corners: Integers, masses: Floats, bulges: Floats) -> Floats:
         """Masses (cells) of pieces with these corners among the images, these corner masses and bulges."""
         mesh, backend = self.mesh, self.mesh.backend
-        landed = backend.zeros((backend.REMAP_PARTS, mesh.cells))
+        scattered = backend.zeros((backend.REMAP_PARTS, mesh.cells))
         if mesh.dimension == 2:
             angles = np.arctan2(np.hypot(images[:, 0], images[:, 1]), images[:, 2])
             backend.launch(
                 backend.remap_on_sphere, len(corners), np.column_stack([images, angles]), corners, masses, bulges,
-                mesh.face_normals, *self._rings, self._edges, landed,
+                mesh.face_normals, *self._rings, self._edges, scattered,
             )  # fmt: skip
         else:
             places = np.arctan2(images[:, 1], images[:, 0]) if self.dual.closed else images[:, 0].copy()
             backend.launch(
-                backend.remap_on_curve, len(corners), places, corners, masses, self._edges, self._period, landed
+                backend.remap_on_curve, len(corners), places, corners, masses, self._edges, self._period, scattered
             )
-        total: Floats = landed.sum(axis=0)
+        total: Floats = scattered.sum(axis=0)
         return total
 
 

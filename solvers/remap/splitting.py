@@ -10,7 +10,7 @@ from ..backends import backend_for
 from ..mesh.mesh import Floats, Integers
 from .pieces import Numbers, Pieces
 
-LONGEST = 2.0  # cell widths that the image of a piece may span
+MAX_EDGE = 2.0  # cell widths that the image of a piece may span
 HALVINGS = {1: 10, 2: 4}  # by dimension; a map that still is not flat on 1/1024 or 1/16 of a cell counts as a jump
 
 
@@ -28,19 +28,19 @@ def split_long(
         return images, pieces.corners, masses, pieces.bulges
     ends = masses.shape[1]
     parts = 2 ** (ends - 1)
-    places, landed, held = pieces.points[pieces.corners[long]], images[pieces.corners[long]], masses[long]
+    places, images_of_pieces, held = pieces.points[pieces.corners[long]], images[pieces.corners[long]], masses[long]
     width = pieces.widths[long]
     done: list[tuple[Floats, Floats]] = []
     for _ in range(HALVINGS[ends - 1]):
-        short = _longest_edge(landed) <= LONGEST * width
-        done.append((landed[short], held[short]))
+        short = _longest_edge(images_of_pieces) <= MAX_EDGE * width
+        done.append((images_of_pieces[short], held[short]))
         if short.all():
             break
         places, held = _halved(places[~short]), _halved(held[~short][:, :, None])[:, :, 0] / parts
         width = np.repeat(width[~short], parts)
-        landed = finite(map(pieces.project(places.reshape(-1, places.shape[2])))).reshape(places.shape)
+        images_of_pieces = finite(map(pieces.project(places.reshape(-1, places.shape[2])))).reshape(places.shape)
     else:
-        done += [(landed[:, [k] * ends], held / ends) for k in range(ends)]
+        done += [(images_of_pieces[:, [k] * ends], held / ends) for k in range(ends)]
     return _replaced(pieces, long, images, masses, done)
 
 
@@ -58,7 +58,7 @@ def _replaced(
     backend = backend_for(images)
     kept = np.ones_like(masses[:, 0], dtype=bool)
     kept[long] = False
-    extra = np.concatenate([landed for landed, _ in done]).reshape(-1, images.shape[1])
+    extra = np.concatenate([image for image, _ in done]).reshape(-1, images.shape[1])
     numbers = backend.to_device(len(images) + np.arange(len(extra), dtype=np.int32)).reshape(-1, masses.shape[1])
     return (
         np.concatenate([images, extra]),

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import reduce
+from types import FunctionType
 
 import numpy as np
 
 from ..mesh.boundaries import Boundaries, Outflow, Part, Value, boundary_parts
-from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, warn_of_pointwise
+from ..mesh.checks import (
+    check_array,
+    check_call,
+    check_field,
+    check_finite,
+    check_mesh,
+    check_unchanged,
+    warn_of_pointwise,
+)
 from ..mesh.mesh import Floats, Mesh
 from .face_fluxes import FaceFluxes, StreamFunction
 from .limiters import Reconstruction
@@ -70,14 +79,14 @@ class Advection:
         check_mesh(mesh)
         self._by_faces = isinstance(velocity, (FaceFluxes, StreamFunction))
         if not self._by_faces:
-            check_call("velocity", velocity)
+            check_call("velocity", velocity, "t, u")
         self._parts = boundary_parts(mesh, boundaries, (Outflow, Value))
-        no_lumps = "fluxes through faces" if self._by_faces else "boundaries other than walls" if self._parts else ""
+        excluded_by = "fluxes through faces" if self._by_faces else "boundaries other than walls" if self._parts else ""
         if limiter is None:
-            limiter = "lump" if nonnegative and _moves_lumps(mesh) and not no_lumps else "koren"
-        if limiter == "lump" and no_lumps:
-            raise ValueError(f'limiter = "lump" with {no_lumps}: expected "koren", "mc", "vanleer" or "none"')
-        _check_lumps(mesh, limiter, nonnegative, resolved)
+            limiter = "lump" if nonnegative and _knows_unresolved_cells(mesh) and not excluded_by else "koren"
+        if limiter == "lump" and excluded_by:
+            raise ValueError(f'limiter = "lump" with {excluded_by}: expected "koren", "mc", "vanleer" or "none"')
+        _check_unresolved(mesh, limiter, nonnegative, resolved)
         self.mesh, self.velocity, self.low_high, self.nonnegative = mesh, velocity, resolved, nonnegative
         self._seen = False
         self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
@@ -85,7 +94,7 @@ class Advection:
         by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh.on_host)
         self._rings = RingTransport(mesh) if by_rings else None
         self._make_work_arrays()
-        self._send = Advection._send_on_rings if by_rings else _SENDERS.get(mesh.dimension)
+        self._outgoing_flux = Advection._outgoing_flux_on_rings if by_rings else _OUTGOING_FLUXES.get(mesh.dimension)
 
     def _make_work_arrays(self) -> None:
         mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
@@ -98,17 +107,15 @@ class Advection:
     def prepare(self, time: float, values: Floats) -> Step:
         mesh = self.mesh
         check_field("values", values, mesh)
-        if not self._seen:
-            check_finite("values", values)
-            if values.ndim == 1 and not self._by_faces:
-                warn_of_pointwise(self.velocity, time, values)
-            self._seen = True
+        before = values.copy() if isinstance(self.velocity, FunctionType) and not self._seen else values
         if isinstance(self.velocity, (FaceFluxes, StreamFunction)):
             velocity = self.velocity.through_faces(mesh, time, values)
             check_array("face fluxes", velocity, (mesh.faces,), "faces")
         else:
             velocity = self.velocity(time, values)
             self._check_velocity(velocity, values)
+        if not self._seen:
+            self._check_first(time, values, before)
         if values.ndim == 1:
             return self._prepare_field(time, values, velocity)
         steps = [
@@ -116,6 +123,14 @@ class Advection:
             for k, (field, row) in enumerate(zip(self._by_field(len(values)), values, strict=True))
         ]
         return reduce(np.minimum, steps)
+
+    def _check_first(self, time: float, values: Floats, before: Floats) -> None:
+        """What is looked at once: whether values are finite, and how the velocity treats them."""
+        check_finite("values", before)
+        check_unchanged("velocity", values, before)
+        if values.ndim == 1 and not self._by_faces:
+            warn_of_pointwise(self.velocity, time, values)
+        self._seen = True
 
     def _check_velocity(self, velocity: Floats, values: Floats) -> None:
         shape = self.mesh.centers.shape
@@ -135,36 +150,36 @@ class Advection:
     def _prepare_field(self, time: float, values: Floats, velocity: Floats, field: tuple[int, int] = (0, 0)) -> Step:
         """As ``prepare``, of one field, which is number k of n where ``field`` is (k, n)."""
         if self._faces is None:
-            fastest = self._send_with_lumps(values, velocity)
+            fastest = self._outgoing_flux_by_cells(values, velocity)
         else:
-            fastest = self._send_through_faces(self._faces, values, velocity, time, field)
+            fastest = self._outgoing_flux_through_faces(self._faces, values, velocity, time, field)
         with np.errstate(divide="ignore"):
             step: Step = np.divide(1.0, fastest)
             return step
 
-    def _send_with_lumps(self, values: Floats, velocity: Floats) -> Step:
+    def _outgoing_flux_by_cells(self, values: Floats, velocity: Floats) -> Step:
         mesh, backend = self.mesh, self.mesh.backend
         mean = backend.dot(mesh.volumes, values) / mesh.volume
         occupied = self._occupied
         occupied[0] = OCCUPIED * mean
-        assert self._send is not None  # of a curve or a surface
-        self._send(self, values, velocity, occupied)
-        return self._find_outflow(values)
+        assert self._outgoing_flux is not None  # of a curve or a surface
+        self._outgoing_flux(self, values, velocity, occupied)
+        return self._find_outflow_rates(values)
 
-    def _find_outflow(self, values: Floats) -> Step:
+    def _find_outflow_rates(self, values: Floats) -> Step:
         """The part of its mass that each cell loses per time; returns the largest of the occupied ones."""
         mesh, backend = self.mesh, self.mesh.backend
         if self._rings is not None:
-            shares = self._rings.outflows(values, self._occupied, self._sent, self._outflow)
+            shares = self._rings.outflow_rates(values, self._occupied, self._sent, self._outflow)
         else:
             shares = backend.launch(
-                backend.outflows, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values, self._occupied,
-                self._sent, self._outflow,
+                backend.outflow_rates, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values,
+                self._occupied, self._sent, self._outflow,
             )  # fmt: skip
         fastest: Step = np.max(reduce(np.maximum, shares))
         return fastest
 
-    def _send_through_faces(
+    def _outgoing_flux_through_faces(
         self, faces: Reconstruction, values: Floats, velocity: Floats, time: float, field: tuple[int, int]
     ) -> Step:
         """Returns the largest Σ (A X·n)⁺/V of a cell: the same for any u, so that it may have either sign or be 0."""
@@ -176,14 +191,14 @@ class Advection:
             faces.flux_at_faces(velocity, flux)
         faces.values_at_faces(values, at_side)
         shares = backend.launch(
-            backend.send_through_faces, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells,
-            values, flux, at_side, self.nonnegative, self._sent,
+            backend.outgoing_flux_through_faces, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides,
+            mesh.side_cells, values, flux, at_side, self.nonnegative, self._sent,
         )  # fmt: skip
         fastest: Step = np.max(reduce(np.maximum, shares))
         for part in self._parts:
             fastest = fastest + self._pass_boundary(part, values, flux, at_side, time, field)
         if self.nonnegative:
-            self._find_outflow(values)
+            self._find_outflow_rates(values)
         return fastest
 
     def _pass_boundary(
@@ -208,47 +223,47 @@ class Advection:
                 field.rate(dt, row)
             return
         if self._rings is not None:
-            self._rings.receive(self._sent, self._outflow, dt, rate)
+            self._rings.add_divergence(self._sent, self._outflow, dt, rate)
             return
         backend.launch(
-            backend.receive, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells, self._sent,
+            backend.divergence, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, mesh.side_cells, self._sent,
             self._outflow, dt, rate,
         )  # fmt: skip
 
-    def _send_on_curve(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
+    def _outgoing_flux_on_curve(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         flow, smooth = self._flow(), self._outflow
         backend.launch(
-            backend.look_on_curve, mesh.cells, mesh.centers, mesh.volumes, *neighborhood, density, velocity,
+            backend.reconstruct_on_curve, mesh.cells, mesh.centers, mesh.volumes, *neighborhood, density, velocity,
             *self.low_high, occupied, flow, smooth,
         )  # fmt: skip
         backend.launch(
-            backend.send_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, flow, smooth, self._sent,
+            backend.outgoing_flux_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, flow, smooth, self._sent,
         )  # fmt: skip
 
-    def _send_on_rings(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
+    def _outgoing_flux_on_rings(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         assert self._rings is not None
         flux = self._flow().reshape(2, -1)
-        self._rings.send(density, velocity, self.low_high, occupied, flux, self._outflow, self._sent)
+        self._rings.outgoing_flux(density, velocity, self.low_high, occupied, flux, self._outflow, self._sent)
 
-    def _send_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
+    def _outgoing_flux_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         work = len(mesh.cell_sides)
         flow, smooth = self._flow(), self._outflow
         backend.launch(
-            backend.look_on_surface, work, mesh.centers, mesh.face_centers, mesh.face_normals, mesh.face_areas,
+            backend.reconstruct_on_surface, work, mesh.centers, mesh.face_centers, mesh.face_normals, mesh.face_areas,
             mesh.face_curvatures, *neighborhood, density, velocity, *self.low_high, occupied, flow, smooth,
             self._sent,
         )  # fmt: skip
         backend.launch(
-            backend.send_on_surface, work, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood, density,
-            velocity, flow, smooth, occupied, self._sent,
+            backend.outgoing_flux_on_surface, work, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood,
+            density, velocity, flow, smooth, occupied, self._sent,
         )  # fmt: skip
 
 
-def _moves_lumps(mesh: Mesh) -> bool:
+def _knows_unresolved_cells(mesh: Mesh) -> bool:
     """Whether the kernels of unresolved cells know the mesh: a curve, or the unit sphere in R³."""
     if mesh.dimension == 1 or mesh.centers.shape[1] != 3:
         return mesh.dimension == 1 and not mesh.periods and _has_lengths(mesh)
@@ -262,16 +277,18 @@ def _has_lengths(mesh: Mesh) -> bool:
     return bool((mesh.backend.to_host(mesh.face_areas) == 1.0).all())
 
 
-def _check_lumps(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tuple[float, float]) -> None:
+def _check_unresolved(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tuple[float, float]) -> None:
     low, high = resolved
     if not 0 <= low <= high < np.inf:
         raise ValueError(f'resolved = {resolved}: expected 0 <= low <= high < inf; for fluxes only, limiter="none"')
     if limiter != "lump":
         return
-    if not _moves_lumps(mesh):
+    if not _knows_unresolved_cells(mesh):
         raise ValueError(f'limiter = "lump" on a {mesh.manifold}: expected a curve or the unit sphere; use "koren"')
     if not nonnegative:
-        raise ValueError('limiter = "lump": expected nonnegative=True, as only a density >= 0 has lumps; else "koren"')
+        raise ValueError(
+            'limiter = "lump": expected nonnegative=True, as only a density >= 0 has unresolved cells; else "koren"'
+        )
 
 
-_SENDERS = {1: Advection._send_on_curve, 2: Advection._send_on_surface}
+_OUTGOING_FLUXES = {1: Advection._outgoing_flux_on_curve, 2: Advection._outgoing_flux_on_surface}

@@ -38,13 +38,21 @@ class IntervalDriftDiffusion:
         from_right, from_left = conductance * bernoulli(step), conductance * bernoulli(-step)
         leaving, to_device = np.append(from_left, 0.0) + np.append(0.0, from_right), mesh.backend.to_device
         self._from_right, self._from_left, self._leaving = map(to_device, (from_right, from_left, leaving))
-        self._steady = to_device(np.where(steady > _LEAST, steady, 1.0))
-        self._within = to_device((steady[:-1] > _LEAST) & (steady[1:] > _LEAST))
+        self._steady = to_device(np.where(steady > _TINY, steady, 1.0))
+        self._within = to_device((steady[:-1] > _TINY) & (steady[1:] > _TINY))
 
     def longest_step(self, values: Floats) -> Step:
         """½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""
         held = self.mesh.backend.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
         return time_to_move(held, np.abs(self._gain(values)).sum())
+
+    def prepare(self, time: float, values: Floats) -> Step:
+        """∂ₜp of values (cells), which ``rate`` adds."""
+        self._rate = self._gain(values) / self.mesh.volumes
+        return np.inf
+
+    def rate(self, dt: float, rate: Floats) -> None:
+        rate += self._rate
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
         """Advance a density (cells) by dt in place; returns its least value before undershoots are limited, if so."""
@@ -104,7 +112,7 @@ def _running_sums(values: Floats) -> Floats:
     return sums
 
 
-_LEAST = 1e-250  # below, ratios p/p̄ might overflow
+_TINY = 1e-250  # below, ratios p/p̄ might overflow
 
 
 def bernoulli(q: Floats) -> Floats:

@@ -19,8 +19,8 @@ class ProductAdvection:
     """−div_c(ρ X_c) − div_r(ρ X_r) for a density ρ (rows, columns) on the product of a mesh of rows and one of columns.
 
     Both are `solvers.terms.advection.Advection`, one on all rows side by side and one on all columns, in the same
-    Runge–Kutta stage: unsplit, so that a lump moves diagonally at its own velocity in both. Each may take at most half
-    of what a cell holds.
+    Runge–Kutta stage: unsplit, so that an unresolved cell moves diagonally at its own velocity. Each may take at most
+    half of what a cell holds.
 
     in_rows      stack(mesh of columns, rows)
     in_columns   stack(mesh of rows, columns)

@@ -12,22 +12,22 @@ from .ring_geometry import ring_geometry
 class RingTransport:
     """The kernels of :mod:`solvers.backends.cpu.rings.transport`, for a mesh that is of rings.
 
-    What cells send is (2, faces): by the first cell of each face, and by the second. The same as what the kernels of
-    any sphere find, :mod:`solvers.backends.cpu.transport_surface`, but for rounding.
+    Outgoing fluxes are (2, faces): of the first cell of each face, and of the second. They equal those of any sphere's
+    cells but for rounding, :mod:`solvers.backends.cpu.transport_surface`.
     """
 
     def __init__(self, mesh: Mesh) -> None:
         backend, number = mesh.backend, mesh.volumes.dtype
         tables = ring_geometry(mesh.on_host)
-        there = {field.name: backend.to_device(getattr(tables, field.name)) for field in fields(tables)}
-        self.mesh, self._tables = mesh, replace(tables, **there)
+        on_device = {field.name: backend.to_device(getattr(tables, field.name)) for field in fields(tables)}
+        self.mesh, self._tables = mesh, replace(tables, **on_device)
         self._east, self._north = backend.work_array(mesh.cells, number), backend.work_array(mesh.cells, number)
 
-    def send(
+    def outgoing_flux(
         self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, flux: Floats,
         smooth: Floats, sent: Floats,
     ) -> None:  # fmt: skip
-        """What each cell sends into ``sent``; uses ``flux`` (2, faces) and ``smooth`` (cells,)."""
+        """Outgoing fluxes of each cell into ``sent``; uses ``flux`` (2, faces) and ``smooth`` (cells,)."""
         mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
         east, north = self._east(), self._north()
         backend.launch(
@@ -35,24 +35,24 @@ class RingTransport:
             east, north,
         )  # fmt: skip
         backend.launch(
-            backend.look_on_rings, mesh.cells, tables.rows, tables.slopes, tables.offsets, tables.tangents,
+            backend.reconstruct_on_rings, mesh.cells, tables.rows, tables.slopes, tables.offsets, tables.tangents,
             tables.stencils, density, east, north, *low_high, occupied, flux, smooth, sent,
         )  # fmt: skip
         backend.launch(
-            backend.send_on_rings, mesh.cells, tables.rows, tables.volumes, tables.slopes, tables.offsets,
+            backend.outgoing_flux_on_rings, mesh.cells, tables.rows, tables.volumes, tables.slopes, tables.offsets,
             tables.reach, tables.spans, tables.opposite, density, east, north, flux, smooth, occupied, sent,
         )  # fmt: skip
 
-    def outflows(self, density: Floats, occupied: Floats, sent: Floats, outflow: Floats) -> list[Any]:
+    def outflow_rates(self, density: Floats, occupied: Floats, sent: Floats, outflow: Floats) -> list[Any]:
         """The part of its mass that each cell loses per time, (cells,); returns the largest of the occupied ones."""
         mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
         return backend.launch(
-            backend.outflows_on_rings, mesh.cells, tables.rows, tables.volumes, density, occupied, sent, outflow
+            backend.outflow_rates_on_rings, mesh.cells, tables.rows, tables.volumes, density, occupied, sent, outflow
         )
 
-    def receive(self, sent: Floats, outflow: Floats, dt: float, rate: Floats) -> None:
+    def add_divergence(self, sent: Floats, outflow: Floats, dt: float, rate: Floats) -> None:
         """Add to ``rate`` (cells,) what each cell receives less what it loses within dt, per area."""
         mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
         backend.launch(
-            backend.receive_on_rings, mesh.cells, tables.rows, tables.volumes, sent, outflow, dt, rate
+            backend.divergence_on_rings, mesh.cells, tables.rows, tables.volumes, sent, outflow, dt, rate
         )  # fmt: skip

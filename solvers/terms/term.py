@@ -10,7 +10,7 @@ Step = float | Floats  # a number where the state is: looking at it may mean wai
 
 
 class Term(Protocol):
-    """An explicit term. :meth:`prepare` looks at the state, :meth:`rate` uses what it saw."""
+    """An explicit term. :meth:`prepare` evaluates the state, :meth:`rate` uses the result."""
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Evaluate at (time, values); returns the largest stable time step (NaN for a non-finite state)."""

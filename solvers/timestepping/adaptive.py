@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
 from ..backends import backend_for
 from ..mesh.mesh import Floats
-from .checks import check_positive, check_until, check_values
-from .integrate import fixed, integrate
-from .observers import Observer
+from .checks import check_positive
 from .state import Exploding, NonFinite, State, StepResult
 
 Rate = Callable[[float, Floats], Floats]
-LANDED = 16  # spacings of floating-point time from a target that count as there
-LEAST = 10  # spacings of time that a step has to have
+TARGET_SPACINGS = 16  # spacings of floating-point time from a target that count as there
+MIN_SPACINGS = 10  # spacings of time that a step has to have
 SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0  # of the step that the error asks for; limits of a change of the step
 ORDER = 8  # of the method: the error of a step is of the same order, which is that of the next lower method
 
 
 class AdaptiveIntegrator:
-    """Steps of u̇ = rate(time, u) whose length finds itself, by the error of each.
+    """Steps of u̇ = rate(time, u) of adaptive length, by the error of each.
 
     rate         (time, values) → rate of change, of the values' shape
     tolerance    error of a step, absolute and relative, as the root mean square over all numbers of the state
@@ -69,33 +67,13 @@ class AdaptiveIntegrator:
         return values
 
 
-def evolve_adaptively(
-    state: State,
-    rate: Rate,
-    until: float,
-    observers: Sequence[Observer] = (),
-    tolerance: float = 1e-9,
-    after_step: Callable[[State], bool] = lambda state: False,
-    limit: Callable[[Floats], None] | None = None,
-) -> State:
-    """Advance ``state`` in place to ``until`` by u̇ = rate(time, u) and return it: see `AdaptiveIntegrator`.
-
-    after_step   called after each step; True stops the loop
-    Raises ValueError as `evolve` does, and as the integrator.
-    """
-    integrator = AdaptiveIntegrator(rate, tolerance, limit)
-    check_until(until, state.time)
-    check_values(state.values, ())
-    return integrate(state, fixed(integrator), until, observers, after_step)
-
-
 def _step(state: State, method: _Method, target: float) -> None:
     """Advance a state by one step towards ``target``."""
     left = target - state.time
     first = left / max(math.ceil(left / state.dt), 1) if state.dt > 0 else None
     method.begin(state)
     size = method.first_size(state, left) if first is None else first
-    least, most = LEAST * float(np.spacing(state.time)), GROW
+    least, most = MIN_SPACINGS * float(np.spacing(state.time)), GROW
     size = size if size > least else least
     while True:
         if size < least:
@@ -109,9 +87,9 @@ def _step(state: State, method: _Method, target: float) -> None:
         if math.isnan(error) and not method.begins_finite():
             raise NonFinite(f"{state.when}: the rate of change is not finite")
         most = 1.0  # after a step that was refused none grows
-    cut = first is not None and taken > 0.999 * first  # shortened to land, and not for the error's sake
+    cut = first is not None and taken > 0.999 * first  # shortened to meet the target, not because of the error
     state.dt = max(size, state.dt) if cut else size
-    state.time = target if target - reached <= LANDED * np.spacing(target) else reached
+    state.time = target if target - reached <= TARGET_SPACINGS * np.spacing(target) else reached
     state.values[...] = values
     state.steps += 1
 
@@ -120,8 +98,8 @@ def _change(error: float, most: float) -> float:
     """The next step over this one, by the error over what is allowed; NaN is too much by any measure."""
     if math.isnan(error):
         return SHRINK
-    wanted = SAFETY * error ** (-1 / ORDER) if error > 0 else GROW
-    return min(wanted, most) if error < 1 else max(wanted, SHRINK)
+    factor = SAFETY * error ** (-1 / ORDER) if error > 0 else GROW
+    return min(factor, most) if error < 1 else max(factor, SHRINK)
 
 
 class _Method:
@@ -195,8 +173,8 @@ class _Method:
         trial = min(1e-6 if size < 1e-5 or speed < 1e-5 else 0.01 * size / speed, longest)
         bend = _norm((self._rate(state.time + trial, values + trial * rate) - rate) / allowed) / trial
         fastest = max(speed, bend)
-        wanted = max(1e-6, 1e-3 * trial) if fastest <= 1e-15 else (0.01 / fastest) ** (1 / ORDER)
-        return float(min(100 * trial, wanted, longest))
+        second = max(1e-6, 1e-3 * trial) if fastest <= 1e-15 else (0.01 / fastest) ** (1 / ORDER)
+        return float(min(100 * trial, second, longest))
 
 
 def _norm(values: Floats) -> np.float64:

@@ -15,7 +15,7 @@ from .state import State
 from .step_control import root_mean_square
 
 Event = Callable[[float, Floats], float]  # (time, values) → a number that changes sign at the event
-TIME_RTOL = 1e-12  # of the step in which an event is looked for
+TIME_RTOL = 1e-12  # of the step in which an event is located
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,19 @@ class Threshold:
 
 @dataclass(frozen=True)
 class SteadyState:
-    """|∂ₜu| = rtol |u| per unit time, in root mean squares: from there on the field hardly changes."""
+    """|∂ₜu| ≤ rtol |u| per unit time, in root mean squares, at the end of a step: the field hardly changes any more."""
 
     rtol: float = 1e-6
 
     def of(self, problem: SemiDiscrete) -> Event:
         """The event of an equation, whose rates it needs."""
-        return _Steadiness(self, problem)
+        return Steadiness(self, problem)
 
 
 @dataclass(frozen=True)
-class _Steadiness:
+class Steadiness:
+    """|∂ₜu| − rtol |u|."""
+
     event: SteadyState
     problem: SemiDiscrete
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import numpy as np
 
 from ..backends import backend_for
 from ..mesh.mesh import Floats
 from ..terms.term import Step
-from .checks import check_positive, check_until, check_values
+from .checks import check_nonnegative, check_positive, check_until, check_values
 from .equation import Equation
 from .integrate import fixed, integrate
 from .observers import Observer
@@ -18,9 +19,7 @@ from .state import NonFinite, State, StepResult
 from .step_control import StepControl, root_mean_square
 from .steppers import Stepper, order_of, stepper_of
 
-STEPS_WITHOUT_UNDERSHOOT = (
-    8  # steps without undershoots, after which none is expected: a step that has one is taken again
-)
+STEPS_WITHOUT_UNDERSHOOT = 8  # after so many none is expected: a step that undershoots is repeated with the limiter
 
 
 class SplitIntegrator:
@@ -50,7 +49,7 @@ class SplitIntegrator:
         equation, state.values = self.equation, self._to_device(state.values)
         order = order_of(equation, self.stepper)
         self._control = None if self._rtol is None else StepControl(self._rtol, self._atol, order, state.values)
-        self._work = (np.empty_like(state.values), np.empty_like(state.values))
+        self._work: tuple[Floats, ...] = (np.empty_like(state.values), np.empty_like(state.values))
         keeps = equation.stiff is None and self._control is None  # the stepper then starts from the same values
         self._good = self._work[0] if keeps else np.empty_like(state.values)
         self._stable = float(equation.longest_step(state.time, state.values))
@@ -58,42 +57,58 @@ class SplitIntegrator:
         self._explicit_change = 0.0  # of the explicit terms in a controlled step, between the stiff term's halves
 
     def step(self, state: State, target: float) -> StepResult:
+        stable = self._begin_step(state)
+        try:
+            if self._control is None:
+                dt, reached = step_to_target(state.time, target, stable)
+                result = self._advance(state, dt, reached)
+            else:
+                dt, reached, result = self._controlled(self._control, state, target, stable)
+        except NonFinite as error:
+            self._fail(state, error)
+        self._end_step(state, dt, reached, result)
+        return result
+
+    def _begin_step(self, state: State) -> float:
+        """Keep the values; returns the longest stable step. Raises NonFinite where that is none."""
         stable = self.cfl * self._stable
         if not stable > np.spacing(state.time):
             raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
         self._good[...] = state.values
-        dt, reached = _to_land(state.time, target, stable)
-        try:
-            if self._control is not None:
-                dt, reached, result = self._controlled(self._control, state, target, stable)
-            else:
-                result = self._advance(state, dt, reached, self._since_undershoot < STEPS_WITHOUT_UNDERSHOOT)
-                if self._since_undershoot >= STEPS_WITHOUT_UNDERSHOOT and (result.undershot or not result.finite):
-                    state.values[...] = self._good
-                    result = self._advance(state, dt, reached, True)
-            if not result.finite:
-                raise NonFinite(f"the step of {dt:.3g} is not finite")
-        except NonFinite as error:  # this one, or a term's
-            state.values[...] = self._good
-            raise type(error)(f"{state.when}: {error}") from error
+        return stable
+
+    def _end_step(self, state: State, dt: float, reached: float, result: StepResult) -> None:
+        if not result.finite:
+            self._fail(state, NonFinite(f"the step of {dt:.3g} is not finite"))
         self._stable, self._since_undershoot = result.stable_dt, 0 if result.undershot else self._since_undershoot + 1
         state.time, state.steps, state.dt = reached, state.steps + 1, dt
-        return result
 
-    def _advance(self, state: State, dt: float, reached: float, limited: bool) -> StepResult:
-        """Advance the values by dt, to time ``reached``; undershoots of diffusion are mended if ``limited``."""
+    def _fail(self, state: State, error: NonFinite) -> NoReturn:
+        """Raise an error of a step, with its time, after restoring the values."""
+        state.values[...] = self._good
+        raise type(error)(f"{state.when}: {error}") from error
+
+    def _advance(self, state: State, dt: float, reached: float, limited: bool = False) -> StepResult:
+        """Advance the values by dt, to time ``reached``; undershoots of diffusion are limited where they are expected.
+
+        limited   whether they are in any case; else a step that undershoots unexpectedly is repeated
+        """
         equation, values, lowest = self.equation, state.values, None
-        stiff = equation.stiff
-        if stiff is None:
-            self.stepper.step(equation, state, dt, self._work)
-        else:
-            before = stiff.step(dt / 2, values, limited)
-            equation.prepare(state.time, values)
-            self.stepper.step(equation, state, dt, self._work)
-            if self._control is not None:
-                self._explicit_change = root_mean_square(values - self._work[0])
-            lowest = np.minimum(before, stiff.step(dt / 2, values, limited))
-        return _result(values, equation.longest_step(reached, values), lowest)
+        stiff, limited = equation.stiff, limited or self._since_undershoot < STEPS_WITHOUT_UNDERSHOOT
+        while True:
+            if stiff is None:
+                self.stepper.step(equation, state, dt, self._work)
+            else:
+                before = stiff.step(dt / 2, values, limited)
+                equation.prepare(state.time, values)
+                self.stepper.step(equation, state, dt, self._work)
+                if self._control is not None:
+                    self._explicit_change = root_mean_square(values - self._work[0])
+                lowest = np.minimum(before, stiff.step(dt / 2, values, limited))
+            result = _result(values, equation.longest_step(reached, values), lowest)
+            if stiff is None or limited or (result.finite and not result.undershot):
+                return result
+            values[...], limited = self._good, True
 
     def _controlled(
         self, control: StepControl, state: State, target: float, stable: float
@@ -106,12 +121,12 @@ class SplitIntegrator:
             if self.equation.stiff is None:
                 self.equation.prepare(begin, values)
             try:
-                return self._advance(state, dt, reached, True)
+                return self._advance(state, dt, reached, limited=True)
             finally:
                 state.time = start
 
         while True:
-            dt, reached = _to_land(start, target, control.longest(stable))
+            dt, reached = step_to_target(start, target, control.longest(stable))
             attempt(start, dt, reached)
             control.keep_whole(values, good, self._explicit_change)
             values[...] = good
@@ -136,7 +151,7 @@ def _result(values: Floats, stable: Step, lowest: Step | None) -> StepResult:
     return StepResult(stable_dt, undershot, finite=not math.isnan(stable_dt))
 
 
-def _to_land(time: float, target: float, longest: float) -> tuple[float, float]:
+def step_to_target(time: float, target: float, longest: float) -> tuple[float, float]:
     """The length of the next of equal steps to the target, none above ``longest``; and the time that it reaches."""
     parts = math.ceil((target - time) / longest)
     dt = (target - time) / max(parts, 1)
@@ -159,10 +174,10 @@ def evolve(
 
         error of a step ≤ atol + rtol (|change in it| + |values − their mean|/100)      |·|: root mean square
 
-    The errors of all steps then add up to about rtol of the way that the state goes, whatever rests beneath it. A step
-    is compared with two of half its length, which are kept; one of a larger error is taken again, shorter. Where that
-    is no better, as where limiters act, the error is not of time, and is accepted. Where the stiff term undoes what the
-    explicit ones do, a step is also too short for them to change the state by half.
+    The errors of all steps then add up to about rtol of the path length of the state, whatever steady part it has. A
+    step is compared with two of half its length, which are kept; one of a larger error is taken again, shorter. Where
+    that is no better, as where limiters act, the error is not of time, and is accepted. Where the stiff term undoes
+    what the explicit ones do, a step is also too short for them to change the state by half.
 
     stepper      one of STEPPERS, or its name
     cfl          fraction of ``equation.longest_step`` that is used
@@ -175,4 +190,5 @@ def evolve(
     integrator = SplitIntegrator(equation, stepper, cfl, rtol, atol)
     check_until(until, state.time)
     check_values(state.values, (*equation.terms, equation.stiff))
+    check_nonnegative("state.values", state.values, (*equation.terms, equation.stiff))
     return integrate(state, fixed(integrator), until, observers, after_step)

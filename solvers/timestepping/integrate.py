@@ -18,7 +18,7 @@ class Integrator(Protocol):
     """A method that advances a state step by step."""
 
     def begin(self, state: State) -> None:
-        """Get ready for a first step: the device of the values, work arrays, the first stable step."""
+        """Prepare a first step: the device of the values, work arrays, the first stable step."""
         ...
 
     def step(self, state: State, target: float) -> StepResult:
@@ -39,9 +39,8 @@ class DenseIntegrator(Integrator, Protocol):
         ...
 
 
-Dynamics = Callable[
-    [State, float], tuple[Integrator, float]
-]  # of a state and the end of its run: what moves it, to when
+# (state, end of the run) → integrator, and the time until which it is valid
+Dynamics = Callable[[State, float], tuple[Integrator, float]]
 AfterStep = Callable[[State], bool]
 
 
@@ -60,8 +59,8 @@ def integrate(
     """Advance ``state`` in place to ``until`` and return it.
 
     dynamics     the integrator of a state, and the time to which it holds; no step crosses that time
-    observers    look at the state when they are due; steps are shortened to meet those times, or interpolated.
-                 A look that returns True within a step ends the loop, with the state that it was shown
+    observers    called with the state when they are due; steps are shortened to meet those times, or interpolated.
+                 One that returns True within a step ends the loop, with the state that it was given
     after_step   called after each step; True stops the loop
     Raises ValueError for an ``until`` that is not finite or before the state's time, and what integrators raise.
     """
@@ -80,24 +79,24 @@ def integrate(
         is_dense = isinstance(integrator, DenseIntegrator)
         target = next_time(() if is_dense else dues, min(until, end))
         result = integrator.step(state, target)
-        if isinstance(integrator, DenseIntegrator) and _look_within(state, integrator, observers):
+        if isinstance(integrator, DenseIntegrator) and _observe_within_step(state, integrator, observers):
             break
         if state.time > target:  # a step with a length of its own
             state.time = _agreed(state.time, [until, end, *dues])
         for observer in observers:
             if result.event and not observer.is_due(state):
-                observer.look_now(state)
-            observer.look_if_due(state)
+                observer.observe_now(state)
+            observer.observe_if_due(state)
         if after_step(state):
             break
     return state
 
 
-def _look_within(state: State, integrator: DenseIntegrator, observers: Sequence[Observer]) -> bool:
-    """Show observers what is due before the end of a step; where one ends the loop there, the state is that one."""
+def _observe_within_step(state: State, integrator: DenseIntegrator, observers: Sequence[Observer]) -> bool:
+    """Call observers that are due before the end of a step; where one ends the loop, the state becomes that one."""
     while not is_reached(state.time, due := min((observer.due() for observer in observers), default=math.inf)):
         within = replace(state, time=due, values=integrator.between(due))
-        ends = [observer.look_if_due(within) for observer in observers]
+        ends = [observer.observe_if_due(within) for observer in observers]
         if any(ends):
             state.time, state.values[...] = due, within.values
             return True

@@ -16,40 +16,40 @@ from .state import State
 
 @dataclass
 class Observer:
-    """Calls ``look(state)``, on the host, at times that steps are shortened to meet, or within them.
+    """Calls ``function(state)``, on the host, at times that steps are shortened to meet, or within them.
 
-    It changes nothing; that it returns True ends the loop where steps are interpolated.
+    The function changes nothing; a return value True ends the loop where steps are interpolated.
 
     Events before the time of the state that a loop begins with are over; another state's loop begins anew. Several
-    that a step has passed at once, as layers may, are looked at once.
+    that one step passes, as layers may, are one call.
 
     count       events of the schedule that are over
-    last_time   time of the last look; NaN before the first
+    last_time   time of the last call; NaN before the first
     """
 
-    look: Callable[[State], object]
+    function: Callable[[State], object]
     schedule: Schedule = field(default_factory=lambda: Listed(()))
     count: int = 0
     last_time: float = field(default=math.nan, init=False)
     _state: ref[State] | None = field(default=None, init=False, repr=False)
 
     def begin(self, state: State) -> None:
-        """Look if it is due, at the beginning of a loop with a state: the one of the last loop goes on."""
+        """Call the function if it is due at the start of a loop; the state of the last loop continues its count."""
         before, reached = (events_before(self.schedule, state.time, or_at=or_at) for or_at in (False, True))
         is_other = self._state is not None and not self.follows(state)
         if is_other or not before <= self.count <= reached:
             self.count = before
         self._state = ref(state)
-        self.look_if_due(state)
+        self.observe_if_due(state)
 
     def due(self) -> float:
         return self.schedule.due(self.count)
 
-    def look_if_due(self, state: State) -> bool:
-        """Look if it is due; whether it was and the loop is to end."""
+    def observe_if_due(self, state: State) -> bool:
+        """Call the function if it is due; returns whether the loop is to end."""
         if not self.is_due(state):
             return False
-        ends = self.look_now(state)
+        ends = self.observe_now(state)
         self.count = max(self.count + 1, events_before(self.schedule, state.time, or_at=True))
         return ends
 
@@ -61,8 +61,8 @@ class Observer:
         """Whether the next event is due, but for rounding of its time."""
         return is_reached(self.due(), state.time)
 
-    def look_now(self, state: State) -> bool:
-        """Look, due or not; whether the loop is to end."""
+    def observe_now(self, state: State) -> bool:
+        """Call the function, due or not; returns whether the loop is to end."""
         self.last_time = state.time
-        ends = self.look(replace(state, values=backend_for(state.values).to_host(state.values)))
+        ends = self.function(replace(state, values=backend_for(state.values).to_host(state.values)))
         return isinstance(ends, bool | np.bool_) and bool(ends)

@@ -43,7 +43,7 @@ class StepResult:
     stable_dt   largest stable time step of the state that it leads to
     undershot   whether a density has fallen below zero on the way, and was limited if that was asked for
     finite      whether that state is finite
-    event       whether observers look at that state although none is due (atoms have merged, …)
+    event       whether observers are called with that state although none is due (atoms have merged, …)
     """
 
     stable_dt: float = np.inf

@@ -10,10 +10,10 @@ from ..backends import backend_for
 from ..mesh.mesh import Floats
 
 SAFETY, SHRINK, GROW = 0.9, 0.1, 3.0  # of the step that the error asks for; limits of a change of the step
-STEADY_PART = 0.01  # of |values − mean|, which a step may err by where the state rests: relative to rtol
+STEADY_PART = 0.01  # of |values − mean|, allowed error of a step of a steady state, relative to rtol
 MIN_GAIN = 0.5  # power of the step that an error falls by at least if it is of time: a smooth one falls by 1 or more
 MARGIN, DECAY = 2.0, 0.9  # of an error that no shorter step makes smaller: by how much more is allowed, less each step
-BALANCED, LONGEST_SPLIT = 0.1, 0.5  # net change over that of the explicit terms, which then is below half the values
+BALANCED, MAX_SPLIT = 0.1, 0.5  # net change over that of the explicit terms, which then is below half the values
 MIN_STEP = 1e-6  # of the first step tried: states that are still not finite there are lost
 
 
@@ -46,7 +46,7 @@ class StepControl:
         self._split = 0.0
         if explicit_change > 0 and root_mean_square(values - before) < BALANCED * explicit_change:
             size = max(root_mean_square(values), root_mean_square(before))
-            self._split = explicit_change / (LONGEST_SPLIT * size) if size > 0 else math.inf
+            self._split = explicit_change / (MAX_SPLIT * size) if size > 0 else math.inf
 
     def accepts(self, dt: float, values: Floats, before: Floats) -> bool:
         """Whether the values after two halves are good enough; chooses the next step to try."""
@@ -54,7 +54,7 @@ class StepControl:
         if math.isnan(error):
             self._tried.append((dt, math.inf))
             self._wanted = SHRINK * dt
-            return dt < MIN_STEP * self._tried[0][0]  # then it is the caller's to raise
+            return dt < MIN_STEP * self._tried[0][0]  # then the caller raises
         if self._split > 1:
             self._wanted = max(SHRINK, SAFETY / self._split) * dt
             return False
@@ -66,7 +66,7 @@ class StepControl:
             self._tried.append((dt, error))
             self._wanted = max(SHRINK, min(change, 0.5)) * dt
             return False
-        cut = not self._tried and dt < 0.999 * self._wanted < math.inf  # shortened to land, or by the cfl
+        cut = not self._tried and dt < 0.999 * self._wanted < math.inf  # shortened to meet the target, or by the cfl
         self._wanted = max(min(change, GROW) * dt, self._wanted if cut else 0.0)
         if self._split > 0:
             self._wanted = min(self._wanted, SAFETY / self._split * dt)

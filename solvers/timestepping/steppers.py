@@ -21,9 +21,12 @@ class Stepper:
     weights: tuple[float, ...]
     order: int
 
-    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, Floats]) -> None:
-        """Advance the prepared state by dt in place; ``work`` then holds the values before it, and a rate."""
-        start, rate = work
+    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> None:
+        """Advance the prepared state by dt in place.
+
+        ``work`` then holds the values before it, a rate, and those after the first stage, u + dt L(u), if it has room.
+        """
+        start, rate, *first = work
         backend = backend_for(start)
         start[...] = state.values
         stage_time = 0.0
@@ -37,6 +40,8 @@ class Stepper:
             backend.launch(backend.advance, flat[0].size, *flat, dt, weight, flat[1])
             if equation.limit is not None:
                 equation.limit(state.values)
+            if k == 0 and first:
+                first[0][...] = state.values
             stage_time = (1 - weight) * (stage_time + 1)
 
 

@@ -6,9 +6,9 @@ The kernel is not zonal, but smooth: with b(x) = Bᵀx only harmonics of ρ up t
 on a small grid stand for all cells; and Z, N times e^{−s(x)}, s = √(|b|² + c²) ≈ |b| smooth, have a few degrees more,
 so that all cells interpolate them from a grid of T = 1.5 L. Between the grids the sum is dense: N log N + L⁴ in all.
 
-What that loses is made good by sums over the cells that hold mass, or patches of them: cells where b nearly vanishes,
-about which e^{−s} is not smooth enough, and cells that attend to nothing near them, whose Z is lost to rounding beside
-the largest. Points anywhere on the circle or sphere may take the place of cells.
+Where that is inaccurate, sums over the cells that hold mass, or patches of them, replace it: in cells where b nearly
+vanishes, about which e^{−s} is not smooth enough, and in cells far from all that they attend to, whose Z is lost to
+rounding beside the largest. Points anywhere on the circle or sphere may take the place of cells.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from .patches import gathered_sums
 
 _OVERSAMPLING = 1.5  # T/L
 _SMOOTHNESS = 34.0  # c·T/‖B‖: e^{−s} has its branch points at a distance c/‖B‖, so degree T leaves e^{−34} = 2e-15
-_MAX_LOSS = 10.0  # largest s − |b| that is trusted: 2e-15·e^10 = 4e-11
-_MIN_NORMALIZER = (1e-4, 1e-5)  # of the largest Z, and of the mass: below, rounding exceeds about 1e-11 of Z
 _MIN_DENSITY = 1e-12  # of the mean; what holds less is not worth an exact sum
 Sums = tuple[Floats, Floats, Floats]  # log_scale, Z and N
 
@@ -41,8 +39,11 @@ class Bilinear:
     mesh     a circle or sphere; or points (n, d), unit vectors, d = 2 or 3, that take the place of cells
     matrix   B (d, d), for attention β QᵀK
 
-    Points matter whatever their mass, cells only where mass is wanted.
+    Points matter whatever their mass, cells only where mass is active.
     """
+
+    max_loss = 10.0  # largest s − |b| for values from the grid: 2e-15·e^10 = 4e-11
+    min_normalizer = (1e-4, 1e-5)  # of the largest Z, and of the mass: below, rounding exceeds about 1e-11 of Z
 
     def __init__(self, mesh: Mesh | Floats, matrix: Floats) -> None:
         self.matrix = np.asarray(matrix, dtype=float)
@@ -54,24 +55,24 @@ class Bilinear:
         self._sources = _SOURCES[d](mesh, degree, len(self._centers))
         self._targets = None
         if d == 3 and _Targets.count(degree) < len(self._centers):
-            self._targets = targets = _Targets(mesh, self._lengths(), self.matrix, degree)
-            self._scale = backend_for(self._centers).kept(lambda: targets.scale(self._lengths()))
+            self._targets = targets = _Targets(mesh, self._lengths(), self.matrix, degree, self.max_loss)
+            self._scale = backend_for(self._centers).cached(lambda: targets.scale(self._lengths()))
 
-    def apply(self, masses: Floats, wanted: Floats | None = None) -> Sums:
+    def apply(self, masses: Floats, active: Floats | None = None) -> Sums:
         """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
 
-        Of cells, Z and N are right where there is mass, or where ``wanted`` (cells,) holds some instead.
+        Of cells, Z and N are valid where there is mass, or where ``active`` (cells,) has some instead.
         """
-        wanted = masses if wanted is None else wanted
+        active = masses if active is None else active
         backend, nodes = backend_for(masses), self._sources.nodes
-        held, count = backend.chosen(masses != 0)
+        held, count = backend.true_indices(masses != 0)
         few, first = count <= nodes, held[:nodes]
 
         def cells() -> tuple[Floats, Floats]:
             return self._centers[first], masses[first]
 
-        def stand_in() -> tuple[Floats, Floats]:
-            return self._sources.stand_in(masses)
+        def equivalent_weights() -> tuple[Floats, Floats]:
+            return self._sources.equivalent_weights(masses)
 
         def exact() -> Sums:
             return gathered_sums(self._towards(), *cells())
@@ -79,11 +80,11 @@ class Bilinear:
         if nodes >= len(masses):
             return exact()
         if self._targets is None:
-            sums = backend.either(few, exact, lambda: self._dense(*stand_in()))
-            lost = self._is_lost(sums[1], masses.sum(), wanted) & np.logical_not(few)
+            sums = backend.conditional(few, exact, lambda: self._dense(*equivalent_weights()))
+            lost = self._is_lost(sums[1], masses.sum(), active) & np.logical_not(few)
         else:
-            sums = self._by_grid(self._targets, *backend.either(few, cells, stand_in))
-            lost = self._is_lost(sums[1], masses.sum(), wanted)
+            sums = self._by_grid(self._targets, *backend.conditional(few, cells, equivalent_weights))
+            lost = self._is_lost(sums[1], masses.sum(), active)
         backend.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
 
@@ -113,12 +114,12 @@ class Bilinear:
                 whole[targets.near] = part
         return sums
 
-    def _is_lost(self, normalizer: Floats, total: Floats, wanted: Floats) -> NDArray[np.bool_]:
-        """(cells,) where Z is wanted and too small for the digits that it has."""
-        of_largest, of_mass = _MIN_NORMALIZER
+    def _is_lost(self, normalizer: Floats, total: Floats, active: Floats) -> NDArray[np.bool_]:
+        """(cells,) where Z is needed and too small to be accurate."""
+        of_largest, of_mass = self.min_normalizer
         lost: NDArray[np.bool_] = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
         if self._mesh is not None:
-            lost &= wanted > _MIN_DENSITY * wanted.sum() / self._mesh.volume * self._mesh.volumes
+            lost &= active > _MIN_DENSITY * active.sum() / self._mesh.volume * self._mesh.volumes
         return lost
 
 
@@ -132,14 +133,14 @@ class _Targets:
     ``lengths`` (cells) are |b(x)|.
     """
 
-    def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int) -> None:
+    def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int, max_loss: float) -> None:
         most = int(np.ceil(_OVERSAMPLING * degree))
         self._smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / most
         backend = backend_for(lengths)
         self.grid = GaussGrid(most).on(backend)
         self._towards = self.grid.centers @ backend.to_device(matrix)
         self._scale = np.sqrt((self._towards**2).sum(axis=1) + self._smoothing**2)
-        self.near = np.flatnonzero(self.scale(lengths) - lengths > _MAX_LOSS)
+        self.near = np.flatnonzero(self.scale(lengths) - lengths > max_loss)
         self._cells = len(lengths)
         self._on_grid, self._on_cells = SphereHarmonics(self.grid, most), _transform(mesh, most)
 
@@ -184,7 +185,7 @@ class _CircleSources:
         self.points: Floats = self._backend.to_device(np.stack([np.cos(angle), np.sin(angle)], axis=1))
         self._transform = _transform(mesh, degree) if self.nodes < cells else None
 
-    def stand_in(self, masses: Floats) -> tuple[Floats, Floats]:
+    def equivalent_weights(self, masses: Floats) -> tuple[Floats, Floats]:
         """(nodes, 2) points and (nodes,) masses, of any sign, that attract as ``masses`` (cells) do."""
         assert self._transform is not None  # with so few cells they are all summed
         spectrum = self._transform.analysis(masses) * np.sqrt(2 * np.pi)
@@ -200,7 +201,7 @@ class _SphereSources:
         self.nodes = self.grid.cells
         self._on_cells, self._on_grid = _transform(mesh, degree), SphereHarmonics(self.grid, degree)
 
-    def stand_in(self, masses: Floats) -> tuple[Floats, Floats]:
+    def equivalent_weights(self, masses: Floats) -> tuple[Floats, Floats]:
         """As above, (nodes, 3) and (nodes,)."""
         return self.grid.centers, self.grid.volumes * self._on_grid.synthesis(self._on_cells.analysis(masses))
 

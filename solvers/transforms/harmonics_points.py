@@ -49,7 +49,7 @@ class PointHarmonics:
 
     def analysis(self, weights: Floats) -> Complexes:
         """Σ_j conj(Y(x_j)) w_j of weights (n,), or of several sets (sets, n) with the sets first."""
-        masses = self.stand_in(weights)
+        masses = self.equivalent_weights(weights)
         coefficients = np.stack([self._harmonics.analysis(row) for row in np.atleast_2d(masses)])
         return _like(coefficients, weights, 1)
 
@@ -59,7 +59,7 @@ class PointHarmonics:
         values = np.stack([self._harmonics.synthesis(row) for row in sets])
         return _like(self.interpolate(values), coefficients, self._ndim)
 
-    def stand_in(self, weights: Floats) -> Floats:
+    def equivalent_weights(self, weights: Floats) -> Floats:
         """Masses on the grid, (cells,) or (sets, cells), of the same harmonics as weights (n,) or (sets, n)."""
         grids = _to_grid(self._nonuniform.analysis(np.atleast_2d(weights)), self.degree)
         masses = grids if grids.ndim == 2 else folded(grids)

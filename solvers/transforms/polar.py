@@ -37,7 +37,7 @@ def log_area(dimension: int) -> float:
     return math.log(2.0) + dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2)
 
 
-def uniform_law(mesh: Mesh, dimension: int) -> Floats:
+def uniform_distribution(mesh: Mesh, dimension: int) -> Floats:
     """(cells) p̄, cell averages per radian; 0 where they underflow."""
     return np.asarray(np.exp(log_masses(mesh, dimension) - np.log(mesh.volumes)))
 

@@ -25,14 +25,14 @@ MAX_CELLS = 4096
 
 
 class PolarKernel:
-    """∫K dμ and its companions at the centers of a mesh of polar angles, for laws of θ given by masses (cells).
+    """∫K dμ, ∫K⟨x,y⟩ dμ and the slope at the centers of a mesh of polar angles, for masses (cells) of θ.
 
     mesh        polar angles, at most 4096 cells
     dimension   d ≥ 2
     beta        any real number
 
     All sums at cell i are times e^{−log_scale[i]}, log_scale (cells) = max_j log K_ij, so that none overflows.
-    ``uniform_sums`` (2, cells) are ∫K and ∫K⟨x,y⟩ over the uniform law, in closed form; its slope vanishes.
+    ``uniform_sums`` (2, cells) are ∫K and ∫K⟨x,y⟩ over the uniform distribution, in closed form; its slope vanishes.
     Special functions are the host's; what is made of them is placed with the mesh.
     Raises ValueError for too many cells.
     """

@@ -42,6 +42,7 @@ def test_a_faster_clock_and_another_radius_scale_the_noise():
     [
         (["noise_below", "--set", "attention.beta=0"], "attention.beta = 0: expected another number"),
         (["noise_below", "--set", "attention.value=[[-1.0, 0.0], [0.0, -1.0]]"], "degree 1: expected one that grows"),
+        (["noise_below", "--set", "attention.normalization=sinkhorn"], 'expected "softmax" or "unnormalized"'),
         (["heads"], "attention: expected one head whose matrices are multiples of the identity"),
         (["noise_below", "--degree", "0"], "0: expected an integer from 1 to 32"),
     ],

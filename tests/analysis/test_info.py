@@ -97,7 +97,7 @@ def test_finished(path):
             "stored    3 snapshots, 3 samples of the diagnostics",
             "density   2.5 to 4 in the last snapshot, 3 clusters, mass drifted by at most 2.0e-13",
             "versions  meanfield 1.2.3",
-            f"next      look at it: meanfield plot {path}",
+            f"next      plot it: meanfield plot {path}",
         ]
     )
 
@@ -221,7 +221,8 @@ def test_particles(path):
 
 
 @pytest.mark.parametrize(
-    ("count", "line"), [(4, "no look has found every cluster within"), (5, "more than 4 clusters in 64 dimensions\n")]
+    ("count", "line"),
+    [(4, "some cluster is wider than hand_over.spread"), (5, "more than 4 clusters in 64 dimensions\n")],
 )
 def test_why_tokens_are_not_atoms_yet(path, count, line):
     case = CASE.replace("resolution = 16", "dimension = 64\ncount = 5").replace('"circle"', '"particles"')
@@ -243,12 +244,10 @@ def test_hand_over(path):
     assert (facts["hand_over_time"], facts["hand_over_angle"]) == (1.5, None)
     assert json.loads(json.dumps(facts)) == facts
     assert "3 atoms, mass" in format_text(facts)  # clusters that have come near are one, atoms only when they touch
-    expected = "atoms from t = 1.5 on, one when within 1e-4 rad, a later hand-over changes the next merger by 2.0e-03"
+    expected = "atoms from t = 1.5 on, one when within 1e-4 rad, a later handover changes the next merger by 2.0e-03"
     assert expected in format_text(facts)
     RunFile.append(path, attributes={"hand_over_error": np.nan, "hand_over_angle": 1e-5}).close()
-    expected = (
-        "no merger follows by the end whose time a later hand-over could change, it changes places by 1.0e-05 rad"
-    )
+    expected = "no merger follows by the end whose time a later handover could change, it changes places by 1.0e-05 rad"
     assert expected in format_text(describe(path))
 
 

@@ -118,7 +118,7 @@ def test_clusters_that_flicker_are_no_mergers():
 
 
 def test_atoms_do_not_flicker():
-    """A merger is one however few samples show both; those of clusters before the hand-over may be noise."""
+    """A merger is one however few samples show both; those of clusters before the handover may be noise."""
     tracks = planted()
     brief = Track(5, np.array([0.01]), np.array([[0.0, 1.0]]), 0)
     both = Tracks(tracks.times, (*tracks.tracks, brief))

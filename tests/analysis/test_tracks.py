@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.status import run
 
-from meanfield.analysis.tracks import FARTHEST, track, tracks_of
+from meanfield.analysis.tracks import MAX_ANGLE, track, tracks_of
 from meanfield.case.load import parse
 from solvers.io.run_file import read
 
@@ -106,10 +106,10 @@ def test_a_merger_is_kept_by_the_heavier_though_the_lighter_is_nearer():
 
 
 def test_what_is_too_far_dies_and_is_born():
-    far = FARTHEST + 0.1
+    far = MAX_ANGLE + 0.1
     tracks = track(*sampled([[(1.0, on_circle(0.0))]] * 2 + [[(1.0, on_circle(far))]] * 2))
     assert [(one.first, one.last, one.into) for one in tracks.tracks] == [(0, 1, None), (2, 3, None)]
-    near = track(*sampled([[(1.0, on_circle(0.0))]] * 2 + [[(1.0, on_circle(FARTHEST - 0.01))]] * 2))
+    near = track(*sampled([[(1.0, on_circle(0.0))]] * 2 + [[(1.0, on_circle(MAX_ANGLE - 0.01))]] * 2))
     assert len(near.tracks) == 1
 
 

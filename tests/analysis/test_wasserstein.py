@@ -80,7 +80,7 @@ def test_uniform_against_a_dirac(order, distance):
 
 
 def test_uniform_against_an_arc():
-    """Mass 1 on an arc of 2w against the uniform law: F − G is a saw of height (1 − w/π)/2, so W₁ = π/2 (1 − w/π)."""
+    """Mass 1 on an arc of 2w against the uniform distribution: F − G has height (1 − w/π)/2, so W₁ = π/2 (1 − w/π)."""
     half = 0.7
     arc = Measure("S1", on_circle(2.0), np.ones(1), np.array([2 * half]))
     expected = np.pi / 2 * (1 - half / np.pi)
@@ -159,7 +159,7 @@ def test_a_metric_that_no_rotation_changes(order, d):
 
 
 def test_many_atoms_on_the_circle():
-    """10⁵ tokens of the uniform law: F − G is a Brownian bridge over √n, so W₁ is some 2π·0.2/√n; and it is quick."""
+    """10⁵ tokens of the uniform distribution: F − G is a Brownian bridge over √n, so W₁ is about 2π·0.2/√n."""
     n = 10**5
     angles = np.random.default_rng(0).uniform(0, 2 * np.pi, n)
     found = wasserstein(atoms("S1", on_circle(angles)), density_on_circle(np.ones(16)), 1).value

@@ -227,7 +227,7 @@ def test_run_passes_case_path_and_options(calls: Calls) -> None:
         "quiet": True,
         "command": command,
         "backend": backend_on("cpu"),
-        "say": print_message,
+        "show": print_message,
     }
     assert calls == [("run", case, "mine.h5", options)]
 
@@ -267,7 +267,7 @@ def test_resume_passes_file_and_options(calls: Calls) -> None:
     command = "meanfield resume mine.h5 --until 1e3 --set time.cfl=0.2 attention.beta=4"
     changes = ["time.cfl=0.2", "attention.beta=4"]
     expected = {"until": 1000.0, "changes": changes, "quiet": False, "command": command}
-    expected |= {"backend": backend_on("cpu"), "say": print_message}
+    expected |= {"backend": backend_on("cpu"), "show": print_message}
     assert calls == [("resume", "mine.h5", expected)]
 
 
@@ -318,7 +318,7 @@ def test_check_prints_the_resolved_case_and_its_cost(capsys: pytest.CaptureFixtu
         ("output.every=3", "for 4 snapshots"),  # 0, 3, 6, 9
         ("output.times=[1, 2]", "for 2 snapshots"),
         ("attention.normalization=unnormalized", "at most about 1.1e+04"),  # e⁴ times 10 / (0.5 · 2π/64)
-        ("stabilizers.noise=0.1", "at most about 2e+02, and some tens where noise widens points"),
+        ("stabilizers.noise=0.1", "at most about 2e+02, and some tens where noise smooths initial points"),
     ],
 )
 def test_estimate(override: str, expected: str) -> None:

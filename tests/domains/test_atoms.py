@@ -10,8 +10,8 @@ from support import exact_atoms
 from support.exact_flow import flow
 
 from meanfield.domains.atoms.flow import TOUCH, advance, until_merger
-from meanfield.domains.atoms.velocity import AtomLaw, Atoms
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.feed_forward import feed_forward_random
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
@@ -32,7 +32,7 @@ def on_sphere(count, d, seed=0):
 
 
 def law(beta, normalization="softmax", **fields):
-    return AtomLaw(ParticleLaw(float(beta), normalization, **fields))
+    return AtomVelocity(ParticleVelocity(float(beta), normalization, **fields))
 
 
 def staircase(beta, atoms):
@@ -50,9 +50,11 @@ def test_the_law_is_that_of_particles(d, normalization, norm):
     matrices = random.standard_normal((3, d, d))
     heads = (Head(), Head(*matrices, weight=0.7), Head(1.0, -1.0, -0.5, 0.3))
     masses = random.random(6) + 0.1
-    particles = ParticleLaw(3.0, normalization, heads, masses, LayerNorm(norm, alpha=0.7), feed_forward_random(d, 8))
+    particles = ParticleVelocity(
+        3.0, normalization, heads, masses, LayerNorm(norm, alpha=0.7), feed_forward_random(d, 8)
+    )
     positions = on_sphere(6, d)
-    found = AtomLaw(particles).velocities(2.0, positions, masses)
+    found = AtomVelocity(particles).velocities(2.0, positions, masses)
     expected, _ = particles.rates(2.0, positions, np.ones(6))
     # the particles' sums round at the size of their output
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
@@ -79,12 +81,12 @@ def test_drift_near_the_antipode_is_right_relative_to_itself():
 
 def test_rescaled_attention_is_the_same_by_another_clock():
     positions, masses = on_sphere(4, 3), np.full(4, 0.25)
-    unnormalized = ParticleLaw(5.0, "unnormalized", (Head(query=2.0, key=np.diag([1.0, 0.5, 0.5])),))
-    rescaled = AtomLaw(replace(unnormalized, rescaled=True)).velocities(0.0, positions, masses)
+    unnormalized = ParticleVelocity(5.0, "unnormalized", (Head(query=2.0, key=np.diag([1.0, 0.5, 0.5])),))
+    rescaled = AtomVelocity(replace(unnormalized, rescaled=True)).velocities(0.0, positions, masses)
     np.testing.assert_allclose(
-        rescaled * np.exp(10.0), AtomLaw(unnormalized).velocities(0.0, positions, masses), rtol=1e-12
+        rescaled * np.exp(10.0), AtomVelocity(unnormalized).velocities(0.0, positions, masses), rtol=1e-12
     )
-    huge = AtomLaw(ParticleLaw(1e4, "unnormalized", rescaled=True))
+    huge = AtomVelocity(ParticleVelocity(1e4, "unnormalized", rescaled=True))
     near = on_circle(np.array([0.0, 1e-3]))
     speed = np.linalg.norm(huge.velocities(0.0, near, np.array([0.5, 0.5])), axis=1)
     np.testing.assert_allclose(speed, 0.5 * np.sin(1e-3) * np.exp(1e4 * (np.cos(1e-3) - 1)), rtol=1e-8)
@@ -303,10 +305,10 @@ def test_a_call_with_nothing_to_do_takes_milliseconds():
 def test_general_matrices_and_a_network_move_atoms_as_particles(norm):
     """To t = 3 from 2; the particles' flow is Dormand and Prince's at 1e-12."""
     matrices = np.random.default_rng(8).standard_normal((3, 3, 3))
-    particles = ParticleLaw(
+    particles = ParticleVelocity(
         2.0, "softmax", (Head(*matrices), Head()), MASSES, LayerNorm(norm), feed_forward_random(3, 6, "tanh")
     )
-    atoms, mergers = advance(AtomLaw(particles), Atoms(THREE, MASSES), 2.0, 3.0)
+    atoms, mergers = advance(AtomVelocity(particles), Atoms(THREE, MASSES), 2.0, 3.0)
     expected, _ = flow(particles, THREE, np.ones(3), np.array([2.0, 3.0]), 1e-12)
     assert not mergers
     np.testing.assert_allclose(atoms.positions, expected[-1], rtol=0, atol=1e-8)  # 100 tolerances

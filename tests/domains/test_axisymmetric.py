@@ -23,7 +23,7 @@ from solvers.timestepping.schedules import Every
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 from solvers.transforms.gegenbauer import gegenbauer
-from solvers.transforms.polar import log_masses, uniform_law
+from solvers.transforms.polar import log_masses, uniform_distribution
 from solvers.transforms.polar_kernel import PolarKernel
 
 DEGREES = np.arange(40)  # more than the fastest one
@@ -54,8 +54,8 @@ def laws(mesh, dimension):
     cluster[:2] = 0.5 / mesh.volumes[:2]
     yield "perturbed", initial.initial_perturbed(mesh, dimension, 0.3, 3, 1)
     yield "cap", initial.initial_von_mises_fisher(mesh, dimension, [2.0 * dimension], [1.0])
-    yield "pole and bulk", 0.5 * cluster + 0.5 * uniform_law(mesh, dimension)
-    yield "pole and a trace", (1 - 1e-6) * cluster + 1e-6 * uniform_law(mesh, dimension)
+    yield "pole and bulk", 0.5 * cluster + 0.5 * uniform_distribution(mesh, dimension)
+    yield "pole and a trace", (1 - 1e-6) * cluster + 1e-6 * uniform_distribution(mesh, dimension)
     yield "circles", initial.initial_points(mesh, [0.7, 1.9], [1.0, 2.0])
 
 
@@ -84,7 +84,7 @@ def dense_attention(mesh, dimension, beta, density, normalization):
     odds = law_of(dimension) / law_of(dimension).sum()
     kernel, ones = odds * np.exp(beta * np.cos(ANGLE) - abs(beta)), np.ones(mesh.cells)
     exact_sums = np.stack([kernel.sum() * ones, (kernel @ np.cos(ANGLE)) * ones, 0 * ones])
-    masses, uniform = density * mesh.volumes, uniform_law(mesh, dimension) * mesh.volumes
+    masses, uniform = density * mesh.volumes, uniform_distribution(mesh, dimension) * mesh.volumes
     found, error = (dense_sums(mesh, dimension, beta, held) for held in (masses, uniform))
     share = max(0.0, 1 - np.abs(masses - uniform).sum() ** 2)
     output = normalized(found) - share * (normalized(error) - normalized(exact_sums))
@@ -285,11 +285,11 @@ def test_collapse_in_high_dimensions(dimension, beta):
     start = initial.initial_von_mises_fisher(mesh, dimension, [0.01 * np.sqrt(dimension)], [1.0])
     heights, lowest = [], []
 
-    def look(state):
+    def sample_of(state):
         heights.append(height(mesh, state.values))
         lowest.append(state.values.min())
 
-    state = run(attention(mesh, dimension, beta), start, 24.0, observers=[Observer(look, Every(2.0))])
+    state = run(attention(mesh, dimension, beta), start, 24.0, observers=[Observer(sample_of, Every(2.0))])
     masses = state.values * mesh.volumes
     assert masses.sum() == pytest.approx(1.0, abs=1e-12)
     assert min(lowest) >= 0
@@ -350,7 +350,7 @@ def test_initial_laws(dimension):
 
 
 def test_a_perturbation_has_the_size_that_it_says():
-    """⟨g²⟩ under the uniform law is 1 on average over seeds, whatever the dimension."""
+    """⟨g²⟩ under the uniform distribution is 1 on average over seeds, whatever the dimension."""
     for dimension in (3, 1024):
         mesh = mesh_polar(512, dimension)
         uniform = initial.initial_uniform(mesh, dimension)
@@ -398,7 +398,7 @@ def test_modes_decay_at_their_rates(dimension):
         errors = []
         for cells in (128, 512):
             mesh = polar(cells, dimension)
-            uniform = uniform_law(mesh, dimension)
+            uniform = uniform_distribution(mesh, dimension)
             mode = gegenbauer(dimension, mesh.centers[:, 0], degree)[degree]
             rate = degree * (degree + dimension - 2)
             density, before = uniform + 1e-3 * uniform * mode, (uniform * mode * mesh.volumes) @ mode * 1e-3

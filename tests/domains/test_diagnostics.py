@@ -190,7 +190,7 @@ def test_entropy_rate_unnormalized_is_a_sum_over_degrees():
         lambda mesh: Velocity(Attention(mesh, 3.0, heads=[Head(value=-1.0)])),
         lambda mesh: Velocity(Attention(mesh, 3.0, heads=[Head(weight=0.5), Head(weight=0.5)])),
         lambda mesh: Velocity(Attention(mesh, 3.0, "sinkhorn")),
-        lambda mesh: Velocity(Attention(mesh, 3.0, full=True), LayerNorm("ngpt")),
+        lambda mesh: Velocity(Attention(mesh, 3.0, include_radial=True), LayerNorm("ngpt")),
     ],
     ids=["repulsion", "heads", "sinkhorn", "nGPT"],
 )

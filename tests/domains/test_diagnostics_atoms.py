@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from meanfield.domains.atoms.diagnostics import DIAGNOSTICS, AtomSample
-from meanfield.domains.atoms.velocity import AtomLaw, Atoms
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.sphere.diagnostics import diagnostics_round
 from meanfield.equation import Velocity
 from meanfield.model.attention import Attention
@@ -23,7 +23,7 @@ def test_atoms_against_cells(mesh, cells, normalization):
     of_density = diagnostics_round(names, mesh, Velocity(Attention(mesh, 4.0, normalization)))
     expected = of_density(0.0, density)
     atoms = Atoms(mesh.centers[cells], MASSES)
-    sample = AtomSample(AtomLaw(ParticleLaw(4.0, normalization)), 0.0, atoms, len(expected["power"]))
+    sample = AtomSample(AtomVelocity(ParticleVelocity(4.0, normalization)), 0.0, atoms, len(expected["power"]))
     for name in names:
         # exact sums on both sides, but for the uniform part on the sphere, in closed form there: a quadrature's error;
         # on the circle pairs are of cells with a width, so that a pair may be in two bins
@@ -38,7 +38,7 @@ def test_atoms_against_cells(mesh, cells, normalization):
 
 def test_clusters_are_the_atoms_heaviest_first():
     atoms = Atoms(np.eye(3), MASSES)
-    sample = AtomSample(AtomLaw(ParticleLaw(4.0)), 0.0, atoms, 4)
+    sample = AtomSample(AtomVelocity(ParticleVelocity(4.0)), 0.0, atoms, 4)
     assert DIAGNOSTICS["clusters"](sample) == 3
     assert list(DIAGNOSTICS["cluster_mass"](sample)[:3]) == [0.5, 0.3, 0.2]
     np.testing.assert_array_equal(DIAGNOSTICS["cluster_center"](sample)[:3], np.eye(3)[[1, 2, 0]])

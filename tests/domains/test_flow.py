@@ -146,10 +146,10 @@ def test_tokens_stay_in_their_cone(mesh, normalization):
     height = mesh.centers @ pole
     lowest = []
 
-    def look(state):
+    def sample_of(state):
         lowest.append(height[state.values * mesh.volumes > 1e-12].min())
 
-    run(mesh, density, 1.0, 3.0, normalization, observers=[Observer(look, Every(3.0, 20))])
+    run(mesh, density, 1.0, 3.0, normalization, observers=[Observer(sample_of, Every(3.0, 20))])
     assert min(lowest) > lowest[0] - mesh.width, f"from {lowest[0]:.3f} down to {min(lowest):.3f}"
     assert lowest[-1] > lowest[0] + 0.1
 
@@ -167,7 +167,7 @@ def test_mass_and_positivity_over_many_steps(mesh, beta, steps):
     """From a random density through collapse and mergers, at small steps."""
     drift, lowest = [], []
 
-    def look(state):
+    def sample_of(state):
         drift.append(abs(state.values @ mesh.volumes - 1))
         lowest.append(state.values.min())
 
@@ -177,10 +177,10 @@ def test_mass_and_positivity_over_many_steps(mesh, beta, steps):
         beta,
         1e9,
         cfl=0.05,
-        observers=[Observer(look, Every(1.0))],
+        observers=[Observer(sample_of, Every(1.0))],
         after_step=lambda s: s.steps == steps,
     )
-    look(state)
+    sample_of(state)
     assert state.steps == steps
     assert state.values.max() * mesh.volume > 3, "nothing happened"
     assert max(drift) <= 1e-12, f"mass drift {max(drift):.1e} over {steps} steps to t = {state.time:.0f}"

@@ -15,8 +15,8 @@ from meanfield.domains.atoms.handover import (
     hand_over_error,
     spread,
 )
-from meanfield.domains.atoms.velocity import AtomLaw, Atoms
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.sphere.initial import (
     initial_perturbed,
     initial_points,
@@ -38,7 +38,7 @@ def on_circle(*angles):
 
 
 def law(beta):
-    return AtomLaw(ParticleLaw(float(beta)))
+    return AtomVelocity(ParticleVelocity(float(beta)))
 
 
 def blobs():

@@ -14,7 +14,7 @@ from meanfield.case.errors import CaseError
 from meanfield.case.load import load, parse
 from meanfield.domains.atoms.flow import TOUCH, Merger
 from meanfield.domains.atoms.handover_states import TokenStates
-from meanfield.domains.atoms.setup import FIRST_LOOK
+from meanfield.domains.atoms.setup import FIRST_CHECK
 from meanfield.domains.atoms.velocity import Atoms
 from meanfield.runtime.cost import estimate
 from meanfield.simulation import set_up
@@ -112,10 +112,10 @@ def test_tokens_in_more_clusters_than_can_be_followed_are_not_handed_over():
 
 def test_check_tells_what_the_hand_over_of_many_tokens_waits_for():
     """√(3β/2) clusters of many tokens on the circle."""
-    assert "hand-over" not in estimate(load("tokens_ladder", ["domain.count=16"]))
+    assert "handover" not in estimate(load("tokens_ladder", ["domain.count=16"]))
     assert estimate(load("tokens_ladder")).count("in advance, then some for each merger of their atoms") == 1
     many = estimate(load("tokens_ladder", ["domain.count=200"]))
-    assert many.endswith("hand-over     only once 200 tokens are at most 16 clusters")
+    assert many.endswith("handover     only once 200 tokens are at most 16 clusters")
     circle = estimate(load("tokens_ladder", ["domain.count=200", "domain.dimension=2", "attention.beta=2000"]))
     assert circle.endswith("at most 32 clusters; about 55 form at first")
 
@@ -164,25 +164,31 @@ def test_what_atoms_cannot_be_is_refused(setting):
 @pytest.mark.parametrize("domain", ['manifold = "particles"', 'manifold = "circle"\nresolution = 64'])
 def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain, monkeypatch):
     """From the start, within the first interval, and at its end, killed while the error is computed."""
-    monkeypatch.setattr("meanfield.domains.atoms.setup.FIRST_LOOK", 5.0)  # some steps
+    monkeypatch.setattr("meanfield.domains.atoms.setup.FIRST_CHECK", 5.0)  # some steps
     text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=1e3, times=[0.0, 1e3])
     case = parse(text.replace('manifold = "particles"', domain))
     kept, problem = [], set_up(case)
 
     def keep(state):
         kept.append(replace(state, values=state.values.copy()))
-        return math.isfinite(problem.marks["hand_over_time"])
+        return math.isfinite(problem.run_scalars["hand_over_time"])
 
     integrate(State(0.0, problem.initial()), problem.dynamics, case.time.end, (), keep)
-    first = problem.marks["hand_over_time"]
+    first = problem.run_scalars["hand_over_time"]
     before = [state for state in kept if state.time <= first]
     assert before[-1].time == first
     assert len(before) > 1
     for state in before:
         again = set_up(case)
-        marks = again.marks
-        integrate(state, again.dynamics, case.time.end, (), lambda _, marks=marks: marks["hand_over_time"] > 0)
-        assert again.marks["hand_over_time"] == first
+        run_scalars = again.run_scalars
+        integrate(
+            state,
+            again.dynamics,
+            case.time.end,
+            (),
+            lambda _, run_scalars=run_scalars: run_scalars["hand_over_time"] > 0,
+        )
+        assert again.run_scalars["hand_over_time"] == first
 
 
 @pytest.mark.parametrize("spacing", ["linear", "log"])
@@ -195,10 +201,10 @@ def test_a_hand_over_waits_for_no_sample(domain, spacing):
     problem = set_up(case)
 
     def handed_over_or_late(state):
-        return not math.isnan(problem.marks["hand_over_time"]) or state.time > 1.0
+        return not math.isnan(problem.run_scalars["hand_over_time"]) or state.time > 1.0
 
     integrate(State(0.0, problem.initial()), problem.dynamics, case.time.end, (), handed_over_or_late)
-    assert problem.marks["hand_over_time"] == FIRST_LOOK
+    assert problem.run_scalars["hand_over_time"] == FIRST_CHECK
 
 
 def test_tokens_that_do_not_move_are_handed_over(tmp_path):
@@ -206,5 +212,5 @@ def test_tokens_that_do_not_move_are_handed_over(tmp_path):
     text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=1e3, times=[0.0, 1e3])
     assert run(parse(text, ["attention.value=[[0.0, 0.0], [0.0, 0.0]]"]), tmp_path / "run.h5", quiet=True) == DONE
     kept = read(tmp_path / "run.h5")
-    assert kept.attributes["hand_over_time"] == FIRST_LOOK
+    assert kept.attributes["hand_over_time"] == FIRST_CHECK
     assert kept.positions(-1) == pytest.approx(kept.positions(0), abs=1e-15)

@@ -80,11 +80,17 @@ def test_a_compact_support_grows_at_the_rate_of_the_value(value):
     """R(t) ≤ R₀ e^{|V|t}, and R′/R → |V|, over six decades of radius."""
     radii, times = [], []
 
-    def look(state):
+    def sample_of(state):
         radii.append(np.sqrt(moments(FAR, state.values)[1]))
         times.append(state.time)
 
-    run(FAR, initial_interval(FAR, -1.0, 1.0), 17.0 / value, value=value, observers=[Observer(look, Every(1 / value))])
+    run(
+        FAR,
+        initial_interval(FAR, -1.0, 1.0),
+        17.0 / value,
+        value=value,
+        observers=[Observer(sample_of, Every(1 / value))],
+    )
     radius, time = np.array(radii), np.array(times)
     rates = np.diff(np.log(radius)) / np.diff(time)
     late = radius[1:] > 20.0

@@ -51,7 +51,7 @@ def merging_time(mesh, points, masses=(0.5, 0.5), normalization="softmax", **sch
         equation = Equation([Advection(mesh, velocity, nonnegative=True, **scheme)], limit=limit_positivity)
     history, centers = [], np.array(points, dtype=float)
 
-    def look(state):
+    def sample_of(state):
         held = state.values * mesh.volumes
         first = mesh.centers @ centers[0] > mesh.centers @ centers[1]
         for k, side in enumerate((first, ~first)):
@@ -65,7 +65,7 @@ def merging_time(mesh, points, masses=(0.5, 0.5), normalization="softmax", **sch
         equation,
         STEPPERS["ssprk3"],
         1.3 * expected,
-        [Observer(look, Every(1.3 * expected, 260))],
+        [Observer(sample_of, Every(1.3 * expected, 260))],
         after_step=lambda _: bool(history[-1][1] > 0.5),
         rtol=None,
     )

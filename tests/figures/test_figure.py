@@ -19,7 +19,7 @@ from meanfield.figures.axes import label_decades, label_linear, set_time
 from meanfield.figures.captions import cluster_history, facts, heading, page_heading
 from meanfield.figures.color_scale import Scale
 from meanfield.figures.diagnostics import panels
-from meanfield.figures.figure import TALLEST, _growth, compose, draw, load, plot
+from meanfield.figures.figure import MAX_HEIGHT, _growth, compose, draw, load, plot
 from meanfield.figures.free_radius import directions_of, draw_plane, quantiles, radii_of
 from meanfield.figures.profiles import merged, time_edges
 from meanfield.figures.run_data import RunData, moment_in_words, snapshots_chosen
@@ -219,7 +219,7 @@ def test_a_long_title_is_cut_after_two_lines() -> None:
     assert heading(run_data(circle(16), LINEAR, title="$5 and $6"))[0] == r"\$5 and \$6", "no formula was meant"
 
 
-@pytest.mark.parametrize(("height", "inches"), [(3.0, 3.0 + 4.9 + 0.9), (12.0, TALLEST)])
+@pytest.mark.parametrize(("height", "inches"), [(3.0, 3.0 + 4.9 + 0.9), (12.0, MAX_HEIGHT)])
 def test_no_figure_is_so_high_that_its_labels_are_lost(
     monkeypatch: pytest.MonkeyPatch, height: float, inches: float
 ) -> None:
@@ -440,7 +440,7 @@ def test_directions_are_the_marginal(manifold: str) -> None:
         directions_of(data).density(30), run_data(mesh, LINEAR).density(30), rtol=1e-12
     )  # rounding
     median = quantiles(data, [0, 40], np.array([0.5]))[:, 0]
-    # The law of log r is symmetric about these; a cell is a fifth of a unit of log r wide.
+    # The distribution of log r is symmetric about these; a cell is a fifth of a unit of log r wide.
     assert np.log(median) == pytest.approx(np.log([0.5, 50.0]), abs=0.01)
 
 

@@ -249,7 +249,7 @@ def test_tokens_move_in_their_picture_and_keep_their_page(d: int, count: int) ->
 
 
 def test_layers_of_a_trained_transformer_are_called_layers() -> None:
-    data = replace(particles(64, 8), manifold="transformer")
+    data = replace(particles(64, 8), manifold="transformer", in_layers=True)
     figure = compose(data, Figure())
     labels = {ax.get_xlabel() for ax in figure.axes} | {ax.get_title() for ax in figure.axes}
     assert {"layer", "layer  (grey: snapshots above)"} <= labels

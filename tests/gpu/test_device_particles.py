@@ -12,7 +12,7 @@ from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.particles.pair_sums import PairSums
 from meanfield.domains.particles.steps import dynamics_adaptive, dynamics_explicit, dynamics_layers
 from meanfield.domains.particles.sums import token_sums
-from meanfield.domains.particles.velocity import ParticleLaw, layer_map
+from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.feed_forward import feed_forward_random
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
@@ -29,18 +29,18 @@ MASSES = np.random.default_rng(4).random(16)
 MATRIX = np.random.default_rng(5).standard_normal((3, 3))
 MATRICES = Head(query=MATRIX, key=MATRIX.T + 1.0, value=MATRIX, weight=0.5)
 LAWS = {
-    "identities": ParticleLaw(4.0),
-    "masses": ParticleLaw(4.0, masses=MASSES / MASSES.sum()),
-    "causal": ParticleLaw(4.0, causal=True),
-    "unnormalized": ParticleLaw(2.0, "unnormalized"),
-    "two heads, matrices": ParticleLaw(1.0, heads=(MATRICES, Head(query=-1.0, weight=0.5))),
-    "gaussian": ParticleLaw(2.0, kernel="gaussian"),
-    "gaussian, matrices": ParticleLaw(1.0, heads=(MATRICES,), kernel="gaussian"),
-    "windowed": ParticleLaw(2.0, kernel="windowed", window=1.0),
-    "windowed, causal": ParticleLaw(2.0, kernel="windowed", window=1.0, causal=True),
-    "sinkhorn": ParticleLaw(0.2, "sinkhorn", masses=MASSES / MASSES.sum()),
-    "network": ParticleLaw(2.0, feed_forward=feed_forward_random(3, 5, "gelu")),
-    **{name: ParticleLaw(2.0, norm=LayerNorm(name, switch=0.05)) for name in LAYER_NORMS},
+    "identities": ParticleVelocity(4.0),
+    "masses": ParticleVelocity(4.0, masses=MASSES / MASSES.sum()),
+    "causal": ParticleVelocity(4.0, causal=True),
+    "unnormalized": ParticleVelocity(2.0, "unnormalized"),
+    "two heads, matrices": ParticleVelocity(1.0, heads=(MATRICES, Head(query=-1.0, weight=0.5))),
+    "gaussian": ParticleVelocity(2.0, kernel="gaussian"),
+    "gaussian, matrices": ParticleVelocity(1.0, heads=(MATRICES,), kernel="gaussian"),
+    "windowed": ParticleVelocity(2.0, kernel="windowed", window=1.0),
+    "windowed, causal": ParticleVelocity(2.0, kernel="windowed", window=1.0, causal=True),
+    "sinkhorn": ParticleVelocity(0.2, "sinkhorn", masses=MASSES / MASSES.sum()),
+    "network": ParticleVelocity(2.0, feed_forward=feed_forward_random(3, 5, "gelu")),
+    **{name: ParticleVelocity(2.0, norm=LayerNorm(name, switch=0.05)) for name in LAYER_NORMS},
 }
 
 
@@ -123,8 +123,8 @@ def test_goes_on_bit_for_bit_on_the_device():
 
 
 def test_what_is_not_finite_is_told_from_the_device():
-    blown = ParticleLaw(0.0, heads=(), norm=LayerNorm("none"), feed_forward=lambda points: points**3)
-    lost = ParticleLaw(0.0, heads=(), norm=LayerNorm("none"), feed_forward=lambda points: points + np.nan)
+    blown = ParticleVelocity(0.0, heads=(), norm=LayerNorm("none"), feed_forward=lambda points: points**3)
+    lost = ParticleVelocity(0.0, heads=(), norm=LayerNorm("none"), feed_forward=lambda points: points + np.nan)
     with pytest.raises(Exploding, match=r"at time 0\.5"):
         advanced("adaptive", blown, gpu.to_device(np.array([[1.0, 0.0]])), 1.0)
     for advance in ("adaptive", "ssprk3", "layers"):

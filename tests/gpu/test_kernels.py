@@ -230,7 +230,7 @@ def test_rings_are_added_up_in_any_number_of_parts(calls, monkeypatch):
 
 def test_any_number_of_threads_gives_the_same(calls, monkeypatch):
     monkeypatch.setattr("solvers.backends.gpu.launching.THREADS", 4)
-    name, _, arguments = next(call for call in calls if call[0] == "send_on_surface")
+    name, _, arguments = next(call for call in calls if call[0] == "outgoing_flux_on_surface")
     results = []
     for threads in (1, 1000):
         there = [gpu.to_device(argument) for argument in copied(arguments)]
@@ -304,7 +304,7 @@ def test_sums_that_were_lost_are_the_cpu_s(d, lost, held):
     for backend in (cpu, gpu, gpu):
         there = [backend.to_device(array.copy()) for array in (mask, targets, sources, weights)]
         sums = tuple(backend.to_device(array.copy()) for array in before)
-        held = backend.chosen(there[3] != 0)
+        held = backend.true_indices(there[3] != 0)
         backend.redo_sums(there[0], *held, there[1].__getitem__, *there[2:], sums, pairwise.exponential_sums)
         results.append([backend.to_host(array) for array in sums])
     for old, expected, found, again in zip(before, *results, strict=True):

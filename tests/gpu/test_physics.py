@@ -6,7 +6,7 @@ from support import exact
 from support.device import SIMULATED, gpu
 
 from meanfield.domains.particles.steps import dynamics_adaptive
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.sphere.initial import initial_harmonic, initial_moebius, initial_perturbed, initial_points
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
@@ -79,6 +79,6 @@ def test_two_lumps_meet_when_they_should():
 def test_two_tokens_meet_when_they_should():
     start = there.to_device(np.array([[1.0, 0.0], [np.cos(2.0), np.sin(2.0)]]))
     state, time = State(0.0, start), exact.pair_time_equal(4.0)
-    integrate(state, dynamics_adaptive(lambda k: ParticleLaw(4.0), tolerance=1e-12), time)
+    integrate(state, dynamics_adaptive(lambda k: ParticleVelocity(4.0), tolerance=1e-12), time)
     first, second = there.to_host(state.values)
     assert first @ second == pytest.approx(0.5, abs=1e-7)

@@ -60,7 +60,7 @@ def test_tokens_that_attend_to_what_is_opposite(mesh, beta, normalization, build
     """
     density = build(mesh)
     masses = density * mesh.volumes
-    attention = Attention(mesh, beta, normalization, full=True)
+    attention = Attention(mesh, beta, normalization, include_radial=True)
     if normalization == "sinkhorn" and beta == -400.0:
         if build is density_smooth:
             with pytest.raises(Unbalanced, match="scalings reach over"):
@@ -79,8 +79,8 @@ def test_tokens_that_attend_to_what_is_opposite(mesh, beta, normalization, build
 def test_uniform_density_that_attends_to_what_is_opposite(mesh, kernel):
     """A = −x I_{d/2}(β)/I_{d/2−1}(β): nothing moves. Whether or not the part along x is asked for."""
     density, heads = initial_uniform(mesh), (Head(query=-1.0),)
-    for full, along in ((True, -exact.resultant(mesh.centers.shape[1], 9.0)), (False, 0.0)):
-        attention = Attention(mesh, 9.0, heads=heads, kernel=kernel, full=full)
+    for include_radial, along in ((True, -exact.resultant(mesh.centers.shape[1], 9.0)), (False, 0.0)):
+        attention = Attention(mesh, 9.0, heads=heads, kernel=kernel, include_radial=include_radial)
         assert np.abs(attention.output(density) - along * mesh.centers).max() <= 1e-15
     smooth = density_smooth(mesh)
     output = attention.output(smooth)

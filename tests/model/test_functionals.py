@@ -8,7 +8,7 @@ from support.status import DONE, resume, run
 from meanfield.case.load import parse
 from meanfield.diagnostics.table import energy_beta, energy_unit, entropy_is_relative
 from meanfield.domains.particles.diagnostics import diagnostics_particles
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.functionals import energy
 from meanfield.model.heads import Head
 from meanfield.simulation import set_up
@@ -98,7 +98,7 @@ def energy_of(law, points=TOKENS, masses=MASSES):
 @pytest.mark.parametrize("factor", [1.0, -0.5])
 def test_energy_is_a_lyapunov_function_where_values_follow_the_kernel(normalization, factor):
     """V = c QᵀK symmetric: dE/dt = Σ m s|X|²/c with s = Z or 1, whatever the matrix."""
-    law = ParticleLaw(2.0, normalization, (Head(key=MATRIX, value=factor * MATRIX),), MASSES)
+    law = ParticleVelocity(2.0, normalization, (Head(key=MATRIX, value=factor * MATRIX),), MASSES)
     velocity = law.rates(0.0, TOKENS, np.ones(4))[0]
     size = np.exp(2 * TOKENS @ MATRIX @ TOKENS.T) @ MASSES if normalization == "softmax" else 1.0
     expected = (MASSES * size * (velocity**2).sum(axis=1)).sum() / factor
@@ -144,7 +144,7 @@ def test_energy_under_a_causal_mask_is_that_of_the_pairs_that_attend():
     problem = set_up(case)
     found = problem.diagnostics(["energy"], None)(0.0, problem.initial())["energy"]
     assert found == pytest.approx(expected, rel=1e-6)
-    assert energy_of(ParticleLaw(1.5, causal=True), points, np.ones(3) / 3) == pytest.approx(expected, rel=1e-14)
+    assert energy_of(ParticleVelocity(1.5, causal=True), points, np.ones(3) / 3) == pytest.approx(expected, rel=1e-14)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -152,7 +152,8 @@ def test_energy_under_a_causal_mask_is_that_of_the_pairs_that_attend():
 def test_energy_without_beta_is_the_limit_less_its_constant(kernel, causal):
     heads = (Head(query=MATRIX, key=2.0, weight=0.5), Head(value=MATRIX, weight=0.25))
     at = [
-        energy_of(ParticleLaw(beta, heads=heads, masses=MASSES, kernel=kernel, causal=causal)) for beta in (0.0, 1e-5)
+        energy_of(ParticleVelocity(beta, heads=heads, masses=MASSES, kernel=kernel, causal=causal))
+        for beta in (0.0, 1e-5)
     ]
     pairs = (np.tril if causal else np.asarray)(np.outer(MASSES, MASSES)).sum()
     assert at[0] == pytest.approx(at[1] - 0.75 * pairs / 2e-5, rel=1e-3, abs=1e-4)  # β, and rounding of 1/β

@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import expm
 
 from meanfield.case.load import parse
-from meanfield.domains.atoms.velocity import AtomLaw
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.atoms.velocity import AtomVelocity
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.sphere.initial import initial_moebius, initial_perturbed, initial_points, initial_uniform
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
@@ -85,8 +85,8 @@ def test_gaussian_kernel(mesh, normalization):
     expected = dense_output(mesh, beta, heads, masses, kernel, normalization)
     assert masses @ np.linalg.norm(output - expected, axis=1) <= 1e-10
     heads = [Head(1.5, 0.5, -1.0)]  # |Qx| and |Ky| are constant: the exponential kernel but for a factor
-    output = Attention(mesh, beta, normalization, heads=heads, kernel="gaussian", full=True).output(density)
-    expected = Attention(mesh, beta, normalization, heads=heads, full=True).output(density)
+    output = Attention(mesh, beta, normalization, heads=heads, kernel="gaussian", include_radial=True).output(density)
+    expected = Attention(mesh, beta, normalization, heads=heads, include_radial=True).output(density)
     factor = np.exp(-beta * (1.5**2 + 0.5**2) / 2) if normalization == "unnormalized" else 1.0
     np.testing.assert_allclose(output, factor * expected, atol=1e-13 * factor)
 
@@ -97,7 +97,7 @@ def test_windowed_kernel_leaves_out_what_is_far(mesh):
     first, second = np.eye(d)[0], np.eye(d)[1]
     near = np.cos(0.3) * first + np.sin(0.3) * second
     density = initial_points(mesh, [first, near, -first])
-    attention = Attention(mesh, 4.0, kernel="windowed", window=window, full=True)
+    attention = Attention(mesh, 4.0, kernel="windowed", window=window, include_radial=True)
     output = attention.output(density)
     masses = density * mesh.volumes
     here = int(np.argmax(mesh.centers @ -first))
@@ -124,7 +124,7 @@ def test_doubly_stochastic_attention(mesh):
         scaling = np.sqrt(scaling / (kernel @ (scaling * masses)))
     plan = scaling[:, None] * kernel * scaling
     np.testing.assert_allclose(plan @ masses, 1.0, rtol=1e-12)
-    output = Attention(mesh, beta, "sinkhorn", full=True).output(density)
+    output = Attention(mesh, beta, "sinkhorn", include_radial=True).output(density)
     off = masses @ np.linalg.norm(output - plan @ (masses[:, None] * mesh.centers), axis=1)
     assert off <= {"circle": 1e-12, "sphere": 1e-3}[mesh.manifold]  # as above
     assert np.abs(Velocity(Attention(mesh, 9.0, "sinkhorn"))(0.0, initial_uniform(mesh))).max() <= 1e-16
@@ -221,11 +221,11 @@ def test_rescaling_several_heads_is_one_clock(mesh):
     plain = np.exp(-slow.log_bound) * Attention(mesh, 1.0, UNNORMALIZED, heads=heads).output(density)
     np.testing.assert_allclose(slow.output(density), plain, atol=1e-13 * np.abs(plain).max())
     tokens, masses = mesh.centers[::40], np.full(len(mesh.centers[::40]), 1 / len(mesh.centers[::40]))
-    laws = [ParticleLaw(1.0, UNNORMALIZED, heads, masses, rescaled=rescaled) for rescaled in (False, True)]
+    laws = [ParticleVelocity(1.0, UNNORMALIZED, heads, masses, rescaled=rescaled) for rescaled in (False, True)]
     radii, clock = np.ones(len(tokens)), np.exp(-laws[1].log_bound)
     for rates in (
         lambda law: law.rates(0.0, tokens, radii)[0],
-        lambda law: AtomLaw(law).velocities(0.0, tokens, masses),
+        lambda law: AtomVelocity(law).velocities(0.0, tokens, masses),
     ):
         plain, slow_rates = map(rates, laws)
         np.testing.assert_allclose(slow_rates, clock * plain, atol=1e-13 * clock * np.abs(plain).max())
@@ -237,7 +237,7 @@ def test_a_sharp_window_is_the_dense_sum(mesh, beta, window):
     """Cells that resolve no wave of the window's edge see no ripples of it; rounding of 1000 degrees."""
     density = np.random.default_rng(3).random(mesh.cells) ** 20  # little like uniform
     density /= density @ mesh.volumes
-    output = Attention(mesh, beta, kernel="windowed", window=window, full=True).output(density)
+    output = Attention(mesh, beta, kernel="windowed", window=window, include_radial=True).output(density)
     weights = windowed(np.clip(mesh.centers @ mesh.centers.T, -1, 1), beta, window) * (density * mesh.volumes)
     off = np.linalg.norm(output - weights @ mesh.centers / weights.sum(axis=1)[:, None], axis=1)
     assert off[density > 1e-3 * density.max()].max() <= 1e-11

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.model.attention import Attention
 from meanfield.model.errors import ArgumentError
@@ -23,19 +23,19 @@ def dense(beta, points, masses):
 @pytest.mark.parametrize("mesh", [circle(64), sphere(48)], ids=["circle", "sphere"])
 def test_a_kernel_of_the_cosine_that_no_table_knows(mesh):
     density = initial_perturbed(mesh, 0.5, 2)
-    found = Attention(mesh, 2.0, kernel=HALF, full=True).output(density)
+    found = Attention(mesh, 2.0, kernel=HALF, include_radial=True).output(density)
     exact = dense(2.0, mesh.centers, density * mesh.volumes)
     assert np.abs(found - exact).max() < (1e-13 if mesh.dimension == 1 else 2e-4)  # cells of a sphere: O(h²)
     tokens = mesh.centers[::7]
-    output = ParticleLaw(2.0, kernel=HALF).output_at(tokens)
+    output = ParticleVelocity(2.0, kernel=HALF).output_at(tokens)
     assert np.abs(output - dense(2.0, tokens, np.full(len(tokens), 1.0))).max() < 1e-13
 
 
 def test_a_factor_that_no_table_knows():
     """On unit vectors f(x) = e^{−β} for all x, which softmax does not notice."""
     tokens = sphere(12).centers
-    exponential = ParticleLaw(3.0).output_at(tokens)
-    assert np.abs(ParticleLaw(3.0, kernel=FACTOR).output_at(tokens) - exponential).max() < 1e-13
+    exponential = ParticleVelocity(3.0).output_at(tokens)
+    assert np.abs(ParticleVelocity(3.0, kernel=FACTOR).output_at(tokens) - exponential).max() < 1e-13
 
 
 def test_kernels_are_chosen_by_name_and_window():

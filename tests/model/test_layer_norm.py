@@ -8,7 +8,7 @@ from support.exact_flow import flow
 from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions
 from meanfield.domains.free_radius.equation import FreeRadius, free_radius_equation, radial_mesh
 from meanfield.domains.free_radius.initial import initial_at_radius
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.sphere.initial import initial_points, initial_von_mises_fisher
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
@@ -28,7 +28,7 @@ def name(norm):
 
 def equation_on(mesh, norm, beta):
     """The mean-field equation of a layer norm that keeps the radius."""
-    return mean_field_equation(mesh, Velocity(Attention(mesh, beta, full=norm.sees_size), norm))
+    return mean_field_equation(mesh, Velocity(Attention(mesh, beta, include_radial=norm.sees_size), norm))
 
 
 def run(equation, values, *times, cfl=0.5):
@@ -46,7 +46,7 @@ def ring(theta, count):
 
 def ring_law(norm, beta, start, end):
     """Polar angle and radius at ``end`` of 64 tokens on a ring: as good as a ring, I₆₄(β)/I₀(β) is below rounding."""
-    directions, radii = flow(ParticleLaw(beta, norm=norm), ring(start, 64), np.ones(64), np.array([0.0, end]))
+    directions, radii = flow(ParticleVelocity(beta, norm=norm), ring(start, 64), np.ones(64), np.array([0.0, end]))
     return np.arccos(directions[-1, :, 2]).mean(), radii[-1].mean()
 
 
@@ -92,7 +92,7 @@ def test_a_pair_on_the_sphere(norm):
     beta, end, mesh, masses = 1.0, 2.0, sphere(128), np.array([2.0, 1.0]) / 3
     points = np.array([[0.520106754611884, -0.4302603430441815, 0.7378109520809493],
                        [-0.19592537109100025, 0.9705626489123212, 0.14007638451627735]])  # fmt: skip
-    law = ParticleLaw(beta, masses=masses, norm=norm)
+    law = ParticleVelocity(beta, masses=masses, norm=norm)
     places = flow(law, points, np.ones(2), np.array([0.0, end]))[0][-1]
     density = run(equation_on(mesh, norm, beta), initial_points(mesh, points, masses.tolist()), end)
     side = np.sign(mesh.centers @ (points[0] - points[1]))

@@ -191,11 +191,24 @@ def test_report_tells_transition_and_metastable_states():
     assert "continuous up to beta = 2.4469" in hysteresis
 
 
+def test_sinkhorn_rates_are_those_of_its_velocity_on_the_circle():
+    """Of the doubly stochastic kernel of cells, found by iterating: −(1/β) Δ log a for ρ = ρ̄(1 + ε cos lφ)."""
+    beta, cells, small = 3.0, 64, 1e-4
+    angle = 2 * np.pi * np.arange(cells) / cells
+    kernel = np.exp(beta * np.cos(angle[:, None] - angle)) / cells
+    for l in (1, 2, 5):
+        density, a = 1 + small * np.cos(l * angle), np.ones(cells)
+        for _ in range(400):
+            a = np.sqrt(a / (kernel @ (a * density)))
+        wave = 2 * np.cos(l * angle) @ np.log(a) / cells  # of log a, so that div(ρX) has l²/β times it
+        expected = growth_rates(2, beta, [l], "sinkhorn")[0]
+        assert -(l**2) * wave / (beta * small) == pytest.approx(expected, rel=1e-6)  # of order ε²
+
+
 @pytest.mark.parametrize("normalization", ["sinkhorn", "softmx"])
 def test_theory_refuses_a_normalization_that_it_is_not_for(normalization):
     """By the table of normalizations, in place of taking every other word for unnormalized attention."""
     for theory in (
-        lambda: growth_rates(3, 2.0, [1], normalization),
         lambda: transition_coefficient(3, 2.0, normalization),
         lambda: equally_spaced_rates(3, 2.0, normalization),
     ):

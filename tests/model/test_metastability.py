@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from meanfield.domains.atoms.flow import advance
-from meanfield.domains.atoms.velocity import AtomLaw, Atoms
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.metastability import equally_spaced_rates, lifetimes
 
 STEP = 2e-3  # of the angle 1/(1 + β) over which the kernel changes: errors of fourth order and of rounding near 1e-11
 
 
 def law(beta, normalization="softmax"):
-    return AtomLaw(ParticleLaw(float(beta), normalization))
+    return AtomVelocity(ParticleVelocity(float(beta), normalization))
 
 
 def equally_spaced(count, d):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ive, logsumexp
 
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.sphere.initial import initial_perturbed, initial_points, initial_uniform
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head, matrix_of
@@ -75,7 +75,7 @@ def off(mesh, density, found, expected):
 @by_manifold
 def test_densities_attend_as_whole_matrices_say(mesh, spread, kind):
     density, head = density_of(mesh, spread), head_of(kind, mesh.centers.shape[1], 4.0)
-    found = Attention(mesh, 1.0, "sinkhorn", heads=[head], full=True).output(density)
+    found = Attention(mesh, 1.0, "sinkhorn", heads=[head], include_radial=True).output(density)
     expected, _ = dense(log_kernel(1.0, head, mesh.centers), mesh.centers, density * mesh.volumes)
     # What is a multiple of the identity has the uniform density's part in closed form, cells the midpoint rule.
     reach = 3e-2 if kind == "repulsion" and mesh.manifold == "sphere" else 1e-11
@@ -91,7 +91,7 @@ def test_tokens_attend_as_whole_matrices_say(mesh, kind):
     points, masses = points / np.linalg.norm(points, axis=1)[:, None], random.random(60) ** 3
     masses[:3] = 0.0
     head = head_of(kind, d, 8.0)
-    found = ParticleLaw(1.0, "sinkhorn", heads=(head,), masses=masses).output_at(points)
+    found = ParticleVelocity(1.0, "sinkhorn", heads=(head,), masses=masses).output_at(points)
     expected, _ = dense(log_kernel(1.0, head, points), points, masses)
     assert np.abs(found - expected).max() <= 1e-10
 
@@ -100,7 +100,7 @@ def test_tokens_attend_as_whole_matrices_say(mesh, kind):
 @by_manifold
 def test_the_gaussian_kernel_differs_by_factors_that_are_scaled_away(mesh, kind):
     density, head = density_of(mesh, "smooth"), head_of(kind, mesh.centers.shape[1], 2.0)
-    found = [Attention(mesh, 1.5, "sinkhorn", heads=[head], kernel=kernel, full=True).output(density)
+    found = [Attention(mesh, 1.5, "sinkhorn", heads=[head], kernel=kernel, include_radial=True).output(density)
              for kernel in ("gaussian", "exponential")]  # fmt: skip
     assert off(mesh, density, *found) <= 1e-11
     expected, _ = dense(log_kernel(1.5, head, mesh.centers, "gaussian"), mesh.centers, density * mesh.volumes)
@@ -115,7 +115,7 @@ def test_scalings_of_many_decades(mesh, kind, size):
     head = head_of(kind, mesh.centers.shape[1], size)
     for density in (density_of(mesh, "smooth"), density_of(mesh, "points")):
         masses = density * mesh.volumes
-        found = Attention(mesh, 1.0, "sinkhorn", heads=[head], full=True).output(density)
+        found = Attention(mesh, 1.0, "sinkhorn", heads=[head], include_radial=True).output(density)
         assert np.abs(masses @ (found - mesh.centers)).max() <= 1e-11  # defects of 1e-12, sums right to 1e-11
         assert np.linalg.norm(found, axis=1).max() <= 1 + 1e-13
 
@@ -123,7 +123,7 @@ def test_scalings_of_many_decades(mesh, kind, size):
 def test_scalings_of_many_decades_are_right():
     mesh, head = circle(300), head_of("any", 2, 30.0)
     density = density_of(mesh, "smooth")
-    found = Attention(mesh, 1.0, "sinkhorn", heads=[head], full=True).output(density)
+    found = Attention(mesh, 1.0, "sinkhorn", heads=[head], include_radial=True).output(density)
     expected, _ = dense(log_kernel(1.0, head, mesh.centers), mesh.centers, density * mesh.volumes)
     assert off(mesh, density, found, expected) <= 1e-10
 
@@ -150,7 +150,7 @@ def test_two_tokens_in_closed_form(seed, size):
     odds = np.exp(logs[0, 1] + logs[1, 0] - logs[0, 0] - logs[1, 1])
     sent = 2 * odds * m * n / (odds + np.sqrt(odds**2 + 4 * odds * (1 - odds) * m * n))
     plan = np.array([[m - sent, sent], [sent, n - sent]])
-    found = ParticleLaw(1.0, "sinkhorn", heads=(head,), masses=masses).output_at(points)
+    found = ParticleVelocity(1.0, "sinkhorn", heads=(head,), masses=masses).output_at(points)
     assert np.abs(found - plan @ points / masses[:, None]).max() <= 1e-11
 
 
@@ -172,7 +172,7 @@ def test_attention_turns_with_the_tokens():
     turn = np.linalg.qr(random.standard_normal((3, 3)))[0]
     head = head_of("any", 3, 6.0)
     turned = Head(head.query @ turn.T, head.key @ turn.T)
-    found, other = (ParticleLaw(1.0, "sinkhorn", heads=(one,)) for one in (head, turned))
+    found, other = (ParticleVelocity(1.0, "sinkhorn", heads=(one,)) for one in (head, turned))
     assert np.abs(other.output_at(points @ turn.T) - found.output_at(points) @ turn.T).max() <= 1e-10
 
 
@@ -182,11 +182,11 @@ def test_clusters_that_hardly_see_each_other_take_few_rounds(monkeypatch):
     points /= np.linalg.norm(points, axis=1)[:, None]
     masses = np.repeat([0.2, 0.35, 0.45], 20) / 20
     head = Head(key=np.eye(3) + 0.05 * np.eye(3, k=1))
-    found = ParticleLaw(12.0, "sinkhorn", heads=(head,), masses=masses, rounds=20).output_at(points)
+    found = ParticleVelocity(12.0, "sinkhorn", heads=(head,), masses=masses, rounds=20).output_at(points)
     assert np.abs(masses @ (found - points)).max() <= 1e-12
     monkeypatch.setattr("meanfield.model.sinkhorn.Mixing.next", lambda self, place, step: place + step)
     with pytest.raises(ArithmeticError, match="sinkhorn attention: marginals are off by"):
-        ParticleLaw(12.0, "sinkhorn", heads=(head,), masses=masses, rounds=300).output_at(points)
+        ParticleVelocity(12.0, "sinkhorn", heads=(head,), masses=masses, rounds=300).output_at(points)
 
 
 @by_manifold
@@ -196,7 +196,7 @@ def test_thin_cells_around_clusters_do_not_keep_it_from_an_end(mesh):
     centers = np.eye(mesh.centers.shape[1])
     bumps = [np.exp(60 * (mesh.centers @ center - 1)) for center in (centers[0], centers[1], -centers[0])]
     density = sum(share * bump / (bump @ mesh.volumes) for share, bump in zip((0.8, 0.19, 0.01), bumps, strict=True))
-    found = Attention(mesh, 50.0, "sinkhorn", full=True).output(density)
+    found = Attention(mesh, 50.0, "sinkhorn", include_radial=True).output(density)
     assert np.abs((density * mesh.volumes) @ (found - mesh.centers)).max() <= 1e-12
 
 
@@ -216,7 +216,7 @@ def test_which_kernels_have_one_scaling():
 def test_float32_tokens_are_as_right_as_they_can_be():
     points = np.random.default_rng(3).standard_normal((50, 3))
     points /= np.linalg.norm(points, axis=1)[:, None]
-    law = ParticleLaw(1.0, "sinkhorn", heads=(head_of("any", 3, 5.0),))
+    law = ParticleVelocity(1.0, "sinkhorn", heads=(head_of("any", 3, 5.0),))
     found = law.output_at(points.astype(np.float32))
     assert found.dtype == np.float32
     assert np.abs(found - law.output_at(points)).max() <= 3e-4  # marginals of 500 units in the last place, 6e-5

@@ -129,6 +129,16 @@ def test_nothing_outside_its_room_compares_the_name_of_a_domain(path):
             assert not names_of_domains(node), ast.unparse(node)
         if isinstance(node, ast.Dict):
             assert len(set().union(*(names_of_domains(key) for key in node.keys if key))) < 2, ast.unparse(node)
+        if isinstance(node, ast.match_case):
+            assert not names_of_domains(node.pattern), ast.unparse(node)
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
+            assert not any(names_of_domains(key) for key in node.value.keys if key), ast.unparse(node)
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Dict)
+        ):
+            assert not any(names_of_domains(key) for key in node.func.value.keys if key), ast.unparse(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and "with" in node.func.attr:
             assert "manifold" not in ast.unparse(node.func), ast.unparse(node)
 

@@ -44,7 +44,7 @@ KINDS: dict[str, tuple[str, list[str]]] = {  # shipped cases, shortened to some 
     ),
     "field": ("representation_field", ["domain.count=32", "time.end=1", *OFTEN]),
     "layers": ("representation_drift", ["domain.count=64", "time.layers=60", *OFTEN]),
-    "hand-over": ("merging_far_circle", ["domain.resolution=48", *OFTEN]),
+    "handover": ("merging_far_circle", ["domain.resolution=48", *OFTEN]),
 }
 MAX_FAULTS = 4  # of one run, before it may end
 WAITING = 120.0  # seconds for a child on a busy machine

@@ -9,6 +9,8 @@ import pytest
 
 import meanfield as mf
 import solvers
+from meanfield import case as records
+from meanfield.case.overrides import inline
 from meanfield.cli.parser import main
 from solvers.io.checkpoint import Checkpoints
 
@@ -207,3 +209,53 @@ def test_importing_takes_a_tenth_of_a_second():
     timed = "import time; t = time.process_time(); import meanfield; print(time.process_time() - t)"
     taken = [float(subprocess.check_output([sys.executable, "-c", timed])) for _ in range(3)]
     assert min(taken) <= 0.1
+
+
+SECTIONS = {
+    "domain": {"manifold": "circle", "resolution": 32},
+    "attention": {"beta": 2.0, "query": np.array([[1.0, 2.0], [0.0, 1.0]])},
+    "initial": {"kind": "perturbed", "seed": np.int64(3)},
+    "time": {"end": 0.5},
+}
+
+
+def built(resolution=32, **attention):
+    return records.Case(
+        domain=records.Circle(resolution=resolution),
+        attention=records.Attention(**{"beta": 2.0, "query": SECTIONS["attention"]["query"]} | attention),
+        initial=records.Perturbed(seed=np.int64(3)),
+        time=records.Time(end=0.5),
+    )
+
+
+def test_a_case_built_of_sections_is_that_of_a_file(tmp_path):
+    file = tmp_path / "case.toml"
+    lines = [f"{table}.{key} = {inline(value)}" for table, keys in SECTIONS.items() for key, value in keys.items()]
+    file.write_text("\n".join(lines))
+    expected = mf.load_case(file)
+    assert mf.load_case(SECTIONS) == expected
+    assert mf.load_case(built()) == expected
+    assert mf.simulate(built()).case == expected
+    assert mf.load_case(built(), {"attention.beta": 3}) == expected.replace({"attention.beta": 3})
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        (lambda: built(resolution=-8), "domain.resolution = -8: expected an integer >= 8"),
+        (lambda: built(beta="4"), 'attention.beta = "4": expected a number'),
+        (lambda: built(query=np.eye(3)), "attention.query = .*: expected a 2×2 matrix"),
+        (lambda: built(query=object()), "case: <object.*: expected numbers, texts, lists and sections"),
+        (lambda: SECTIONS | {"domain": 3}, "domain = 3: expected a table"),
+        (lambda: {}, "missing; expected a section"),
+    ],
+)
+def test_cases_built_in_python_are_checked_as_a_file_is(case, message):
+    with pytest.raises(mf.CaseError, match=message):
+        mf.simulate(case())
+
+
+def test_meshes_and_clusters_are_shown_in_a_line(both):
+    for result in both:
+        assert "64 cells in R^2" in repr(result.mesh)
+        assert len(repr(result.clusters())) < 400

@@ -116,3 +116,20 @@ def test_a_state_that_becomes_non_finite_is_raised_with_what_there_is(tmp_path):
     partial, file = error.value.result, mf.open_run(tmp_path / "run.h5")
     assert partial.stop_reason == file.stop_reason == "failed"
     assert partial.density.tobytes() == np.asarray(file.density).tobytes()
+
+
+def test_a_live_plot_has_each_sample(case):
+    live = mf.LivePlot("clusters", "mass", interval=0)
+    result = mf.simulate(case, callbacks=[live])
+    for ax, name in zip(live.figure.axes, live.names, strict=True):
+        times, values = ax.lines[0].get_data()
+        assert np.array_equal(times, result.diagnostics.time)
+        assert np.array_equal(values, result.diagnostics[name])
+        assert ax.get_xlim()[1] >= times[-1]  # in sight
+
+
+@pytest.mark.parametrize("name", ["enrgy", "centroid"])
+def test_a_live_plot_refuses_what_is_no_recorded_number(case, name):
+    case = case.replace({"output.diagnostics": ["mass", "centroid"], "time.end": 1})
+    with pytest.raises(ValueError, match=f"LivePlot.'{name}'.: expected .* recorded: mass$"):
+        mf.simulate(case, callbacks=[mf.LivePlot(name)])

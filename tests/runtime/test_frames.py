@@ -73,7 +73,7 @@ def test_a_recorder_may_keep_its_run_in_memory():
     problem, recorder = set_up(case), InMemory()
     state = running.new_start(problem).state
     kept: Recorder = recorder
-    running.go(problem, state, case.time.end, kept)
+    running.evolve(problem, state, case.time.end, kept)
     assert state.time == recorder.times[-1] == 0.5
     assert recorder.errors == [None, None]  # of the compilation, and of the run
 
@@ -93,7 +93,7 @@ def test_an_interrupt_is_raised_with_its_time(monkeypatch):
     case = load("growth_circle", ["time.end=0.5"])
     problem, recorder = set_up(case), InMemory()
     with pytest.raises(running.Interrupted, match="interrupted at time"):
-        running.go(problem, running.new_start(problem).state, case.time.end, recorder)
+        running.evolve(problem, running.new_start(problem).state, case.time.end, recorder)
     assert isinstance(recorder.errors[-1], running.Interrupted)
     assert str(recorder.errors[-1]) == f"interrupted at time {recorder.times[0]:.6g}"
     assert recorder.times[0] > 0

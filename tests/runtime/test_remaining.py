@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from meanfield.runtime.messages import counted
-from meanfield.runtime.remaining import LEAST_STEPS, MOMENTS, RemainingTime
+from meanfield.runtime.remaining import MAX_MOMENTS, MIN_STEPS, RemainingTime
 from solvers.timestepping.schedules import Every, Logarithmic
 
 SECONDS = 0.25  # of a step
@@ -14,14 +14,14 @@ SECONDS = 0.25  # of a step
 def after(remaining: RemainingTime, times: list[float], first: float = 5.0) -> RemainingTime:
     """After steps that reach these times, the first of them late."""
     for step, time in enumerate(times):
-        remaining.look(time, first + SECONDS * step)
+        remaining.update(time, first + SECONDS * step)
     return remaining
 
 
-@pytest.mark.parametrize("steps", [LEAST_STEPS + 1, 100, 10 * MOMENTS + 1])
+@pytest.mark.parametrize("steps", [MIN_STEPS + 1, 100, 10 * MAX_MOMENTS + 1])
 def test_steps_of_one_length(steps: int) -> None:
     remaining = after(RemainingTime(1.0, []), [(k + 1) / (10 * steps) for k in range(steps)])
-    assert remaining.seconds() == pytest.approx(9 * steps * SECONDS, rel=10 / steps if steps > MOMENTS else 1e-9)
+    assert remaining.seconds() == pytest.approx(9 * steps * SECONDS, rel=10 / steps if steps > MAX_MOMENTS else 1e-9)
 
 
 @pytest.mark.parametrize("q", [0.5, 0.8])
@@ -42,7 +42,7 @@ def test_there_are_no_fewer_steps_than_looks() -> None:
 
 
 def test_few_steps_say_nothing() -> None:
-    assert after(RemainingTime(1.0, []), [0.01 * (k + 1) for k in range(LEAST_STEPS)]).seconds() is None
+    assert after(RemainingTime(1.0, []), [0.01 * (k + 1) for k in range(MIN_STEPS)]).seconds() is None
 
 
 def test_from_a_handover_on_steps_are_looks() -> None:

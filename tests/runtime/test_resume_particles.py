@@ -79,7 +79,7 @@ def test_goes_on_to_the_bit(name, steps, tmp_path, monkeypatch):
     whole, path = read(tmp_path / "whole.h5"), tmp_path / "run.h5"
 
     @contextmanager
-    def stops(say=None):
+    def stops(show=None):
         yield StopAfter(steps)
 
     with monkeypatch.context() as patch:

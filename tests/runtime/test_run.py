@@ -364,6 +364,7 @@ def test_non_finite_state(tmp_path, lose_velocity, capsys, after):
     file = read(path)
     assert file.attributes["stop_reason"] == "failed"
     assert "non-finite" in file.attributes["message"]
+    assert state_in_words(file, parse(str(file.attributes["case"]))).startswith("failed at")
     assert file.snapshots == 1 + int(after / 0.5)
     for k in range(file.snapshots):
         assert np.isfinite(file.density(k)).all()
@@ -424,7 +425,7 @@ def test_what_a_run_tells_in_a_log(tmp_path, monkeypatch):
     lines = process.stderr.read().splitlines()
     assert lines[0].startswith("compiling the kernels")
     assert re.fullmatch(rf"{re.escape(str(path))}: t = 4 in \d+ steps, [\d.]+ s", lines[-2])
-    assert lines[-1] == f"look at it: meanfield plot {path}"
+    assert lines[-1] == f"plot it: meanfield plot {path}"
     assert all("\r" not in line for line in lines)
 
 

@@ -302,7 +302,7 @@ def test_progress_on_a_terminal(tmp_path: Path) -> None:
     assert max(map(len, bars)) <= COLUMNS
     form = r"run: 100%\|.*\| t = 4/4 \[\d\d:\d\d<\d\d:\d\d, step \d+, dt = [\d.]+, \d clusters?\]"
     assert re.fullmatch(form, bars[-1])
-    assert shown.splitlines()[-1] == f"look at it: meanfield plot {tmp_path / 'run.h5'}"
+    assert shown.splitlines()[-1] == f"plot it: meanfield plot {tmp_path / 'run.h5'}"
 
 
 def test_progress_in_a_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

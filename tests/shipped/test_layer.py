@@ -7,7 +7,7 @@ from support import exact
 from support.exact_flow import flow
 from support.shipped_runs import crossing, finished, pair_angles
 
-from meanfield.domains.particles.velocity import ParticleLaw, layer_map
+from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.heads import Head
 from meanfield.model.matrices import random_matrix
 
@@ -32,7 +32,7 @@ def heads(case, file):
         for head in case.attention.heads
     ]  # fmt: skip
     masses = np.array(case.initial.masses)
-    law = ParticleLaw(case.attention.beta, heads=tuple(matrices), masses=masses)
+    law = ParticleVelocity(case.attention.beta, heads=tuple(matrices), masses=masses)
     paths = tokens(law, case.initial.points, file.sample_times)
     longest = np.linalg.norm(np.diff(paths, axis=0), axis=2).sum(axis=0).max()
     off = np.linalg.norm(file.diagnostics["centroid"] - masses @ paths, axis=1)
@@ -55,7 +55,7 @@ def random_qkv(case, file):
 
 def causal(case, file):
     times, labels = file.sample_times, file.diagnostics["label_centroid"]
-    paths = tokens(ParticleLaw(case.attention.beta, causal=True), case.initial.points, times)
+    paths = tokens(ParticleVelocity(case.attention.beta, causal=True), case.initial.points, times)
     found = labels / np.linalg.norm(labels, axis=2)[..., None]
     cell = 2 * np.pi / case.domain.resolution
     angles = np.arctan2(found[..., 1], found[..., 0])
@@ -72,7 +72,7 @@ def feed_forward(case, file):
     def local(points):
         return np.tanh(points @ np.array(network.inner).T + network.bias) @ np.array(network.outer).T
 
-    law = ParticleLaw(case.attention.beta, feed_forward=local)
+    law = ParticleVelocity(case.attention.beta, feed_forward=local)
     paths = tokens(law, case.initial.points, file.sample_times)
     cosine = np.einsum("td,td->t", paths[:, 0], paths[:, 1])
     expected = crossing(file.sample_times, cosine, 0.5)
@@ -96,7 +96,7 @@ def mirrored_pair_time(beta, start, end):
 
 def test_without_the_network_attention_leaves_them_apart(tmp_path):
     case, file = finished("feed_forward", tmp_path, "feed_forward.strength=0")
-    paths = tokens(ParticleLaw(case.attention.beta), case.initial.points, file.times)
+    paths = tokens(ParticleVelocity(case.attention.beta), case.initial.points, file.times)
     expected = 2 - np.arccos(np.einsum("td,td->t", paths[:, 0], paths[:, 1]))
     assert expected[-1] < 0.2
     # The atoms are put on cells to second order, and move to within the half per cent of merging_pair_circle.
@@ -196,7 +196,7 @@ def evenly_drawn(count, concentration):
 
 
 def drift_circle(case, file):
-    law, places = ParticleLaw(case.attention.beta), evenly_drawn(4000, case.initial.components[0].concentration)
+    law, places = ParticleVelocity(case.attention.beta), evenly_drawn(4000, case.initial.components[0].concentration)
     lengths = [np.linalg.norm(places.mean(axis=0))]
     for _ in range(case.time.layers):
         places = layer_map(law, places, 1.0, residual=False)

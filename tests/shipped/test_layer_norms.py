@@ -1,4 +1,4 @@
-"""Shipped cases of each layer norm, on the same two tokens: against the law of two tokens."""
+"""Shipped cases of each layer norm, on the same two tokens: against the equation of two tokens."""
 
 import numpy as np
 import pytest

@@ -10,7 +10,7 @@ from support.shipped_runs import finished
 
 from meanfield.analysis.mergers import report
 from meanfield.domains.atoms.flow import TOUCH
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 
 
 @pytest.mark.parametrize("name", [
@@ -57,7 +57,7 @@ def three_clusters(case, file):
     points = np.array(case.initial.points)
     points /= np.linalg.norm(points, axis=1)[:, None]
     masses = np.array(case.initial.masses)
-    law = ParticleLaw(case.attention.beta, masses=masses)
+    law = ParticleVelocity(case.attention.beta, masses=masses)
     times = np.geomspace(1, 2e3, 1500)  # half a percent apart
     directions, _ = flow(law, points, np.ones(3), np.append(0.0, times), tolerance=1e-12)
     cosines = np.stack([(directions[1:, i] * directions[1:, j]).sum(axis=1) for i, j in ((0, 1), (0, 2), (1, 2))])
@@ -138,7 +138,7 @@ def tokens_ladder(case, file):
     handed = file.attributes["hand_over_time"]
     k = int(np.searchsorted(file.times, 150.0)) - 1
     assert 20 < handed < file.times[k]
-    law, ones = ParticleLaw(case.attention.beta), np.ones(case.domain.count)
+    law, ones = ParticleVelocity(case.attention.beta), np.ones(case.domain.count)
     directions, _ = flow(law, file.positions(0), ones, np.array([0.0, file.times[k]]), tolerance=1e-12)
     assert np.abs(file.positions(k) - directions[-1]).max() < 1e-6
     climbed = 2 * case.attention.beta * np.exp(-case.attention.beta) * file.diagnostics["energy"]

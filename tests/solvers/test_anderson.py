@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solvers.timestepping.anderson import Mixing
+from solvers.analysis.anderson import Mixing
 
 
 def rounds(matrix, shift, tolerance, near=np.inf, reach=1e100):

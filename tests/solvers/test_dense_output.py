@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from support.adaptive import evolve_adaptively
 
-from solvers.timestepping.adaptive import AdaptiveIntegrator, evolve_adaptively
+from solvers.timestepping.adaptive import AdaptiveIntegrator
 from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Listed
 from solvers.timestepping.state import State

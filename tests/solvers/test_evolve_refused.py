@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from support.adaptive import evolve_adaptively
 
 from solvers.mesh.mesh import circle
 from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion
-from solvers.timestepping.adaptive import evolve_adaptively
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.observers import Observer
@@ -135,7 +135,7 @@ def test_values_that_do_not_fit_the_mesh_of_an_explicit_term_are_refused():
     [
         ([3.0], None, r"^terms\[0\] = 3\.0: expected an object with the methods prepare and rate$"),
         ([Decay], None, r"^terms\[0\] = <class .*Decay'>: expected an object with the methods prepare and rate$"),
-        ([Decay(), MESH], None, r"(?s)^terms\[1\] = Mesh.*: expected .* prepare and rate$"),
+        ([Decay(), MESH], None, r"(?s)^terms\[1\] = <Mesh.*: expected .* prepare and rate$"),
         ([], Decay(), r"^stiff = .*Decay.*: expected an object with the methods longest_step and step$"),
         (Decay(), None, r"^terms = .*Decay.*: expected a list of terms$"),
     ],

@@ -13,7 +13,7 @@ from solvers.transforms.polar import log_masses
 
 DIMENSIONS = [2, 3, 4, 5, 64, 1024, 4096]
 NODES, GAUSS = np.polynomial.legendre.leggauss(1000)
-THETA = (NODES + 1) * np.pi / 2  # 5 nodes in the uniform law's width at d = 4096
+THETA = (NODES + 1) * np.pi / 2  # 5 nodes in the uniform distribution's width at d = 4096
 
 
 def weights(dimension):

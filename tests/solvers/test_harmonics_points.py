@@ -71,7 +71,7 @@ def test_stand_in_and_interpolation_are_transposes(d):
     transform, random = PointHarmonics(places, degree), np.random.default_rng(1)
     weights, coefficients = random.random(50), PointHarmonics(points(9, d, seed=3), degree).analysis(random.random(9))
     on_grid = harmonic_transform(transform.grid, degree).synthesis(coefficients)
-    left, right = transform.stand_in(weights) @ on_grid, weights @ transform.interpolate(on_grid)
+    left, right = transform.equivalent_weights(weights) @ on_grid, weights @ transform.interpolate(on_grid)
     assert abs(left - right) < ROUNDING * np.abs(on_grid).max() * weights.sum()
 
 

@@ -57,7 +57,7 @@ def test_a_polar_mesh_goes_from_pole_to_pole(dimension):
     assert np.abs(np.log(ratio)).max() < 0.025  # ξ's step: 2 asinh(π/4·√(d − 2))/512
     if dimension > 2:
         middle = mesh.volumes[mesh.cells // 2]
-        assert middle * np.sqrt(dimension - 2) < 0.05, "the uniform law's width has fewer than 20 cells"
+        assert middle * np.sqrt(dimension - 2) < 0.05, "the uniform distribution's width has fewer than 20 cells"
 
 
 @pytest.mark.parametrize(

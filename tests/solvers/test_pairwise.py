@@ -227,7 +227,7 @@ def test_sums_are_redone_where_they_are_lost_and_nowhere_else(lost):
     mask[random.permutation(60)[:lost]] = True
     before = random.random(60), random.random(60), random.random((60, 3))
     sums = tuple(array.copy() for array in before)
-    cpu.redo_sums(mask, *cpu.chosen(weights != 0), targets.__getitem__, sources, weights, sums, exponential_sums)
+    cpu.redo_sums(mask, *cpu.true_indices(weights != 0), targets.__getitem__, sources, weights, sums, exponential_sums)
     for old, found in zip(before, sums, strict=True):
         assert np.array_equal(found[~mask], old[~mask])
     if lost:
@@ -237,8 +237,8 @@ def test_sums_are_redone_where_they_are_lost_and_nowhere_else(lost):
 
 
 def test_either_computes_what_is_asked_for_only():
-    assert cpu.either(True, lambda: (1,), lambda: 1 / 0) == (1,)
-    assert cpu.either(False, lambda: 1 / 0, lambda: (2,)) == (2,)
+    assert cpu.conditional(True, lambda: (1,), lambda: 1 / 0) == (1,)
+    assert cpu.conditional(False, lambda: 1 / 0, lambda: (2,)) == (2,)
 
 
 def test_two_points_of_many_dimensions_need_no_tile():

@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from support.adaptive import evolve_adaptively
 from support.status import DONE, resume, run
 
 from meanfield.case.load import parse
 from solvers.io.run_file import read
-from solvers.timestepping.adaptive import evolve_adaptively
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.observers import Observer

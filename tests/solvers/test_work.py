@@ -13,7 +13,13 @@ from solvers.timestepping.steppers import STEPPERS
 
 STAGES = 3
 OF_TRANSFORM = ("ring_analysis", "legendre_analysis", "legendre_synthesis", "ring_gradient")
-OF_FLUX = ("local_components", "look_on_rings", "send_on_rings", "outflows_on_rings", "receive_on_rings")
+OF_FLUX = (
+    "local_components",
+    "reconstruct_on_rings",
+    "outgoing_flux_on_rings",
+    "outflow_rates_on_rings",
+    "divergence_on_rings",
+)
 
 
 def test_a_stage_is_eleven_kernels_in_one_thread(monkeypatch):
@@ -36,4 +42,4 @@ def test_a_stage_is_eleven_kernels_in_one_thread(monkeypatch):
     per_stage = {name: launched.count(name) for name in set(launched)}
     prepared = STAGES - 1  # the first stage is, by the step before
     expected = dict.fromkeys((*OF_TRANSFORM, *OF_FLUX, "scale_softmax"), prepared)
-    assert per_stage == expected | {"receive_on_rings": STAGES, "advance": STAGES}
+    assert per_stage == expected | {"divergence_on_rings": STAGES, "advance": STAGES}

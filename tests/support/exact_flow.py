@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from solvers.mesh.mesh import Floats
 
 
 def flow(
-    law: ParticleLaw, directions: Floats, radii: Floats, times: Floats, tolerance: float = 1e-10
+    law: ParticleVelocity, directions: Floats, radii: Floats, times: Floats, tolerance: float = 1e-10
 ) -> tuple[Floats, Floats]:
     """Directions (times, n, d) and radii (times, n) at increasing ``times``, from θ (n, d) and r (n,) at the first.
     Without layer norm x = rθ; else θ may have any length, and only its direction counts.
@@ -34,7 +34,7 @@ def flow(
     return states[..., :d] / lengths[..., None], lengths if law.sees_positions else states[..., d]
 
 
-def _rate_of_positions(law: ParticleLaw, n: int, d: int) -> Callable[[float, Floats], Floats]:
+def _rate_of_positions(law: ParticleVelocity, n: int, d: int) -> Callable[[float, Floats], Floats]:
     """ẋ = A + F − γx: the same law as by θ and r, also where a token passes the origin."""
 
     def rate(time: float, state: Floats) -> Floats:
@@ -44,7 +44,7 @@ def _rate_of_positions(law: ParticleLaw, n: int, d: int) -> Callable[[float, Flo
     return rate
 
 
-def _rate_of_directions(law: ParticleLaw, n: int, d: int) -> Callable[[float, Floats], Floats]:
+def _rate_of_directions(law: ParticleVelocity, n: int, d: int) -> Callable[[float, Floats], Floats]:
     """Rate of (n, d + 1) numbers: a vector along θ, whose length is without effect and stays, and r."""
 
     def rate(time: float, state: Floats) -> Floats:

@@ -83,12 +83,12 @@ def law(manifold: str, times: np.ndarray, **changes: object) -> RunData:
 
 
 def _axisymmetric(times: np.ndarray) -> RunData:
-    """From the uniform law to the pole, in 64 dimensions."""
+    """From the uniform distribution to the pole, in 64 dimensions."""
     from solvers.mesh.interval import edges_of, polar
-    from solvers.transforms.polar import uniform_law
+    from solvers.transforms.polar import uniform_distribution
 
     mesh = polar(96, 64)
-    theta, uniform = mesh.centers[:, 0], uniform_law(mesh, 64)
+    theta, uniform = mesh.centers[:, 0], uniform_distribution(mesh, 64)
 
     def density(k: int) -> np.ndarray:
         place = np.pi / 2 * (1 - k / max(len(times) - 1, 1))

@@ -19,7 +19,7 @@ def resume(*arguments, quiet=False, **options):
 
 def _status(function, *arguments, **options):
     try:
-        function(*arguments, say=lambda text: print(text, file=sys.stderr), **options)
+        function(*arguments, show=lambda text: print(text, file=sys.stderr), **options)
     except (NonFinite, KeyboardInterrupt, Terminated) as error:
         print(f"meanfield: {error}", file=sys.stderr)
         return NON_FINITE if isinstance(error, NonFinite) else INTERRUPTED

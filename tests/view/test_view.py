@@ -162,8 +162,8 @@ def test_densities_come_back_from_the_page(tmp_path: Path, manifold: str) -> Non
         # Half a level of the logarithmic scale, and rounding.
         assert np.abs(np.log(decoded / ratio.clip(low))).max() <= 0.5001 * np.log(high / low) / count
     assert description["times"] == [0, 1, 2, 3, 4]
-    assert description["timeLabels"] == ["0", "1", "2", "3", "4"]
-    assert description["clusters"] == [0, 1, 2, 2, 2]
+    assert description["timeLabels"] == ["t = 0", "t = 1", "t = 2", "t = 3", "t = 4"]
+    assert description["clusters"] == ["0 clusters", "1 cluster", "2 clusters", "2 clusters", "2 clusters"]
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])

@@ -63,7 +63,7 @@ def test_tokens_differ() -> None:
 
 
 def test_it_ends_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(watching, "POLL_INTERVAL", 0.01)
     begun, ended = threading.Event(), []
     with RunFile.create(tmp_path / "run.h5", sphere(16), (), {"case": TEXT}) as file:
         thread = threading.Thread(target=lambda: ended.append(watch(tmp_path / "run.h5", lambda address: begun.set())))
@@ -78,7 +78,7 @@ def test_it_ends_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_run_that_has_ended_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = run_file(tmp_path / "run.h5")
     assert main(["watch", str(run)]) == 2
-    assert capsys.readouterr().err.endswith(f"{run}: is not being written; look at it: meanfield view {run}\n")
+    assert capsys.readouterr().err.endswith(f"{run}: is not being written; open it: meanfield view {run}\n")
 
 
 def test_a_browser_sees_the_run_grow(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ Without attention the mode cos kx of a field u(x, t) decays as e^{−κk²t}; wi
 import numpy as np
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 changes = [f"attention.value={np.zeros((3, 3)).tolist()}", "stabilizers.layer_norm=none", "time.end=1"]
@@ -19,10 +20,20 @@ rate = np.polyfit(time, np.log(size), 1)[0]
 
 STATEMENT = Statement(
     text="decay of the first mode along a sequence of length 1, κ = 0.1",
-    source="Zhang and Zhou 2408.09523 (diffusion term)",
+    source="Zhang and Zhou 2408.09523v2 (diffusion term)",
     read="abstract",
     published=-0.1 * np.pi**2,
     found=rate,
     tolerance=1e-3,
     reason="second order in 128 tokens",
 )
+
+# %%
+draw(
+    "time",
+    "deviation from the mean",
+    logy=True,
+    run=(time, size),
+    formula=(time, size[0] * np.exp(-0.1 * np.pi**2 * time)),
+)
+print(STATEMENT)

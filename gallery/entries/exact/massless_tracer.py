@@ -9,19 +9,27 @@ every β.
 import numpy as np
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 Z0, END = -0.6, 2.0
 points = [[1.0, 0.0], [Z0, float(np.sqrt(1 - Z0**2))]]
 changes = ["attention.beta=3", f"initial.points={points}", "initial.masses=[1.0, 1e-12]", f"time.end={END}"]
-tokens = np.asarray(mf.simulate(mf.load_case("tokens_pair", [*changes, "output.samples=4"])).position)[-1]
+result = mf.simulate(mf.load_case("tokens_pair", [*changes, "output.samples=4"]))
+tokens = np.asarray(result.position)[-1]
 
 STATEMENT = Statement(
     text="cosine with a Dirac at t = 2 from −0.6 on, β = 3",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794",
-    read="formula derived again",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
+    read="abstract; formula derived here",
     published=np.tanh(END + np.arctanh(Z0)),
     found=tokens[0] @ tokens[1],
     tolerance=1e-8,
     reason="steps to 1e-10",
 )
+
+# %%
+path, time = np.asarray(result.position), np.asarray(result.time)
+cosines = np.einsum("td,td->t", path[:, 0], path[:, 1])
+draw("time", "cosine with the Dirac", run=(time, cosines), formula=(time, np.tanh(time + np.arctanh(Z0))))
+print(STATEMENT)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 case = mf.load_case("reaction")
@@ -18,9 +19,17 @@ concentration = case.reaction.rate * case.time.end * np.linalg.norm(case.reactio
 STATEMENT = Statement(
     text="length of the mean token at t = 3 under selection alone",
     source="replicator equation; formula derived again",
-    read="formula derived again",
+    read="formula derived here",
     published=ive(1, concentration) / ive(0, concentration),
     found=np.linalg.norm(np.asarray(result.diagnostics["centroid"])[-1]),
     tolerance=1e-3,
     reason="second order in 128 cells",
 )
+
+# %%
+length = np.linalg.norm(np.asarray(result.diagnostics["centroid"]), axis=1)
+time = np.asarray(result.diagnostics.time)
+concentrations = case.reaction.rate * time * np.linalg.norm(case.reaction.vector)
+formula = ive(1, concentrations) / ive(0, concentrations)
+draw("time", "length of the mean token", run=(time, length), formula=(time, formula))
+print(STATEMENT)

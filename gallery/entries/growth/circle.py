@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 case = mf.load_case("growth_circle")
@@ -24,10 +25,20 @@ slope = np.polyfit(time[early], np.log(power[early]) / 2, 1)[0]
 
 STATEMENT = Statement(
     text=f"mode {degree} grows at λ = l² I_l(β)/(β I₀(β)), β = {beta:g}",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794",
-    read="formula derived again",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
+    read="abstract; formula derived here",
     published=degree**2 * ive(degree, beta) / (beta * ive(0, beta)),
     found=slope,
     tolerance=1e-4,
     reason="second order in 256 cells",
 )
+
+# %%
+draw(
+    "time",
+    "amplitude of the mode",
+    logy=True,
+    run=(time, np.sqrt(power)),
+    formula=(time, np.sqrt(power[0]) * np.exp(STATEMENT.published * time)),
+)
+print(STATEMENT)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import iv
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 BETA = 2.0
@@ -19,10 +20,20 @@ time, power = np.asarray(result.diagnostics.time), np.asarray(result.diagnostics
 
 STATEMENT = Statement(
     text=f"mode {l} grows at λ = l² I_l(β)/β, unnormalized, β = {BETA:g}",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794",
-    read="formula derived again",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
+    read="abstract; formula derived here",
     published=l**2 * iv(l, BETA) / BETA,
     found=np.polyfit(time, np.log(power) / 2, 1)[0],
     tolerance=1e-3,
     reason="second order in the cells",
 )
+
+# %%
+draw(
+    "time",
+    "amplitude of the mode",
+    logy=True,
+    run=(time, np.sqrt(power)),
+    formula=(time, np.sqrt(power[0]) * np.exp(STATEMENT.published * time)),
+)
+print(STATEMENT)

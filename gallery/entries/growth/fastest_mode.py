@@ -8,17 +8,27 @@ For large β the fastest degree obeys l(l+d−2) ≈ 2β, so that √(2β) clust
 import numpy as np
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 BETA = 1000.0
-fastest = mf.stability(mf.load_case("growth_circle", [f"attention.beta={BETA}"]), 100).fastest
+theory = mf.stability(mf.load_case("growth_circle", [f"attention.beta={BETA}"]), 100)
 
 STATEMENT = Statement(
     text="the fastest mode on the circle is l = √(2β), β = 1000",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794",
-    read="formula derived again",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
+    read="abstract; formula derived here",
     published=np.sqrt(2 * BETA),
-    found=float(fastest),
+    found=float(theory.fastest),
     tolerance=2e-2,
     reason="l is an integer near 45",
 )
+
+# %%
+draw(
+    "degree l",
+    "growth rate",
+    rates=(theory.degrees, theory.rates),
+    formula_l=(np.full(2, np.sqrt(2 * BETA)), [0, theory.rates.max()]),
+)
+print(STATEMENT)

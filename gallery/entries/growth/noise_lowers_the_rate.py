@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 KAPPA = 0.05
@@ -19,10 +20,20 @@ time, power = np.asarray(result.diagnostics.time), np.asarray(result.diagnostics
 
 STATEMENT = Statement(
     text="mode 3 on the circle with κ = 0.05, β = 5",
-    source="Mun and Rosenzweig 2606.05140",
-    read="formula derived again",
+    source="Mun and Rosenzweig 2606.05140v1",
+    read="abstract; formula derived here",
     published=l**2 * (ive(l, beta) / (beta * ive(0, beta)) - KAPPA),
     found=np.polyfit(time, np.log(power) / 2, 1)[0],
     tolerance=1e-3,
     reason="second order in 256 cells",
 )
+
+# %%
+draw(
+    "time",
+    "amplitude of the mode",
+    logy=True,
+    run=(time, np.sqrt(power)),
+    formula=(time, np.sqrt(power[0]) * np.exp(STATEMENT.published * time)),
+)
+print(STATEMENT)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 case = mf.load_case("growth_circle", ["attention.value=[[-1, 0], [0, -1]]", "initial.amplitude=1e-3", "time.end=4"])
@@ -18,10 +19,20 @@ time, power = np.asarray(result.diagnostics.time), np.asarray(result.diagnostics
 
 STATEMENT = Statement(
     text=f"mode {degree} decays at l² I_l(β)/(β I₀(β)) where V = −I, β = {beta:g}",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794",
-    read="formula derived again",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
+    read="abstract; formula derived here",
     published=-(degree**2) * ive(degree, beta) / (beta * ive(0, beta)),
     found=np.polyfit(time, np.log(power) / 2, 1)[0],
     tolerance=1e-3,
     reason="second order in 256 cells, and in the amplitude",
 )
+
+# %%
+draw(
+    "time",
+    "amplitude of the mode",
+    logy=True,
+    run=(time, np.sqrt(power)),
+    formula=(time, np.sqrt(power[0]) * np.exp(STATEMENT.published * time)),
+)
+print(STATEMENT)

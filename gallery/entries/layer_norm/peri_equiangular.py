@@ -2,21 +2,28 @@
 Layer norm peri: equiangular tokens
 ===================================
 
-Directions move at P_θA/s with s = r|A|, dr/dt = ⟨θ, A⟩/|A|; the cosine g of equiangular tokens obeys one equation.
+Directions move at P_θA/s with s = r‖A‖, dr/dt = ⟨θ, A⟩/‖A‖; the cosine g of equiangular tokens obeys one equation.
 """
 
 from gallery.equiangular import formula, run
+from gallery.figure import draw
 from gallery.statement import Statement
 
 N, BETA, END = 8, 2.0, 10.0
-_, apart = run("peri", N, BETA, END, "initial.radius=1")
+time, apart = run("peri", N, BETA, END, "initial.radius=1")
+
+expected = formula("peri", N, BETA, time)
 
 STATEMENT = Statement(
     text="1 − g of 8 orthonormal tokens at t = 10, layer norm peri, β = 2",
-    source="Karagodin and others 2510.22026",
-    read="formula derived again",
-    published=formula("peri", N, BETA, END),
+    source="Karagodin and others 2510.22026v2",
+    read="abstract; formula derived here",
+    published=expected[-1],
     found=apart[-1],
     tolerance=1e-6,
     reason="steps to 1e-10",
 )
+
+# %%
+draw("time", "1 − g", logy=True, run=(time, apart), formula=(time, expected))
+print(STATEMENT)

@@ -8,6 +8,7 @@ With V = I token k closes in on the first at the rate 1 − 1/k in the end, so t
 import numpy as np
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 result = mf.simulate(mf.load_case("tokens_causal"))
@@ -17,10 +18,20 @@ late = (angle < 1e-2) & (angle > 1e-7)
 
 STATEMENT = Statement(
     text="token 2 closes in on token 1 as e^{−t/2}",
-    source="Karagodin, Polyanskiy, Rigollet 2411.04990",
-    read="formula derived again",
+    source="Karagodin, Polyanskiy, Rigollet 2411.04990v2",
+    read="abstract; formula derived here",
     published=-0.5,
     found=np.polyfit(time[late], np.log(angle[late]), 1)[0],
     tolerance=1e-2,
     reason="from an angle of 0.01 on",
 )
+
+# %%
+draw(
+    "time",
+    "distance of token 2 from token 1",
+    logy=True,
+    run=(time, angle),
+    formula=(time[late], angle[late][0] * np.exp(-(time[late] - time[late][0]) / 2)),
+)
+print(STATEMENT)

@@ -10,11 +10,13 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 BETA, END = 3.0, 3.0
 changes = [f"attention.beta={BETA}", "attention.mask=causal", f"time.end={END}"]
-tokens = np.asarray(mf.simulate(mf.load_case("tokens_pair", [*changes, "output.samples=4"])).position)
+result = mf.simulate(mf.load_case("tokens_pair", [*changes, "output.samples=4"]))
+tokens = np.asarray(result.position)
 
 
 def rate(time, angle):
@@ -26,10 +28,17 @@ assert np.abs(tokens[:, 0] - tokens[0, 0]).max() < 1e-12
 
 STATEMENT = Statement(
     text="angle of token 2 to token 1 at t = 3 from 2 rad on, causal, β = 3",
-    source="Karagodin, Polyanskiy, Rigollet 2411.04990",
-    read="formula derived again",
+    source="Karagodin, Polyanskiy, Rigollet 2411.04990v2",
+    read="abstract; formula derived here",
     published=solve_ivp(rate, (0, END), [2.0], rtol=1e-11, atol=1e-13).y[0, -1],
     found=np.arccos(tokens[-1, 0] @ tokens[-1, 1]),
     tolerance=1e-7,
     reason="steps to 1e-10",
 )
+
+# %%
+time = np.asarray(result.time)
+angles = np.arccos(np.clip(np.einsum("td,td->t", tokens[:, 0], tokens[:, 1]), -1, 1))
+formula = solve_ivp(rate, (0, END), [2.0], t_eval=time, rtol=1e-9).y[0]
+draw("time", "angle of token 2 to token 1", run=(time, angles), formula=(time, formula))
+print(STATEMENT)

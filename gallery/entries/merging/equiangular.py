@@ -9,6 +9,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 case = mf.load_case("tokens_equiangular", ["time.end=2", "output.snapshots=4", "output.samples=4"])
@@ -25,10 +26,18 @@ def rate(time, g):
 
 STATEMENT = Statement(
     text=f"cosine of {n} equiangular tokens at t = 2, β = {beta:g}",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794",
-    read="formula derived again",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
+    read="abstract; formula derived here",
     published=solve_ivp(rate, (0, 2), [start], rtol=1e-11, atol=1e-12).y[0, -1],
     found=cosines.mean(),
     tolerance=1e-7,
     reason="steps to 1e-10",
 )
+
+# %%
+path, time = np.asarray(result.position), np.asarray(result.time)
+cosines = np.einsum("td,td->t", path[:, 0], path[:, 1])
+fine = np.linspace(0, 2, 100)
+formula = solve_ivp(rate, (0, 2), [start], t_eval=fine, rtol=1e-9).y[0]
+draw("time", "cosine of two tokens", run=(time, cosines), formula=(fine, formula))
+print(STATEMENT)

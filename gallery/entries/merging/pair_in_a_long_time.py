@@ -8,6 +8,7 @@ From a cosine ρ on, two tokens merge after about e^{β(1−ρ)}/(2β(1−ρ²))
 import numpy as np
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 BETA, ANGLE = 40.0, 2.0
@@ -22,10 +23,16 @@ expected = np.exp(BETA * (1 - rho)) / (2 * BETA * (1 - rho**2))
 
 STATEMENT = Statement(
     text="log of the time until two tokens 2 rad apart are together, β = 40",
-    source="2509.25040 (closest pair)",
-    read="formula derived again",
+    source="Bruno, Pasqualotto, Agazzi 2509.25040v1 (closest pair)",
+    read="abstract; formula derived here",
     published=np.log(expected),
     found=np.log(time[np.argmax(cosine > 0.5)]),
     tolerance=1e-3,
     reason="1/β in the time, and snapshots 6 % apart",
 )
+
+# %%
+draw(
+    "time", "cosine of the two tokens", logx=True, run=(time[1:], cosine[1:]), formula=(np.full(2, expected), [rho, 1])
+)
+print(STATEMENT)

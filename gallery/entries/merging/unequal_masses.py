@@ -10,11 +10,13 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 BETA, MASSES, END = 3.0, (0.8, 0.2), 5.0
 changes = [f"attention.beta={BETA}", f"initial.masses={list(MASSES)}", f"time.end={END}"]
-tokens = np.asarray(mf.simulate(mf.load_case("tokens_pair", [*changes, "output.samples=4"])).position)[-1]
+result = mf.simulate(mf.load_case("tokens_pair", [*changes, "output.samples=4"]))
+tokens = np.asarray(result.position)[-1]
 
 
 def rate(time, angle):
@@ -25,10 +27,18 @@ def rate(time, angle):
 
 STATEMENT = Statement(
     text="angle of two tokens of masses 0.8 and 0.2 at t = 5 from 2 rad on, β = 3",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794",
-    read="formula derived again",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
+    read="abstract; formula derived here",
     published=solve_ivp(rate, (0, END), [2.0], rtol=1e-11, atol=1e-13).y[0, -1],
     found=np.arccos(tokens[0] @ tokens[1]),
     tolerance=1e-7,
     reason="steps to 1e-10",
 )
+
+# %%
+time = np.asarray(result.time)
+path = np.asarray(result.position)
+angles = np.arccos(np.einsum("td,td->t", path[:, 0], path[:, 1]))
+formula = solve_ivp(rate, (0, END), [2.0], t_eval=time, rtol=1e-9).y[0]
+draw("time", "angle of the two tokens", run=(time, angles), formula=(time, formula))
+print(STATEMENT)

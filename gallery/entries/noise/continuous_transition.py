@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 from meanfield.analysis.branch import branch_of
 
@@ -24,10 +25,19 @@ c3 = p * (p - 1) / 16 * (r * (p - 1) / (1 - r) - (p + 2))
 
 STATEMENT = Statement(
     text="∂a₁²/∂(κ#/κ) at the transition, β = 2",
-    source="Mun and Rosenzweig 2606.05140",
-    read="formula derived again",
+    source="Mun and Rosenzweig 2606.05140v1",
+    read="abstract; formula derived here",
     published=1 / (8 * abs(c3) * r1**3),
     found=1 / np.polyfit(lengths**2, drop / lengths**2, 1)[1],
     tolerance=1e-2,
     reason="a line through what is near the transition",
 )
+
+# %%
+draw(
+    "κ#/κ − 1",
+    "length of the mean token",
+    branch=(drop, lengths),
+    formula=(drop, np.sqrt(drop * STATEMENT.published)),
+)
+print(STATEMENT)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 # %%
@@ -24,10 +25,14 @@ found = noises[0] - rates[0] * (noises[1] - noises[0]) / (rates[1] - rates[0])
 
 STATEMENT = Statement(
     text="the uniform density on the sphere is unstable below κ = I_{3/2}(β)/(β I_{1/2}(β)), β = 3",
-    source="Mun and Rosenzweig 2606.05140",
-    read="formula derived again",
+    source="Mun and Rosenzweig 2606.05140v1",
+    read="abstract; formula derived here",
     published=ive(1.5, BETA) / (BETA * ive(0.5, BETA)),
     found=found,
     tolerance=5e-3,
     reason="second order in 32 rings",
 )
+
+# %%
+draw("noise κ", "growth rate of degree 1", runs=(noises, rates), formula=(np.full(2, STATEMENT.published), rates))
+print(STATEMENT)

@@ -8,6 +8,7 @@ Without attention degree l on the sphere decays as e^{−l(l+1)κt}.
 import numpy as np
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 KAPPA = 0.1
@@ -20,9 +21,19 @@ time, power = np.asarray(result.diagnostics.time), np.asarray(result.diagnostics
 STATEMENT = Statement(
     text="decay of degree 3 at κ = 0.1 without attention",
     source="heat equation",
-    read="formula derived again",
+    read="formula derived here",
     published=-l * (l + 1) * KAPPA,
     found=np.polyfit(time, np.log(power) / 2, 1)[0],
     tolerance=5e-3,
     reason="second order in 64 rings",
 )
+
+# %%
+draw(
+    "time",
+    "amplitude of the mode",
+    logy=True,
+    run=(time, np.sqrt(power)),
+    formula=(time, np.sqrt(power[0]) * np.exp(STATEMENT.published * time)),
+)
+print(STATEMENT)

@@ -8,12 +8,14 @@ For β beyond 2.4469 on the circle ordered states outlive the uniform one up to 
 import numpy as np
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 from meanfield.analysis.branch import branch_of
 
 BETA = 4.0
 changes = [f"attention.beta={BETA}", "attention.normalization=unnormalized"]
-fold = branch_of(mf.load_case("noise_below", changes)).branch.folds[0].noise
+branch = branch_of(mf.load_case("noise_below", changes)).branch
+fold = branch.folds[0].noise
 
 angle = 2 * np.pi * np.arange(512) / 512
 kernel = np.exp(BETA * np.cos(angle[:, None] - angle))
@@ -41,10 +43,20 @@ for _ in range(6):
 
 STATEMENT = Statement(
     text="no ordered state above κ on the circle, unnormalized, β = 4, by iterating the stationary equation",
-    source="Mun and Rosenzweig 2606.05140",
-    read="formula derived again",
+    source="Mun and Rosenzweig 2606.05140v1",
+    read="abstract; formula derived here",
     published=(low + high) / 2,
     found=fold,
     tolerance=5e-4,
     reason="iterations slow down at the fold",
 )
+
+# %%
+states = branch.equilibria
+draw(
+    "noise κ",
+    "length of the mean token",
+    branch=([s.noise for s in states], [abs(s.order) for s in states]),
+    formula_of_the_fold=(np.full(2, STATEMENT.published), [0, 1]),
+)
+print(STATEMENT)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 KAPPA = 0.2
@@ -17,10 +18,16 @@ result = mf.simulate(mf.load_case("flow_beta0_sphere", changes))
 
 STATEMENT = Statement(
     text="length of the mean token at κ = 0.2 on the sphere, β = 0",
-    source="Mun and Rosenzweig 2606.05140",
-    read="formula derived again",
+    source="Mun and Rosenzweig 2606.05140v1",
+    read="abstract; formula derived here",
     published=brentq(lambda r: 1 / np.tanh(r / KAPPA) - KAPPA / r - r, 0.1, 1.0),
     found=np.linalg.norm(np.asarray(result.diagnostics["centroid"])[-1]),
     tolerance=5e-3,
     reason="second order in 32 rings",
 )
+
+# %%
+length = np.linalg.norm(np.asarray(result.diagnostics["centroid"]), axis=1)
+time = np.asarray(result.diagnostics.time)
+draw("time", "length of the mean token", run=(time, length), formula=(time[[0, -1]], np.full(2, STATEMENT.published)))
+print(STATEMENT)

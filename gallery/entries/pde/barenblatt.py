@@ -7,6 +7,7 @@ Porous medium: the solution of Barenblatt
 
 import numpy as np
 
+from gallery.figure import draw
 from gallery.statement import Statement
 from solvers import Equation, NonlinearDiffusion, State, evolve, interval
 
@@ -25,9 +26,13 @@ end = evolve(State(0.1, barenblatt(0.1)), Equation([term]), "ssprk3", 1.0, rtol=
 STATEMENT = Statement(
     text="second moment of ∂ₜu = Δu² at t = 1 from the Barenblatt solution at t = 0.1",
     source="Barenblatt (1952)",
-    read="formula derived again",
+    read="formula derived here",
     published=(barenblatt(1.0) * x**2) @ mesh.volumes,
     found=(end * x**2) @ mesh.volumes,
     tolerance=2e-3,
     reason="first order at the edge, 200 cells",
 )
+
+# %%
+draw("x", "u", start=(x, barenblatt(0.1)), end=(x, end), formula=(x, barenblatt(1.0)))
+print(STATEMENT)

@@ -8,6 +8,7 @@ Fisher, Kolmogorov, Petrovsky, Piskunov: the speed of the front
 
 import numpy as np
 
+from gallery.figure import draw
 from gallery.statement import Statement
 from solvers import Diffusion, Equation, interval, solve
 
@@ -28,3 +29,8 @@ STATEMENT = Statement(
     tolerance=5e-4,
     reason="the next term, measured as -14/t²: 6e-4 of 2",
 )
+
+# %%
+fronts = np.asarray(solution.u)
+draw("x", "u", **{f"t_=_{time:g}": (x, u) for time, u in zip(times, fronts, strict=True)})
+print(STATEMENT)

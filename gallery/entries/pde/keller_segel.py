@@ -7,6 +7,7 @@ In the plane dM₂/dt = 4M(1 − M/8π): the second moment falls where the mass 
 
 import numpy as np
 
+from gallery.figure import draw
 from gallery.statement import Statement
 from solvers import Convolution, DriftDiffusion, box
 
@@ -25,9 +26,18 @@ for mass in (20.0, 30.0):
 STATEMENT = Statement(
     text="mass at which the second moment stays",
     source="Blanchet, Dolbeault, Perthame (2006)",
-    read="formula derived again",
+    read="formula derived here",
     published=8 * np.pi,
     found=20 - rates[0] * 10 / (rates[1] - rates[0]),
     tolerance=1e-2,
     reason="second order in 96² cells",
 )
+
+# %%
+draw(
+    "mass",
+    "d⟨r²⟩/dt",
+    second_moment=((20, 30), rates),
+    formula=((20, 30), [4 * (1 - m / (8 * np.pi)) for m in (20, 30)]),
+)
+print(STATEMENT)

@@ -7,6 +7,7 @@ With the excluded area c|sin γ| between rods degree 2 grows from c = 32/π on.
 
 import numpy as np
 
+from gallery.figure import draw
 from gallery.statement import Statement
 from solvers import DenseKernel, DriftDiffusion, sphere
 
@@ -27,9 +28,15 @@ for strength in strengths:
 STATEMENT = Statement(
     text="concentration c at which degree 2 of the isotropic phase is neutral",
     source="Onsager (1949); Kayser and Raveché (1978)",
-    read="formula derived again",
+    read="formula derived here",
     published=32 / np.pi,
     found=strengths[0] - rates[0] * 2 / (rates[1] - rates[0]),
     tolerance=1e-2,
     reason="second order in 24 rings",
 )
+
+# %%
+draw(
+    "concentration c", "growth of degree 2", growth=(strengths, rates), formula=(np.full(2, STATEMENT.published), rates)
+)
+print(STATEMENT)

@@ -8,6 +8,7 @@ Mean-field alignment of noise 1 and strength K: r = I_{3/2}(Kr)/I_{1/2}(Kr) = co
 import numpy as np
 from scipy.optimize import brentq
 
+from gallery.figure import draw
 from gallery.statement import Statement
 from solvers import DriftDiffusion, axisymmetric
 
@@ -30,9 +31,18 @@ for cells in (48, 96):
 STATEMENT = Statement(
     text="order parameter at K = 1.5 d, d = 3",
     source="Frouvelle and Liu (2012); formula of the Gibbs density",
-    read="formula derived again",
+    read="formula derived here",
     published=brentq(lambda r: 1 / np.tanh(K * r) - 1 / (K * r) - r, 0.1, 1.0),
     found=orders[1] + (orders[1] - orders[0]) / 3,
     tolerance=1e-4,
     reason="Richardson of 48 and 96 cells",
 )
+
+# %%
+draw(
+    "z",
+    "density",
+    run=(z, u),
+    formula=(z, np.exp(K * STATEMENT.published * (z - 1)) / (np.exp(K * STATEMENT.published * (z - 1)) @ area)),
+)
+print(STATEMENT)

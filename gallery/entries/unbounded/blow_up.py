@@ -8,6 +8,7 @@ On the line, with V = 1, a Gaussian of variance s stays one and ds/dt = 2βs²: 
 import numpy as np
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 case = mf.load_case("blow_up_line")
@@ -19,10 +20,19 @@ line = np.polyfit(time[half], 1 / variance[half], 1)
 
 STATEMENT = Statement(
     text="a Gaussian of variance s on the line blows up at t = 1/(2βs)",
-    source="formula derived again; growth without layer norm as in Zhang and Zhou 2408.09523",
+    source="formula derived again; growth without layer norm as in Zhang and Zhou 2408.09523v2",
     read="abstract",
     published=1 / (2 * case.attention.beta * case.initial.variance),
     found=-line[1] / line[0],
     tolerance=5e-3,
     reason="second order in the cells of the core",
 )
+
+# %%
+draw(
+    "time",
+    "1/variance",
+    run=(time, 1 / variance),
+    formula=(time, 1 / case.initial.variance - 2 * case.attention.beta * time),
+)
+print(STATEMENT)

@@ -8,6 +8,7 @@ A Gaussian on the line with x ← A(x): s_{k+1} = β² s_k³, so log(βs) triple
 import numpy as np
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 case = mf.load_case("drift_line")
@@ -17,10 +18,15 @@ ratio = np.log(case.attention.beta * variance)
 
 STATEMENT = Statement(
     text="log βs of a Gaussian on the line triples in a layer without residual",
-    source="formula derived again; the loss of the residual as in Zhang and Zhou 2408.09523",
+    source="formula derived again; the loss of the residual as in Zhang and Zhou 2408.09523v2",
     read="abstract",
     published=3.0,
     found=ratio[1] / ratio[0],
     tolerance=1e-2,
     reason="first layer, second order in the cells",
 )
+
+# %%
+layers = np.arange(3)
+draw("layer", "log βs", run=(layers, ratio), formula=(layers, ratio[0] * 3.0**layers))
+print(STATEMENT)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
+from gallery.figure import draw
 from gallery.statement import Statement
 
 END = 3.0
@@ -20,10 +21,17 @@ r = solve_ivp(lambda time, r: -r * (1 - r**2) / 2, (0, END), [r0], rtol=1e-11).y
 
 STATEMENT = Statement(
     text="length of the mean token at t = 3, V = −I, β = 0",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794 (β = 0)",
-    read="formula derived again",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (β = 0)",
+    read="abstract; formula derived here",
     published=r,
     found=np.linalg.norm(np.asarray(result.diagnostics["centroid"])[-1]),
     tolerance=1e-3,
     reason="second order in the cells",
 )
+
+# %%
+length = np.linalg.norm(np.asarray(result.diagnostics["centroid"]), axis=1)
+time = np.asarray(result.diagnostics.time)
+formula = solve_ivp(lambda time, r: -r * (1 - r**2) / 2, (0, END), [r0], t_eval=time, rtol=1e-9).y[0]
+draw("time", "length of the mean token", run=(time, length), formula=(time, formula))
+print(STATEMENT)

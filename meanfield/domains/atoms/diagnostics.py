@@ -11,7 +11,7 @@ from scipy import special
 
 from meanfield.clusters.pairs import close_pairs, pairs_of_points
 from meanfield.diagnostics.table import heaviest
-from meanfield.domains.atoms.velocity import AtomLaw, Atoms
+from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from meanfield.domains.particles import diagnostics as particles
 from meanfield.model import functionals
 from solvers.mesh.mesh import Floats
@@ -19,9 +19,9 @@ from solvers.mesh.mesh import Floats
 
 @dataclass(frozen=True)
 class AtomSample:
-    """Atoms at a time, their law, and the number of degrees of the power."""
+    """Atoms at a time, their velocity, and the number of degrees of the power."""
 
-    law: AtomLaw
+    law: AtomVelocity
     time: float
     atoms: Atoms
     degrees: int

@@ -3,11 +3,12 @@
     dx/ds = (u + t − t₀) ẋ / (1 + g) ,   dℓ/ds = 1/(1 + g) ,   t = t₀ + u(e^ℓ − 1)
     g = (1 + β)(u + t − t₀)|ẋ|
 
-by Radau's stiff method of order 5. The clock s counts both the e-folds of the time since t₀ and the way of the atoms:
-a rest is short, to whatever time, and so is the run into a merger, whose speed grows by e^β per radian. No step is
-long for what grows from far below the tolerance, which the method would damp. u is the time in which the fastest atom
-moves by a radian. Two atoms that touch become one, and t₀ moves on. The rest of the way to a given time has g = 0, so
-that it ends there. What is faster than the rounding of t leaves t where it is.
+by Radau's stiff method of order 5. The transformed time s measures both the e-folds of the time since t₀ and the path
+length of the atoms: intervals without motion are short in s, however long in t, and so is the approach to a merger,
+where speeds grow by e^β per radian. Steps are limited by the growth of speeds, since the method would damp a growing
+motion far below its tolerance. u is the time in which the fastest atom moves by a radian. Two atoms that touch become
+one, and t₀ is set to that time. The last part up to a given time has g = 0, so that it ends there exactly. Motion that
+takes less time than the rounding of t leaves t unchanged.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.domains.atoms.velocity import AtomLaw, Atoms
+from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from solvers.mesh.mesh import Floats
 
 TOUCH = 1e-4  # radians: what is lost then is β times its square of 2βe^{−β}E, and less of the later times
 TOLERANCE = 1e-9  # error of a step: far below TOUCH, and merging times, about β times as sensitive, are right to 1e-7
-LONGEST = 0.25  # e-folds of growth in a step: each is right to 1e-7, whatever the tolerance
-FINEST = 1e-9  # of s: smaller steps would feel the rounding of s
+MAX_GROWTH = 0.25  # e-folds of growth in a step: each is right to 1e-7, whatever the tolerance
+MIN_STEP = 1e-9  # of s: smaller steps would feel the rounding of s
 TOUCH_RTOL = 1e-6  # of TOUCH: pairs that touch at once but for rounding merge at once
 MAX_LOG = 1e250  # largest (t − t₀)/u, far from overflow
 MAX_NUMBERS = 1_000_000  # in one evaluation of many states
 MAX_STEP = 1e3  # in s
-NEAR = 1e-2  # of the angle 1/(1 + β): the difference by which growth is found
+DIFFERENCE_STEP = 1e-2  # of the angle 1/(1 + β): the difference by which growth is found
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,7 @@ class Merger:
 
 
 def advance(
-    law: AtomLaw, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
+    law: AtomVelocity, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
 ) -> tuple[Atoms, tuple[Merger, ...]]:
     """Atoms at ``until`` from those at ``time``, and the mergers between, in order.
 
@@ -60,81 +61,98 @@ def advance(
         raise ValueError(f"until = {until}: expected a finite time")
     atoms, mergers = _merge(atoms, [(time, i, j) for i, j in _touching(atoms.positions, touch)])
     while time < until:
-        atoms, time, met = _stretch(law, atoms, time, until, tolerance, touch)
-        atoms, merged = _merge(atoms, met)
+        atoms, time, touching = _advance_to_event(law, atoms, time, until, tolerance, touch)
+        atoms, merged = _merge(atoms, touching)
         mergers += merged
     return atoms, tuple(mergers)
 
 
 def until_merger(
-    law: AtomLaw, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
+    law: AtomVelocity, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
 ) -> tuple[Atoms, float, tuple[Merger, ...]]:
-    """As :func:`advance`, but only to the first merger: atoms, the time there, and who merged."""
+    """As :func:`advance`, up to the first merger: atoms, its time, and the mergers."""
     while time < until:
-        atoms, time, met = _stretch(law, atoms, time, until, tolerance, touch)
-        if met:
-            atoms, merged = _merge(atoms, met)
+        atoms, time, touching = _advance_to_event(law, atoms, time, until, tolerance, touch)
+        if touching:
+            atoms, merged = _merge(atoms, touching)
             return atoms, time, tuple(merged)
     return atoms, until, ()
 
 
-Meeting = tuple[float, int, int]
+Touch = tuple[float, int, int]
 
 
-def _stretch(
-    law: AtomLaw, atoms: Atoms, time: float, until: float, tolerance: float, touch: float, straight: bool = False
-) -> tuple[Atoms, float, list[Meeting]]:
-    """Atoms and time at ``until``, or where two touch, or after the step in which all came to rest or s has to start
-    anew; and who met.
-    """
-    clock = _clock(law, atoms, time, until, straight)
-    if clock is None:
+def _advance_to_event(
+    law: AtomVelocity,
+    atoms: Atoms,
+    time: float,
+    until: float,
+    tolerance: float,
+    touch: float,
+    uniform_time: bool = False,
+) -> tuple[Atoms, float, list[Touch]]:
+    """Atoms and time at ``until``, at a touch, or after a step without motion or too short for s; pairs that touch."""
+    time_map = _time_map(law, atoms, time, until, uniform_time)
+    if time_map is None:
         return atoms, until, []
-    solver = clock.solver(atoms, tolerance)
+    solver = time_map.solver(atoms, tolerance)
     while solver.status == "running":
         before = solver.y
-        solver.max_step = clock.longest(before)
+        solver.max_step = time_map.longest(before)
         message = solver.step()
         if solver.status == "failed":
-            raise ArithmeticError(f"atoms stopped at time {clock.time(before[-1]):g}: {message}")
-        if solver.y[-1] > clock.end and not clock.straight:
-            return _stretch(law, clock.atoms(before), clock.time(before[-1]), until, tolerance, touch, straight=True)
-        met = _touching(clock.atoms(solver.y).positions, touch)
-        if met:
-            return _at_first_meeting(clock, solver, met, touch)
-        if solver.step_size < FINEST * solver.t or not np.any(solver.f[:-1]):
+            raise ArithmeticError(f"atoms stopped at time {time_map.time(before[-1]):g}: {message}")
+        if solver.y[-1] > time_map.end and not time_map.uniform_time:
+            return _advance_to_event(
+                law,
+                time_map.atoms(before),
+                time_map.time(before[-1]),
+                until,
+                tolerance,
+                touch,
+                uniform_time=True,
+            )
+        touching = _touching(time_map.atoms(solver.y).positions, touch)
+        if touching:
+            return _at_first_touch(time_map, solver, touching, touch)
+        if solver.step_size < MIN_STEP * solver.t or not np.any(solver.f[:-1]):
             break
-    now = until if solver.status == "finished" else clock.time(solver.y[-1])
-    return clock.atoms(solver.y), now, []
+    now = until if solver.status == "finished" else time_map.time(solver.y[-1])
+    return time_map.atoms(solver.y), now, []
 
 
 @dataclass(frozen=True, eq=False)
-class _Clock:
-    """States (k·d + 1) of vectors along the atoms, whose lengths are without effect and stay, and ℓ; and their rates.
+class _TimeMap:
+    """The equations in s, of states (k·d + 1): vectors along the atoms, whose lengths have no effect, and ℓ.
 
-    ``straight`` is for g = 0. ``quiet``: until ``until`` no atom moves by more than rounding.
+    uniform_time   whether g = 0
+    no_motion      whether no atom moves by more than rounding before ``until``
     """
 
-    law: AtomLaw
+    law: AtomVelocity
     masses: Floats
     start: float
     until: float
     unit: float
-    straight: bool
-    quiet: bool
+    uniform_time: bool
+    no_motion: bool
 
     @property
-    def per_way(self) -> float:
+    def inverse_angle(self) -> float:
         """g/((u + t − t₀)|ẋ|)."""
-        return 0.0 if self.straight else 1 + abs(self.law.particles.beta)
+        return 0.0 if self.uniform_time else 1 + abs(self.law.particles.beta)
 
     def longest(self, state: Floats) -> float:
-        """The step in s in which speeds grow by LONGEST e-folds."""
+        """The step in s in which speeds grow by MAX_GROWTH e-folds."""
         atoms, time = self.atoms(state), self.time(state[-1])
         passed = self.unit * math.exp(min(max(state[-1], 0.0), self.end))
         speed = np.linalg.norm(self.law.velocities(time, atoms.positions, atoms.masses))
-        growth = _growth(self.law, time, atoms)
-        return LONGEST * (1 + passed * self.per_way * float(speed)) / max(passed * growth, LONGEST / MAX_STEP)
+        growth_rate = _growth_rate(self.law, time, atoms)
+        return (
+            MAX_GROWTH
+            * (1 + passed * self.inverse_angle * float(speed))
+            / max(passed * growth_rate, MAX_GROWTH / MAX_STEP)
+        )
 
     @property
     def end(self) -> float:
@@ -152,8 +170,8 @@ class _Clock:
         """Radau's method from ``atoms`` at ``start``."""
         from scipy.integrate import Radau
 
-        start, end = np.append(atoms.positions, 0.0), self.end if self.straight else np.inf
-        first = self.end if self.quiet and self.straight else None
+        start, end = np.append(atoms.positions, 0.0), self.end if self.uniform_time else np.inf
+        first = self.end if self.no_motion and self.uniform_time else None
         return Radau(self.rate, 0.0, start, end, MAX_STEP, tolerance, tolerance, None, None, True, first)
 
     def rate(self, s: float, states: Floats) -> Floats:
@@ -168,33 +186,41 @@ class _Clock:
         passed = self.unit * np.exp(np.clip(states[-1], 0.0, self.end + 1))  # trial states may be anywhere
         times = self.start - self.unit + passed
         velocities = self.law.velocities(times[:, None], vectors / lengths, self.masses)
-        options = 1 + passed * self.per_way * np.sqrt((velocities**2).sum(axis=(1, 2)))
-        ways = (lengths * velocities).reshape(states.shape[1], -1).T * passed
-        matrix: Floats = np.vstack([ways, np.ones(states.shape[1])]) / options
+        slowing = 1 + passed * self.inverse_angle * np.sqrt((velocities**2).sum(axis=(1, 2)))
+        displacements = (lengths * velocities).reshape(states.shape[1], -1).T * passed
+        matrix: Floats = np.vstack([displacements, np.ones(states.shape[1])]) / slowing
         return matrix
 
 
-def _clock(law: AtomLaw, atoms: Atoms, time: float, until: float, straight: bool) -> _Clock | None:
-    """The clock of a part of the way, None where all rest."""
+def _time_map(law: AtomVelocity, atoms: Atoms, time: float, until: float, uniform_time: bool) -> _TimeMap | None:
+    """The transformation of time from now on, None where no atom moves."""
     velocities = law.velocities(time, atoms.positions, atoms.masses)
     speed = float(np.linalg.norm(velocities, axis=1).max())
     if speed == 0.0:
         return None
     span = until - time
     unit = max(1 / speed, span / MAX_LOG) if speed * span > 1 else span
-    changes = span * (speed * (1 + abs(law.particles.beta)) + _growth(law, time, atoms))
-    quiet = bool(speed * span < np.finfo(float).eps)
-    return _Clock(law, atoms.masses, time, until, min(unit, law.period(time)), straight or changes < LONGEST, quiet)
+    changes = span * (speed * (1 + abs(law.particles.beta)) + _growth_rate(law, time, atoms))
+    no_motion = bool(speed * span < np.finfo(float).eps)
+    return _TimeMap(
+        law,
+        atoms.masses,
+        time,
+        until,
+        min(unit, law.period(time)),
+        uniform_time or changes < MAX_GROWTH,
+        no_motion,
+    )
 
 
-def _growth(law: AtomLaw, time: float, atoms: Atoms) -> float:
+def _growth_rate(law: AtomVelocity, time: float, atoms: Atoms) -> float:
     """The largest e_i · ∂ẋ_i > 0, all atoms moved along e_i = ẋ_i/|ẋ_i|: the rate at which speeds grow."""
-    per_way = 1 + abs(law.particles.beta)
+    inverse_angle = 1 + abs(law.particles.beta)
     velocities = law.velocities(time, atoms.positions, atoms.masses)
     speeds = np.linalg.norm(velocities, axis=-1)
     along = velocities / np.where(speeds > 0, speeds, 1.0)[..., None]
-    moved = law.velocities(time, atoms.positions + NEAR / per_way * along, atoms.masses)
-    return max(0.0, float(((moved - velocities) * along).sum(axis=-1).max() * (per_way / NEAR)))
+    moved = law.velocities(time, atoms.positions + DIFFERENCE_STEP / inverse_angle * along, atoms.masses)
+    return max(0.0, float(((moved - velocities) * along).sum(axis=-1).max() * (inverse_angle / DIFFERENCE_STEP)))
 
 
 def _touching(positions: Floats, touch: float) -> list[tuple[int, int]]:
@@ -203,34 +229,34 @@ def _touching(positions: Floats, touch: float) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for i, j in np.argwhere(distances < touch) if i < j]
 
 
-def _at_first_meeting(
-    clock: _Clock, solver: Any, met: list[tuple[int, int]], touch: float
-) -> tuple[Atoms, float, list[Meeting]]:
-    """Atoms where the first of those that ``met`` within the solver's last step touch, the time there, and who does.
+def _at_first_touch(
+    time_map: _TimeMap, solver: Any, touching: list[tuple[int, int]], touch: float
+) -> tuple[Atoms, float, list[Touch]]:
+    """Atoms and time at the first touch within the solver's last step, and the pairs that touch there.
 
     The step may be long beside the time since the last merger, so its end would be too late.
     """
     from scipy.optimize import brentq
 
-    within, pairs = solver.dense_output(), np.array(met)
+    within, pairs = solver.dense_output(), np.array(touching)
 
     def distance(s: float) -> float:
-        positions = clock.atoms(within(s)).positions
+        positions = time_map.atoms(within(s)).positions
         return float(np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1).min()) - touch
 
     first = solver.t_old
     if distance(first) > 0:  # else they touched from the start
         first = brentq(distance, first, solver.t, xtol=1e-15, rtol=1e-14) if distance(solver.t) < 0 else solver.t
     state = within(first)
-    atoms, time = clock.atoms(state), clock.time(state[-1])
+    atoms, time = time_map.atoms(state), time_map.time(state[-1])
     return atoms, time, [(time, i, j) for i, j in _touching(atoms.positions, touch * (1 + TOUCH_RTOL))]
 
 
-def _merge(atoms: Atoms, meetings: list[Meeting]) -> tuple[Atoms, list[Merger]]:
-    """Make one atom of those that met; the mass and the direction of the first moment stay."""
+def _merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[Merger]]:
+    """Merge atoms that touch, keeping the mass and the direction of the first moment."""
     positions, masses, mergers = atoms.positions.copy(), atoms.masses.copy(), []
     place = list(range(atoms.count))
-    for time, i, j in sorted(meetings):
+    for time, i, j in sorted(touches):
         a, b = sorted((place[i], place[j]))
         if a == b:  # through a third
             continue

@@ -1,11 +1,11 @@
-"""From a density that has collapsed to the atoms that go on in its place, and the error of that, of tokens too.
+"""Handover from a collapsed density, or tokens, to atoms, and an estimate of its error.
 
 A cluster that has collapsed is a point mass to its mesh: the scheme holds it in the cell around it and the next ones,
-and carries it as an atom. From there on the atoms' own law is the same motion without a mesh.
+and carries it as an atom. From then on the velocity of the atoms is the same without a mesh.
 
-How wide that looks, in cells: on the circle ½ at most, a mass that two cells share; on spheres of 32 to 128 rings 0.5
-to 0.9 for clusters at rest, and up to 4 for those that race or merge. On metastable_circle a hand-over at a spread of
-10, 5, 2 and 1 moves the next merger by 1.2 %, 0.2 %, 0.01 % and 0.002 %; on metastable_sphere with 64 rings by 7 %,
+Its width in cells: on the circle ½ at most, a mass that two cells share; on spheres of 32 to 128 rings 0.5
+to 0.9 for clusters at rest, and up to 4 for those that move fast or merge. On metastable_circle a handover at a spread
+of 10, 5, 2 and 1 moves the next merger by 1.2 %, 0.2 %, 0.01 % and 0.002 %; on metastable_sphere with 64 rings by 7 %,
 1.1 %, 1.1 % and 0.7 %, of which 0.6 % is what the mesh itself does to the motion.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from meanfield.clusters.on_cells import Clusters, find_clusters
 from meanfield.domains.atoms.flow import advance, until_merger
-from meanfield.domains.atoms.velocity import AtomLaw, Atoms
+from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from solvers.mesh.mesh import Floats, Mesh
 
 SPREAD = 1.0  # cells: above what is held at rest, and where waiting longer gains less than the mesh loses
@@ -26,11 +26,11 @@ SPREAD = 1.0  # cells: above what is held at rest, and where waiting longer gain
 
 @dataclass(frozen=True)
 class HandOverError:
-    """What a hand-over at another moment changes.
+    """Differences made by a handover at another time.
 
     angle    largest between an atom of one and of the other, radians
     mass     largest difference of their masses
-    merger   |T₁ − T₂|/(T₂ − t₁) of the times of the next merger, t₁ the time of the first hand-over; NaN where there
+    merger   |T₁ − T₂|/(T₂ − t₁) of the times of the next merger, t₁ the time of the first handover; NaN where there
              is none to compare
     """
 
@@ -68,7 +68,7 @@ def atoms_of(clusters: Clusters) -> Atoms:
 
 
 def hand_over_error(
-    law: AtomLaw,
+    law: AtomVelocity,
     atoms_at: Callable[[Floats], Atoms],
     values: Floats,
     time: float,
@@ -76,11 +76,11 @@ def hand_over_error(
     end: float,
     carry_on: Callable[[Floats, float, float], Floats],
 ) -> HandOverError:
-    """What changes where a density (cells), or tokens (n, d), are handed over at ``later`` and not at ``time``.
+    """Differences between handing over a density (cells), or tokens (n, d), at ``later`` and at ``time``.
 
     atoms_at   values → the atoms that they become
-    end        time to which the next merger is looked for; of one that has none by then, it counts
-    carry_on   values, from, to → values, as before a hand-over
+    end        time up to which the next merger is computed; itself where there is none
+    carry_on   values, from, to → values, as before a handover
     """
     early, _ = advance(law, atoms_at(values), time, later)
     late = atoms_at(carry_on(values, time, later))
@@ -91,7 +91,7 @@ def hand_over_error(
     return HandOverError(angle, mass, merger)
 
 
-def _falls_below(count: int, law: AtomLaw, atoms: Atoms, time: float, end: float) -> float:
+def _falls_below(count: int, law: AtomVelocity, atoms: Atoms, time: float, end: float) -> float:
     """When there are fewer atoms than ``count``; ``end`` where that is later."""
     while time < end:
         atoms, time, mergers = until_merger(law, atoms, time, end)
@@ -104,7 +104,7 @@ def difference(one: Atoms, other: Atoms) -> tuple[float, float]:
     """Largest angle and largest difference of mass between the atoms of two states.
 
     Each atom of the more numerous counts to the nearest of the fewer, so that a pair about to merge and the one that
-    it becomes compare well. Infinite where one of the fewer is nobody's nearest.
+    it becomes compare well. Infinite where one of the fewer is nearest to none.
     """
     fewer, more = sorted((one, other), key=lambda atoms: atoms.count)
     nearest = (more.positions @ fewer.positions.T).argmax(axis=1)

@@ -20,7 +20,7 @@ from meanfield.domains.atoms.velocity import Atoms
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit import deposit_points
 
-MAX_ATOMS, MAX_COORDINATES = 32, 128  # followed together: their law is differentiated by each coordinate; but
+MAX_ATOMS, MAX_COORDINATES = 32, 128  # limits of Radau's Jacobian, by finite differences in each coordinate
 FEW_ATOMS = 4  # in any dimension
 
 
@@ -30,11 +30,11 @@ def most_atoms(dimension: int) -> int:
 
 
 class States(Protocol):
-    """What a run in two stages asks of its state's values."""
+    """Values of the state of a run in two stages."""
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """Those that are taken of the atoms themselves."""
+        """Diagnostics that are computed from the atoms themselves."""
         ...
 
     def are_atoms(self, values: Floats) -> bool:
@@ -54,7 +54,7 @@ class States(Protocol):
         ...
 
     def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[Merger]) -> Floats:
-        """Values of the second stage, whose atoms have moved to these, after mergers at the end."""
+        """Values of the second stage for these atoms, after mergers at the end."""
         ...
 
     def snapshot(self, values: Floats) -> Floats:

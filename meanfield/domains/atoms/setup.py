@@ -18,11 +18,11 @@ from meanfield.domains.atoms.diagnostics import AtomSample
 from meanfield.domains.atoms.flow import until_merger
 from meanfield.domains.atoms.handover import HandOverError, hand_over_error
 from meanfield.domains.atoms.handover_states import DensityStates, States, TokenStates
-from meanfield.domains.atoms.velocity import AtomLaw
+from meanfield.domains.atoms.velocity import AtomVelocity
 from meanfield.domains.common.model_of_case import heads_by_layer
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.particles.diagnostics import cluster_scale
-from meanfield.domains.particles.setup import particle_law
+from meanfield.domains.particles.setup import particle_velocity
 from solvers.backends import backend_for
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats, Mesh
@@ -30,17 +30,18 @@ from solvers.timestepping.integrate import Integrator, integrate
 from solvers.timestepping.schedules import Logarithmic, events_before, is_reached
 from solvers.timestepping.state import State, StepResult
 
-MARKS = ("hand_over_time", "hand_over_error", "hand_over_angle")
-FIRST_LOOK, LOOKS = 0.1, 24  # in times of ``_Stages``, and how many a decade: a hand-over is at most 10 % late
+RUN_SCALARS = ("hand_over_time", "hand_over_error", "hand_over_angle")
+FIRST_CHECK = 0.1  # time of the first check whether all has collapsed, in units of ``_Stages``
+CHECKS_PER_DECADE = 24  # a handover is at most 10 % late
 
 
 def with_hand_over(case: Case, problem: Problem) -> Problem:
     """A problem on a circle or sphere, or of tokens, that goes on as atoms once they have collapsed.
 
-    The marks say when it was handed over, by how much the time of the next merger, relative to what is left to it, is
-    another if that is done ``again`` later, and how far the atoms are then from those (radians).
+    Its run scalars: the time of the handover; the relative change of the time left to the next merger, and the distance
+    of the atoms (radians), if it is done ``again`` later.
     """
-    law = AtomLaw(particle_law(case, heads_by_layer(case)[0]))
+    law = AtomVelocity(particle_velocity(case, heads_by_layer(case)[0]))
     states = _states(case, problem, law)
     stages = _Stages(case, problem, states, law)
     return replace(
@@ -50,12 +51,12 @@ def with_hand_over(case: Case, problem: Problem) -> Problem:
         diagnostics=lambda names, degrees: _OfEitherStage(problem.diagnostics(names, degrees), law, states),
         snapshot=states.snapshot,
         check=lambda state: None if states.are_atoms(state.values) else problem.check(state),
-        whole=False,
-        marks=stages.marks,
+        snapshot_is_state=False,
+        run_scalars=stages.run_scalars,
     )
 
 
-def _states(case: Case, problem: Problem, law: AtomLaw) -> States:
+def _states(case: Case, problem: Problem, law: AtomVelocity) -> States:
     assert case.hand_over is not None
     space, spread = problem.space, case.hand_over.spread
     if isinstance(space, Points):
@@ -67,36 +68,36 @@ def _states(case: Case, problem: Problem, law: AtomLaw) -> States:
 class _Stages:
     """The dynamics of a density or tokens, and of the atoms that they become.
 
-    Whether all has collapsed is looked at when a time is due, from the first after 0 on, whatever the samples: in a run
+    Whether all has collapsed is checked at fixed times, from the first after 0 on, whatever the samples: in a run
     to 1e14 they may be 1e11 apart. A run that goes on from that time, or from before, is handed over then as well.
     """
 
-    def __init__(self, case: Case, problem: Problem, states: States, law: AtomLaw) -> None:
+    def __init__(self, case: Case, problem: Problem, states: States, law: AtomVelocity) -> None:
         assert case.hand_over is not None
-        self.marks = dict.fromkeys(MARKS, np.nan)
+        self.run_scalars = dict.fromkeys(RUN_SCALARS, np.nan)
         unit = 1 / (case.attention.speed_bound or 1.0)  # the time in which the fastest token could move by a radian
-        self._again, first = case.hand_over.again * unit, FIRST_LOOK * unit
-        self._looks = Logarithmic(first, 10 * first, 1 + LOOKS)
+        self._again, first = case.hand_over.again * unit, FIRST_CHECK * unit
+        self._check_times = Logarithmic(first, 10 * first, 1 + CHECKS_PER_DECADE)
         self._problem, self._states, self._atoms = problem, states, AtomIntegrator(law, states)
 
     def dynamics(self, state: State, until: float) -> tuple[Integrator, float]:
-        """The integrator of a state of either stage, to the next look; hands it over where all has collapsed."""
+        """The integrator of a state of either stage, to the next check; hands it over where all has collapsed."""
         if self._states.are_atoms(state.values):
             return self._atoms, np.inf
-        looks = max(1, events_before(self._looks, state.time))
-        if is_reached(self._looks.due(looks), state.time):
+        checks = max(1, events_before(self._check_times, state.time))
+        if is_reached(self._check_times.due(checks), state.time):
             if self._states.have_collapsed(_on_host(state.values)):
                 self._hand_over(state, until)
                 return self._atoms, np.inf
-            looks += 1
+            checks += 1
         integrator, end = self._problem.dynamics(state, until)
-        return integrator, min(end, self._looks.due(looks))
+        return integrator, min(end, self._check_times.due(checks))
 
     def _hand_over(self, state: State, until: float) -> None:
         """On to atoms, with an estimate of the error from a handover at another time."""
         state.values = _on_host(state.values)
         error = self._error(state, until)
-        self.marks.update(zip(MARKS, (state.time, error.merger, error.angle), strict=True))
+        self.run_scalars.update(zip(RUN_SCALARS, (state.time, error.merger, error.angle), strict=True))
         state.values = self._states.handed_over(state.values)
 
     def _error(self, state: State, until: float) -> HandOverError:
@@ -109,9 +110,9 @@ class _Stages:
 
 
 class AtomIntegrator:
-    """Steps of atoms, each to its target or to the next merger, at which observers look besides."""
+    """Steps of atoms, each to its target or to the next merger, at which observers are called besides."""
 
-    def __init__(self, law: AtomLaw, states: States) -> None:
+    def __init__(self, law: AtomVelocity, states: States) -> None:
         self.law, self._states = law, states
 
     def begin(self, state: State) -> None:
@@ -125,10 +126,10 @@ class AtomIntegrator:
 
 
 class _OfEitherStage(Diagnostics):
-    """The diagnostics of the first stage, and from the hand-over on the same ones of atoms."""
+    """The diagnostics of the first stage, and from the handover on the same ones of atoms."""
 
-    def __init__(self, at_first: Diagnostics, law: AtomLaw, states: States) -> None:
-        super().__init__(at_first.names, at_first.table, at_first.lengths, at_first.look)
+    def __init__(self, at_first: Diagnostics, law: AtomVelocity, states: States) -> None:
+        super().__init__(at_first.names, at_first.table, at_first.lengths, at_first.sample_of)
         self._law, self._states = law, states
 
     def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
@@ -139,7 +140,7 @@ class _OfEitherStage(Diagnostics):
         rest = [name for name in self.names if name not in theirs]
         found = {name: of_atoms[name](sample) for name in theirs}
         if rest:  # of tokens, each where its atom is
-            found |= Diagnostics(rest, self.table, self.lengths, self.look)(time, self._states.snapshot(values))
+            found |= Diagnostics(rest, self.table, self.lengths, self.sample_of)(time, self._states.snapshot(values))
         return found
 
 

@@ -6,7 +6,7 @@ Clusters far apart move at rates e^{−cβ}, far below the rounding of the atten
 along x_i. So the velocity is summed from parts that are small themselves: V = vI + V' gives v Σ_{j≠i} a_ij P_i x_j,
 with P_i x_j from x_j − x_i (or from x_j + x_i near the antipode), and exponents from the differences as well. Its
 error is relative to its largest part, which is small where V is a multiple of the identity and F = 0; what is left
-where parts cancel to rounding counts as zero, so that a balance is a rest, for any time.
+where parts cancel to rounding counts as zero, so that equilibria are exact.
 Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), with masses in the place of 1/n.
 """
 
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import Factor, Head, matrix_of, multiple
 from meanfield.model.layer_norm import by_row, projected
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats
 
-ROUNDING = 16 * np.finfo(float).eps  # of an angle: atoms that are less out of balance are in balance
+ROUNDING = 16 * np.finfo(float).eps  # relative: a smaller sum of parts that cancel is set to zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +49,13 @@ class Atoms:
 
 
 @dataclass(frozen=True, eq=False)
-class AtomLaw:
-    """The law of ``particles`` for atoms that stay on the unit sphere; its masses and gate do not count.
+class AtomVelocity:
+    """The velocity of ``particles`` for atoms on the unit sphere; its masses and gate are not used.
 
     Raises ValueError for a causal mask, and for a layer norm with which tokens have a radius.
     """
 
-    particles: ParticleLaw
+    particles: ParticleVelocity
 
     def __post_init__(self) -> None:
         if self.particles.causal:
@@ -64,20 +64,21 @@ class AtomLaw:
             raise ValueError(f"layer_norm = {self.particles.norm.name!r}: expected one without a radius for atoms")
 
     def period(self, time: float) -> float:
-        """Time in which the law itself changes: t + 1 by CoD's s = √(t + 1), else infinite."""
+        """Time scale on which the velocity depends on time: t + 1 with CoD's s = √(t + 1), else infinite."""
         return self.particles.norm.scheme.period(time)
 
     def velocities(self, time: Floats | float, positions: Floats, masses: Floats) -> Floats:
         """θ̇ (..., k, d) of atoms at ``positions`` (..., k, d), unit vectors, of ``masses`` (k,), at times (..., 1)."""
         law, d = self.particles, positions.shape[-1]
-        apart, towards = _pairs(positions)
-        lengths = np.linalg.norm(towards, axis=-1)
-        tangent, output, blur = np.zeros_like(positions), np.zeros_like(positions), np.zeros(positions.shape[:-1])
+        offsets, tangents = _pairs(positions)
+        lengths = np.linalg.norm(tangents, axis=-1)
+        tangent, output = np.zeros_like(positions), np.zeros_like(positions)
+        roundoff_bound = np.zeros(positions.shape[:-1])
         for head in law.heads:
-            weights = head.weight * self._weights(head, positions, apart, masses)
+            weights = head.weight * self._weights(head, positions, offsets, masses)
             mean = weights @ positions
             scale, rest = _split(head.value, d)
-            tangent += scale * (weights[..., None, :] @ towards)[..., 0, :]
+            tangent += scale * (weights[..., None, :] @ tangents)[..., 0, :]
             output += scale * mean
             parts = np.abs(scale) * (np.abs(weights) * lengths).sum(axis=-1)
             if rest is not None:
@@ -85,38 +86,38 @@ class AtomLaw:
                 tangent += projected(positions, turned.copy())
                 output += turned
                 parts += np.linalg.norm(turned, axis=-1)
-            blur += (1 + _size(*_split_bilinear(law.beta, head, d))) * parts  # exponents round as well
+            roundoff_bound += (1 + _size(*_split_bilinear(law.beta, head, d))) * parts  # exponents round as well
         if law.feed_forward is not None:
             local = law.feed_forward(positions.reshape(-1, d)).reshape(positions.shape)
             tangent += projected(positions, local.copy())
             output += local
-            blur += np.linalg.norm(local, axis=-1)
-        tangent[np.linalg.norm(tangent, axis=-1) < ROUNDING * blur] = 0.0
+            roundoff_bound += np.linalg.norm(local, axis=-1)
+        tangent[np.linalg.norm(tangent, axis=-1) < ROUNDING * roundoff_bound] = 0.0
         return np.asarray(tangent / by_row(law.norm.speed_scale(time, 1.0, output)))
 
-    def _weights(self, head: Head, positions: Floats, apart: Floats, masses: Floats) -> Floats:
-        """a_ij (..., k, k); exponents are relative to the own one, −c|x_j − x_i|²/2 where βQᵀK = cI."""
+    def _weights(self, head: Head, positions: Floats, offsets: Floats, masses: Floats) -> Floats:
+        """a_ij (..., k, k); exponents are relative to that of i itself, −c|x_j − x_i|²/2 where βQᵀK = cI."""
         law, d = self.particles, positions.shape[-1]
         scale, rest = _split_bilinear(law.beta, head, d)
-        exponents = -scale / 2 * (apart**2).sum(axis=-1)
+        exponents = -scale / 2 * (offsets**2).sum(axis=-1)
         own: Floats | float = scale
         if rest is not None:
-            towards = positions @ rest
-            exponents += (towards[..., None, :] * apart).sum(axis=-1)
-            own = scale + (towards * positions).sum(axis=-1)[..., None]
-        rule, clock = normalization_of(law.normalization), law.log_bound if law.rescaled else 0.0
-        shift = exponents.max(axis=-1, keepdims=True) if rule.is_relative else clock - own
+            mapped = positions @ rest
+            exponents += (mapped[..., None, :] * offsets).sum(axis=-1)
+            own = scale + (mapped * positions).sum(axis=-1)[..., None]
+        rule, log_rescaling = normalization_of(law.normalization), law.log_bound if law.rescaled else 0.0
+        shift = exponents.max(axis=-1, keepdims=True) if rule.is_relative else log_rescaling - own
         weights = masses * np.exp(exponents - shift)
-        return rule((clock, weights.sum(axis=-1), weights), clock)
+        return rule((log_rescaling, weights.sum(axis=-1), weights), log_rescaling)
 
 
 def _pairs(positions: Floats) -> tuple[Floats, Floats]:
     """x_j − x_i and P_i x_j, both (..., i, j, d): the latter exactly zero for the same and for opposite points."""
     here, there = positions[..., :, None, :], positions[..., None, :, :]
-    apart = there - here
+    offsets = there - here
     sign = np.where((here * there).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
     near = there - sign * here  # P_i x_j = P_i (x_j ∓ x_i), whichever is short
-    return apart, near - (here * near).sum(axis=-1, keepdims=True) * here
+    return offsets, near - (here * near).sum(axis=-1, keepdims=True) * here
 
 
 def _split(factor: Factor, d: int) -> tuple[float, Floats | None]:

@@ -2,8 +2,8 @@
 
     ∂ₜp + ∂_θ(p v[p]) = κ ∂_θ(∂_θ p − (d − 2) cot θ p)
 
-p(θ) is the law of the polar angle, per radian, Σ p_i Δθ_i = 1: a density with respect to surface area would exceed
-10^{4875} for d = 4096. The uniform density is p̄ ∝ sin^{d−2} θ.
+p(θ) is the distribution of the polar angle, per radian, Σ p_i Δθ_i = 1: a density with respect to surface area would
+exceed 10^{4875} for d = 4096. The uniform density is p̄ ∝ sin^{d−2} θ.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from solvers.terms.advection import Advection
 from solvers.terms.drift_diffusion import IntervalDriftDiffusion
 from solvers.terms.term import Step
 from solvers.timestepping.equation import Equation, limit_positivity
-from solvers.transforms.polar import log_masses, uniform_law
+from solvers.transforms.polar import log_masses, uniform_distribution
 from solvers.transforms.polar_kernel import PolarKernel
 from solvers.transforms.uniform import uniform_share
 
@@ -34,13 +34,14 @@ class AxisymmetricAttention:
     beta            inverse temperature; negative where QᵀK = −I
     normalization   "softmax" or "unnormalized"
     value           v of V = vI
-    rescaled        unnormalized attention with e^{β⟨x,y⟩ − |β|}: the same flow by the clock e^{|β|} t
+    rescaled        unnormalized attention with e^{β⟨x,y⟩ − |β|}: the same flow in the time e^{|β|} t
 
-    ``rate`` is the fastest growth or decay of a mode about the uniform law, ``rate_degree`` that mode's degree.
+    ``rate`` is the fastest growth or decay of a mode about the uniform distribution, ``rate_degree`` that mode's
+    degree.
 
-    The cells' masses count as circles at the cell centers. About the uniform law the error of that sum, O(h²), would
-    grow: it is taken off in the share of :func:`solvers.transforms.uniform.uniform_share`.
-    So the uniform law is steady to the last bit, and a cluster does not feel what is right for the bulk.
+    The cells' masses count as circles at the cell centers. About the uniform distribution the error of that sum, O(h²),
+    would grow: it is taken off in the share of :func:`solvers.transforms.uniform.uniform_share`. So the uniform
+    distribution is steady to the last bit, and the correction vanishes for clusters.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class AxisymmetricAttention:
         self.mesh, self.dimension, self.beta = mesh, dimension, beta
         self.normalization, self.value = normalization_of(normalization, two_sided=False), value
         self._clock = abs(beta) if rescaled else 0.0
-        self.uniform: Floats = mesh.backend.to_device(uniform_law(mesh.on_host, dimension))
+        self.uniform: Floats = mesh.backend.to_device(uniform_distribution(mesh.on_host, dimension))
         self._sums = PolarKernel(mesh, dimension, beta)
         self._size = np.exp(self._sums.log_scale - abs(beta))
         self._error = self._error_of_uniform()
@@ -68,7 +69,7 @@ class AxisymmetricAttention:
         return self.normalizer_and_velocity(density)[1]
 
     def normalizer_and_velocity(self, density: Floats) -> tuple[Floats, Floats]:
-        """∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v[p], (cells, 1), of a law (cells)."""
+        """∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v[p], (cells, 1), of a distribution (cells)."""
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
         velocity = self._normalized(normalizer, slope[:, None])
@@ -121,7 +122,7 @@ class AxisymmetricVelocity:
 def axisymmetric_equation(
     attention: AxisymmetricAttention, noise: float = 0.0, norm: LayerNorm | None = None
 ) -> Equation:
-    """∂ₜp = −∂_θ(p v[p]/s) + κ ∂_θ(∂_θ p − (d − 2) cot θ p) for a law p (cells) with mass 1; noise κ ≥ 0.
+    """∂ₜp = −∂_θ(p v[p]/s) + κ ∂_θ(∂_θ p − (d − 2) cot θ p) for a distribution p (cells) with mass 1; noise κ ≥ 0.
 
     norm    a layer norm that fixes the radius, which gives s; post if absent
     """

@@ -12,12 +12,12 @@ from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit_interval import deposit_on_interval
 from solvers.transforms.bessel import log_bessel
 from solvers.transforms.gegenbauer import gegenbauer
-from solvers.transforms.polar import log_masses, uniform_law
+from solvers.transforms.polar import log_masses, uniform_distribution
 
 
 def initial_uniform(mesh: Mesh, dimension: int) -> Floats:
     """p̄ ∝ sin^{d−2} θ."""
-    return uniform_law(mesh, dimension)
+    return uniform_distribution(mesh, dimension)
 
 
 def initial_perturbed(mesh: Mesh, dimension: int, amplitude: float, degrees: int = 12, seed: int = 0) -> Floats:

@@ -22,8 +22,9 @@ from solvers.backends import Backend
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, polar
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.timestepping.evolution import SplitIntegrator
+from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.integrate import fixed
+from solvers.transforms.moments import CosineMoments
 
 
 def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
@@ -44,9 +45,11 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
             attention.rescaled,
         )
 
-    there = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
-    to_device, velocity = there.backend.to_device, AxisymmetricVelocity(law(mesh), norm)
-    equation = axisymmetric_equation(law(there), stabilizers.noise, norm)
+    device_mesh = mesh if backend is None else mesh.on(backend)  # of the state; diagnostics are computed on the host
+    to_device, velocity = device_mesh.backend.to_device, AxisymmetricVelocity(law(mesh), norm)
+    equation = axisymmetric_equation(law(device_mesh), stabilizers.noise, norm)
+    time, moments = case.time, CosineMoments(device_mesh)
+    integrator = DensityIntegrator(equation, time.method, moments, time.cfl, to_device=to_device)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return Diagnostics(
@@ -59,17 +62,17 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
     return Problem(
         space=mesh,
         initial=lambda: _initial(mesh, dimension, case.initial),
-        dynamics=fixed(SplitIntegrator(equation, case.time.method, case.time.cfl, to_device=to_device)),
+        dynamics=fixed(integrator),
         prepare=lambda state: equation.prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
         variables=(
             Variable("cell_edge", ("edge",), edges_of(mesh), "rad", "polar angle between cells"),
-            Variable("uniform", ("cell",), law(mesh).uniform, "rad-1", "law of the polar angle of uniform tokens"),
+            Variable("uniform", ("cell",), law(mesh).uniform, "rad-1", "distribution of the angle of uniform tokens"),
         ),
     )
 
 
-def _initial(mesh: Mesh, dimension: int, kind: sections.Start) -> Floats:
+def _initial(mesh: Mesh, dimension: int, kind: sections.InitialKind) -> Floats:
     if type(kind) in _INITIAL:
         return _INITIAL[type(kind)](mesh, dimension, kind)
     theta = mesh.centers[:, 0]

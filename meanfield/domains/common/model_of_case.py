@@ -70,30 +70,30 @@ def _sets_of_heads(case: Case) -> list[list[Head]]:
 
 
 @dataclass(frozen=True)
-class HeadsInTurn:
-    """Sets of matrices, each for a ``duration`` of time: turn k begins at k·duration. The last one goes on."""
+class HeadsByInterval:
+    """Sets of matrices, each for a ``duration`` of time: interval k begins at k·duration. The last one goes on."""
 
     sets: list[list[Head]]
     duration: float
 
-    def of_turn(self, turn: int) -> list[Head]:
-        """The heads of a turn."""
-        return self.sets[min(turn, len(self.sets) - 1)]
+    def of_interval(self, interval: int) -> list[Head]:
+        """The heads of an interval."""
+        return self.sets[min(interval, len(self.sets) - 1)]
 
-    def turn_at(self, time: float) -> int:
-        """The turn that a time lies in; at its end a turn is over, but for rounding."""
+    def interval_at(self, time: float) -> int:
+        """The interval that a time lies in; at its end an interval is over, but for rounding."""
         return 0 if len(self.sets) == 1 else int(time / self.duration + 1e-9)
 
     @property
-    def turns(self) -> Schedule:
-        """When each turn begins; a single set has but one."""
+    def intervals(self) -> Schedule:
+        """When each interval begins; a single set has but one."""
         return Every(self.duration) if len(self.sets) > 1 else Listed((0.0,))
 
 
-def heads_in_turn(case: Case) -> HeadsInTurn:
+def heads_by_interval(case: Case) -> HeadsByInterval:
     """The heads of a case and how long each set of them lasts. Raises as ``heads_by_layer``."""
     one_a_layer = case.time.method == "layers" and not case.stabilizers.residual
-    return HeadsInTurn(heads_by_layer(case), 1.0 if one_a_layer else case.time.step or 1.0)
+    return HeadsByInterval(heads_by_layer(case), 1.0 if one_a_layer else case.time.step or 1.0)
 
 
 def _from_file(path: str, d: int) -> list[list[Head]]:

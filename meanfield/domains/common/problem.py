@@ -1,4 +1,4 @@
-"""Problem of a case, ready to run: its state, its dynamics and what is recorded."""
+"""Problem of a case: its initial state, its dynamics and its diagnostics."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from solvers.timestepping.integrate import Dynamics, Integrator
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.state import Exploding, State
 
-MAX_ESCAPED = 1e-3  # of the mass: moments of what is left would be off by as much
+MAX_ESCAPED = 1e-3  # share of the mass in the outermost cells; moments have errors of that order
 Check = Callable[[State], None]
 
 
 def no_check(state: State) -> None:
-    """For states that a run can always go on from."""
+    """Accept every state."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A case that is ready to run, whatever its domain.
+    """Initial state, dynamics and diagnostics of a case on any domain.
 
     space        the cells or the tokens of a snapshot, as the file describes them
     initial      () → values of the state at time 0; CaseError for a density that cannot be
     dynamics     (state, end of the run) → integrator of that state, and the time to which it holds
     prepare      evaluates the equation once, which compiles its kernels
-    diagnostics  names, last degree of the power or None → what is measured along the run
+    diagnostics  names, last degree of the power or None → the diagnostics to record
     snapshot     values → density (cells), or positions (n, d), of a snapshot
-    check        raises Exploding for a state, after each step, that the run cannot go on from
-    whole        whether a snapshot is the whole state
-    variables    what the file keeps of the mesh beside its cells
-    marks        numbers that the run finds out on its way, by the name of the file's attribute; NaN until then
-    attributes   what the file keeps of how this is computed
+    check        called after each step; raises Exploding for a state from which the run cannot continue
+    snapshot_is_state  whether a run can continue from a snapshot
+    variables    further datasets of the mesh
+    run_scalars  numbers found during the run, by the name of the file's attribute; NaN until then
+    attributes   attributes of the file, such as the device
     """
 
     space: Space
@@ -46,27 +46,27 @@ class Problem:
     diagnostics: Callable[[Sequence[str], int | None], Diagnostics]
     snapshot: Callable[[Floats], Floats] = field(default=lambda values: values)
     check: Check = field(default=no_check)
-    whole: bool = True
+    snapshot_is_state: bool = True
     variables: tuple[Variable, ...] = ()
-    marks: dict[str, float] = field(default_factory=dict)
+    run_scalars: dict[str, float] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
 
 
-def in_turn(integrator: Callable[[int], Integrator], turns: Schedule) -> Dynamics:
-    """Integrator number k from time turns.due(k) to turns.due(k + 1); no step crosses from one to the next."""
-    of_turn = lru_cache(maxsize=1)(integrator)
+def by_interval(integrator: Callable[[int], Integrator], intervals: Schedule) -> Dynamics:
+    """Integrator number k from time intervals.due(k) to intervals.due(k + 1); no step crosses from one to the next."""
+    of_interval = lru_cache(maxsize=1)(integrator)
 
     def dynamics(state: State, until: float) -> tuple[Integrator, float]:
-        k = turn_at(turns, state.time)
-        return of_turn(k), turns.due(k + 1)
+        k = interval_at(intervals, state.time)
+        return of_interval(k), intervals.due(k + 1)
 
     return dynamics
 
 
-def turn_at(turns: Schedule, time: float) -> int:
-    """The number k of the turn that a time lies in."""
+def interval_at(intervals: Schedule, time: float) -> int:
+    """The number k of the interval that a time lies in."""
     k = 0
-    while turns.due(k + 1) <= time:
+    while intervals.due(k + 1) <= time:
         k += 1
     return k
 
@@ -76,7 +76,7 @@ def within_mesh(escaped: Callable[[State], float], end: str) -> Check:
 
     escaped   state → that mass
     end       where these cells are, for the message
-    Raises Exploding otherwise, since what comes there can go no farther, and the rest would follow it.
+    Raises Exploding otherwise: mass cannot move beyond the mesh, and attention follows it.
     """
 
     def check(state: State) -> None:

@@ -21,7 +21,7 @@ from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.pairwise import exponential_sums
 from solvers.transforms.shells import shells
 
-VISIBLE = 1e-12  # of the mass: lighter cells are leaks or tails; they attend, but nobody attends to them
+VISIBLE = 1e-12  # of the mass: lighter cells are leaks or tails; they attend, but are not attended to
 REACH = 1e-11  # error of A times mass that the transforms may leave, over the largest radius
 NEGLIGIBLE = 40.0  # what is e^{−40} of a sum is less than its rounding
 
@@ -123,7 +123,7 @@ class ShellAttention:
     def _add_by_pairs(self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums) -> None:
         to_device, centers = self.directions.backend.to_device, self.directions.centers
         held = masses[to_device(sources)].reshape(-1)
-        places, _ = self.directions.backend.chosen(held != 0)
+        places, _ = self.directions.backend.true_indices(held != 0)
         shells, cells = np.divmod(places, len(centers))
         points = to_device(radii[sources])[shells][:, None] * centers[cells]
         sums.scale[shell], sums.normalizer[shell], sums.numerator[shell] = exponential_sums(

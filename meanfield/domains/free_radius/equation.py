@@ -132,10 +132,11 @@ def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Ve
         cells = (*space.shape, direction.shape[1])
         result = np.broadcast_to(output(time, density), cells).reshape(direction.shape)
         radius = to_device(np.repeat(space.radii(time), space.directions.cells))
-        turn, growth = norm.rates(time, radius, direction, result, gate)
-        turn, drift = turn.reshape(cells), (growth / radius - space.expansion).reshape(*space.shape, 1)
-        for velocity in (turn, drift):
+        angular_velocity, radial_velocity = norm.rates(time, radius, direction, result, gate)
+        angular_velocity = angular_velocity.reshape(cells)
+        drift = (radial_velocity / radius - space.expansion).reshape(*space.shape, 1)
+        for velocity in (angular_velocity, drift):
             velocity[[0, -1]] = 0.0
-        return turn, drift
+        return angular_velocity, drift
 
     return velocities

@@ -12,7 +12,7 @@ from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.diagnostics.unbounded import DIAGNOSTICS, Unbounded
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_layer
-from meanfield.domains.common.problem import Check, Problem, in_turn, within_mesh
+from meanfield.domains.common.problem import Check, Problem, by_interval, within_mesh
 from meanfield.domains.domain import load
 from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions, output_at_positions
 from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radius_equation, radial_mesh
@@ -27,10 +27,11 @@ from solvers.backends import Backend
 from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.equation import Equation
-from solvers.timestepping.evolution import SplitIntegrator
 from solvers.timestepping.schedules import Listed
 from solvers.timestepping.state import State
+from solvers.transforms.moments import PolynomialMoments
 
 
 def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
@@ -42,13 +43,16 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
     device_space = space if backend is None else space.on(backend)
     to_device, equation = device_space.directions.backend.to_device, _equations(case, device_space)
 
-    def integrator(k: int) -> SplitIntegrator:
-        return SplitIntegrator(equation(k), case.time.method, case.time.cfl, to_device=to_device)
+    radii = device_space.radii()
+    moments = PolynomialMoments(device_space.directions, radii, device_space.radial.on_host.volumes)
+
+    def integrator(k: int) -> DensityIntegrator:
+        return DensityIntegrator(equation(k), case.time.method, moments, case.time.cfl, to_device=to_device)
 
     return Problem(
         space=_cells(space, domain.manifold),
         initial=lambda: _initial(case, space).reshape(-1),
-        dynamics=in_turn(integrator, Listed((0.0, _switch_time(case)))),
+        dynamics=by_interval(integrator, Listed((0.0, _switch_time(case)))),
         check=_within_radius(device_space, domain.outermost),
         prepare=lambda state: equation(0).prepare(state.time, to_device(state.values)),
         diagnostics=_diagnostics(space),

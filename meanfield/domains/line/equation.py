@@ -63,7 +63,7 @@ class LineAttention:
         """V A[ρ] at points (n, 1); ``time`` is not used."""
         masses = density * self.mesh.volumes
         masses = np.where(masses <= self.least_mass * masses.sum(), 0.0, masses)
-        places = _seen_at(self.mesh, masses, self.beta)
+        places = _effective_positions(self.mesh, masses, self.beta)
         return self.value * self.normalization(exponential_sums(self.beta * points, places[:, None], masses))
 
 
@@ -73,7 +73,7 @@ _CONTRAST = 2.0  # of a peak over the pass to a higher one: what rises less is a
 _STEEP = 0.5, 1.0  # βx over a cell, x the root mean square of all tokens: from gentle to steep
 
 
-def _seen_at(mesh: Mesh, masses: Floats, beta: float) -> Floats:
+def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
     """(cells) where the tokens of each cell are: its center x, or its lump's center of mass.
 
     A lump is a peak with the slopes around it, and the fewer cells it spans the more it counts as one atom.

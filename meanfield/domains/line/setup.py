@@ -22,9 +22,10 @@ from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, line
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit_interval import deposit_on_interval
-from solvers.timestepping.evolution import SplitIntegrator
+from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.integrate import Integrator, fixed
 from solvers.timestepping.state import State
+from solvers.transforms.moments import PolynomialMoments
 
 
 def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
@@ -32,32 +33,32 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     domain, attention = case.domain, case.attention
     assert isinstance(domain, Line)
     mesh = line(domain.resolution, domain.outermost, domain.core)
-    there = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
-    to_device, method = there.backend.to_device, case.time.method
+    device_mesh = mesh if backend is None else mesh.on(backend)  # of the state; diagnostics are computed on the host
+    to_device, method = device_mesh.backend.to_device, case.time.method
     velocity = LineAttention(
-        there,
+        device_mesh,
         attention.beta_effective,
         attention.normalization,
         attention.value_scale,
         case.stabilizers.gate,
         least_mass=0.0 if method == "layers" else MIN_MASS,  # a push-forward has no foot ahead of the density
     )
-    equation = line_equation(there, velocity, case.stabilizers.noise)
+    equation = line_equation(device_mesh, velocity, case.stabilizers.noise)
     integrator: Integrator = (
         LayerIntegrator(_layer(case, velocity), to_device)
         if method == "layers"
-        else SplitIntegrator(equation, method, case.time.cfl, to_device=to_device)
+        else DensityIntegrator(equation, method, PolynomialMoments(device_mesh), case.time.cfl, to_device=to_device)
     )
 
     def at_ends(state: State) -> float:
         return float(state.values[0] * mesh.volumes[0] + state.values[-1] * mesh.volumes[-1])
 
-    def look(time: float, density: Floats) -> Unbounded:
+    def sample_of(time: float, density: Floats) -> Unbounded:
         masses = density * mesh.volumes
         return Unbounded(mesh.centers, masses, (float(masses[0]), float(masses[-1])))
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        return Diagnostics(names, DIAGNOSTICS_LINE, {"d": 1, "end": 2}, look)
+        return Diagnostics(names, DIAGNOSTICS_LINE, {"d": 1, "end": 2}, sample_of)
 
     return Problem(
         space=mesh,
@@ -81,7 +82,7 @@ def _layer(case: Case, attention: LineAttention) -> LayerMap:
     return LayerMap(attention.mesh, output, norm, step, residual, gate, attention.output_at)
 
 
-def _initial(mesh: Mesh, kind: sections.Start) -> Floats:
+def _initial(mesh: Mesh, kind: sections.InitialKind) -> Floats:
     if type(kind) in _INITIAL:
         return _INITIAL[type(kind)](mesh, kind)
     return GIVEN[type(kind)](Place(mesh, {"x": mesh.centers[:, 0]}), kind)

@@ -16,12 +16,12 @@ from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
 from meanfield.domains.particles.sequence import SequenceDiffusion
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model import functionals
 from meanfield.model.heads import applied, steepness
 from solvers.mesh.mesh import Floats
 
-MAX_LEADERS = 2048  # tokens among which leaders are looked for: all pairs are held at once
+MAX_LEADERS = 2048  # tokens among which leaders are searched: all pairs are held at once
 EQUAL_ATTENTION = 1e-9
 
 
@@ -33,7 +33,7 @@ class Particles:
     want to know is found at most once.
     """
 
-    law: ParticleLaw
+    law: ParticleVelocity
     time: float
     points: Floats
     masses: Floats
@@ -129,12 +129,12 @@ def roughness(sample: Particles) -> float:
 
 
 @lru_cache(maxsize=4)
-def cluster_scale(law: ParticleLaw) -> float:
+def cluster_scale(law: ParticleVelocity) -> float:
     """Angle (radians) within which tokens are joined to clusters: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
     return min(SCALE, float(max(1.0, steepest(law)) ** -0.5))
 
 
-def steepest(law: ParticleLaw) -> float:
+def steepest(law: ParticleVelocity) -> float:
     """β‖QᵀK‖ of the steepest head."""
     return max((abs(steepness(law.beta, head)) for head in law.heads), default=0.0)
 
@@ -146,7 +146,7 @@ def modes(sample: Particles) -> float:
 
 def diagnostics_particles(
     names: Sequence[str],
-    law: ParticleLaw | Callable[[float], ParticleLaw],
+    law: ParticleVelocity | Callable[[float], ParticleVelocity],
     masses: Floats,
     dimension: int,
     start: Floats | None = None,
@@ -155,18 +155,18 @@ def diagnostics_particles(
     """The diagnostics of a run of particles.
 
     names       from the table DIAGNOSTICS
-    law         of the tokens, or for each time the one that holds then; with the same masses
+    law         velocity of the tokens, or time → velocity; with the same masses
     masses      (n,) of sum 1
     dimension   d of the tokens' R^d
     start       (n, d) where they started, for drift
     along       diffusion along their sequence
 
-    What is looked at is positions (n, d), x = rθ.
+    The state is positions (n, d), x = rθ.
     """
-    law_at = (lambda time: law) if isinstance(law, ParticleLaw) else law
+    law_at = (lambda time: law) if isinstance(law, ParticleVelocity) else law
     first = law_at(0.0)
 
-    def look(time: float, positions: Floats) -> Particles:
+    def sample_of(time: float, positions: Floats) -> Particles:
         return Particles(law_at(time), time, positions, masses, start, along)
 
     with np.errstate(divide="ignore"):
@@ -176,7 +176,7 @@ def diagnostics_particles(
         "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", cluster_scale(first)),)),
         "modes": DIAGNOSTICS["modes"]._replace(attributes=(("bandwidth", bandwidth),)),
     }
-    return Diagnostics(names, table, {"d": dimension, **LENGTHS}, look)
+    return Diagnostics(names, table, {"d": dimension, **LENGTHS}, sample_of)
 
 
 DIAGNOSTICS: Table = {

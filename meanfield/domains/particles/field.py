@@ -37,17 +37,17 @@ class Field:
 
 def _on_circle(coefficients: Complexes, points: Floats) -> Floats:
     """Horner's sum of 2 Re Σ_{l>0} c_l e^{ilφ}/√(2π), and c_0."""
-    turn = points[:, 0] + 1j * points[:, 1]
+    phase = points[:, 0] + 1j * points[:, 1]
     total = np.zeros(len(points), dtype=complex)
     for value in coefficients[:0:-1]:
-        total = (total + value) * turn
+        total = (total + value) * phase
     return np.asarray((2 * total.real + coefficients[0].real) / np.sqrt(2 * np.pi))
 
 
 def _on_sphere(coefficients: Complexes, points: Floats) -> Floats:
     """Σ_m (x + iy)^m R_m(z), with R_m = Σ_l c_lm P̄_lm/sin^m by the recurrence in l at fixed m, which is stable."""
     degree, z = len(coefficients) - 1, points[:, 2]
-    turn, power = points[:, 0] + 1j * points[:, 1], np.full(len(points), 0.5 / np.sqrt(np.pi), dtype=complex)
+    phase, power = points[:, 0] + 1j * points[:, 1], np.full(len(points), 0.5 / np.sqrt(np.pi), dtype=complex)
     total = np.zeros(len(points))
     for m in range(degree + 1):
         before, here = np.zeros_like(z), np.ones_like(z)
@@ -58,7 +58,7 @@ def _on_sphere(coefficients: Complexes, points: Floats) -> Floats:
             before, here = here, up * z * here - down * before
             series = series + coefficients[l, m] * here
         total += (1 if m == 0 else 2) * (power * series).real
-        power = power * turn * np.sqrt((2 * m + 3) / (2 * m + 2))
+        power = power * phase * np.sqrt((2 * m + 3) / (2 * m + 2))
     return total
 
 

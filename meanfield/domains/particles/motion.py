@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import steepness
 from solvers.mesh.mesh import Floats
 from solvers.terms.term import Step
@@ -20,7 +20,7 @@ class Motion:
     without layer norm the largest |x|, and s is then 1. The bound by ‖V‖ counts where A is small for now.
     """
 
-    def __init__(self, law: ParticleLaw, noise: float = 0.0) -> None:
+    def __init__(self, law: ParticleVelocity, noise: float = 0.0) -> None:
         self.law, self._noise = law, 0.0 if law.sees_positions else noise
         self._rate = np.empty((0, 0))
         self._norms: tuple[float, float] | None = None
@@ -63,7 +63,7 @@ def to_unit_length(positions: Floats) -> None:
     positions /= _lengths(positions)[:, None]
 
 
-def _norms(law: ParticleLaw) -> tuple[float, float]:
+def _norms(law: ParticleVelocity) -> tuple[float, float]:
     """The largest ‖β QᵀK‖ of a head, and Σ_h |w_h| ‖V_h‖."""
     steepest = max((abs(steepness(law.beta, head)) for head in law.heads), default=0.0)
     return steepest, sum(abs(head.weight * head.value_norm) for head in law.heads)

@@ -43,7 +43,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     )  # fmt: skip
     movie: ClassVar = "meanfield.movie.particles:draw_tokens"
 
-    dimension: Annotated[int, Meta(ge=2, le=4096)] | None = None  # a resolved case has it
+    dimension: Annotated[int, Meta(ge=1, le=4096)] | None = None  # a resolved case has it
     count: Count | None = None
     seed: Seed = 0
 

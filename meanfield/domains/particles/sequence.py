@@ -19,7 +19,7 @@ from meanfield.model.errors import ArgumentError
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 
-TURN = 0.1  # κ|∂ₓu|²dt of a step on the sphere, of whose square it errs: a longer one is made of several
+MAX_ROTATION = 0.1  # κ|∂ₓu|²dt of a step on the sphere, of whose square it errs: a longer one is made of several
 
 
 class SequenceDiffusion:
@@ -69,13 +69,13 @@ class SequenceDiffusion:
         return np.inf
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> float:
-        """Advance u (n, d) by dt in place; returns 0: nothing is left to be mended."""
+        """Advance u (n, d) by dt in place; returns 0, the least value of a density's limiter."""
         if not self.on_sphere:
             values[...] = self._spread(dt, values)
             return 0.0
         lengths, left = _lengths(values), dt
         while left > 0:
-            part = left / max(np.ceil(left * self._steepest(values, lengths) / TURN), 1.0)
+            part = left / max(np.ceil(left * self._steepest(values, lengths) / MAX_ROTATION), 1.0)
             values[...] = self._turned(part, values, lengths)
             left = left - part if part < left else 0.0
         return 0.0

@@ -11,7 +11,7 @@ from meanfield.case.case import Case
 from meanfield.case.errors import refusal
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.from_run import snapshot_of_run
-from meanfield.domains.common.model_of_case import feed_forward_of, heads_in_turn
+from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_interval
 from meanfield.domains.common.problem import Problem, no_check
 from meanfield.domains.particles.diagnostics import diagnostics_particles
 from meanfield.domains.particles.initial_tokens import draw_tokens
@@ -19,14 +19,14 @@ from meanfield.domains.particles.motion import to_unit_length
 from meanfield.domains.particles.section import Particles as ParticlesDomain
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.steps import (
-    LawOfTurn,
     ToDevice,
+    VelocityOfInterval,
     away_from_origin,
     dynamics_adaptive,
     dynamics_explicit,
     dynamics_layers,
 )
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.table import DOMAINS
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
@@ -44,7 +44,7 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
 
     Raises ValueError or OSError for a file that cannot be used.
     """
-    heads, domain = heads_in_turn(case), case.domain
+    heads, domain = heads_by_interval(case), case.domain
     assert isinstance(domain, ParticlesDomain)
     if isinstance(case.initial, Snapshot):
         positions, masses = tokens_of_run(case)
@@ -55,17 +55,17 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
     if isinstance(case.initial, Waves | Snapshot) and not case.tokens_have_radius:
         to_unit_length(positions)
     to_device = (backend or backend_for(positions)).to_device
-    there = to_device(masses)  # where they move; what is looked at is on the host
+    device_masses = to_device(masses)  # of the velocity; diagnostics are computed on the host
 
     @lru_cache(maxsize=2)
-    def law(turn: int, on_host: bool = False) -> ParticleLaw:
-        return particle_law(case, heads.of_turn(turn), masses if on_host else there)
+    def law(interval: int, on_host: bool = False) -> ParticleVelocity:
+        return particle_velocity(case, heads.of_interval(interval), masses if on_host else device_masses)
 
-    for turn in range(len(heads.sets)):
-        law(turn)  # what no law can have is refused here, not on the way
+    for interval in range(len(heads.sets)):
+        law(interval)  # what no law can have is refused here, not on the way
 
-    def law_at(time: float) -> ParticleLaw:
-        return law(heads.turn_at(time), on_host=True)
+    def law_at(time: float) -> ParticleVelocity:
+        return law(heads.interval_at(time), on_host=True)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return diagnostics_particles(names, law_at, masses, domain.d, positions, _along_sequence(case))
@@ -73,8 +73,8 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
     return Problem(
         space=Points(masses, domain.d, name="token", position=_position(case)),
         initial=lambda: positions.copy(),
-        dynamics=_dynamics(case, law, heads.turns, domain.seed, to_device),
-        check=away_from_origin(law, heads.turns) if case.time.method == "adaptive" else no_check,
+        dynamics=_dynamics(case, law, heads.intervals, domain.seed, to_device),
+        check=away_from_origin(law, heads.intervals) if case.time.method == "adaptive" else no_check,
         prepare=lambda state: law(0).output_at(to_device(state.values)),
         diagnostics=diagnostics,
     )
@@ -95,14 +95,14 @@ def tokens_of_run(case: Case) -> tuple[Floats, Floats]:
     return run.positions(k), run.weights
 
 
-def _dynamics(case: Case, law: LawOfTurn, turns: Schedule, seed: int, to_device: ToDevice) -> Dynamics:
+def _dynamics(case: Case, law: VelocityOfInterval, intervals: Schedule, seed: int, to_device: ToDevice) -> Dynamics:
     time, stabilizers, along = case.time, case.stabilizers, _along_sequence(case)
     if time.method == "layers":
         return dynamics_layers(law, time.step or 1.0, stabilizers.residual, along, to_device)
     if time.method == "adaptive":
         assert time.tolerance is not None  # a parsed case has it
-        return dynamics_adaptive(law, turns, time.tolerance, along, to_device)
-    return dynamics_explicit(law, time.method, turns, case.noise_on_unit_sphere, seed, along, time.cfl, to_device)
+        return dynamics_adaptive(law, intervals, time.tolerance, along, to_device)
+    return dynamics_explicit(law, time.method, intervals, case.noise_on_unit_sphere, seed, along, time.cfl, to_device)
 
 
 def _along_sequence(case: Case) -> SequenceDiffusion | None:
@@ -113,11 +113,11 @@ def _along_sequence(case: Case) -> SequenceDiffusion | None:
     return SequenceDiffusion(sequence.diffusion, sequence.length, periodic=sequence.ends == "periodic")
 
 
-def particle_law(case: Case, heads: Sequence[Head], masses: Floats | None = None) -> ParticleLaw:
+def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None = None) -> ParticleVelocity:
     """The law of a case's tokens with the given heads; a sphere of radius g is the unit one with β g²."""
     attention, stabilizers = case.attention, case.stabilizers
     switch = 1.0 if stabilizers.switch is None else stabilizers.switch
-    return ParticleLaw(
+    return ParticleVelocity(
         case.beta_of_heads,
         attention.normalization,
         tuple(heads),

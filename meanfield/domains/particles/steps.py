@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from meanfield.domains.common.problem import Check, turn_at
+from meanfield.domains.common.problem import Check, interval_at
 from meanfield.domains.particles.brownian import Brownian
 from meanfield.domains.particles.motion import Motion, to_unit_length
 from meanfield.domains.particles.sequence import SequenceDiffusion
-from meanfield.domains.particles.velocity import ParticleLaw, layer_map
+from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.discrete_layers import LayerIntegrator
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.adaptive import AdaptiveIntegrator
@@ -28,27 +28,27 @@ from solvers.timestepping.schedules import Listed, Schedule
 from solvers.timestepping.state import Exploding, State
 from solvers.timestepping.steppers import STEPPERS, Stepper
 
-LawOfTurn = Callable[[int], ParticleLaw]
+VelocityOfInterval = Callable[[int], ParticleVelocity]
 ToDevice = Callable[[Floats], Floats]
-ONE_TURN = Listed((0.0,))
+ONE_INTERVAL = Listed((0.0,))
 MIN_RADIUS = 1e-6  # of a token with a layer norm, within which it counts as at the origin
 
 
 def dynamics_adaptive(
-    law: LawOfTurn,
-    turns: Schedule = ONE_TURN,
+    law: VelocityOfInterval,
+    intervals: Schedule = ONE_INTERVAL,
     tolerance: float = 1e-9,
     along: SequenceDiffusion | None = None,
     to_device: ToDevice = lambda values: values,
 ) -> Dynamics:
     """The error of each step below ``tolerance``: :class:`solvers.timestepping.adaptive.AdaptiveIntegrator`.
 
-    law     k → the law from time turns.due(k) to turns.due(k + 1)
+    law     k → velocity from time intervals.due(k) to intervals.due(k + 1)
     along   diffusion from token to token; it is not stiff where κn²/L² is not far above 1
     Its steps raise NonFinite, or Exploding at a blow-up.
     """
 
-    def integrator(law: ParticleLaw, time: float) -> Integrator:
+    def integrator(law: ParticleVelocity, time: float) -> Integrator:
         motion, limit = Motion(law), None if law.norm.carries_radius else to_unit_length
         diffusion = along and along.where(law.norm.keeps_radius(time))
 
@@ -58,14 +58,14 @@ def dynamics_adaptive(
 
         return AdaptiveIntegrator(rate, tolerance, limit, to_device)
 
-    return _in_turn(integrator, law, turns)
+    return _by_interval(integrator, law, intervals)
 
 
-def away_from_origin(law: LawOfTurn, turns: Schedule = ONE_TURN) -> Check:
+def away_from_origin(law: VelocityOfInterval, intervals: Schedule = ONE_INTERVAL) -> Check:
     """A check that no token has come to the origin, where its direction turns ever faster, at 1/r."""
 
     def check(state: State) -> None:
-        now, _ = _in_force(law(turn_at(turns, state.time)), state.time)
+        now, _ = _in_force(law(interval_at(intervals, state.time)), state.time)
         if not now.norm.carries_radius or now.sees_positions:
             return
         if np.einsum("nd,nd->n", state.values, state.values).min() < MIN_RADIUS**2:
@@ -75,9 +75,9 @@ def away_from_origin(law: LawOfTurn, turns: Schedule = ONE_TURN) -> Check:
 
 
 def dynamics_explicit(
-    law: LawOfTurn,
+    law: VelocityOfInterval,
     method: str,
-    turns: Schedule = ONE_TURN,
+    intervals: Schedule = ONE_INTERVAL,
     noise: float = 0.0,
     seed: int = 0,
     along: SequenceDiffusion | None = None,
@@ -86,24 +86,24 @@ def dynamics_explicit(
 ) -> Dynamics:
     """A method of ``STEPPERS``, and after each step Brownian motion of ``noise`` κ.
 
-    law     k → the law from time turns.due(k) to turns.due(k + 1)
+    law     k → velocity from time intervals.due(k) to intervals.due(k + 1)
     seed    of the noise; the same for the same number of the step
     along   diffusion from token to token, half a step before and half a step after
     The noise is of first order in the length of a step. At cfl ½ ssprk3 errs by at most (½)³/24 = 0.5 % of the fastest
     rate; a good cfl where growth matters is 0.1. Its steps raise NonFinite.
     """
 
-    def integrator(law: ParticleLaw, time: float) -> Integrator:
+    def integrator(law: ParticleVelocity, time: float) -> Integrator:
         brownian = Brownian(noise, seed, curved=not law.sees_positions) if noise else None
         stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, law, brownian)
         diffusion = along and along.where(law.norm.keeps_radius(time))
         return SplitIntegrator(Equation((Motion(law, noise),), diffusion), stepper, cfl, to_device=to_device)
 
-    return _in_turn(integrator, law, turns)
+    return _by_interval(integrator, law, intervals)
 
 
 def dynamics_layers(
-    law: LawOfTurn,
+    law: VelocityOfInterval,
     step: float,
     residual: bool = True,
     along: SequenceDiffusion | None = None,
@@ -117,10 +117,10 @@ def dynamics_layers(
 class _TokenStepper(Stepper):
     """A stepper, then noise, then back to the sphere. ẋ grows with |x| there: within a step no length matters."""
 
-    law: ParticleLaw
+    law: ParticleVelocity
     brownian: Brownian | None
 
-    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, Floats]) -> None:
+    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> None:
         super().step(equation, state, dt, work)
         if self.brownian is not None:
             self.brownian.step(dt, state.steps, state.values)
@@ -135,7 +135,7 @@ class TokenLayers:
     """
 
     def __init__(
-        self, law: LawOfTurn, step: float, residual: bool = True, along: SequenceDiffusion | None = None
+        self, law: VelocityOfInterval, step: float, residual: bool = True, along: SequenceDiffusion | None = None
     ) -> None:
         self.duration = step if residual else 1.0
         self._law, self._step, self._residual, self._along = law, step, residual, along
@@ -148,18 +148,20 @@ class TokenLayers:
         return moved
 
 
-def _in_turn(integrator: Callable[[ParticleLaw, float], Integrator], law: LawOfTurn, turns: Schedule) -> Dynamics:
-    """An integrator for each turn; the switch of the layer norm ``mix`` begins one too."""
+def _by_interval(
+    integrator: Callable[[ParticleVelocity, float], Integrator], law: VelocityOfInterval, intervals: Schedule
+) -> Dynamics:
+    """An integrator for each interval; the switch of the layer norm ``mix`` begins one too."""
 
     def dynamics(state: State, until: float) -> tuple[Integrator, float]:
-        k = turn_at(turns, state.time)
+        k = interval_at(intervals, state.time)
         now, switch = _in_force(law(k), state.time)
-        return integrator(now, state.time), min(turns.due(k + 1), switch)
+        return integrator(now, state.time), min(intervals.due(k + 1), switch)
 
     return dynamics
 
 
-def _in_force(law: ParticleLaw, time: float) -> tuple[ParticleLaw, float]:
+def _in_force(law: ParticleVelocity, time: float) -> tuple[ParticleVelocity, float]:
     """The law from ``time`` on, and when its layer norm switches next."""
     if law.norm.scheme.parameter != "switch":
         return law, np.inf

@@ -68,7 +68,7 @@ class ZonalPointSums:
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
         highest, weights = weighted(masses, log_weights)
-        values, vectors = self._operator.apply(self._transform.stand_in(weights))
+        values, vectors = self._operator.apply(self._transform.equivalent_weights(weights))
         rows = self._transform.interpolate(np.vstack([values, vectors.T]))
         sums = np.full(len(masses), self._log_bound + highest), rows[0], np.ascontiguousarray(rows[1:].T)
         lost = np.flatnonzero(rows[0] < _MIN_NORMALIZER * weights.sum()).astype(np.int32)

@@ -27,7 +27,7 @@ from solvers.mesh.mesh import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class ParticleLaw:
+class ParticleVelocity:
     """How n tokens in R^d move, d ≥ 1.
 
     beta            inverse temperature β
@@ -152,7 +152,9 @@ class ParticleLaw:
         return log_scale, normalizer, head.values(output, head.weight)
 
 
-def layer_map(law: ParticleLaw, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0) -> Floats:
+def layer_map(
+    law: ParticleVelocity, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0
+) -> Floats:
     """One layer of depth Δt = ``step`` for positions (n, d): :meth:`meanfield.model.layer_norm.LayerNorm.layer_map`."""
     lengths = np.linalg.norm(positions, axis=1)[:, None]
     output = law.output_at(positions if law.sees_positions else positions / lengths)

@@ -145,12 +145,12 @@ def diagnostics_round(
     """The diagnostics of a run on a circle or sphere.
 
     names     from the table DIAGNOSTICS
-    law       the velocity, or for each time the one that holds then
+    law       velocity, or time → velocity
     degrees   the last degree of the power; by default some beyond those that grow fastest
     labels    of a causal mask: densities are then (labels·cells)
 
     Raises ValueError for an entropy_rate of attention other than with Q = K = V = I and layer norm post. That the
-    kernel is e^{β⟨x,y⟩}, and that there is no feed-forward network, is the caller's word.
+    kernel is e^{β⟨x,y⟩}, and that there is no feed-forward network, is assumed, not checked.
     """
     law_at = (lambda time: law) if isinstance(law, Velocity) else law
     attention = law_at(0.0).attention
@@ -160,7 +160,7 @@ def diagnostics_round(
     last = min(max(16, attention.rate_degree + 4), most) if degrees is None else degrees
     transform = harmonic_transform(mesh, last)
 
-    def look(time: float, density: Floats) -> Sample:
+    def sample_of(time: float, density: Floats) -> Sample:
         by_label = density.reshape(labels, -1)
         total = by_label[0] if labels == 1 else by_label.sum(axis=0)
         return Sample(mesh, law_at(time), transform, time, total, by_label)
@@ -170,7 +170,7 @@ def diagnostics_round(
         names,
         table,
         {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, "cell": mesh.cells, **LENGTHS},
-        look,
+        sample_of,
     )
 
 

@@ -55,7 +55,7 @@ def _of_labels(kind: sections.Initial, mesh: Mesh, labels: int) -> Iterable[Floa
     return [_density(mesh, kind)] * labels
 
 
-def _density(mesh: Mesh, kind: sections.Start, more: Mapping[str, Floats] | None = None) -> Floats:
+def _density(mesh: Mesh, kind: sections.InitialKind, more: Mapping[str, Floats] | None = None) -> Floats:
     """The density (cells) of mass 1 of a section; ``more`` are coordinates of formulas beside those of ``angles``."""
     if type(kind) in INITIAL:
         return INITIAL[type(kind)](mesh, kind)

@@ -10,8 +10,8 @@ from typing import Any
 
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
-from meanfield.domains.common.model_of_case import feed_forward_of, heads_in_turn, reaction_of
-from meanfield.domains.common.problem import Problem, in_turn
+from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_interval, reaction_of
+from meanfield.domains.common.problem import Problem, by_interval
 from meanfield.domains.domain import load
 from meanfield.domains.sphere.causal import causal_equation
 from meanfield.domains.sphere.diagnostics import diagnostics_round
@@ -23,11 +23,12 @@ from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from solvers.backends import Backend
 from solvers.mesh.mesh import Mesh
+from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.equation import Equation
-from solvers.timestepping.evolution import SplitIntegrator
 from solvers.timestepping.integrate import Dynamics, fixed
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.state import State
+from solvers.transforms.moments import HarmonicMoments
 
 Prepare = Callable[[State], Any]
 
@@ -36,24 +37,26 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
     """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
     assert case.domain.mesh is not None  # the set-up of domains whose mesh is a number of cells or rings
     mesh = load(case.domain.mesh)(case.domain.resolution)
-    there = mesh if backend is None else mesh.on(backend)  # where it moves; what is looked at is on the host
-    heads, labels = heads_in_turn(case), case.domain.labels or 1
+    device_mesh = mesh if backend is None else mesh.on(backend)  # of the state; diagnostics are computed on the host
+    heads, labels = heads_by_interval(case), case.domain.labels or 1
 
     @lru_cache(maxsize=2)
-    def velocity(turn: int, mesh: Mesh) -> Velocity:
-        return _velocity(case, mesh, heads.of_turn(turn))
+    def velocity(interval: int, mesh: Mesh) -> Velocity:
+        return _velocity(case, mesh, heads.of_interval(interval))
 
     def law_at(time: float) -> Velocity:
-        return velocity(heads.turn_at(time), mesh)
+        return velocity(heads.interval_at(time), mesh)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return diagnostics_round(names, mesh, law_at, degrees, labels)
 
     if case.time.method == "layers":
-        dynamics, prepare = _in_layers(case, there, lambda time: velocity(heads.turn_at(time), there))
+        dynamics, prepare = _in_layers(case, device_mesh, lambda time: velocity(heads.interval_at(time), device_mesh))
     else:
-        dynamics, prepare = _flowing(case, there, lambda turn: velocity(turn, there), heads.turns, labels)
-    to_device = there.backend.to_device
+        dynamics, prepare = _flowing(
+            case, device_mesh, lambda interval: velocity(interval, device_mesh), heads.intervals, labels
+        )
+    to_device = device_mesh.backend.to_device
     return Problem(
         space=mesh,
         initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
@@ -61,26 +64,29 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
         prepare=lambda state: prepare(replace(state, values=to_device(state.values))),
         diagnostics=diagnostics,
         snapshot=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
-        whole=labels == 1,
+        snapshot_is_state=labels == 1,
     )
 
 
 def _flowing(
-    case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], turns: Schedule, labels: int
+    case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], intervals: Schedule, labels: int
 ) -> tuple[Dynamics, Prepare]:
     """The continuous flow, with the velocity of one set of matrices after another."""
 
     @lru_cache(maxsize=1)
-    def equation(turn: int) -> Equation:
+    def equation(interval: int) -> Equation:
         noise = case.noise_on_unit_sphere
         if labels > 1:
-            return causal_equation(mesh, velocity(turn), labels, noise)
-        return mean_field_equation(mesh, velocity(turn), noise, reaction_of(case, mesh))
+            return causal_equation(mesh, velocity(interval), labels, noise)
+        return mean_field_equation(mesh, velocity(interval), noise, reaction_of(case, mesh))
 
-    def integrator(turn: int) -> SplitIntegrator:
-        return SplitIntegrator(equation(turn), case.time.method, case.time.cfl, to_device=mesh.backend.to_device)
+    moments = HarmonicMoments(mesh)
 
-    return in_turn(integrator, turns), lambda state: equation(0).prepare(state.time, state.values)
+    def integrator(interval: int) -> DensityIntegrator:
+        time, to_device = case.time, mesh.backend.to_device
+        return DensityIntegrator(equation(interval), time.method, moments, time.cfl, to_device=to_device)
+
+    return by_interval(integrator, intervals), lambda state: equation(0).prepare(state.time, state.values)
 
 
 def _in_layers(case: Case, mesh: Mesh, law_at: Callable[[float], Velocity]) -> tuple[Dynamics, Prepare]:
@@ -113,7 +119,7 @@ def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
             kernel=attention.kernel,
             window=attention.window,
             rescaled=attention.rescaled,
-            full=norm.sees_size or case.time.method == "layers",
+            include_radial=norm.sees_size or case.time.method == "layers",
         ),
         norm,
         feed_forward_of(case),

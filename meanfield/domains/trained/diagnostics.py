@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS as OF_PARTICLES
 from meanfield.domains.particles.diagnostics import Particles
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from solvers.mesh.mesh import Floats
 
 _SHARED = ("mass", "centroid", "clusters", "cluster_mass", "cluster_center", "pairs", "pairs_close")
@@ -58,12 +58,12 @@ def diagnostics_of_states(
     masses    (n,) of sum 1
     lengths   time → |h| (n,) where the states looked at are directions
     """
-    law = ParticleLaw(1.0, masses=masses)  # clusters take their scale from it
+    law = ParticleVelocity(1.0, masses=masses)  # clusters take their scale from it
 
-    def look(time: float, points: Floats) -> States:
+    def sample_of(time: float, points: Floats) -> States:
         return States(law, time, points, masses, lengths=lengths(time))
 
-    return Diagnostics(names, DIAGNOSTICS, {"d": dimension, **LENGTHS}, look)
+    return Diagnostics(names, DIAGNOSTICS, {"d": dimension, **LENGTHS}, sample_of)
 
 
 DIAGNOSTICS: Table = {

@@ -36,7 +36,6 @@ class Trained(Domain, frozen=True, kw_only=True, tag="transformer"):
     figure: ClassVar = (
         "meanfield.figures.particles.panels:draw_particles", "meanfield.figures.particles.panels:particles_height"
     )  # fmt: skip
-    time: ClassVar = ("layer", "layer ")
     movie: ClassVar = "meanfield.movie.particles:draw_tokens"
 
     dimension: Annotated[int, Meta(ge=2, le=4096)]

@@ -13,7 +13,7 @@ from solvers.io.repair import FileError
 from solvers.mesh.mesh import Floats
 
 LAYERS = "layers"  # group of the arrays, each with as many rows as layers, or one for all
-START, START_WITHOUT_POSITIONS = "start", "start_without_positions"
+START = "start"
 FREQUENCIES = "frequencies"
 _FORM = ("placement", "norm", "epsilon", "activation", "rotary_scale")
 

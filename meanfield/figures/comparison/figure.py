@@ -11,7 +11,7 @@ from meanfield.analysis.comparison import Comparison, units
 from meanfield.analysis.comparison_text import SIDES, run_in_words
 from meanfield.analysis.text import format_time
 from meanfield.domains.table import kind_of
-from meanfield.figures.axes import is_early, label_decades, label_linear, positive, say, set_time
+from meanfield.figures.axes import annotate, is_early, label_decades, label_linear, positive, set_time
 from meanfield.figures.captions import fitting_size
 from meanfield.figures.comparison.pairs import draw_means, draw_pairs_beside
 from meanfield.figures.comparison.states import draw_lines, draw_maps, maps_height
@@ -33,8 +33,8 @@ _CURVES = (("l1", "L¹", GREEN), ("w1", "W₁", BLUE), ("w2", "W₂", VERMILION)
 def plot_compare(comparison: Comparison, figure: str | Path) -> Path:
     """Draw a comparison to ``figure`` (.png, .pdf or .svg) and return where it was written.
 
-    States are drawn on the circle, the sphere and in one dimension; of tokens in more the laws of ⟨x, y⟩. Raises
-    FileError where the suffix is unknown, and where the figure's folder is missing or cannot be written.
+    States are drawn on the circle, the sphere and in one dimension; of tokens in more the distributions of ⟨x, y⟩.
+    Raises FileError where the suffix is unknown, and where the figure's folder is missing or cannot be written.
     """
     target = figure_target(Path(figure))
     import matplotlib
@@ -141,7 +141,7 @@ def _draw_curves(ax: Axes, comparison: Comparison, kind: str, title: str) -> Non
         label_linear(ax.yaxis, label, float(np.abs(drawn).max(initial=0.0)))
         ax.set_ylim(bottom=0)
     if not len(drawn):
-        say(ax, "one snapshot: nothing to compare")
+        annotate(ax, "one snapshot: nothing to compare")
     else:
         ax.legend(frameon=False, ncols=2)
     _set_times(ax, comparison)

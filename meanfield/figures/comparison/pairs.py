@@ -14,7 +14,7 @@ from meanfield.analysis.comparison_text import SIDES
 from meanfield.analysis.measure import measure_of
 from meanfield.analysis.text import format_time
 from meanfield.figures.axes import label_linear
-from meanfield.figures.particles.tokens import MOST
+from meanfield.figures.particles.tokens import MAX_SAMPLED
 from meanfield.figures.run_data import BLACK, BLUE
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
@@ -64,7 +64,7 @@ def products_of(run: Run, k: int) -> tuple[Floats, float]:
     """Density (BINS) and mean of ⟨x_i, x_j⟩, i ≠ j, by the masses, of the directions of at most MOST tokens."""
     law = measure_of(run, k)
     points = law.points / np.linalg.norm(law.points, axis=1)[:, None]
-    chosen = np.unique(np.linspace(0, len(points) - 1, MOST).astype(int))
+    chosen = np.unique(np.linspace(0, len(points) - 1, MAX_SAMPLED).astype(int))
     points, masses = points[chosen], law.masses[chosen]
     first, second = np.triu_indices(len(points), 1)
     products = np.clip((points @ points.T)[first, second], -1.0, 1.0)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection
 
 WIDTHS = (0.5, 4.0)  # points of a line, at least and at most: as √mass, 1 for the mean
-TURN = 2 * np.pi
+TWO_PI = 2 * np.pi
 ROOM = 0.35  # radians beyond the ends of an axis, for a dot at angle 0
 EQUAL = 1e-9  # of a mass: differences that are none
 
@@ -32,9 +32,9 @@ def draw_angles(ax: Axes, run_data: RunData) -> None:
     weights = tokens_of(run_data).weights
     equal = np.ptp(weights) < EQUAL * weights.max()
     ax.set_title("tokens over time" if equal else "tokens over time; width: mass")
-    set_time(ax, run_data.kind.time[0], (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
+    set_time(ax, run_data.time_label, (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
     coordinate(cut_open).draw_on(ax.yaxis)
-    ax.set_ylim(cut_open.cut - ROOM / 3, cut_open.cut + TURN + ROOM / 3)
+    ax.set_ylim(cut_open.cut - ROOM / 3, cut_open.cut + TWO_PI + ROOM / 3)
 
 
 def draw_angle_lines(ax: Axes, run_data: RunData, cut: float = 0.0) -> LineCollection:
@@ -56,8 +56,8 @@ def draw_angle_lines(ax: Axes, run_data: RunData, cut: float = 0.0) -> LineColle
 
 def copies(turned: Floats) -> list[Floats]:
     """A continuous angle, shifted by as many whole turns as it takes to show all of it between 0 and 2π."""
-    first, last = np.floor((turned.min() - ROOM) / TURN), np.floor((turned.max() + ROOM) / TURN)
-    return [turned - turn * TURN for turn in np.arange(first, last + 1)]
+    first, last = np.floor((turned.min() - ROOM) / TWO_PI), np.floor((turned.max() + ROOM) / TWO_PI)
+    return [turned - turn * TWO_PI for turn in np.arange(first, last + 1)]
 
 
 def draw_strips(ax: Axes, run_data: RunData) -> None:
@@ -65,12 +65,12 @@ def draw_strips(ax: Axes, run_data: RunData) -> None:
     chosen = snapshots_chosen(run_data, SNAPSHOTS)
     cut_open = with_cut(as_density(run_data), columns(run_data))
     for row, (k, shade) in enumerate(zip(chosen, shades(len(chosen)), strict=True)):
-        place = (angles(directions(run_data, k)) - cut_open.cut) % TURN + cut_open.cut
-        points, masses = gathered(np.column_stack([place, np.zeros(len(place))]), tokens_of(run_data).weights, TURN)
+        place = (angles(directions(run_data, k)) - cut_open.cut) % TWO_PI + cut_open.cut
+        points, masses = gathered(np.column_stack([place, np.zeros(len(place))]), tokens_of(run_data).weights, TWO_PI)
         ax.axhline(row, color=ink(0.85), lw=0.8, zorder=0)
         style = {"color": shade, "alpha": 0.75, "linewidths": 0}
         ax.scatter(points[:, 0], np.full(len(points), row), s=dot_areas(masses), **style)
     ax.set_yticks(range(len(chosen)), [format_time(run_data.times[k]) for k in chosen])
-    ax.set(ylim=(len(chosen) - 0.5, -0.5), ylabel=run_data.kind.time[0], title="tokens at these times; area: mass")
+    ax.set(ylim=(len(chosen) - 0.5, -0.5), ylabel=run_data.time_label, title="tokens at these times; area: mass")
     coordinate(cut_open).draw_on(ax.xaxis)
-    ax.set_xlim(cut_open.cut - ROOM, cut_open.cut + TURN + ROOM)
+    ax.set_xlim(cut_open.cut - ROOM, cut_open.cut + TWO_PI + ROOM)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.analysis.text import format_time
 from meanfield.figures.axes import label_linear, positive, set_decades, set_time
 from meanfield.figures.free_radius import HELD, PLANE_HEIGHT, PLANES
 from meanfield.figures.particles.circle import draw_angles, draw_strips
@@ -100,7 +99,7 @@ def draw_radii(ax: Axes, run_data: RunData) -> None:
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     set_decades(ax, radii)
     ax.set(title="radius of each token" if not ax.get_legend() else "radius within which tokens are", ylabel="radius r")
-    set_time(ax, run_data.kind.time[0], (times[0], times[-1]), log=run_data.log_time)
+    set_time(ax, run_data.time_label, (times[0], times[-1]), log=run_data.log_time)
 
 
 def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
@@ -114,7 +113,7 @@ def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
         points, masses = gathered(tokens_of(run_data).positions(k), tokens_of(run_data).weights, 2 * reach)
         ax.scatter(*points.T, s=dot_areas(masses), color=BLUE, alpha=0.7, linewidths=0, rasterized=True)
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
-        ax.set_title(f"tokens at t = {format_time(run_data.times[k])}")
+        ax.set_title(f"tokens at {run_data.moment(run_data.times[k])}")
         label_linear(ax.xaxis, "$x_1$", reach)
         label_linear(ax.yaxis, "$x_2$" if k == chosen[0] else "", reach)
         ax.locator_params(nbins=3)

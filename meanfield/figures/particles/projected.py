@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.analysis.text import format_time
 from meanfield.figures.axes import Floats, label_decades, label_linear, set_time
 from meanfield.figures.color_scale import color_map
 from meanfield.figures.particles.tokens import directions, dot_areas, gathered, principal_axes, tokens_of
@@ -41,7 +40,7 @@ def draw_pairs_picture(ax: Axes, run_data: RunData) -> QuadMesh:
     low = min(max(DECADES * high, float(shares[shares > 0].min())), 0.1 * high)
     edges, places = time_edges(times, run_data.log_time), np.linspace(0, np.pi, BINS + 1)
     image = ax.pcolormesh(edges, places, shares.T.clip(low), norm=LogNorm(low, high), cmap=color_map(), rasterized=True)
-    set_time(ax, run_data.kind.time[0], (times[0], times[-1]), log=run_data.log_time)
+    set_time(ax, run_data.time_label, (times[0], times[-1]), log=run_data.log_time)
     ax.set_yticks(*TICKS)
     ax.set(ylabel="angle (rad)", ylim=(0, np.pi))
     return image
@@ -61,10 +60,14 @@ def pair_shares(run_data: RunData) -> tuple[Floats, Floats]:
     """Times (samples,) on the axis, and P (samples, 60) of the angle of two tokens in bins of 3°, from 0 on."""
     time, shown = run_data.diagnostics["time"], _samples_with_pairs(run_data)
     shown = shown[np.unique(np.linspace(0, len(shown) - 1, COLUMNS).astype(int))]
-    pairs = run_data.diagnostics["pairs"][shown]
-    # The bins of meanfield.clusters.pairs go from π down to 3°, and then on in smaller ones.
+    return time[shown], angle_shares(run_data.diagnostics["pairs"][shown])
+
+
+def angle_shares(pairs: Floats) -> Floats:
+    """(samples, 60) in bins of 3° from 0 on, of shares as meanfield.clusters.pairs has them."""
+    # Its bins go from π down to 3°, and then on in smaller ones.
     shares = np.concatenate([pairs[:, : BINS - 1], pairs[:, BINS - 1 :].sum(axis=1, keepdims=True)], axis=1)
-    return time[shown], shares[:, ::-1]
+    return shares[:, ::-1]
 
 
 def projections_height(run_data: RunData) -> float:
@@ -112,7 +115,5 @@ def set_reach(ax: Axes, reach: float) -> None:
 
 def caption(run_data: RunData, spread: int, share: float) -> str:
     """Which axes these are."""
-    when = format_time(run_data.times[spread])
-    return (
-        f"directions on the two principal axes of the tokens at t = {when}: {share:.0%} of their variance; area: mass"
-    )
+    when = run_data.moment(run_data.times[spread])
+    return f"directions on the two principal axes of the tokens at {when}: {share:.0%} of their variance; area: mass"

@@ -19,9 +19,9 @@ FEW_CELLS, FEW_RINGS = 360, 64  # of the circle and sphere, where tokens are to 
 PER_CELL = 12  # more tokens: so many in a cell of uniform ones
 CELLS, RINGS = (180, 720), (32, 96)  # of the circle and of the sphere for these, at least and at most
 SPREAD = 0.25  # of the largest variance: tokens with less have collapsed
-MOST = 2048  # tokens from which axes are taken, at equal steps through the list
-LARGEST, LEAST = 350.0, 4.0  # points²: of a dot that holds all mass, and of any dot
-NEAR = 0.01  # of a picture: dots nearer than that become one
+MAX_SAMPLED = 2048  # tokens from which axes are taken, at equal steps through the list
+MAX_DOT_AREA, MIN_DOT_AREA = 350.0, 4.0  # points²: of a dot that holds all mass, and of any dot
+MERGE_RADIUS = 0.01  # of a picture: dots nearer than that become one
 
 
 def tokens_of(run_data: RunData) -> Particles:
@@ -115,27 +115,27 @@ def variance(run_data: RunData, k: int) -> float:
     return float(weights @ ((points - weights @ points) ** 2).sum(axis=1))
 
 
-def principal_axes(run_data: RunData) -> tuple[int, Floats, float]:
-    """The last snapshot whose directions are spread, its two principal axes (d, 2), and their share of its variance.
+def principal_axes(run_data: RunData, count: int = 2) -> tuple[int, Floats, float]:
+    """The last snapshot whose directions are spread, its principal axes (d, count), and their share of its variance.
 
     Spread: a quarter of the largest variance of any snapshot, or more. The sign of an axis: its largest entry is > 0.
     """
     variances = np.array([variance(run_data, k) for k in range(len(run_data.times))])
     last = int(np.flatnonzero(variances >= SPREAD * variances.max())[-1])
     points, weights = directions(run_data, last), tokens_of(run_data).weights
-    chosen = np.unique(np.linspace(0, len(points) - 1, MOST).astype(int))
+    chosen = np.unique(np.linspace(0, len(points) - 1, MAX_SAMPLED).astype(int))
     points, weights = points[chosen], weights[chosen] / weights[chosen].sum()
     scaled = np.sqrt(weights)[:, None] * (points - weights @ points)
-    _, values, axes = np.linalg.svd(scaled, full_matrices=len(points) < 2)
+    _, values, axes = np.linalg.svd(scaled, full_matrices=len(points) < count)
     total = float((values**2).sum())
-    two = axes[:2]
-    two = two * np.sign(two[np.arange(2), np.abs(two).argmax(axis=1)])[:, None]
-    return last, two.T, float((values[:2] ** 2).sum()) / total if total > 0 else 1.0
+    leading = axes[:count]
+    leading = leading * np.sign(leading[np.arange(count), np.abs(leading).argmax(axis=1)])[:, None]
+    return last, leading.T, float((values[:count] ** 2).sum()) / total if total > 0 else 1.0
 
 
 def gathered(points: Floats, masses: Floats, size: float) -> tuple[Floats, Floats]:
     """Points (k, 2) and masses (k,) of points (n, 2), those together that share a square of side ``NEAR * size``."""
-    squares = np.round(points / (NEAR * size)).astype(np.int64)
+    squares = np.round(points / (MERGE_RADIUS * size)).astype(np.int64)
     _, group = np.unique(squares, axis=0, return_inverse=True)
     held = np.bincount(group, masses)
     sums = [np.bincount(group, masses * x) for x in points.T]
@@ -144,4 +144,4 @@ def gathered(points: Floats, masses: Floats, size: float) -> tuple[Floats, Float
 
 def dot_areas(masses: Floats) -> Floats:
     """Points² of dots for shares of the mass."""
-    return np.maximum(LARGEST * masses, LEAST)
+    return np.maximum(MAX_DOT_AREA * masses, MIN_DOT_AREA)

@@ -80,7 +80,7 @@ def _critical_noises(case: Case, betas: Floats) -> Floats:
 
 
 def _is_plain(case: Case) -> bool:
-    """Whether linear theory applies, with Q = K = V = I on the unit sphere: a law in which β is attention.beta."""
+    """Whether linear theory applies, with Q = K = V = I on the unit sphere: a model in which β is attention.beta."""
     given = case.attention.beta_effective, case.stabilizers.scale, case.attention.value_scale
     return _has_theory(case) and given == (case.attention.beta, 1.0, 1.0)
 

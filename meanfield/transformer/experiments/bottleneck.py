@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.running import Say
+from meanfield.running import Printer
 from meanfield.transformer.experiments.mutual_information import information_of_input, information_of_labels
 from meanfield.transformer.experiments.outcome import NAMES, Outcome, mean_and_spread, table
 from meanfield.transformer.experiments.subjects import KINDS, subjects_of
@@ -28,7 +28,7 @@ NOISE = 1.0
 MEASURES = ("input, lower", "input, upper", "labels")
 
 
-def bottleneck(case: TrainingCase, seeds: tuple[int, ...], say: Say) -> Outcome:
+def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Outcome:
     """Both informations, (network, seed, epoch, layer), of the examples learned from. Trains the networks."""
     found: dict[tuple[str, int], list[Floats]] = {}
 
@@ -36,7 +36,7 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], say: Say) -> Outcome:
         own = fit.case.network.kind, fit.case.training.seed
         found.setdefault(own, []).append(informations(fit))
 
-    subjects = subjects_of(case, seeds, say, measure)
+    subjects = subjects_of(case, seeds, show, measure)
     epochs = max(map(len, found.values()))
     values = np.full((len(KINDS), len(seeds), epochs, *found[KINDS[0], seeds[0]][0].shape), np.nan)
     for i, kind in enumerate(KINDS):

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from meanfield.case.errors import CaseError
-from meanfield.running import Say
+from meanfield.running import Printer
 from meanfield.transformer.experiments.attention_maps import attention_maps
 from meanfield.transformer.experiments.bottleneck import bottleneck
 from meanfield.transformer.experiments.gradient_flow import gradient_flow
@@ -23,14 +23,14 @@ from meanfield.transformer.experiments.workers import Workers
 from meanfield.transformer.labelled import write_labelled
 from meanfield.transformer.networks.section import TrainingCase, to_toml
 
-Experiment = Callable[[TrainingCase, tuple[int, ...], Say, Workers], Outcome]
+Experiment = Callable[[TrainingCase, tuple[int, ...], Printer, Workers], Outcome]
 
 
 def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
     """An experiment that measures networks before and after training."""
 
-    def experiment(case: TrainingCase, seeds: tuple[int, ...], say: Say, workers: Workers) -> Outcome:
-        return measure(subjects_of(case, seeds, say))
+    def experiment(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers) -> Outcome:
+        return measure(subjects_of(case, seeds, show))
 
     return experiment
 
@@ -38,7 +38,7 @@ def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
 EXPERIMENTS: dict[str, Experiment] = {
     "information": _of_trained(information_flow),
     "attention": _of_trained(attention_maps),
-    "bottleneck": lambda case, seeds, say, workers: bottleneck(case, seeds, say),
+    "bottleneck": lambda case, seeds, show, workers: bottleneck(case, seeds, show),
     "gradients": _of_trained(gradient_flow),
     "sensitivity": _of_trained(sensitivity),
     "stabilizers": stabilizers,
@@ -48,7 +48,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def experiment_into(
-    name: str, case: TrainingCase, seeds: int, workers: Workers, path: str, command: str, say: Say
+    name: str, case: TrainingCase, seeds: int, workers: Workers, path: str, command: str, show: Printer
 ) -> Outcome:
     """Run an experiment and write its file. Raises CaseError where it cannot be."""
     if workers.dask is not None and name != "stabilizers":
@@ -60,7 +60,7 @@ def experiment_into(
     if name == "attention" and seeds < 2:
         raise CaseError(f"--seeds {seeds}: expected at least 2, since one control is a network of another seed")
     torch.set_num_threads(case.training.threads)
-    outcome = EXPERIMENTS[name](case, tuple(range(seeds)), say, workers)
+    outcome = EXPERIMENTS[name](case, tuple(range(seeds)), show, workers)
     attributes = {
         "title": f"{name}: {case.title}",
         "experiment": name,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from meanfield.running import Say
+from meanfield.running import Printer
 from meanfield.transformer.experiments.information_flow import mean_cosine_of
 from meanfield.transformer.experiments.outcome import NAMES, Outcome, table
 from meanfield.transformer.experiments.subjects import KINDS, case_of
@@ -84,7 +84,7 @@ class Plan:
 def stabilizers(
     case: TrainingCase,
     seeds: tuple[int, ...],
-    say: Say,
+    show: Printer,
     workers: Workers = HERE,
     depths: Sequence[int] = DEPTHS,
     rates: Sequence[float] = RATES,
@@ -98,7 +98,7 @@ def stabilizers(
     for done, (point, values) in enumerate(zip(points, measured, strict=True), start=1):
         for name, value in values.items():
             found[name][point.place] = value
-        say(f"{done} of {len(points)}: {_label(point.case)}: accuracy {values['accuracy']:.3f}")
+        show(f"{done} of {len(points)}: {_label(point.case)}: accuracy {values['accuracy']:.3f}")
     arrays = {
         "network": Labelled(("network",), list(KINDS)),
         "residual": Labelled(("residual",), ["yes", "no"]),

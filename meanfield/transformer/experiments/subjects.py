@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from meanfield.running import Say
+from meanfield.running import Printer
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.data import Task, task_of
 from meanfield.transformer.networks.network import BODIES, TokenNetwork
@@ -85,7 +85,7 @@ def case_of(case: TrainingCase, kind: str, seed: int) -> TrainingCase:
 def subjects_of(
     case: TrainingCase,
     seeds: Sequence[int],
-    say: Say,
+    show: Printer,
     after_epoch: Callable[[Fit], None] = lambda fit: None,
 ) -> Subjects:
     """Train a network of each kind for each seed. ``after_epoch`` is called before training too."""
@@ -96,7 +96,7 @@ def subjects_of(
         untrained = copy.deepcopy(fit.network)
         after_epoch(fit)
         train(fit, after_epoch=after_epoch)
-        say(f"{own.network.kind}, seed {own.training.seed}: accuracy {fit.history.test_accuracy[-1]:.4f}{_end(fit)}")
+        show(f"{own.network.kind}, seed {own.training.seed}: accuracy {fit.history.test_accuracy[-1]:.4f}{_end(fit)}")
         found.append(Subject(own.network.kind, own.training.seed, untrained, fit))
     return Subjects(case, task, tuple(seeds), tuple(found))
 

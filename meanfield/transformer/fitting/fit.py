@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from meanfield.case.errors import CaseError
-from meanfield.running import Say
+from meanfield.running import Printer
 from meanfield.transformer.ablation import states_of_variant
 from meanfield.transformer.case import CaseOptions
 from meanfield.transformer.families import family_of
@@ -59,7 +59,7 @@ class Found:
     value: Floats
 
 
-def fit(texts: Sequence[States], options: Options, say: Say) -> Found:
+def fit(texts: Sequence[States], options: Options, show: Printer) -> Found:
     """Fit all laws; the last ``options.held`` texts are held back. Raises CaseError for too few texts."""
     if len(texts) <= options.held:
         raise CaseError(f"--held {options.held}: expected fewer than the {len(texts)} texts")
@@ -80,7 +80,7 @@ def fit(texts: Sequence[States], options: Options, say: Say) -> Found:
         laws.append(name)
         errors.append(np.array([errors_of(own, part) for part in (given, held)]))
         numbers.append(np.array([[float(law.beta.detach()), float(law.value.detach())] for law in own]).T)
-        say(f"{name}: error {errors[-1][0].mean():.3f}, of texts held back {errors[-1][1].mean():.3f}")
+        show(f"{name}: error {errors[-1][0].mean():.3f}, of texts held back {errors[-1][1].mean():.3f}")
         previous = own
     laws.append(WHOLE)
     errors.append(np.array([_whole(part) for part in (texts[: -options.held], texts[-options.held :])]))

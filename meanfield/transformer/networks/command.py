@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from meanfield.case.errors import CaseError
-from meanfield.running import Say
+from meanfield.running import Printer
 from meanfield.transformer.networks.data import task_of
 from meanfield.transformer.networks.record import read_training, write_training
 from meanfield.transformer.networks.section import load_training
@@ -28,7 +28,7 @@ def prepared(source: str, overrides: list[str]) -> Fit:
     return fit
 
 
-def train_into(fit: Fit, path: str, until: int | None, command: str, say: Say) -> Fit:
+def train_into(fit: Fit, path: str, until: int | None, command: str, show: Printer) -> Fit:
     """Train, writing the file after each epoch. Raises NonFinite at an explosion, which the file has by then."""
     write_training(path, fit, command)
 
@@ -36,7 +36,7 @@ def train_into(fit: Fit, path: str, until: int | None, command: str, say: Say) -
         write_training(path, fit, command)
         history, last = fit.history, fit.case.training.epochs
         if not fit.stopped:
-            say(
+            show(
                 f"epoch {fit.epochs} of {last}: loss {history.train_loss[-1]:.4g}, "
                 f"held back {history.test_loss[-1]:.4g}, accuracy {history.test_accuracy[-1]:.4f}"
             )

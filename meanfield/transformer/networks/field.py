@@ -5,7 +5,7 @@
 L is the three-point Laplacian of tokens at unit distance, closed or periodic; V_h = O_h W_h. By layer norm, as in
 meanfield/model/layer_norm.py: post, y = u on the unit sphere, N y = y/|y|, and diffusion on the sphere; pre, y = u/|u|,
 N = 1; peri, the same and s = |A + F|; none, y = u, N = 1. Without the residual (1 − γτ)u is left out. A domain
-``particles`` with a section [sequence] has these layers: meanfield/transformer/networks/field_case.py.
+``particles`` with a section [sequence] has these layers: tests/support/field_case.py.
 
 The form is that of Zhang and Zhou (2408.09523), from its abstract. A third party's replication prints
 u ← u + τ_k(D_k Lu + MLP(u) + MHA(u)) with learned τ_k and D_k: the same terms, with periodic ends, but for an
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from meanfield.domains.particles.sequence import TURN
+from meanfield.domains.particles.sequence import MAX_ROTATION
 from meanfield.model.layer_norm import NEGLIGIBLE
 from meanfield.transformer.networks.attending import attend, pattern_of
 from meanfield.transformer.networks.section import Network, Pde
@@ -105,7 +105,7 @@ class FieldLayer(nn.Module):
             return spread(u, diffusion * step, self.periodic)
         left = 1.0  # of the step
         while left > 0:
-            part = left / max(math.ceil(left * _turn(u, diffusion * step, self.periodic) / TURN), 1)
+            part = left / max(math.ceil(left * _rotation_rate(u, diffusion * step, self.periodic) / MAX_ROTATION), 1)
             u = _turned(u, part * diffusion * step, self.periodic)
             left = left - part if part < left else 0.0
         return u
@@ -158,7 +158,7 @@ def _turned(u: Tensor, time: Tensor, periodic: bool) -> Tensor:
     return normalize(2 * halves - normalize(spread(u, time, periodic), dim=-1), dim=-1)
 
 
-def _turn(u: Tensor, time: Tensor, periodic: bool) -> float:
+def _rotation_rate(u: Tensor, time: Tensor, periodic: bool) -> float:
     """The largest time |u_{i+1} − u_i|² of any neighbours."""
     if u.shape[1] < 2:
         return 0.0

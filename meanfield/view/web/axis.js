@@ -10,6 +10,11 @@ function element(parent, name, attributes = {}, text = null) {
   return made;
 }
 
+/** The id of a part that a page may have several times: of the density plain, else with the quantity before it. */
+function partId(run, name) {
+  return run.id ? `${run.id}-${name}` : name;
+}
+
 /** Values from low to high onto 0 to 1, linearly or by their logarithm, and back. */
 function makeScale(low, high, log = false) {
   const bend = log ? Math.log10 : (x) => x;

@@ -4,7 +4,7 @@ class ColorBar {
   constructor(host, run) {
     this.run = run;
     const figure = element(host, "figure", { class: "part wide" });
-    this.svg = element(figure, "svg", { class: "plot", id: "colorbar", role: "img", "aria-label": `colour scale: ${run.scale.label}` });
+    this.svg = element(figure, "svg", { class: "plot", id: partId(run, "colorbar"), role: "img", "aria-label": `colour scale: ${run.scale.label}` });
     const strip = document.createElement("canvas");
     strip.width = 256;
     strip.height = 1;

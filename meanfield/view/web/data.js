@@ -1,4 +1,4 @@
-/* What the page holds, decoded. meanfield/view_data.py says how it is encoded. */
+/* What the page holds, decoded. meanfield/view/packing.py says how it is encoded. */
 
 /** (k) => levels of snapshot k, from base64 of deflated differences in time, modulo the number of levels. */
 async function decodeLevels(text, cells, bytes) {

@@ -93,7 +93,8 @@ class Globe {
     return w < 0 ? null : [middle + this.radius * u, middle - this.radius * v];
   }
 
-  show(k, levels, marks) {
+  /** `draw` adds to the picture, below the marks. */
+  show(k, levels, marks, draw = () => {}) {
     if (!this.located) this.locate();
     this.levels = levels;
     this.picture.paint(levels);
@@ -101,6 +102,7 @@ class Globe {
     context.lineWidth = 0.7;
     context.strokeStyle = "#ffffff59";
     graticule((theta, phi) => this.project(theta, phi)).forEach((line) => strokeLine(context, line));
+    draw();
     const seen = marks.map(([theta, phi, mass]) => [this.project(theta, phi), mass]).filter(([place]) => place);
     drawMarks(context, seen.map(([place, mass]) => [...place, mass]), 2 * this.radius, 8, true);
     this.tell(null);
@@ -118,8 +120,9 @@ class Globe {
     const w = Math.sqrt(1 - u * u - v * v), [e, n, c] = this.axes();
     const [x, y, z] = [0, 1, 2].map((i) => u * e[i] + v * n[i] + w * c[i]);
     const theta = Math.acos(Math.max(-1, Math.min(1, z))), phi = Math.atan2(y, x);
-    const value = formatNumber(densityOf(this.levels[this.rings.cellAt(theta, phi)], this.run), 2);
     const place = `polar angle ${theta.toFixed(2)}, azimuth ${((phi + 2 * Math.PI) % (2 * Math.PI)).toFixed(2)} rad`;
+    if (!this.run.scale) return (this.caption.textContent = place); // tokens
+    const value = formatNumber(densityOf(this.levels[this.rings.cellAt(theta, phi)], this.run), 2);
     this.caption.textContent = `${place}: ${this.run.scale.symbol} ≈ ${value}`;
   }
 }

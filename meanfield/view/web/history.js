@@ -5,7 +5,7 @@ class History {
     this.run = run;
     const figure = element(host, "figure", { class: "part wide" });
     this.box = element(figure, "div", { class: "overlay" });
-    this.canvas = element(this.box, "canvas", { id: "history" });
+    this.canvas = element(this.box, "canvas", { id: partId(run, "history") });
     this.svg = element(this.box, "svg", { class: "plot seeks", role: "img", "aria-label": "density over time" });
     followPointer(this.svg, () => this.area, (part) => seek(run.timeScale.from(part)));
     this.shown = run.times.map((_, k) => k).filter((k) => run.times[k] > 0 || !run.timeScale.log);
@@ -13,8 +13,8 @@ class History {
 
   resize() {
     const { run, svg, canvas } = this, { axis } = run;
-    const y = { scale: makeScale(axis.edges[0], axis.edges.at(-1)), label: `density over time: ${axis.label}`, ticks: axis.ticks };
-    const area = drawFrame(svg, svg.clientWidth, 230, { scale: run.timeScale, label: "time t" }, y);
+    const y = { scale: makeScale(axis.edges[0], axis.edges.at(-1)), label: `${run.title ?? "density over time"}: ${axis.label}`, ticks: axis.ticks };
+    const area = drawFrame(svg, svg.clientWidth, 230, { scale: run.timeScale, label: run.timeName }, y);
     this.area = area;
     const ratio = window.devicePixelRatio || 1, [width, height] = [area.right - area.left, area.bottom - area.top];
     Object.assign(canvas.style, { left: `${area.left}px`, top: `${area.top}px`, width: `${width}px`, height: `${height}px` });

@@ -9,6 +9,17 @@ const STAGES = {
   ring(host, run, seek) {
     return [new Ring(host, run), new ColorBar(host, run), new Profile(host, run), new History(host, run, seek)];
   },
+  tokenCircle(host, run, seek) {
+    const tokens = new Tokens(run);
+    return [new TokenCircle(host, run, tokens), new AngleLines(host, run, seek, tokens)];
+  },
+  tokenGlobe(host, run, seek, redraw) {
+    const tokens = new Tokens(run), globe = new Globe(host, run, redraw), map = new SphereMap(host, run, globe);
+    return [new DotsOn(globe, run, tokens), new DotsOn(map, run, tokens)];
+  },
+  tokenPlane(host, run, seek, redraw) {
+    return [new Projection(host, run, new Tokens(run), redraw)];
+  },
   profile(host, run, seek) {
     return [new Profile(host, run), new ColorBar(host, run), new History(host, run, seek)];
   },
@@ -19,7 +30,15 @@ async function readRun() {
   run.colors = decodeColors(run.colors);
   run.levels = await decodeLevels(document.getElementById("levels").textContent, run.cells, run.bytes);
   run.timeScale = makeScale(run.timeRange[0], run.timeRange[1], run.logTime);
+  run.bands = await Promise.all((run.bands ?? []).map((band) => readBand(run, band)));
+  run.pairs &&= await readBand(run, run.pairs);
   return run;
+}
+
+/** A quantity along a coordinate over time, as the parts that show a density in one dimension take it. */
+async function readBand(run, band) {
+  const colors = band.colors ? decodeColors(band.colors) : run.colors;
+  return { ...run, ...band, colors, levels: await decodeLevels(band.levels, band.cells, band.bytes) };
 }
 
 /** Call `act` at most once a frame. */
@@ -52,8 +71,13 @@ async function main() {
   };
   const seek = (time) => player.seek(time);
   const stage = document.getElementById("stage");
-  const panels = run.panels.map((spec) => new Panel(document.getElementById("panels"), spec, run, seek));
-  parts = STAGES[run.stage](stage, run, seek, () => player && draw());
+  const below = document.getElementById("panels");
+  const tree = run.tree ? [new MergerTree(below, run, seek)] : [];
+  const panels = [...tree, ...run.panels.map((spec) => new Panel(below, spec, run, seek))];
+  const redraw = (all) => player && (all ? layOut : draw)();
+  parts = run.bands.flatMap((band) => bandParts(stage, band, seek));
+  parts.push(...STAGES[run.stage](stage, run, seek, redraw));
+  if (run.pairs) parts.push(...bandParts(stage, run.pairs, seek));
   player = new Player(run, draw);
   new ResizeObserver(layOut).observe(document.body);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", layOut);

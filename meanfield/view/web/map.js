@@ -38,7 +38,7 @@ class SphereMap {
     return [(this.width / 2) * (1 + x), (this.width / 4) * (1 - y)];
   }
 
-  show(k, levels, marks) {
+  show(k, levels, marks, draw = () => {}) {
     this.picture.paint(levels);
     const { context } = this.picture;
     context.lineWidth = 0.5;
@@ -47,6 +47,7 @@ class SphereMap {
     context.lineWidth = 1.6;
     context.strokeStyle = "#fff";
     strokeLine(context, this.cut(this.horizon()));
+    draw();
     drawMarks(context, marks.map(([theta, phi, mass]) => [...this.project(theta, phi), mass]), this.width, 5, false);
   }
 

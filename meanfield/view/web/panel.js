@@ -26,7 +26,7 @@ class Panel {
   resize() {
     const { spec, run, svg } = this;
     const scale = makeScale(spec.low, spec.high, spec.log);
-    const x = { scale: run.timeScale, label: "time t" };
+    const x = { scale: run.timeScale, label: run.timeName };
     this.area = drawFrame(svg, svg.clientWidth, 172, x, { scale, label: "", ticks: spec.ticks });
     for (const curve of spec.curves) {
       const path = this.path(curve.times ?? run.sampleTimes, curve.values);

@@ -16,10 +16,10 @@ class Player {
 
   select(k) {
     this.k = Math.min(this.run.times.length - 1, Math.max(0, k));
-    const time = `t = ${this.run.timeLabels[this.k]}`, clusters = this.run.clusters[this.k];
+    const time = this.run.timeLabels[this.k], clusters = this.run.clusters[this.k];
     this.slider.value = this.k;
     this.clock.textContent = time;
-    this.clusters.textContent = clusters === null ? "" : `${clusters} cluster${clusters === 1 ? "" : "s"}`;
+    this.clusters.textContent = clusters;
     this.slider.setAttribute("aria-valuetext", `${time}, ${this.clusters.textContent}`);
     this.changed();
   }

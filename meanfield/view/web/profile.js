@@ -4,13 +4,13 @@ class Profile {
   constructor(host, run) {
     this.run = run;
     const figure = element(host, "figure", { class: "part wide" });
-    this.svg = element(figure, "svg", { class: "plot", id: "profile", role: "img", "aria-label": "profile of the density" });
+    this.svg = element(figure, "svg", { class: "plot", id: partId(run, "profile"), role: "img", "aria-label": "profile of the density" });
   }
 
   resize() {
     const { axis, scale } = this.run;
     const x = { scale: makeScale(axis.edges[0], axis.edges.at(-1)), label: axis.label, ticks: axis.ticks };
-    const y = { scale: makeScale(scale.low, scale.high, !scale.deviation), label: `profile ${scale.symbol}` };
+    const y = { scale: makeScale(scale.low, scale.high, !scale.deviation), label: this.run.id ? scale.symbol : `profile ${scale.symbol}` };
     const area = drawFrame(this.svg, this.svg.clientWidth, 230, x, y);
     const { uniform } = this.run;
     const across = uniform?.length === 1 ? [area.left, area.right] : axis.edges.map((edge) => area.x(edge));

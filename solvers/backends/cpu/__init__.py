@@ -3,12 +3,12 @@
 from .arrays import (
     PAIRS_ONLY,
     TRANSFORM_CELLS,
+    cached,
     dot,
     empty,
     erf,
     erfc,
     irfft,
-    kept,
     rfft,
     sums_at,
     to_device,
@@ -27,9 +27,9 @@ from .cells import (
 from .diffusion import (
     diffuse_on_curve,
     diffuse_on_surface,
-    limit_sent,
-    send_diffusion_on_curve,
-    send_diffusion_on_surface,
+    diffusive_flux_on_curve,
+    diffusive_flux_on_surface,
+    limit_outgoing_flux,
 )
 from .launching import WORKERS, launch
 from .locating import locate_on_sphere
@@ -37,12 +37,12 @@ from .pairwise import (
     PAIR_BYTES,
     PAIR_ROWS,
     PAIR_SOURCES,
-    chosen,
-    either,
+    conditional,
     exponential_sums,
     redo_sums,
+    true_indices,
 )
-from .push_forward import fill_corners, look_at_density, look_at_images
+from .push_forward import fill_corners, reconstruct_density, stretch_factors
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from .rings.transform import (
     fold_rings,
@@ -52,21 +52,21 @@ from .rings.transform import (
     unfold_rings,
 )
 from .rings.transport import (
+    divergence_on_rings,
     local_components,
-    look_on_rings,
-    outflows_on_rings,
-    receive_on_rings,
-    send_on_rings,
+    outflow_rates_on_rings,
+    outgoing_flux_on_rings,
+    reconstruct_on_rings,
 )
-from .transport import outflows, receive
-from .transport_curve import look_on_curve, send_on_curve
+from .transport import divergence, outflow_rates
+from .transport_curve import outgoing_flux_on_curve, reconstruct_on_curve
 from .transport_faces import (
     divergence_of_sides,
     flux_at_faces,
-    send_through_faces,
+    outgoing_flux_through_faces,
     values_at_faces,
 )
-from .transport_surface import look_on_surface, send_on_surface
+from .transport_surface import outgoing_flux_on_surface, reconstruct_on_surface
 from .tridiagonal import solve_tridiagonal
 
 __all__ = [
@@ -80,12 +80,16 @@ __all__ = [
     "advance",
     "apply_matrix",
     "average_neighbors",
-    "chosen",
+    "cached",
+    "conditional",
     "diffuse_on_curve",
     "diffuse_on_surface",
+    "diffusive_flux_on_curve",
+    "diffusive_flux_on_surface",
+    "divergence",
     "divergence_of_sides",
+    "divergence_on_rings",
     "dot",
-    "either",
     "empty",
     "erf",
     "erfc",
@@ -95,39 +99,35 @@ __all__ = [
     "fold_rings",
     "gradient_to_vectors",
     "irfft",
-    "kept",
     "launch",
     "legendre_analysis",
     "legendre_synthesis",
-    "limit_sent",
+    "limit_outgoing_flux",
     "local_components",
     "locate_on_sphere",
-    "look_at_density",
-    "look_at_images",
-    "look_on_curve",
-    "look_on_rings",
-    "look_on_surface",
-    "outflows",
-    "outflows_on_rings",
+    "outflow_rates",
+    "outflow_rates_on_rings",
+    "outgoing_flux_on_curve",
+    "outgoing_flux_on_rings",
+    "outgoing_flux_on_surface",
+    "outgoing_flux_through_faces",
     "persistent_basins",
     "project_to_tangent",
-    "receive",
-    "receive_on_rings",
+    "reconstruct_density",
+    "reconstruct_on_curve",
+    "reconstruct_on_rings",
+    "reconstruct_on_surface",
     "redo_sums",
     "remap_on_curve",
     "remap_on_sphere",
     "rfft",
     "scale_softmax",
-    "send_diffusion_on_curve",
-    "send_diffusion_on_surface",
-    "send_on_curve",
-    "send_on_rings",
-    "send_on_surface",
-    "send_through_faces",
     "solve_tridiagonal",
+    "stretch_factors",
     "sums_at",
     "to_device",
     "to_host",
+    "true_indices",
     "unfold_rings",
     "values_at_faces",
     "work_array",

@@ -27,13 +27,13 @@ def nan_memory(shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
 
 
 def work_array(count, dtype):
-    """A function that gives an array (count,) for passing use: the same each time, as new memory costs time here."""
-    kept = np.zeros(count, dtype)
-    return (lambda: nan_memory(count, dtype)) if NAN_MEMORY else (lambda: kept)
+    """A function that returns a scratch array (count,): the same each time, as new memory costs time here."""
+    cached = np.zeros(count, dtype)
+    return (lambda: nan_memory(count, dtype)) if NAN_MEMORY else (lambda: cached)
 
 
-def kept(make):
-    """A function that gives an array like make()'s, the caller's own: a copy of one that is kept."""
+def cached(make):
+    """A function that returns an array like make()'s to be overwritten: a copy of a cached one."""
     return make().copy
 
 

@@ -58,7 +58,7 @@ def _along(normal, a, b, c):
 
 
 @kernel
-def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, kept, one, other, landed):
+def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, kept, one, other, scattered):
     """Cut a polygon within a ring by meridians: from the cell at its middle eastwards and westwards, while any is left.
 
     Each cut is by a whole plane, of which only one half is the meridian: what is cut off spans at most half a turn, and
@@ -79,25 +79,25 @@ def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, kept, on
         cell = (cell + 1) % cells
         at_a, at_b, at_c = _along(normals[start + cell], a, b, c)
         here, east = _cut(one, east, at_a, at_b, at_c, row, other)
-        put(landed, start + cell, _mass(row, here, masses))
+        put(scattered, start + cell, _mass(row, here, masses))
         one, other = other, one
     cell = (middle - 1) % cells
     at_a, at_b, at_c = _along(normals[start + cell], a, b, c)
     inside, west = _cut(kept, inside, -at_a, -at_b, -at_c, row, one)
-    put(landed, start + middle, _mass(row, inside, masses))
+    put(scattered, start + middle, _mass(row, inside, masses))
     for _ in range(cells // 2 + 1):
         if west < 3:
             break
         before = (cell - 1) % cells
         at_a, at_b, at_c = _along(normals[start + before], a, b, c)
         here, west = _cut(one, west, -at_a, -at_b, -at_c, row, other)
-        put(landed, start + cell, _mass(row, here, masses))
+        put(scattered, start + cell, _mass(row, here, masses))
         one, other, cell = other, one, before
 
 
 @kernel
-def spread_over_rows(a, b, c, masses, normals, ring_start, ring_cells, edges, polygons, landed):
-    """Add to ``landed`` (cells) the shares of the triangle with corners (x, y, z, polar angle), from north to south.
+def spread_over_rows(a, b, c, masses, normals, ring_start, ring_cells, edges, polygons, scattered):
+    """Add to ``scattered`` (cells) the shares of the triangle with corners (x, y, z, polar angle), from north to south.
 
     The polar angle, not z, is taken to be linear: both bend circles of latitude to second order, but the angle is exact
     along meridians and on the sides of unmoved cells, so that small displacements move the right mass over an edge.
@@ -123,5 +123,5 @@ def spread_over_rows(a, b, c, masses, normals, ring_start, ring_cells, edges, po
             in_row, left = _cut(rest, count, a[3] - edge, b[3] - edge, c[3] - edge, row, next_rest)
         if in_row > 2:
             start, cells = ring_start[ring], ring_cells[ring]
-            _spread_in_ring(row, in_row, a, b, c, masses, normals, start, cells, kept, one, other, landed)
+            _spread_in_ring(row, in_row, a, b, c, masses, normals, start, cells, kept, one, other, scattered)
         rest, next_rest, count, ring = next_rest, rest, left, ring + 1

@@ -42,7 +42,7 @@ def diffuse_on_surface(worker, workers, volumes, conductance, cell_start, cell_s
 
 
 @kernel
-def send_diffusion_on_curve(worker, workers, conductance, cell_start, cell_sides, neighbors, density, sent):
+def diffusive_flux_on_curve(worker, workers, conductance, cell_start, cell_sides, neighbors, density, sent):
     """The outward part of the fluxes of :func:`diffuse_on_curve`, side by side."""
     first, last = share(worker, workers, len(density))
     for i in range(first, last):
@@ -52,7 +52,7 @@ def send_diffusion_on_curve(worker, workers, conductance, cell_start, cell_sides
 
 
 @kernel
-def send_diffusion_on_surface(worker, workers, conductance, cell_start, cell_sides, neighbors, density, sent):
+def diffusive_flux_on_surface(worker, workers, conductance, cell_start, cell_sides, neighbors, density, sent):
     """The outward part of the fluxes of :func:`diffuse_on_surface`, side by side."""
     first, last = share(worker, workers, len(density))
     for i in range(first, last):
@@ -62,7 +62,9 @@ def send_diffusion_on_surface(worker, workers, conductance, cell_start, cell_sid
 
 
 @kernel
-def limit_sent(worker, workers, volumes, cell_start, cell_sides, neighbors, density, sent, keep, following, result):
+def limit_outgoing_flux(
+    worker, workers, volumes, cell_start, cell_sides, neighbors, density, sent, keep, following, result
+):
     """result = density once every cell has sent its share ``keep`` of ``sent``; following = the share it can afford."""
     first, last = share(worker, workers, len(result))
     for i in range(first, last):

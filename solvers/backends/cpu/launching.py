@@ -51,9 +51,9 @@ def index(i):
 
 
 @inline
-def put(landed, place, amount):
-    """Add an amount to what has landed at a place; a device has to keep such amounts apart first."""
-    landed[place] += amount
+def put(scattered, place, amount):
+    """Add an amount to ``scattered`` at a place; a device first collects such amounts apart."""
+    scattered[place] += amount
 
 
 @inline

@@ -14,13 +14,13 @@ PAIR_ROWS, PAIR_BYTES = TILE_ROWS, TILE_BYTES
 _kernel = compiled(fastmath=CONTRACT)
 
 
-def chosen(mask):
+def true_indices(mask):
     """Places where a mask (n,) is true, in order, and how many; a device has (n,) places, the others after them."""
     places = np.flatnonzero(mask)
     return places, len(places)
 
 
-def either(condition, one, other):
+def conditional(condition, one, other):
     """one() where a condition holds, else other(): tuples of arrays. A device takes both, to choose without waiting."""
     return one() if condition else other()
 
@@ -28,7 +28,7 @@ def either(condition, one, other):
 def redo_sums(lost, held, count, targets, sources, weights, sums, by):
     """Put s, Z and N of the targets that are ``lost`` (n,) in the place of ``sums``; s is their largest exponent.
 
-    held, count   :func:`chosen` of the weights, which are positive there
+    held, count   :func:`true_indices` of the weights, which are positive there
     targets       function of places (k,), or of a slice, that gives their b (k, d), d = 2 or 3
     by            `pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
                   device adds up all pairs by itself, without waiting for their number

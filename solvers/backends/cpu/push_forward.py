@@ -3,11 +3,11 @@
 import numpy as np
 
 from .launching import inline, kernel, share
-from .transport import misfit_of, smoothness_of
+from .transport import blending_weight, smoothness_indicator
 
 
 @kernel
-def look_at_density(
+def reconstruct_density(
     worker, workers, centers, cell_start, cell_sides, neighbors, coefficients, density, low, high, slope, smooth
 ):
     """Least-squares gradient (cells, d) of the density, and how resolved it is (cells)."""
@@ -26,8 +26,8 @@ def look_at_density(
             predicted = density[i]
             for c in range(d):
                 predicted += slope[i, c] * (centers[j, c] - centers[i, c])
-            worst = max(worst, misfit_of(density[i], density[j], predicted))
-        smooth[i] = smoothness_of(worst, low, high)
+            worst = max(worst, smoothness_indicator(density[i], density[j], predicted))
+        smooth[i] = blending_weight(worst, low, high)
 
 
 @inline
@@ -52,7 +52,7 @@ def _size(points, corner):
 
 
 @kernel
-def look_at_images(worker, workers, points, images, corners, start, largest, smallest):
+def stretch_factors(worker, workers, points, images, corners, start, largest, smallest):
     """Largest and smallest factor by which the map stretches each cell: that of an edge, and that of the area by it."""
     first, last = share(worker, workers, len(largest))
     ends = corners.shape[1]

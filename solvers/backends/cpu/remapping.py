@@ -22,13 +22,13 @@ def _cell_at(edges, place, cells):
 
 
 @kernel
-def remap_on_curve(worker, workers, places, corners, masses, edges, period, landed):
-    """Add to ``landed`` (blocks, cells) what of each segment falls into each cell between increasing edges.
+def remap_on_curve(worker, workers, places, corners, masses, edges, period, scattered):
+    """Add to ``scattered`` (blocks, cells) what of each segment falls into each cell between increasing edges.
 
     places   coordinate of the image of each point
     period   of the coordinate; 0 on an interval, where the outer cells take what is beyond the walls
     """
-    blocks, cells = len(landed), len(edges) - 1
+    blocks, cells = len(scattered), len(edges) - 1
     first, last = share(worker, workers, blocks)
     for block in range(first, last):
         begin, end = share(block, blocks, len(corners))
@@ -47,7 +47,7 @@ def remap_on_curve(worker, workers, places, corners, masses, edges, period, land
                 wall = np.inf if period == 0.0 and cell == cells - 1 else edges[cell + 1] + offset
                 part = 1.0 if not b > wall else min(max((wall - a) / (b - a), done), 1.0)
                 middle = 0.5 * (done + part)
-                put(landed[block], cell, (part - done) * (from_a + middle * (from_b - from_a)))
+                put(scattered[block], cell, (part - done) * (from_a + middle * (from_b - from_a)))
                 done = part
                 cell += 1
                 if cell == cells:
@@ -55,14 +55,16 @@ def remap_on_curve(worker, workers, places, corners, masses, edges, period, land
 
 
 @kernel
-def remap_on_sphere(worker, workers, images, corners, masses, bulges, normals, ring_start, ring_cells, edges, landed):
-    """Add to ``landed`` (blocks, cells) what of each flat triangle falls into each cell of the rings.
+def remap_on_sphere(
+    worker, workers, images, corners, masses, bulges, normals, ring_start, ring_cells, edges, scattered
+):
+    """Add to ``scattered`` (blocks, cells) what of each flat triangle falls into each cell of the rings.
 
     normals   (faces, 3) of which the first ``cells`` are the eastward normals of the cells' eastern edges
     images    (points, 4) of x, y, z, polar angle
     edges     (rings + 1,) polar angle of the circles between rings
     """
-    blocks = len(landed)
+    blocks = len(scattered)
     first, last = share(worker, workers, blocks)
     polygons, triangle = scratch((6, 16, 2)), scratch((3, 4))
     held = scratch(3)
@@ -75,7 +77,7 @@ def remap_on_sphere(worker, workers, images, corners, masses, bulges, normals, r
             parts = _parts_of(a, b, c, len(ring_cells))
             if parts == 1:
                 spread_over_rows(
-                    a, b, c, masses[k], normals, ring_start, ring_cells, edges, polygons, landed[block]
+                    a, b, c, masses[k], normals, ring_start, ring_cells, edges, polygons, scattered[block]
                 )  # fmt: skip
                 continue
             for i in range(parts):
@@ -83,7 +85,7 @@ def remap_on_sphere(worker, workers, images, corners, masses, bulges, normals, r
                     _fill_part(a, b, c, masses[k], bulges[k], parts, i, j, triangle, held)
                     spread_over_rows(
                         triangle[0], triangle[1], triangle[2], held, normals, ring_start, ring_cells, edges, polygons,
-                        landed[block],
+                        scattered[block],
                     )  # fmt: skip
 
 

@@ -4,21 +4,21 @@ from .launching import inline, kernel, share
 
 
 @inline
-def smoothness_of(misfit, low, high):
-    """1 where the density is resolved, 0 where it is a lump, a cubic ramp between; ``misfit`` is relative."""
-    if misfit <= low:
+def blending_weight(indicator, low, high):
+    """1 where the density is resolved, 0 where it is not, a cubic ramp between; ``indicator`` is relative."""
+    if indicator <= low:
         return 1.0
-    if misfit >= high:
+    if indicator >= high:
         return 0.0
-    ramp = (high - misfit) / (high - low)
+    ramp = (high - indicator) / (high - low)
     return ramp * ramp * (3.0 - 2.0 * ramp)
 
 
 @inline
-def misfit_of(value, neighbor, predicted):
-    """How far a neighbour is from a cell's linear reconstruction, or a quarter of its jump, over their mean.
+def smoothness_indicator(value, neighbor, predicted):
+    """Distance of a neighbour from a cell's linear reconstruction, or a quarter of its jump, over their mean.
 
-    The jump is there for the foot of a lump, 0, a, 2a, which is on a line and yet not resolved.
+    The jump is there for the foot of an unresolved peak, 0, a, 2a, which is on a line and yet not resolved.
     """
     total = value + neighbor
     departure = max(abs(neighbor - predicted), 0.25 * abs(neighbor - value))
@@ -26,7 +26,7 @@ def misfit_of(value, neighbor, predicted):
 
 
 @kernel
-def outflows(worker, workers, volumes, cell_start, cell_sides, density, occupied, sent, outflow):
+def outflow_rates(worker, workers, volumes, cell_start, cell_sides, density, occupied, sent, outflow):
     """Rate at which each cell loses mass, sent by itself or pulled by others; returns the fastest occupied one's."""
     first, last = share(worker, workers, len(outflow))
     fastest = 0.0
@@ -43,7 +43,7 @@ def outflows(worker, workers, volumes, cell_start, cell_sides, density, occupied
 
 
 @kernel
-def receive(worker, workers, volumes, cell_start, cell_sides, neighbors, sent, outflow, dt, rate):
+def divergence(worker, workers, volumes, cell_start, cell_sides, neighbors, sent, outflow, dt, rate):
     """Add to ``rate`` what each cell receives less what it loses, per volume.
 
     A cell that would lose more than it holds within dt loses what it holds (the draining limiter).

@@ -3,11 +3,11 @@
 import numpy as np
 
 from .launching import inline, kernel, share
-from .transport import misfit_of, smoothness_of
+from .transport import blending_weight, smoothness_indicator
 
 
 @kernel
-def look_on_curve(
+def reconstruct_on_curve(
     worker, workers, centers, volumes, cell_start, cell_sides, neighbors, density, velocity, low, high, occupied,
     speed, smooth,
 ):  # fmt: skip
@@ -29,8 +29,9 @@ def look_on_curve(
             slope = (density[b] - density[a]) / (2.0 * volumes[i] + volumes[a] + volumes[b])
             before = density[i] - slope * (volumes[i] + volumes[a])
             after = density[i] + slope * (volumes[i] + volumes[b])
-            worst = max(misfit_of(density[i], density[a], before), misfit_of(density[i], density[b], after))
-            smooth[i] = smoothness_of(worst, low, high)
+            at_a = smoothness_indicator(density[i], density[a], before)
+            worst = max(at_a, smoothness_indicator(density[i], density[b], after))
+            smooth[i] = blending_weight(worst, low, high)
 
 
 @inline
@@ -42,12 +43,13 @@ def _at_face(before, left, right, after, walled):
 
 
 @kernel
-def send_on_curve(worker, workers, volumes, cell_start, cell_sides, neighbors, density, speed, smooth, sent):
+def outgoing_flux_on_curve(worker, workers, volumes, cell_start, cell_sides, neighbors, density, speed, smooth, sent):
     """Mass per time that each cell of a curve sends through its sides; negative where it pulls.
 
-    Lumps: see :func:`send_on_surface`. Resolved densities: u_f ρ_f with ρ_f the linear reconstruction from
-    the donor cell and u_f by the weights (−1, 7, 7, −1)/12, whose difference is ∂u at the center to fourth order: the
-    masses that make the velocity lie at the centers. A cell that is its own neighbour has a wall there: nothing passes.
+    Unresolved cells: see :func:`outgoing_flux_on_surface`. Resolved densities: u_f ρ_f with ρ_f the linear
+    reconstruction from the donor cell and u_f by the weights (−1, 7, 7, −1)/12, whose difference is ∂u at the center to
+    fourth order: the masses that make the velocity lie at the centers.
+    A cell that is its own neighbour has a wall there: nothing passes.
     """
     first, last = share(worker, workers, len(density))
     for i in range(first, last):

@@ -99,7 +99,7 @@ def values_at_faces(
 
 
 @kernel
-def send_through_faces(
+def outgoing_flux_through_faces(
     worker, workers, volumes, cell_start, cell_sides, neighbors, values, flux, at_side, nonnegative, sent
 ):
     """What each cell sends through its sides, upwind: (A X·n)⁺ u_f; returns the largest Σ (A X·n)⁺/V of a cell.

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .launching import inline, kernel, scratch, share
-from .transport import misfit_of, smoothness_of
+from .transport import blending_weight, smoothness_indicator
 
 ROUNDING = 1e-9  # weight of a neighbour behind that stands for 0: it has no say in how much is pulled
 
@@ -67,7 +67,7 @@ def _slope(density, i, start, count, cell_sides, neighbors, p, q, inverse):
 
 
 @kernel
-def look_on_surface(
+def reconstruct_on_surface(
     worker, workers, centers, face_centers, face_normals, face_areas, face_curvatures, cell_start, cell_sides,
     neighbors, density, velocity, low, high, occupied, flux, smooth, sent,
 ):  # fmt: skip
@@ -89,7 +89,7 @@ def look_on_surface(
         for k in range(count):
             sent[cell_sides[start + k]] = 0.0
         if not _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
-            continue  # then no side of it is resolved, and nobody asks for its flux
+            continue  # then no side of it is resolved, and its flux is not used
         e, f = _tangent_basis(centers, i, neighbors[cell_sides[start] ^ 1])
         _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q)
         pp, pq, qq = _inverse_of_squares(p, q, count)
@@ -98,8 +98,10 @@ def look_on_surface(
             worst = 0.0
             for k in range(count):
                 neighbor = density[neighbors[cell_sides[start + k] ^ 1]]
-                worst = max(worst, misfit_of(density[i], neighbor, density[i] + slope_p * p[k] + slope_q * q[k]))
-            smooth[i] = smoothness_of(worst, low, high)
+                worst = max(
+                    worst, smoothness_indicator(density[i], neighbor, density[i] + slope_p * p[k] + slope_q * q[k])
+                )
+            smooth[i] = blending_weight(worst, low, high)
         if smooth[i] == 0.0:
             continue
         u, v, w = velocity[i, 0], velocity[i, 1], velocity[i, 2]
@@ -149,7 +151,9 @@ def _split(p, q, count, vp, vq):
 
 
 @inline
-def _send_lump(i, k, weight, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent):
+def _add_unresolved_flux(
+    i, k, weight, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent
+):
     """Move the mass of cell i by weight·d_k: send part of it to neighbour k, pull the rest in from behind."""
     mass = density[i] * volumes[i]
     pulled = 0.0
@@ -169,18 +173,18 @@ def _send_lump(i, k, weight, start, count, cell_sides, neighbors, volumes, densi
 
 
 @kernel
-def send_on_surface(
+def outgoing_flux_on_surface(
     worker, workers, centers, volumes, face_centers, cell_start, cell_sides, neighbors, density, velocity, flux,
     smooth, occupied, sent,
 ):  # fmt: skip
     """Mass per time that each cell of the unit sphere sends through its sides; negative where it pulls.
 
-    Lumps: the mass is split over the two neighbours that bracket X_i, with weights w ≥ 0 such that
+    Unresolved cells: the mass is split over the two neighbours that bracket X_i, with weights w ≥ 0 such that
     Σ w (x_f − x_i) = X_i in the tangent plane. Up to half of each part is pulled in from the opposite side instead of
-    being sent on, as much as there is: that moves the center of mass just the same, and takes away the spreading of
+    being sent on, as much as there is: that moves the center of mass just the same, and removes the spreading of
     the upwind flux.
-    Resolved densities: (A u·n)⁺ ρ_f with A u·n the mean of what :func:`look_on_surface` found from either side, and
-    ρ_f the linear reconstruction from the donor cell by a least-squares gradient.
+    Resolved densities: (A u·n)⁺ ρ_f with A u·n the mean over both sides of :func:`reconstruct_on_surface`, and ρ_f the
+    linear reconstruction from the donor cell by a least-squares gradient.
     A face is as resolved as the less resolved of its cells.
     """
     first, last = share(worker, workers, len(density))
@@ -215,9 +219,9 @@ def send_on_surface(
             vp = velocity[i, 0] * e[0] + velocity[i, 1] * e[1] + velocity[i, 2] * e[2]
             vq = velocity[i, 0] * f[0] + velocity[i, 1] * f[1] + velocity[i, 2] * f[2]
             k, n, weight_k, weight_n = _split(p, q, count, vp, vq)
-            _send_lump(
+            _add_unresolved_flux(
                 i, k, weight_k, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent
             )
-            _send_lump(
+            _add_unresolved_flux(
                 i, n, weight_n, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent
             )

@@ -22,12 +22,12 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> Array:
 
 
 def work_array(count, dtype):
-    """A function that gives an array (count,) for passing use: new each time, as others use CuPy's pool meanwhile."""
+    """A function that returns a scratch array (count,): new each time, from CuPy's memory pool."""
     return lambda: empty(count, dtype)
 
 
-def kept(make):
-    """A function that gives an array like make()'s, the caller's own: made anew, as memory is dearer than time here."""
+def cached(make):
+    """A function that returns an array like make()'s to be overwritten: computed anew, to save memory."""
     return make
 
 

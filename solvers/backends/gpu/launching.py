@@ -60,9 +60,9 @@ def _there(value: Any) -> Any:
 
 
 @device_function
-def _put(landed, place, amount):
+def _put(scattered, place, amount):
     """:func:`solvers.backends.cpu.launching.put` on the device: a list (places, amounts, next index (1), write)."""
-    places, amounts, at, write = landed
+    places, amounts, at, write = scattered
     if write:
         places[at[0]] = place
         amounts[at[0]] = amount

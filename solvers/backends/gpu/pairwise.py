@@ -98,7 +98,7 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
     run(_add_all, (tiles, lanes), targets, sources, vectors, running, causal, log_scale, sums)
 
 
-def chosen(mask):
+def true_indices(mask):
     """Places where a mask (n,) is true, in order, and how many; a device has (n,) places, the others after them."""
     among = np.cumsum(mask, dtype=np.int32)  # how many are chosen up to here
     index = np.cumsum(np.ones_like(among), dtype=np.int32) - 1
@@ -107,7 +107,7 @@ def chosen(mask):
     return places, mask.sum(keepdims=True)
 
 
-def either(condition, one, other):
+def conditional(condition, one, other):
     """one() where a condition holds, else other(): tuples of arrays. A device takes both, to choose without waiting."""
     return tuple(np.where(condition, here, there) for here, there in zip(one(), other(), strict=True))
 
@@ -186,12 +186,12 @@ def _join_parts(lost, lost_count, scale, normalizer, vectors, scales, normalizer
 def redo_sums(lost, held, count, targets, sources, weights, sums, by):
     """Put s, Z and N of the targets that are ``lost`` (n,) in the place of ``sums``; s is their largest exponent.
 
-    held, count   :func:`chosen` of the weights, which are positive there
+    held, count   :func:`true_indices` of the weights, which are positive there
     targets       function of places (k,), or of a slice, that gives their b (k, d), d = 2 or 3
     by            `pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
                   device adds up all pairs by itself, without waiting for their number
     """
     beside = empty(_SHARES), empty(_SHARES), empty((_SHARES, sources.shape[1]))
-    shape, wanted = (_SHARES // THREADS, THREADS), chosen(lost)
+    shape, wanted = (_SHARES // THREADS, THREADS), true_indices(lost)
     run(_add_parts, shape, *wanted, held, count, targets(slice(None)), sources, weights, *sums, *beside)
     run(_join_parts, shape, *wanted, *sums, *beside)

@@ -48,7 +48,7 @@ DRAWS, COUNT = 16, 250  # 4000 tokens
 HEADS = "attention.heads=[{value=[[1.0, 0.4], [0.0, 0.5]], weight=0.7}, {query=[[1.0, 0.0], [0.5, -0.5]], weight=0.3}]"
 
 
-def in_turn(text, dimension):
+def by_interval(text, dimension):
     """The text of a case with a mesh as that of particles."""
     domain = f"count = {COUNT}\ndimension = {dimension}"
     return text.replace('"circle"', '"particles"').replace("resolution = 256", domain)
@@ -82,12 +82,12 @@ def away(text, of_tokens, changes, tmp_path):
 ], ids=["softmax", "unnormalized", "heads", "ngpt", "noise", "windowed", "layers"])  # fmt: skip
 def test_drawn_tokens_move_as_the_density_does(changes, tmp_path):
     """Within 4 standard errors, estimated from the draws (p = 1e-3 each; seeds are fixed)."""
-    assert away(CIRCLE, in_turn(CIRCLE, 2), changes, tmp_path) < 4
+    assert away(CIRCLE, by_interval(CIRCLE, 2), changes, tmp_path) < 4
 
 
 def test_drawn_tokens_move_as_the_axisymmetric_density_does(tmp_path):
     """As above; until 1.5: by 3 the weight of a token on itself shows, 0.013, a fourth of it with 1000."""
-    assert away(AXISYMMETRIC, in_turn(AROUND_AXIS, 5), ["time.end=1.5"], tmp_path) < 4
+    assert away(AXISYMMETRIC, by_interval(AROUND_AXIS, 5), ["time.end=1.5"], tmp_path) < 4
 
 
 def test_points_by_label_are_tokens_that_see_those_before_them(tmp_path):

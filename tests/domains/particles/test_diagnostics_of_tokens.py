@@ -6,7 +6,7 @@ import pytest
 from meanfield.clusters.pairs import EDGES
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS, Particles, diagnostics_particles
 from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 
@@ -31,7 +31,7 @@ def measure(law, positions, masses, time=0.0):
 @pytest.mark.parametrize("beta", [0.0, 1.0, 20.0, -3.0])
 def test_energy_and_moments_against_sums(dimension, beta):
     points, masses = tokens(40, dimension)
-    values = measure(ParticleLaw(beta, masses=masses), points, masses)
+    values = measure(ParticleVelocity(beta, masses=masses), points, masses)
     gram = points @ points.T
     energy = masses @ np.exp(beta * gram) @ masses / (2 * beta) if beta else masses @ gram @ masses / 2
     assert values["energy"] == pytest.approx(energy, rel=1e-13)
@@ -48,7 +48,7 @@ def test_energy_sees_directions_or_positions_and_heads(layer_norm):
     random = np.random.default_rng(1)
     heads = tuple(Head(*random.standard_normal((3, 3, 3)), weight=weight) for weight in (0.3, 0.7))
     radii = random.uniform(0.5, 2, (30, 1))
-    law = ParticleLaw(2.0, heads=heads, masses=masses, norm=LayerNorm(layer_norm))
+    law = ParticleVelocity(2.0, heads=heads, masses=masses, norm=LayerNorm(layer_norm))
     seen = directions * radii if layer_norm == "none" else directions
     energy = sum(
         head.weight * masses @ np.exp(2 * (seen @ head.query.T) @ (seen @ head.key.T).T) @ masses for head in heads
@@ -59,7 +59,7 @@ def test_energy_sees_directions_or_positions_and_heads(layer_norm):
 def test_energy_under_a_causal_mask():
     """Each token with those before it and itself."""
     points, masses = tokens(12, 3)
-    values = measure(ParticleLaw(2.0, masses=masses, causal=True), points, masses)
+    values = measure(ParticleVelocity(2.0, masses=masses, causal=True), points, masses)
     energy = masses @ np.tril(np.exp(2 * points @ points.T)) @ masses / 4
     assert values["energy"] == pytest.approx(energy, rel=1e-13)
 
@@ -67,7 +67,7 @@ def test_energy_under_a_causal_mask():
 def test_energy_beyond_the_range_of_floats_is_in_units_of_its_exponential():
     """As on meshes: E e^{−β} = (1/2β) Σ m² of tokens far apart."""
     points, masses = np.eye(4), np.array([0.4, 0.3, 0.2, 0.1])
-    diagnostics = diagnostics_particles(("energy",), ParticleLaw(1000.0, masses=masses), masses, 4)
+    diagnostics = diagnostics_particles(("energy",), ParticleVelocity(1000.0, masses=masses), masses, 4)
     assert diagnostics(0.0, points)["energy"] == pytest.approx(0.3 / 2000, rel=1e-14)
     assert dict(diagnostics.columns[0].attributes)["log_unit"] == 1000.0
 
@@ -78,7 +78,7 @@ def test_speed_is_that_of_positions(layer_norm, gate):
     directions, masses = tokens(20, 4)
     norm = LayerNorm(layer_norm)
     radii = np.random.default_rng(2).uniform(0.5, 2, 20) if norm.carries_radius else np.ones(20)
-    law = ParticleLaw(3.0, masses=masses, norm=norm, gate=gate)
+    law = ParticleVelocity(3.0, masses=masses, norm=norm, gate=gate)
     turn, growth = law.rates(0.5, directions, radii)
     step = 1e-6
     ahead, behind = (
@@ -87,7 +87,7 @@ def test_speed_is_that_of_positions(layer_norm, gate):
     square = (((ahead - behind) / (2 * step)) ** 2).sum(axis=1)
     values = measure(law, radii[:, None] * directions, masses, time=0.5)
     assert values["speed"] == pytest.approx(np.sqrt(masses @ square), rel=1e-8)  # rounding of the difference
-    network = ParticleLaw(3.0, masses=masses, norm=norm, gate=gate, feed_forward=lambda points: points[:, ::-1])
+    network = ParticleVelocity(3.0, masses=masses, norm=norm, gate=gate, feed_forward=lambda points: points[:, ::-1])
     turn, growth = network.rates(0.5, directions, radii)
     square = (radii * np.linalg.norm(turn, axis=1)) ** 2 + growth**2
     positions = radii[:, None] * directions
@@ -102,7 +102,7 @@ def test_clusters_their_masses_and_centers():
     points, random = np.eye(5)[:3], np.random.default_rng(3)
     home = np.repeat(np.arange(3), [20, 50, 30])
     masses = np.full(100, 0.01)
-    values = measure(ParticleLaw(4.0), points[home] * random.uniform(1, 2, (100, 1)), masses)
+    values = measure(ParticleVelocity(4.0), points[home] * random.uniform(1, 2, (100, 1)), masses)
     assert values["clusters"] == 3
     np.testing.assert_allclose(values["cluster_mass"][:3], [0.5, 0.3, 0.2], rtol=1e-13)
     np.testing.assert_allclose(values["cluster_center"][:3], points[[1, 2, 0]], atol=1e-14)
@@ -113,7 +113,7 @@ def test_clusters_their_masses_and_centers():
 
 def test_more_clusters_than_are_kept():
     count = 40
-    values = measure(ParticleLaw(9.0), tokens_equiangular(count, 64), np.full(count, 1 / count))
+    values = measure(ParticleVelocity(9.0), tokens_equiangular(count, 64), np.full(count, 1 / count))
     assert values["clusters"] == count
     np.testing.assert_allclose(values["cluster_mass"], 1 / count, rtol=1e-13)
     there = np.searchsorted(EDGES, 0.0)
@@ -124,15 +124,17 @@ def test_attention_that_sees_sharper_tells_nearer_clusters_apart():
     """Two tokens 0.2 rad apart are one at the scale 1/4, two at 1/√400 = 0.05."""
     points, masses = np.eye(6)[:2], np.array([0.5, 0.5])
     points = np.stack([points[0], np.cos(0.2) * points[0] + np.sin(0.2) * points[1]])
-    counts = [measure(ParticleLaw(beta), points, masses)["clusters"] for beta in (4.0, 400.0)]
+    counts = [measure(ParticleVelocity(beta), points, masses)["clusters"] for beta in (4.0, 400.0)]
     assert counts == [1, 2]
-    sharp = ParticleLaw(4.0, heads=(Head(query=10.0 * np.eye(6), key=10.0),))
+    sharp = ParticleVelocity(4.0, heads=(Head(query=10.0 * np.eye(6), key=10.0),))
     assert measure(sharp, points, masses)["clusters"] == 2
 
 
 def test_the_law_that_holds_at_a_time_counts():
     points, masses = tokens(10, 3)
-    diagnostics = diagnostics_particles(("energy",), lambda time: ParticleLaw(1.0 + time, masses=masses), masses, 3)
+    diagnostics = diagnostics_particles(
+        ("energy",), lambda time: ParticleVelocity(1.0 + time, masses=masses), masses, 3
+    )
     gram = points @ points.T
     for time in (0.0, 2.0):
         energy = masses @ np.exp((1 + time) * gram) @ masses / (2 + 2 * time)
@@ -141,7 +143,7 @@ def test_the_law_that_holds_at_a_time_counts():
 
 def test_columns_tell_their_shape():
     points, masses = tokens(10, 5)
-    diagnostics = diagnostics_particles(NAMES, ParticleLaw(2.0), masses, 5)
+    diagnostics = diagnostics_particles(NAMES, ParticleVelocity(2.0), masses, 5)
     shapes = {column.name: column.shape for column in diagnostics.columns}
     assert shapes == {name: np.shape(value) for name, value in diagnostics(0.0, points).items()}
 
@@ -149,7 +151,7 @@ def test_columns_tell_their_shape():
 def test_leaders_of_few_tokens_in_many_dimensions_multiply_no_matrices(monkeypatch):
     """With Q = K = I in 4096 dimensions: a matrix would be of 128 MB, and its product take seconds."""
     points = np.random.default_rng(0).standard_normal((2, 4096))
-    law, masses = ParticleLaw(4.0), np.full(2, 0.5)
+    law, masses = ParticleVelocity(4.0), np.full(2, 0.5)
     monkeypatch.setattr(np, "eye", None)
     assert DIAGNOSTICS["leaders"][0](Particles(law, 0.0, points, masses)) == 2
 
@@ -159,7 +161,7 @@ def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix():
     points, masses = tokens_uniform(30, 3, 1), np.full(30, 1 / 30)
     turn = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     for causal, query in ((False, turn), (True, turn), (False, 1.0)):
-        law = ParticleLaw(4.0, heads=(Head(query=query),), causal=causal)
+        law = ParticleVelocity(4.0, heads=(Head(query=query),), causal=causal)
         towards = points @ (np.eye(3) if np.ndim(query) == 0 else turn).T
         rows = [
             max(range(i + 1 if causal else 30), key=lambda j, row=row: row[j])
@@ -168,4 +170,4 @@ def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix():
         assert DIAGNOSTICS["leaders"][0](Particles(law, 0.0, points, masses)) == len(set(rows))
     assert len(set(rows)) == 30
     merged = np.repeat(points[:3], 10, axis=0)
-    assert DIAGNOSTICS["leaders"][0](Particles(ParticleLaw(4.0), 0.0, merged, masses)) == 3
+    assert DIAGNOSTICS["leaders"][0](Particles(ParticleVelocity(4.0), 0.0, merged, masses)) == 3

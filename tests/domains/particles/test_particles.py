@@ -7,7 +7,7 @@ from support import exact, exact_particles
 from support.exact_flow import flow
 
 from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
-from meanfield.domains.particles.velocity import ParticleLaw, layer_map
+from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.model.attention import Attention
 from meanfield.model.feed_forward import feed_forward_random
@@ -46,13 +46,13 @@ def matrices(d, seed):
 def test_two_tokens_reach_half_when_they_should(normalization, d):
     closed = {"softmax": exact.pair_time_equal, "unnormalized": exact_particles.pair_time_unnormalized}
     time = closed[normalization](4.0)
-    directions, _ = flow_from(ParticleLaw(4.0, normalization), pair(2.0, d), [0.0, time])
+    directions, _ = flow_from(ParticleVelocity(4.0, normalization), pair(2.0, d), [0.0, time])
     assert directions[-1, 0] @ directions[-1, 1] == pytest.approx(0.5, abs=1e-8)  # 100 times the tolerance of a step
 
 
 @pytest.mark.parametrize("masses", [(0.5, 0.5), (0.9, 0.1)])
 def test_two_tokens_with_masses(masses):
-    law = ParticleLaw(4.0, masses=np.array(masses))
+    law = ParticleVelocity(4.0, masses=np.array(masses))
     directions, _ = flow_from(law, pair(2.0), [0.0, exact.pair_time(4.0, masses)])
     assert directions[-1, 0] @ directions[-1, 1] == pytest.approx(0.5, abs=1e-8)
 
@@ -62,7 +62,7 @@ def test_two_tokens_with_masses(masses):
 def test_equiangular_tokens(cosine, normalization):
     start = tokens_equiangular(COUNT, 9, cosine)
     times = np.linspace(0.0, 1.5, 4)
-    directions, _ = flow_from(ParticleLaw(BETA, normalization), start, times)
+    directions, _ = flow_from(ParticleVelocity(BETA, normalization), start, times)
     expected = integrate.solve_ivp(
         lambda _, g: exact_particles.equiangular_rate(COUNT, BETA, g, normalization),
         (0.0, times[-1]), [cosine], t_eval=times, rtol=1e-10, atol=1e-12,
@@ -76,7 +76,7 @@ def test_equiangular_tokens(cosine, normalization):
 def test_first_rate_of_each_layer_norm(scheme):
     """ġ(0) of orthonormal tokens: that of post, over |A| for peri and nGPT."""
     start = tokens_equiangular(COUNT, COUNT)
-    turn, _ = ParticleLaw(BETA, norm=LayerNorm(scheme)).rates(0.0, start, np.ones(COUNT))
+    turn, _ = ParticleVelocity(BETA, norm=LayerNorm(scheme)).rates(0.0, start, np.ones(COUNT))
     expected = exact_particles.equiangular_rate(COUNT, BETA, 0.0)
     if scheme in ("peri", "ngpt"):
         expected /= exact_particles.equiangular_output(COUNT, BETA, 0.0)[1]
@@ -86,7 +86,7 @@ def test_first_rate_of_each_layer_norm(scheme):
 @pytest.mark.parametrize("scheme", ["post", "pre", "peri", "ngpt", "cod", "mix"])
 def test_gap_under_each_layer_norm(scheme):
     times = np.array([0.0, 3.0, 10.0])
-    law = ParticleLaw(BETA, norm=LayerNorm(scheme))
+    law = ParticleVelocity(BETA, norm=LayerNorm(scheme))
     directions, _ = flow_from(law, tokens_equiangular(COUNT, COUNT), times)
     expected = exact_particles.equiangular_gap(scheme, COUNT, BETA, times)
     # 1 − g of 1e-8 is a distance of 1e-4, right to 1e-9
@@ -104,30 +104,30 @@ def test_gap_under_each_layer_norm(scheme):
     ],
 )
 def test_late_rate_of_each_layer_norm(scheme, times, clock, expected):
-    law = ParticleLaw(BETA, norm=LayerNorm(scheme, alpha=2.0))
+    law = ParticleVelocity(BETA, norm=LayerNorm(scheme, alpha=2.0))
     directions, _ = flow_from(law, tokens_equiangular(COUNT, COUNT), (0.0, *times))
     assert slope(gap(directions), clock(np.array((0.0, *times))[1:])) == pytest.approx(expected, rel=0.01)
 
 
 def test_cod_is_post_by_another_clock():
     start, times = tokens_uniform(12, 3, seed=4), np.linspace(0.0, 8.0, 5)
-    slow, _ = flow_from(ParticleLaw(4.0, norm=LayerNorm("cod")), start, times)
-    quick, _ = flow_from(ParticleLaw(4.0), start, 2 * (np.sqrt(times + 1) - 1))
+    slow, _ = flow_from(ParticleVelocity(4.0, norm=LayerNorm("cod")), start, times)
+    quick, _ = flow_from(ParticleVelocity(4.0), start, 2 * (np.sqrt(times + 1) - 1))
     assert np.abs(slow - quick).max() < 1e-8
     assert np.abs(slow[-1] - start).max() > 0.1
 
 
 def test_lengths_of_directions_are_without_effect():
     start, times = tokens_uniform(12, 3, seed=4), [0.0, 2.0]
-    expected, _ = flow_from(ParticleLaw(4.0), start, times)
-    directions, _ = flow_from(ParticleLaw(4.0), np.linspace(0.5, 3.0, 12)[:, None] * start, times)
+    expected, _ = flow_from(ParticleVelocity(4.0), start, times)
+    directions, _ = flow_from(ParticleVelocity(4.0), np.linspace(0.5, 3.0, 12)[:, None] * start, times)
     assert np.abs(directions - expected).max() < 1e-8
 
 
 @pytest.mark.parametrize("scheme", ["pre", "peri", "mix"])
 def test_radius_grows_at_most_by_one(scheme):
     """ṙ = ⟨θ,A⟩ or its cosine, and tokens in one place have A = θ: r = r₀ + t, for mix from the switch on."""
-    law = ParticleLaw(BETA, norm=LayerNorm(scheme, switch=0.5))
+    law = ParticleVelocity(BETA, norm=LayerNorm(scheme, switch=0.5))
     start = np.tile(tokens_uniform(1, 3, seed=1), (4, 1))
     directions, radii = flow(law, start, np.array([1.0, 2.0, 3.0, 0.5]), np.array([0.0, 0.5, 2.0]))
     assert np.abs(directions - start).max() < 1e-12
@@ -138,7 +138,7 @@ def test_causal_tokens_follow_the_first():
     """The first is frozen; token k alone contracts at 1 − 1/k, so the second is the last: e^{−t/2}."""
     times = np.array([0.0, 30.0, 40.0])
     start = tokens_uniform(6, 3, seed=2)
-    directions, _ = flow(ParticleLaw(1.0, causal=True), start, np.ones(6), times, tolerance=1e-13)
+    directions, _ = flow(ParticleVelocity(1.0, causal=True), start, np.ones(6), times, tolerance=1e-13)
     assert np.abs(directions[:, 0] - start[0]).max() < 1e-14
     distances = np.linalg.norm(directions - directions[:, :1], axis=2).max(axis=1)
     assert slope(distances, times) == pytest.approx(-0.5, rel=0.01)
@@ -148,7 +148,7 @@ def test_one_token_turns_as_its_value_matrix_says():
     """x(t) = e^{tV}x₀/|e^{tV}x₀| for any Q and K: one token attends to itself alone."""
     query, key, value, _ = matrices(5, seed=3)
     start, times = tokens_uniform(1, 5), np.array([0.0, 0.7, 2.0])
-    directions, _ = flow_from(ParticleLaw(3.0, heads=(Head(query, key, value),)), start, times)
+    directions, _ = flow_from(ParticleVelocity(3.0, heads=(Head(query, key, value),)), start, times)
     for time, direction in zip(times, directions[:, 0], strict=True):
         there = linalg.expm(time * value) @ start[0]
         assert np.abs(direction - there / np.linalg.norm(there)).max() < 1e-9
@@ -162,7 +162,7 @@ def test_output_is_the_sum_over_heads_and_tokens(normalization, causal):
     heads = (Head(*first[:3], weight=0.3), Head(*second[:3], weight=-1.2))
     points, masses = tokens_uniform(n, d, seed=7), np.linspace(1, 2, n) / 10.5
     network = feed_forward_random(d, 5, "tanh", seed=8)
-    law = ParticleLaw(1.5, normalization, heads, masses, feed_forward=network, causal=causal)
+    law = ParticleVelocity(1.5, normalization, heads, masses, feed_forward=network, causal=causal)
     expected = network(points)
     for i in range(n):
         for head in heads:
@@ -176,10 +176,10 @@ def test_output_is_the_sum_over_heads_and_tokens(normalization, causal):
 def test_unnormalized_attention_does_not_turn_the_whole():
     """Σ m x∧X = 0: the pull of j on i is that of i on j, for any masses."""
     directions, masses = tokens_uniform(20, 3, seed=1), np.linspace(1, 2, 20)
-    turn, _ = ParticleLaw(3.0, "unnormalized", masses=masses).rates(0.0, directions, np.ones(20))
+    turn, _ = ParticleVelocity(3.0, "unnormalized", masses=masses).rates(0.0, directions, np.ones(20))
     moments = masses[:, None] * np.cross(directions, turn)
     assert np.abs(moments.sum(axis=0)).max() < 1e-15 * np.abs(moments).sum()  # rounding
-    turn, _ = ParticleLaw(3.0, masses=masses).rates(0.0, directions, np.ones(20))
+    turn, _ = ParticleVelocity(3.0, masses=masses).rates(0.0, directions, np.ones(20))
     assert np.abs((masses[:, None] * np.cross(directions, turn)).sum(axis=0)).max() > 0.01  # not so for softmax
 
 
@@ -189,14 +189,14 @@ def test_unnormalized_attention_does_not_turn_the_whole():
 ])  # fmt: skip
 def test_gate(scheme, radius):
     """One token, V = I: ẋ = (1 − γ)x without layer norm; with pre, ṙ = 1 − γr."""
-    law = ParticleLaw(BETA, norm=LayerNorm(scheme), gate=0.3)
+    law = ParticleVelocity(BETA, norm=LayerNorm(scheme), gate=0.3)
     _, radii = flow_from(law, tokens_uniform(1, 3), [0.0, 1.0, 2.0])
     assert radii[:, 0] == pytest.approx(radius(np.array([0.0, 1.0, 2.0]), 0.3), rel=1e-9)
 
 
 def test_gate_is_refused_where_the_radius_is_kept():
     with pytest.raises(ValueError, match=r"gate = 0\.3: expected 0 where layer_norm = 'post' keeps the radius"):
-        ParticleLaw(BETA, gate=0.3)
+        ParticleVelocity(BETA, gate=0.3)
 
 
 TWO_HEADS = (Head(1.0, 0.8, np.diag([1.0, -0.5]), 0.7), Head(-0.5, 1.0, 1.0, -0.4))
@@ -236,9 +236,9 @@ def test_tokens_at_the_cells_of_a_sphere_attend_as_the_density_does(mesh, option
 
 def assert_same_attention(mesh, heads, heads_of_tokens, options):
     density = initial_perturbed(mesh, 0.5, 4, seed=1)
-    attention = Attention(mesh, 4.0, heads=heads, full=True, **options)
+    attention = Attention(mesh, 4.0, heads=heads, include_radial=True, **options)
     normalizer, output = attention.normalizer_and_output(density)
-    law = ParticleLaw(4.0, heads=heads_of_tokens, masses=density * mesh.volumes, **options)
+    law = ParticleVelocity(4.0, heads=heads_of_tokens, masses=density * mesh.volumes, **options)
     assert law.log_bound == pytest.approx(attention.log_bound, rel=1e-14, abs=1e-14)
     found, outputs = law.normalizer_and_output(mesh.centers)
     # transforms are right to 1e-10 where they are scaled until they fit, better elsewhere
@@ -253,7 +253,7 @@ def test_sinkhorn_is_doubly_stochastic(d, count, kernel):
     """A = Σ_j P_ij m_j y_j, P the kernel scaled until its marginals are 1."""
     points, masses = tokens_uniform(count, d, seed=3), np.linspace(1.0, 2.0, count)
     masses /= masses.sum()
-    law = ParticleLaw(3.0, "sinkhorn", masses=masses, kernel=kernel, window=1.5 if kernel == "windowed" else None)
+    law = ParticleVelocity(3.0, "sinkhorn", masses=masses, kernel=kernel, window=1.5 if kernel == "windowed" else None)
     cosines = points @ points.T
     matrix = windowed(cosines, 3.0, 1.5) if kernel == "windowed" else np.exp(3.0 * cosines)
     scaling = np.ones(count)
@@ -266,7 +266,7 @@ def test_sinkhorn_is_doubly_stochastic(d, count, kernel):
 
 def test_sinkhorn_that_is_not_reached_is_reported():
     with pytest.raises(ArithmeticError, match="sinkhorn attention: marginals are off by"):
-        ParticleLaw(3.0, "sinkhorn", rounds=3).output_at(tokens_uniform(10, 3))
+        ParticleVelocity(3.0, "sinkhorn", rounds=3).output_at(tokens_uniform(10, 3))
 
 
 @pytest.mark.parametrize("options", [
@@ -275,8 +275,8 @@ def test_sinkhorn_that_is_not_reached_is_reported():
 ], ids=str)  # fmt: skip
 def test_single_precision(options):
     points = tokens_uniform(300, 3, seed=3)
-    expected = ParticleLaw(2.0, **options).output_at(points)
-    found = ParticleLaw(2.0, **options).output_at(points.astype(np.float32))
+    expected = ParticleVelocity(2.0, **options).output_at(points)
+    found = ParticleVelocity(2.0, **options).output_at(points.astype(np.float32))
     assert found.dtype == np.float32
     error = np.abs(found - expected).max() / np.abs(expected).max()
     assert 1e-9 < error < 1e-5  # 100 units in the last place; less than one were no single precision
@@ -284,7 +284,7 @@ def test_single_precision(options):
 
 def test_windowed_attention_in_five_dimensions():
     points, masses = tokens_uniform(30, 5, seed=3), np.linspace(1, 2, 30) / 45
-    law = ParticleLaw(2.0, heads=(Head(1.5, 1.0, -1.0),), masses=masses, kernel="windowed", window=1.0)
+    law = ParticleVelocity(2.0, heads=(Head(1.5, 1.0, -1.0),), masses=masses, kernel="windowed", window=1.0)
     kernel = windowed(points @ points.T, 3.0, 1.0) * masses
     expected = -kernel @ points / kernel.sum(axis=1)[:, None]
     assert np.abs(law.output_at(points) - expected).max() < 1e-14
@@ -295,8 +295,8 @@ def test_massless_tokens_are_moved_and_move_none():
     for count in (400, 3000):
         points, masses = tokens_uniform(count, 3, seed=3), np.ones(count)
         masses[::2] = 0.0
-        output = ParticleLaw(4.0, masses=masses / masses.sum()).output_at(points)
-        alone = ParticleLaw(4.0).output_at(points[1::2])
+        output = ParticleVelocity(4.0, masses=masses / masses.sum()).output_at(points)
+        alone = ParticleVelocity(4.0).output_at(points[1::2])
         assert np.abs(output[1::2] - alone).max() < 1e-12
         kernel = np.exp(4.0 * points[::2] @ points[1::2].T)
         assert np.abs(output[::2] - kernel @ points[1::2] / kernel.sum(axis=1)[:, None]).max() < 1e-12
@@ -314,12 +314,12 @@ def test_massless_tokens_are_moved_and_move_none():
 ])  # fmt: skip
 def test_impossible_laws_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        ParticleLaw(**{"beta": BETA, **options})
+        ParticleVelocity(**{"beta": BETA, **options})
 
 
 def test_two_tokens_on_the_line():
     """±a without layer norm, u = βa²: u̇ = 2u tanh u."""
-    law = ParticleLaw(BETA, norm=LayerNorm("none"))
+    law = ParticleVelocity(BETA, norm=LayerNorm("none"))
     directions, radii = flow(law, np.array([[1.0], [-1.0]]), np.full(2, 0.4), np.array([0.0, 1.0, 3.0]))
     expected = integrate.solve_ivp(
         lambda _, u: 2 * u * np.tanh(u), (0.0, 3.0), [BETA * 0.16], t_eval=[0.0, 1.0, 3.0], rtol=1e-12, atol=1e-12
@@ -331,7 +331,7 @@ def test_two_tokens_on_the_line():
 
 def test_a_token_may_pass_the_origin():
     """A single token with F = −1 on the line, V = 0: x = x₀ − t."""
-    law = ParticleLaw(
+    law = ParticleVelocity(
         0.0, heads=(Head(value=0.0),), norm=LayerNorm("none"), feed_forward=lambda points: np.full_like(points, -1.0)
     )
     directions, radii = flow(law, np.ones((1, 1)), np.ones(1), np.array([0.0, 0.25, 3.0]))
@@ -340,14 +340,14 @@ def test_a_token_may_pass_the_origin():
 
 def test_blow_up_is_reported():
     """ẋ = x³ from F, x₀ = 1: 1/√(1 − 2t) ends at t = ½."""
-    law = ParticleLaw(0.0, heads=(Head(value=0.0),), norm=LayerNorm("none"), feed_forward=lambda points: points**3)
+    law = ParticleVelocity(0.0, heads=(Head(value=0.0),), norm=LayerNorm("none"), feed_forward=lambda points: points**3)
     with pytest.raises(ArithmeticError, match=r"particles stopped after time 0\.4: "):
         flow(law, np.ones((1, 1)), np.ones(1), np.array([0.0, 0.4, 1.0]))
 
 
 @pytest.mark.parametrize("scheme", [name for name in LAYER_NORMS if name != "mix"])
 def test_layers_are_the_flow_to_first_order(scheme):
-    law = ParticleLaw(BETA, heads=(Head(value=matrices(3, 9)[0]),), norm=LayerNorm(scheme))
+    law = ParticleVelocity(BETA, heads=(Head(value=matrices(3, 9)[0]),), norm=LayerNorm(scheme))
     start = tokens_uniform(6, 3, seed=5)
     directions, radii = flow_from(law, start, [0.0, 1.0])
     expected = radii[-1][:, None] * directions[-1]
@@ -363,8 +363,8 @@ def test_layers_are_the_flow_to_first_order(scheme):
 
 def test_layers_of_mix_are_the_flow_before_its_switch():
     """θ turns as by post and r stays, whatever the radius and the gate, which layer norm takes away."""
-    law, start = ParticleLaw(BETA, norm=LayerNorm("mix", switch=2.0), gate=0.5), 3 * tokens_uniform(6, 3, seed=5)
-    post = flow_from(ParticleLaw(BETA), start / 3, [0.0, 1.0])[0][-1]
+    law, start = ParticleVelocity(BETA, norm=LayerNorm("mix", switch=2.0), gate=0.5), 3 * tokens_uniform(6, 3, seed=5)
+    post = flow_from(ParticleVelocity(BETA), start / 3, [0.0, 1.0])[0][-1]
     directions, radii = flow(law, start / 3, np.full(6, 3.0), np.array([0.0, 1.0]))
     assert np.abs(radii[-1] - 3).max() <= 1e-12
     assert np.abs(directions[-1] - post).max() <= 1e-8  # both to the flow's tolerance
@@ -379,7 +379,7 @@ def test_layers_of_mix_are_the_flow_before_its_switch():
 
 
 def test_mix_keeps_the_length_until_its_switch():
-    law, start = ParticleLaw(BETA, norm=LayerNorm("mix", switch=1.0)), 2 * tokens_uniform(6, 3, seed=5)
+    law, start = ParticleVelocity(BETA, norm=LayerNorm("mix", switch=1.0)), 2 * tokens_uniform(6, 3, seed=5)
     before, after = (np.linalg.norm(layer_map(law, start, 0.1, time=time), axis=1) for time in (0.99, 1.0))
     assert before == pytest.approx(2.0, rel=1e-15)
     assert np.abs(after - 2.0).min() > 1e-3
@@ -387,11 +387,11 @@ def test_mix_keeps_the_length_until_its_switch():
 
 def test_a_layer_without_residual_is_attention():
     start = tokens_uniform(6, 3, seed=5)
-    free = ParticleLaw(BETA, norm=LayerNorm("none"), gate=0.7)
+    free = ParticleVelocity(BETA, norm=LayerNorm("none"), gate=0.7)
     output = free.output(0.0, start, np.ones(6))
     assert np.allclose(layer_map(free, start, 1.0, residual=False), output, rtol=1e-15, atol=0)
     assert np.allclose(layer_map(free, start, 0.5), 0.5 * output + 0.65 * start, rtol=1e-14, atol=1e-15)
-    post = layer_map(ParticleLaw(BETA), start, 1.0, residual=False)
+    post = layer_map(ParticleVelocity(BETA), start, 1.0, residual=False)
     assert np.allclose(post, output / np.linalg.norm(output, axis=1)[:, None], rtol=1e-14, atol=0)
 
 
@@ -399,7 +399,7 @@ def test_a_layer_without_residual_is_attention():
 def test_a_token_that_a_layer_leaves_without_a_direction_stays(residual):
     """Two opposite tokens that attend to both alike; and one whose own value is the opposite of it."""
     start = np.array([[1.0, 0.0], [-1.0, 0.0]] if not residual else [[1.0, 0.0]])
-    law = ParticleLaw(0.0, heads=(Head(value=-1.0 if residual else 1.0),))
+    law = ParticleVelocity(0.0, heads=(Head(value=-1.0 if residual else 1.0),))
     assert np.array_equal(layer_map(law, start, 1.0, residual=residual), start)
 
 

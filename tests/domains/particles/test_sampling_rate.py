@@ -10,7 +10,7 @@ import pytest
 
 from meanfield.analysis.measure import CELL_EXTENT
 from meanfield.analysis.wasserstein import Measure, atoms, wasserstein
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from solvers.mesh.mesh import sphere
@@ -48,7 +48,7 @@ def drawn(mesh):
 
 def moved(x, until, steps):
     """Tokens moved by softmax attention to ``until``: the classical Runge–Kutta method, projected to the sphere."""
-    law, dt = ParticleLaw(BETA), until / steps
+    law, dt = ParticleVelocity(BETA), until / steps
 
     def rate(y):
         y = y / np.linalg.norm(y, axis=1)[:, None]

@@ -7,15 +7,15 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from support import exact, exact_particles
+from support.adaptive import evolve_adaptively
 from support.exact_flow import flow
 
 from meanfield.domains.particles.brownian import Brownian
 from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
 from meanfield.domains.particles.steps import dynamics_adaptive, dynamics_explicit, dynamics_layers
-from meanfield.domains.particles.velocity import ParticleLaw, layer_map
+from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
-from solvers.timestepping.adaptive import evolve_adaptively
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every, Listed
@@ -23,7 +23,7 @@ from solvers.timestepping.state import Exploding, NonFinite, State
 
 START = tokens_uniform(7, 3, seed=3)
 MATRIX = np.random.default_rng(5).standard_normal((3, 3))
-LAW = ParticleLaw(2.0, heads=(Head(value=MATRIX),))
+LAW = ParticleVelocity(2.0, heads=(Head(value=MATRIX),))
 
 
 def always(law):
@@ -57,7 +57,7 @@ def test_two_tokens_meet_when_they_should(beta, normalization):
     """The time at which their cosine is ½, in closed form with Ei; relative 1e-8, β = 4 and softmax absolute too."""
     times = {"softmax": exact.pair_time_equal, "unnormalized": exact_particles.pair_time_unnormalized}
     time = times[normalization](beta)
-    advance = dynamics_adaptive(always(ParticleLaw(beta, normalization)), tolerance=1e-12)
+    advance = dynamics_adaptive(always(ParticleVelocity(beta, normalization)), tolerance=1e-12)
     near = go(advance, State(0.0, np.array([[1.0, 0.0], [np.cos(2.0), np.sin(2.0)]])), 0.999 * time)
 
     def above(t):
@@ -71,7 +71,7 @@ def test_two_tokens_meet_when_they_should(beta, normalization):
 @pytest.mark.parametrize("beta", [0.0, 1.0, 4.0, 9.0])
 def test_equiangular_tokens_close_when_they_should(beta):
     """32 orthonormal tokens, g = 0.9 at ∫dg/ġ: the cosine there is right to ġ·1e-6."""
-    law = ParticleLaw(beta)
+    law = ParticleVelocity(beta)
     time, _ = quad(lambda g: 1 / exact_particles.equiangular_rate(32, beta, g), 0.0, 0.9, epsabs=1e-12, epsrel=1e-12)
     advance = dynamics_adaptive(always(law), tolerance=1e-10)
     near = go(advance, State(0.0, tokens_equiangular(32, 32)), 0.99 * time)
@@ -85,7 +85,7 @@ def test_equiangular_tokens_close_when_they_should(beta):
 
 @pytest.mark.parametrize("name", [name for name in LAYER_NORMS if name != "mix"])  # whose switch has its own test
 def test_adaptive_is_the_flow(name):
-    law = ParticleLaw(2.0, heads=(Head(value=MATRIX),), norm=LayerNorm(name))
+    law = ParticleVelocity(2.0, heads=(Head(value=MATRIX),), norm=LayerNorm(name))
     gated = replace(law, gate=0.3) if law.norm.carries_radius else law
     state = go(dynamics_adaptive(always(gated), tolerance=1e-11), State(0.0, START.copy()), 1.0)
     error = np.abs(state.values - expected(gated, START, 1.0)).max()
@@ -94,7 +94,7 @@ def test_adaptive_is_the_flow(name):
 
 def test_mix_switches_at_its_time():
     """Post until the switch, then pre, from equiangular tokens; and a step ends at the switch."""
-    law = ParticleLaw(2.0, norm=LayerNorm("mix", switch=1.0))
+    law = ParticleVelocity(2.0, norm=LayerNorm("mix", switch=1.0))
     for advance, close in ((dynamics_adaptive(always(law), tolerance=1e-11), 1e-8), (explicit(law), 2e-3)):
         steps = tracked(advance, tokens_equiangular(8, 8), 3.0)
         assert 1.0 in [state.time for state in steps]
@@ -110,7 +110,7 @@ def explicit(law, method="ssprk3", **more):
 @pytest.mark.parametrize(("method", "order"), [("ssprk2", 2), ("ssprk3", 3)])
 @pytest.mark.parametrize("name", ["post", "ngpt", "cod", "pre", "peri", "none"])
 def test_explicit_methods_have_their_order(name, method, order):
-    law = ParticleLaw(1.0, heads=(Head(value=MATRIX / 2),), norm=LayerNorm(name))
+    law = ParticleVelocity(1.0, heads=(Head(value=MATRIX / 2),), norm=LayerNorm(name))
     errors, counts = [], np.array([32, 64, 128])
     for count in counts:  # more steps than stability wants
         state = State(0.0, START.copy())
@@ -132,7 +132,7 @@ def test_layers_are_the_flow_to_first_order():
 
 
 def test_each_layer_has_its_law():
-    laws = [ParticleLaw(1.0, heads=(Head(value=MATRIX + k * MATRIX.T),), norm=LayerNorm("cod")) for k in range(3)]
+    laws = [ParticleVelocity(1.0, heads=(Head(value=MATRIX + k * MATRIX.T),), norm=LayerNorm("cod")) for k in range(3)]
     state = go(dynamics_layers(laws.__getitem__, 0.1), State(0.0, START.copy()), 0.3)
     positions = START
     for k, law in enumerate(laws):
@@ -142,7 +142,7 @@ def test_each_layer_has_its_law():
     assert bare.steps == 3
 
 
-TURNING = [ParticleLaw(2.0, heads=(Head(value=MATRIX + k * MATRIX.T),)) for k in range(3)]
+TURNING = [ParticleVelocity(2.0, heads=(Head(value=MATRIX + k * MATRIX.T),)) for k in range(3)]
 COD = replace(LAW, norm=LayerNorm("cod"))
 PRE = replace(LAW, norm=LayerNorm("mix", switch=0.37), gate=0.2)
 DYNAMICS = {
@@ -153,7 +153,7 @@ DYNAMICS = {
     "ssprk3": explicit(COD),
     "ssprk3, in turns": dynamics_explicit(TURNING.__getitem__, "ssprk3", Every(0.5)),
     "ssprk2, noisy": explicit(LAW, "ssprk2", noise=0.1, seed=4),
-    "ssprk3, noisy, free": explicit(ParticleLaw(1.0, norm=LayerNorm("none")), noise=0.1),
+    "ssprk3, noisy, free": explicit(ParticleVelocity(1.0, norm=LayerNorm("none")), noise=0.1),
     "layers": dynamics_layers(TURNING.__getitem__, 0.5),
 }
 
@@ -191,7 +191,7 @@ def test_no_step_crosses_a_turn(advance):
     """One token, V = kJ in turn k, J a quarter turn: it turns by Σ k·duration."""
     spin = np.array([[0.0, -1.0], [1.0, 0.0]])
     steps = tracked(
-        advance(lambda k: ParticleLaw(1.0, heads=(Head(value=k * spin),)), Every(0.3)), np.array([[1.0, 0.0]]), 1.0
+        advance(lambda k: ParticleVelocity(1.0, heads=(Head(value=k * spin),)), Every(0.3)), np.array([[1.0, 0.0]]), 1.0
     )
     assert {0.3, 0.6, Every(0.3).due(3), 1.0} <= {state.time for state in steps}
     angle = 0.3 * (0 + 1 + 2) + 0.1 * 3
@@ -212,7 +212,7 @@ def cube(points):
 
 def test_a_blow_up_is_told_with_its_time():
     """ẋ = x³ from F: x = 1/√(1 − 2t) ends at t = ½, and the state is the last good one."""
-    law = ParticleLaw(0.0, heads=(Head(value=0.0),), norm=LayerNorm("none"), feed_forward=cube)
+    law = ParticleVelocity(0.0, heads=(Head(value=0.0),), norm=LayerNorm("none"), feed_forward=cube)
     state = State(0.0, np.array([[1.0, 0.0]]))
     with pytest.raises(Exploding, match=r"at time 0\.5, step \d+: step size underflow \(blow-up\?\)"):
         go(dynamics_adaptive(always(law)), state, 1.0)
@@ -224,7 +224,7 @@ def test_what_is_not_finite_is_told_and_left_out():
     def lost(points):
         return np.where(points[:, :1] > 1.1, np.nan, 1.0) * np.ones_like(points)
 
-    law = ParticleLaw(0.0, heads=(Head(value=0.0),), norm=LayerNorm("none"), feed_forward=lost)
+    law = ParticleVelocity(0.0, heads=(Head(value=0.0),), norm=LayerNorm("none"), feed_forward=lost)
     for advance in (dynamics_adaptive(always(law)), explicit(law), dynamics_layers(always(law), 0.3)):
         state = State(0.0, np.array([[1.0, 0.0]]))
         with pytest.raises(NonFinite, match=r"at time"):
@@ -244,7 +244,7 @@ def test_explicit_steps_are_short_enough():
         (3.0, "unnormalized", cluster),
         (0.0, "softmax", START),
     ):
-        law = ParticleLaw(beta, normalization)
+        law = ParticleVelocity(beta, normalization)
         start = start / np.linalg.norm(start, axis=1)[:, None]
         state = go(explicit(law), State(0.0, start.copy()), 2.0)
         assert np.abs(state.values - expected(law, start, 2.0)).max() < 1e-3
@@ -254,7 +254,7 @@ def test_explicit_steps_are_short_enough():
 def test_noise_on_the_sphere_decays_by_degree(dimension):
     """Free Brownian motion: means of degree 1 and 2 of z = ⟨x(t), x(0)⟩ decay at (d − 1)κ and 2dκ."""
     noise, count, time, steps = 0.4 / (dimension - 1), 20_000, 1.0, 40
-    law = ParticleLaw(0.0, heads=())
+    law = ParticleVelocity(0.0, heads=())
     start = tokens_uniform(count, dimension, seed=1)
     state = State(0.0, start.copy())
     steady = Observer(lambda state: None, Every(time, steps))
@@ -269,7 +269,7 @@ def test_noise_on_the_sphere_decays_by_degree(dimension):
 
 
 def test_noise_in_space_has_its_variance():
-    law = ParticleLaw(0.0, heads=(), norm=LayerNorm("none"))
+    law = ParticleVelocity(0.0, heads=(), norm=LayerNorm("none"))
     state = go(explicit(law, noise=0.3, seed=2), State(0.0, np.zeros((20_000, 3)) + 1.0), 1.5)
     square = ((state.values - 1.0) ** 2).sum(axis=1)
     assert abs(square.mean() - 2 * 3 * 0.3 * 1.5) < 4 * square.std() / np.sqrt(20_000)

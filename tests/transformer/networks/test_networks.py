@@ -5,12 +5,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from support.field_case import field_case  # noqa: E402
 from torch import nn  # noqa: E402
 
 import meanfield as mf  # noqa: E402
 from meanfield.model.pattern import Pattern  # noqa: E402
 from meanfield.transformer.networks.attending import attend  # noqa: E402
-from meanfield.transformer.networks.field_case import field_case  # noqa: E402
 from meanfield.transformer.networks.network import Shape, build, traced  # noqa: E402
 from meanfield.transformer.networks.positions import rotated, sinusoidal  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase  # noqa: E402

@@ -16,7 +16,7 @@ opposite   (kinds, 6, 6) weights w ≥ 0 with Σ_m w_km d_m = −d_k, of two nei
 
 from ..caching import compiled
 from ..launching import index, scratch, share
-from ..transport import misfit_of, smoothness_of
+from ..transport import blending_weight, smoothness_indicator
 
 START, COUNT, KIND, KINDS, REGULAR = range(5)  # columns of rows: first cell, cells, first kind of cell, kinds
 NORTH, NORTH_FACES, FACE_NORTH, NORTH_TIMES = range(5, 9)  # first cell there, faces of a cell, first face, and of how
@@ -107,11 +107,11 @@ def _slope(s, towards, here, at_e, at_n, at_w, at_s):
 
 
 @row_kernel
-def look_on_rings(
+def reconstruct_on_rings(
     worker, workers, rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied, flux,
     smooth, sent,
 ):  # fmt: skip
-    """As :func:`solvers.backends.cpu.transport_surface.look_on_surface`; flux and sent (2, faces)."""
+    """As :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`; flux and sent (2, faces)."""
     near, near_east, near_north = scratch(8), scratch(8), scratch(8)  # of a cell's neighbours
     first, last = share(worker, workers, len(density))
     r = _ring_of(rows, first)
@@ -132,11 +132,11 @@ def look_on_rings(
                     here, at_e, at_n, at_w, at_s = density[i], density[e], density[n], density[w], density[m]
                     p = _slope(s, 0, here, at_e, at_n, at_w, at_s)
                     q = _slope(s, 1, here, at_e, at_n, at_w, at_s)
-                    worst = misfit_of(here, at_e, here + p * d[0, 0] + q * d[1, 0])
-                    worst = max(worst, misfit_of(here, at_n, here + p * d[0, 1] + q * d[1, 1]))
-                    worst = max(worst, misfit_of(here, at_w, here + p * d[0, 2] + q * d[1, 2]))
-                    worst = max(worst, misfit_of(here, at_s, here + p * d[0, 3] + q * d[1, 3]))
-                    smooth[i] = smoothness_of(worst, low, high) if here > occupied[0] else 0.0
+                    worst = smoothness_indicator(here, at_e, here + p * d[0, 0] + q * d[1, 0])
+                    worst = max(worst, smoothness_indicator(here, at_n, here + p * d[0, 1] + q * d[1, 1]))
+                    worst = max(worst, smoothness_indicator(here, at_w, here + p * d[0, 2] + q * d[1, 2]))
+                    worst = max(worst, smoothness_indicator(here, at_s, here + p * d[0, 3] + q * d[1, 3]))
+                    smooth[i] = blending_weight(worst, low, high) if here > occupied[0] else 0.0
                     u, v, ue, ve, un, vn = east[i], north[i], east[e], north[e], east[n], north[n]
                     uw, vw, us, vs = east[w], north[w], east[m], north[m]
                     flux[0, i] = _stencil(c, 0, u, v, ue, ve, un, vn, uw, vw, us, vs)
@@ -159,8 +159,8 @@ def look_on_rings(
                     q += slopes[k_of, 1, k] * (near[k] - density[i])
                 for k in range(sides):
                     predicted = density[i] + p * offsets[k_of, 0, k] + q * offsets[k_of, 1, k]
-                    worst = max(worst, misfit_of(density[i], near[k], predicted))
-                smooth[i] = smoothness_of(worst, low, high) if density[i] > occupied[0] else 0.0
+                    worst = max(worst, smoothness_indicator(density[i], near[k], predicted))
+                smooth[i] = blending_weight(worst, low, high) if density[i] > occupied[0] else 0.0
                 for k in range(sides):
                     plane, face, _ = _side(k, i - start, row)
                     through = stencils[0, k_of, k, 12] * east[i] + stencils[0, k_of, k, 13] * north[i]
@@ -182,11 +182,11 @@ def _upwind(own, other, value):
 
 
 @row_kernel
-def send_on_rings(
+def outgoing_flux_on_rings(
     worker, workers, rows, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux, smooth,
     occupied, sent,
 ):  # fmt: skip
-    """As :func:`solvers.backends.cpu.transport_surface.send_on_surface`; volumes (rings,), sent (2, faces)."""
+    """As :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`; volumes (rings,), sent (2, faces)."""
     held, unresolved = scratch(8), scratch(8)  # masses of a cell's neighbours, and how unresolved its sides are
     first, last = share(worker, workers, len(density))
     r = _ring_of(rows, first)
@@ -296,8 +296,8 @@ def _lost(own, other):
 
 
 @row_kernel
-def outflows_on_rings(worker, workers, rows, volumes, density, occupied, sent, outflow):
-    """As :func:`solvers.backends.cpu.transport.outflows`; volumes (rings,), sent (2, faces)."""
+def outflow_rates_on_rings(worker, workers, rows, volumes, density, occupied, sent, outflow):
+    """As :func:`solvers.backends.cpu.transport.outflow_rates`; volumes (rings,), sent (2, faces)."""
     first, last = share(worker, workers, len(outflow))
     r, fastest = _ring_of(rows, first), 0.0
     while first < last:
@@ -342,8 +342,8 @@ def _kept(dt, outflow):
 
 
 @row_kernel
-def receive_on_rings(worker, workers, rows, volumes, sent, outflow, dt, rate):
-    """As :func:`solvers.backends.cpu.transport.receive`; volumes (rings,), sent (2, faces)."""
+def divergence_on_rings(worker, workers, rows, volumes, sent, outflow, dt, rate):
+    """As :func:`solvers.backends.cpu.transport.divergence`; volumes (rings,), sent (2, faces)."""
     first, last = share(worker, workers, len(rate))
     r = _ring_of(rows, first)
     while first < last:

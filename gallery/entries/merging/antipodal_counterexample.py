@@ -1,0 +1,32 @@
+"""
+Not every start ends in one cluster
+===================================
+
+Two clusters at antipodal places, of two thirds and one third of the mass, rest for ever: convergence is for almost
+every start, and the uniform density rests as well.
+"""
+
+import numpy as np
+
+from gallery.figure import draw
+from gallery.statement import Statement
+from gallery.tokens import on_circle, run
+
+time, path = run(on_circle([0, 0, np.pi]), 50.0, "attention.beta=1", "output.snapshots=50")
+apart = np.linalg.norm(path[:, 0] - path[:, 2], axis=1)
+
+STATEMENT = Statement(
+    text="distance at t = 50 of two tokens at one place and one opposite, if every start became one cluster",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (almost every start)",
+    read="abstract and contents; counterexample derived here",
+    published=0.0,
+    found=apart[-1],
+    tolerance=1e-12,
+    reason="equilibria are exact to rounding",
+    holds=2.0,
+    where="for this start of measure zero",
+)
+
+# %%
+draw("time", "distance of the two clusters", run=(time, apart))
+print(STATEMENT)

@@ -1,0 +1,34 @@
+"""
+Wendel: random tokens in one hemisphere
+=======================================
+
+n uniform tokens in R^d lie in one hemisphere with probability 2^{−(n−1)} Σ_{k<d} C(n−1, k): from there on a cone
+closes. For n ≤ d that is always.
+"""
+
+import numpy as np
+
+from gallery.figure import draw
+from gallery.size import size
+from gallery.statement import Statement
+from gallery.tokens import uniform
+from meanfield.clusters.counts import in_one_hemisphere, share_in_one_hemisphere
+
+D, N, draws = 4, 9, size(4000, 100_000)
+counts = range(4, 13)
+shares = [np.mean([in_one_hemisphere(uniform(n, D, seed)) for seed in range(150)]) for n in counts]
+share = float(np.mean([in_one_hemisphere(uniform(N, D, seed)) for seed in range(draws)]))
+
+STATEMENT = Statement(
+    text="probability that 9 uniform tokens in R⁴ lie in one hemisphere",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4, section 6; Wendel (1962)",
+    read="abstract and contents; formula of Wendel",
+    published=share_in_one_hemisphere(N, D),
+    found=share,
+    tolerance=4 * (0.5 / draws) ** 0.5,
+    reason="four standard deviations of the draws",
+)
+
+# %%
+draw("tokens", "probability", draws=(counts, shares), formula=(counts, [share_in_one_hemisphere(n, D) for n in counts]))
+print(STATEMENT)

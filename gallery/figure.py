@@ -1,0 +1,30 @@
+"""The figure of an entry: curves of runs, and dashed what a formula says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meanfield.figures.figure import STYLE
+from meanfield.figures.run_data import BLUE, VERMILION
+
+COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito: told apart by the color-blind too
+FEW = 20  # points of a curve that are marked each
+
+
+def draw(x: str, y: str, *, logx: bool = False, logy: bool = False, **curves: tuple[Any, Any]) -> None:
+    """Draw ``name=(abscissas, ordinates)``, an underscore being a space; names that begin with formula are dashed."""
+    import matplotlib
+    from matplotlib import pyplot
+
+    with matplotlib.rc_context(STYLE):
+        _, ax = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
+        colors = iter(COLORS)
+        for name, (abscissas, ordinates) in curves.items():
+            if name.startswith("formula"):
+                style = {"linestyle": "--", "color": "black", "linewidth": 1.2, "zorder": 3}
+            else:
+                style = {"color": next(colors), "marker": "o" if len(abscissas) <= FEW else "", "linewidth": 1.8}
+            ax.plot(abscissas, ordinates, label=name.replace("_", " "), **style)
+        ax.set(xlabel=x, ylabel=y, xscale="log" if logx else "linear", yscale="log" if logy else "linear")
+        if len(curves) > 1:
+            ax.legend(frameon=False)

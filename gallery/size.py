@@ -1,0 +1,12 @@
+"""Sizes of runs: quick ones in tests and in the built site, full ones by ``python -m gallery --full``."""
+
+from __future__ import annotations
+
+import os
+
+NAME = "MEANFIELD_GALLERY"
+
+
+def size(quick: int, full: int) -> int:
+    """``full`` where the environment says MEANFIELD_GALLERY=full, else ``quick``."""
+    return full if os.environ.get(NAME) == "full" else quick

@@ -1,0 +1,80 @@
+"""Diagnostics of a run, drawn while it goes on."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from meanfield.runtime.watching import Moment
+
+
+class LivePlot:
+    """A callback that draws diagnostics over time, again and again while a run goes on.
+
+        mf.simulate(case, callbacks=[mf.LivePlot("energy", "clusters")])
+
+    names      of diagnostics that are numbers, a panel each; "energy" by default
+    interval   seconds between two drawings, at least; the samples in between are kept
+    figure     the Matplotlib figure, in a window of an interactive backend or in the cell of a notebook
+    Raises ValueError for a name that the run does not record, or whose values are arrays.
+    """
+
+    def __init__(self, *names: str, interval: float = 0.5) -> None:
+        import matplotlib.pyplot as plt
+
+        self.names, self.interval = names or ("energy",), interval
+        self._times: list[float] = []
+        self._values: dict[str, list[float]] = {name: [] for name in self.names}
+        size = (6.4, 1.2 + 1.6 * len(self.names))
+        self.figure, axes = plt.subplots(
+            len(self.names), sharex=True, squeeze=False, figsize=size, layout="constrained"
+        )
+        self._axes = [row[0] for row in axes]
+        self._lines = [ax.plot([], [], label=name)[0] for ax, name in zip(self._axes, self.names, strict=True)]
+        for ax, name in zip(self._axes, self.names, strict=True):
+            ax.set_ylabel(name)
+        self._axes[-1].set_xlabel("time t")
+        self._show, self._drawn = _display(self.figure), -np.inf
+
+    def __call__(self, moment: Moment) -> None:
+        for name in self.names:
+            if np.ndim(moment.diagnostics.get(name, ())) > 0:
+                numbers = [key for key, value in moment.diagnostics.items() if np.ndim(value) == 0]
+                raise ValueError(f"LivePlot({name!r}): expected diagnostics that are recorded: {', '.join(numbers)}")
+            self._values[name].append(float(np.asarray(moment.diagnostics[name])))
+        self._times.append(moment.time)
+        if clock.monotonic() - self._drawn >= self.interval:
+            self.draw()
+
+    def draw(self) -> None:
+        """Draw all samples so far."""
+        for ax, line, name in zip(self._axes, self._lines, self.names, strict=True):
+            line.set_data(self._times, self._values[name])
+            ax.relim()
+            ax.autoscale_view()
+        self._show()
+        self._drawn = clock.monotonic()
+
+
+def _display(figure: Figure) -> Callable[[], None]:
+    """A function that shows a figure as it is now: in the cell of a notebook, else in its window where it has one."""
+    if "ipykernel" in sys.modules:
+        import matplotlib.pyplot as plt
+        from IPython.display import display
+
+        plt.close(figure)  # else the cell would show it once more at its end
+        handle = display(figure, display_id=True)
+        return lambda: handle.update(figure)
+
+    def refresh() -> None:
+        figure.canvas.draw_idle()
+        figure.canvas.flush_events()
+
+    return refresh

@@ -1,0 +1,101 @@
+"""Data of the page of `meanfield view` for tokens as points: directions along axes to choose from, as levels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from meanfield.figures.axes import Floats
+from meanfield.figures.particles.tokens import (
+    MAX_DOTS,
+    MAX_LINES,
+    angles,
+    clusters_recorded,
+    directions,
+    polar_and_azimuth,
+    principal_axes,
+    tokens_of,
+)
+from meanfield.figures.run_data import RunData
+from meanfield.view.bands import field_bands, pair_band
+from meanfield.view.data import evenly, thinned_in_time, timeline
+from meanfield.view.packing import leveled, packed
+from meanfield.view.panels import rounded
+from solvers.mesh.mesh import sphere
+
+MAX_TOKENS = 1000  # in more than three dimensions, and along a sequence
+AXES = 6  # principal axes to choose from in more than three dimensions, and as many coordinates
+GROUND = 8  # rings of the empty sphere on which tokens lie
+Marks = list[list[float]]
+
+
+def are_points(run_data: RunData) -> bool:
+    """Whether tokens are shown one by one: too many on the circle or the sphere are a density."""
+    tokens = tokens_of(run_data)
+    most = {2: MAX_LINES, 3: MAX_DOTS}.get(run_data.dimension or 0)
+    return most is None or tokens.length is not None or len(tokens.weights) <= most
+
+
+def thinned_tokens(run_data: RunData) -> tuple[RunData, list[str]]:
+    """No more tokens, snapshots and samples than a page takes, and a line for each that was thinned."""
+    shown, notes = thinned_in_time(run_data)
+    tokens, positions = tokens_of(shown), tokens_of(shown).positions
+    count = len(tokens.weights)
+    most = {2: MAX_LINES, 3: MAX_DOTS}.get(run_data.dimension or 0, MAX_TOKENS)
+    chosen = evenly(count, most)
+    if len(chosen) == count:
+        return shown, notes
+    fewer = replace(tokens, positions=lambda k: positions(k)[chosen], weights=tokens.weights[chosen])
+    return replace(shown, particles=fewer), [*notes, f"{len(chosen)} of {count} tokens are shown, evenly chosen"]
+
+
+def describe_tokens(run_data: RunData) -> tuple[dict[str, Any], str]:
+    """The run for the page's script, ready for JSON, and its encoded directions, axis after axis."""
+    matrix, names, note = _axes(run_data)
+    tokens = tokens_of(run_data)
+    description = timeline(run_data) | {
+        "stage": {2: "tokenCircle", 3: "tokenGlobe"}.get(run_data.dimension or 0, "tokenPlane"),
+        "cells": len(names) * len(tokens.weights),
+        "bytes": 2,
+        "rings": sphere(GROUND).ring_cells.tolist(),
+        "tokens": {"weights": rounded(tokens.weights / tokens.weights.sum()), "axes": names, "note": note},
+        "marks": [cluster_marks(run_data, t, matrix) for t in run_data.times],
+        "bands": field_bands(run_data) if tokens.length is not None and len(run_data.times) > 1 else [],
+        "pairs": pair_band(run_data) if len(tokens.weights) > 1 else None,
+    }
+    count = range(len(run_data.times))
+    places = ((directions(run_data, k) @ matrix).T.ravel() for k in count)
+    return description, packed(leveled((place + 1) / 2, np.uint16) for place in places)
+
+
+def _axes(run_data: RunData) -> tuple[Floats, list[str], str]:
+    """(d, axes) unit vectors, what each is called, and what is said about them."""
+    d = run_data.dimension or 2
+    if d <= 3:
+        return np.eye(d), [f"x{'₁₂₃'[i]}" for i in range(d)], ""
+    count = min(d, AXES)
+    snapshot, principal, share = principal_axes(run_data, count)
+    names = [f"principal axis {i + 1}" for i in range(principal.shape[1])] + [
+        f"coordinate {i + 1}" for i in range(count)
+    ]
+    when = run_data.moment(run_data.times[snapshot])
+    note = f"the {principal.shape[1]} principal axes are those of {when}, with {share:.0%} of the variance; area: mass"
+    return np.hstack([principal, np.eye(d)[:, :count]]), names, note
+
+
+def cluster_marks(run_data: RunData, t: float, matrix: Floats | None = None) -> Marks:
+    """The clusters recorded at the last sample up to t, heaviest first: where they are in the picture, and their mass.
+
+    An angle on the circle, polar angle and azimuth on the sphere, else places along the axes ``matrix`` (d, axes).
+    """
+    centers, masses = clusters_recorded(run_data, t)
+    if run_data.dimension == 2:
+        places = [angles(centers)]
+    elif run_data.dimension == 3 or matrix is None:
+        places = list(polar_and_azimuth(centers))
+    else:
+        places = list((centers @ matrix).T)
+    rows: Marks = np.stack([*places, masses], axis=1).round(5).tolist()
+    return rows

@@ -1,0 +1,81 @@
+"""Moments of a field: few linear functionals that are smooth, whatever limiters do from cell to cell."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ..mesh.mesh import Floats, Mesh
+from .harmonics import harmonic_transform
+
+DEGREES = 6  # waves of 60°: wider than any peak, and few enough to cost nothing
+_ONE = np.ones(1)
+
+
+class Moments(Protocol):
+    """Linear functionals of fields, and their norm."""
+
+    def __call__(self, field: Floats) -> Floats:
+        """(k,) moments of a field, on the host."""
+        ...
+
+    def norm(self, moments: Floats, state: Floats) -> float:
+        """A size of (k,) moments, relative to the extent of a state with the moments ``state``."""
+        ...
+
+
+class HarmonicMoments:
+    """Harmonics of degree 1 to 6 of a field on a circle or a sphere, or of each of several, one after the other."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        degree = min(DEGREES, mesh.cells // 2) if mesh.manifold == "circle" else DEGREES
+        self._mesh, self._harmonics = mesh, harmonic_transform(mesh, degree)
+
+    def __call__(self, field: Floats) -> Floats:
+        mesh, rows = self._mesh, field.reshape(-1, self._mesh.cells)
+        each = [mesh.backend.to_host(self._harmonics.analysis(row * mesh.volumes))[1:].ravel() for row in rows]
+        return np.concatenate(each)
+
+    def norm(self, moments: Floats, state: Floats) -> float:
+        return float(np.linalg.norm(moments))
+
+
+class CosineMoments:
+    """∫ cos(kθ) ρ dθ, k = 1 to 6, of a field of the polar angle θ of an interval's cells."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        theta = mesh.centers[:, 0]
+        self._backend = mesh.backend
+        self._waves = np.stack([np.cos(k * theta) * mesh.volumes for k in range(1, DEGREES + 1)])
+
+    def __call__(self, field: Floats) -> Floats:
+        return self._backend.to_host(self._waves @ field)
+
+    def norm(self, moments: Floats, state: Floats) -> float:
+        return float(np.linalg.norm(moments))
+
+
+class PolynomialMoments:
+    """∫ x ρ and ∫ xxᵀ ρ of a density of points x, in units of its root mean square √∫|x|² ρ.
+
+    mesh     of x; or of directions ω, where cells are (radii, directions) and x = rω
+    radii    (radii,) r, on the host
+    widths   (radii,) of the cells of r
+    """
+
+    def __init__(self, mesh: Mesh, radii: Floats = _ONE, widths: Floats = _ONE) -> None:
+        points, self._backend, self._d = mesh.centers, mesh.backend, mesh.centers.shape[1]
+        squares = (points[:, :, None] * points[:, None, :]).reshape(len(points), -1)
+        self._points, self._squares = points * mesh.volumes[:, None], squares * mesh.volumes[:, None]
+        self._radii, self._widths = radii, widths
+
+    def __call__(self, field: Floats) -> Floats:
+        rows, to_host = field.reshape(len(self._radii), -1), self._backend.to_host
+        first, second = (self._radii * self._widths) @ to_host(rows @ self._points), to_host(rows @ self._squares)
+        return np.concatenate([first, (self._radii**2 * self._widths) @ second])
+
+    def norm(self, moments: Floats, state: Floats) -> float:
+        d, square = self._d, float(np.trace(state[self._d :].reshape(self._d, self._d)))
+        first, second = (float(np.linalg.norm(part)) for part in (moments[:d], moments[d:]))
+        return float(np.hypot(first / np.sqrt(square), second / square)) if square > 0 else np.hypot(first, second)
