@@ -20,11 +20,11 @@ import numpy as np
 import torch
 
 from meanfield.case.load import parse
-from meanfield.domains.particles.velocity import ParticleLaw, layer_map
+from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.linear_stability import growth_rates
 from meanfield.results.runs import simulate
-from meanfield.running import Say
+from meanfield.running import Printer
 from meanfield.transformer.experiments.outcome import Outcome, table
 from meanfield.transformer.experiments.workers import HERE, Workers
 from meanfield.transformer.labelled import Labelled
@@ -43,7 +43,7 @@ FORMS = ("density", "particles", "field", "exact")
 Layer = Callable[[Floats], Floats]
 
 
-def untrained(case: TrainingCase, seeds: tuple[int, ...], say: Say, workers: Workers = HERE) -> Outcome:
+def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers = HERE) -> Outcome:
     """log of the growth of the mode, or of r without layer norm, (combination, form, layer); nothing is drawn."""
     found = np.full((len(COMBINATIONS), len(FORMS), LAYERS), np.nan)
     for k, (norm, residual) in enumerate(COMBINATIONS):
@@ -99,7 +99,7 @@ def _of_tokens(layer: Layer, norm: str) -> Floats:
 
 
 def _layer_of_particles(norm: str, residual: bool) -> Layer:
-    law = ParticleLaw(BETA, norm=LayerNorm(norm))
+    law = ParticleVelocity(BETA, norm=LayerNorm(norm))
     return lambda x: layer_map(law, x, STEP if residual else 1.0, residual=residual)
 
 

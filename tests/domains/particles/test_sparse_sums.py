@@ -9,7 +9,7 @@ import meanfield as mf
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.domains.particles.sparse_sums import SparseSums
-from meanfield.domains.particles.velocity import ParticleLaw
+from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import Head
 from meanfield.model.kernel import KERNELS
 from meanfield.model.pattern import Pattern
@@ -73,9 +73,9 @@ def test_a_token_that_sees_no_mass_has_sums_of_zero():
 
 def test_float32_stays_float32():
     points = np.random.default_rng(0).standard_normal((9, 3)).astype(np.float32)
-    output = ParticleLaw(2.0, pattern=PATTERNS[1]).output_at(points)
+    output = ParticleVelocity(2.0, pattern=PATTERNS[1]).output_at(points)
     assert output.dtype == np.float32
-    wide = ParticleLaw(2.0, pattern=PATTERNS[1]).output_at(points.astype(float))
+    wide = ParticleVelocity(2.0, pattern=PATTERNS[1]).output_at(points.astype(float))
     np.testing.assert_allclose(output, wide, rtol=0, atol=1e-5)
 
 
@@ -125,7 +125,7 @@ def test_a_window_over_all_tokens_is_dense_attention_of_the_field():
 
 def test_nothing_reaches_beyond_the_window_in_a_layer():
     points, others = np.random.default_rng(0).standard_normal((2, 30, 3))
-    law = ParticleLaw(3.0, pattern=Pattern(local=2, periodic=True))
+    law = ParticleVelocity(3.0, pattern=Pattern(local=2, periodic=True))
     mixed = np.concatenate([points[:10], others[10:]])
     same = np.all(law.output_at(mixed) == law.output_at(points), axis=1)
     np.testing.assert_array_equal(np.flatnonzero(same), np.arange(2, 8))
