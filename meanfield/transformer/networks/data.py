@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -87,7 +88,9 @@ def _fetched(kind: str, name: str, *options: Any, **named: Any) -> Any:
     except ImportError:
         raise CaseError(f"data.kind = {kind}: scikit-learn is not installed: {INSTALL}") from None
     try:
-        return getattr(datasets, name)(*options, **named)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of each try to download
+            return getattr(datasets, name)(*options, **named)
     except (OSError, ValueError) as error:  # no network, or an answer that is no data set
         raise CaseError(f"data.kind = {kind}: cannot be downloaded: {first_line(error)}") from None
 
