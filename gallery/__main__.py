@@ -1,22 +1,38 @@
-"""``python -m gallery [--page FILE.md]``: run all entries, print or write the table of verdicts."""
+"""``python -m gallery [NAME ...]``: run entries, print each statement with its number and verdict.
+
+Without names all of them as a table. Names are those of the table, such as noise/unnormalized_fold.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
-from .table import page, statements
+from .size import NAME
+from .table import FOLDER, page, statement_of, statements
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--page", type=Path, help="a page to write (default: print it)")
-    target = parser.parse_args().page
-    text = page(statements())
-    if target is None:
+    parser = argparse.ArgumentParser(prog="python -m gallery", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="entries to run (default: all, as a table)")
+    parser.add_argument("--full", action="store_true", help="ensembles of full size (default: quick ones)")
+    parser.add_argument("--page", type=Path, help="a page to write the table to (default: print it)")
+    parser.add_argument("--figures", type=Path, metavar="FOLDER", help="save their figures there (default: none)")
+    options = parser.parse_args()
+    if options.full:
+        os.environ[NAME] = "full"
+    for name in options.names:
+        if not (FOLDER / f"{name}.py").exists():
+            parser.error(f"{name}: expected the name of an entry, such as growth/circle")
+        print(f"{name}\n{statement_of(FOLDER / f'{name}.py', options.figures)}\n")
+    if options.names:
+        return
+    text = page(statements(options.figures))
+    if options.page is None:
         print(text)
     else:
-        target.write_text(text, "utf-8")
+        options.page.write_text(text, "utf-8")
 
 
 main()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import runpy
 from collections.abc import Mapping
 from pathlib import Path
 
+from .not_computed import NOT_COMPUTED
 from .statement import Statement
 
 FOLDER = Path(__file__).parent / "entries"
@@ -13,8 +16,16 @@ ENTRIES = sorted(FOLDER.glob("*/*.py"))
 HEAD = """\
 # Statements of the literature
 
-Each row is an entry of `gallery/entries`: a script of some lines through the Python API that computes the number of a
-source. `python -m gallery --page docs/statements.md` runs them all and writes this page; a test runs each and compares.
+Each row is an entry of the gallery: a script of some lines through the Python API that computes the number of a
+source. One command runs an entry, and says what it found:
+
+```text
+python -m gallery noise/unnormalized_fold
+```
+
+`python -m gallery --page docs/statements.md` runs them all and writes this page, `--full` with ensembles of full size;
+a test runs each at its quick size and compares. *Read* says what was seen of the source: where only the abstract could
+be read, the formula was derived again, and equation numbers are missing.
 
 | entry | statement | source | published | found | verdict |
 |---|---|---|---|---|---|
@@ -26,23 +37,37 @@ def name_of(entry: Path) -> str:
     return entry.relative_to(FOLDER).with_suffix("").as_posix()
 
 
-def statement_of(entry: Path) -> Statement:
-    """Run an entry."""
-    found = runpy.run_path(str(entry))["STATEMENT"]
+def statement_of(entry: Path, figures: Path | None = None) -> Statement:
+    """Run an entry; its figure is saved in the folder ``figures``, if there is one, and closed."""
+    from matplotlib import pyplot
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        found = runpy.run_path(str(entry))["STATEMENT"]
     assert isinstance(found, Statement)
+    if figures is not None:
+        figures.mkdir(parents=True, exist_ok=True)
+        pyplot.gcf().savefig(figures / f"{name_of(entry).replace('/', '_')}.png")
+    pyplot.close("all")
     return found
 
 
-def statements() -> dict[str, Statement]:
+def statements(figures: Path | None = None) -> dict[str, Statement]:
     """By name of the entry."""
-    return {name_of(entry): statement_of(entry) for entry in ENTRIES}
+    return {name_of(entry): statement_of(entry, figures) for entry in ENTRIES}
 
 
 def page(found: Mapping[str, Statement]) -> str:
     """The page in Markdown."""
     rows = [
-        f"| `{name}` | {one.text} | {one.source} ({one.read}) | {one.published:.7g} "
-        f"| {one.found:.7g} | {one.verdict} (to {one.tolerance:.0e}: {one.reason}) |"
+        f"| `{name}` | {_cell(one.text)} | {one.source}; read: {one.read} "
+        f"| {one.published:.7g} | {one.found:.7g} | {one.verdict} (to {one.tolerance:.0e}: {_cell(one.reason)}) |"
         for name, one in found.items()
     ]
-    return HEAD + "\n".join(rows) + "\n"
+    others = [f"| {statement} | {why} |" for statement, why in NOT_COMPUTED.items()]
+    tail = "\n\n## Not computed\n\n| statement | why |\n|---|---|\n" + "\n".join(others)
+    return HEAD + "\n".join(rows) + tail + "\n"
+
+
+def _cell(text: str) -> str:
+    """A cell of a Markdown table."""
+    return text.replace("|", "\\|")

@@ -88,6 +88,7 @@ def sweep(options: argparse.Namespace) -> int:
         retry=options.retry,
         quiet=options.quiet,
         command=options.command,
+        part=options.shard,
     )
 
 
@@ -128,9 +129,9 @@ def branch(options: argparse.Namespace) -> int:
 
     require_kind(options.case, "case")
     case = load(options.case, options.overrides)
-    from meanfield.analysis.branch import as_dict, branch_of, report
+    from meanfield.analysis.branches.branch import as_dict, branch_of, report
 
-    found = branch_of(case, options.degree)
+    found = branch_of(case, options.degree, options.over)
     if options.json:
         print_json(as_dict(found))
     else:

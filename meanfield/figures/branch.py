@@ -1,4 +1,4 @@
-"""The figure of `meanfield branch`: length of the mean token over noise, unstable states dashed."""
+"""The figure of `meanfield branch`: length of the mean token over noise or β, unstable states dashed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from meanfield.analysis.branch import BranchOfCase
+from meanfield.analysis.branches.branch import BranchOfCase
 from meanfield.figures.figure import STYLE
 from meanfield.figures.run_data import BLUE, VERMILION
 from meanfield.figures.saving import figure_target, save
@@ -28,31 +28,38 @@ def plot_branch(found: BranchOfCase, figure: str | Path) -> Path:
 
 
 def draw_branch(found: BranchOfCase, ax: Axes) -> None:
-    """Mean token over noise on ``ax``; the uniform density, whose mean token is zero, along the bottom."""
-    branch, unit = found.branch, found.unit
-    critical = unit * branch.critical
+    """Mean token over noise or β on ``ax``; the uniform density, whose mean token is zero, along the bottom."""
+    branch, critical = found.branch, found.critical
     points = branch.equilibria
-    right = 1.1 * unit * max(point.noise for point in points)
-    ax.plot([unit * points[-1].noise, critical], [0, 0], "--", color=BLUE)
-    ax.plot([critical, right], [0, 0], color=BLUE)
+    right = 1.1 * max(found.parameter(point) for point in points)
+    for side in (0.0, right):  # sides of the critical value, on which the uniform density is stable or not
+        stable = found.uniform_is_stable(below=side < critical)
+        ax.plot([critical, side], [0, 0], "-" if stable else "--", color=BLUE)
     named = set()
-    for unstable, group in groupby(range(1, len(points)), lambda k: points[k].unstable > 0):
+    for unstable, group in groupby(range(1, len(points)), lambda k: points[k].unstable + points[k].unstable_across > 0):
         part = [points[k] for k in group]
         before = [points[max(points.index(part[0]) - 1, 0)]]
         kind = "unstable" if unstable else "stable"
         ax.plot(
-            [unit * point.noise for point in before + part],
+            [found.parameter(point) for point in before + part],
             [abs(point.order) for point in before + part],
             "--" if unstable else "-",
             color=BLUE,
             label=None if kind in named else kind,
         )
         named.add(kind)
-    ax.plot(critical, 0, "o", color=VERMILION, label=f"critical noise {critical:.5g}")
+    ax.plot(critical, 0, "o", color=VERMILION, label=f"critical {found.name} {critical:.5g}")
     for fold in branch.folds:
-        noise = unit * fold.noise
-        ax.plot(noise, abs(fold.order), "s", color=VERMILION, label=f"fold at {noise / critical:.5f} of it")
-    attention = found.case.attention
-    ax.set(xlabel="noise κ", ylabel="length of the mean token ∫xρ", xlim=(0, right), ylim=(-0.03, 1.03))
-    ax.set_title(f"{found.case.domain.space}, {attention.normalization} attention, β = {attention.beta:g}")
+        at = found.parameter(fold)
+        ax.plot(at, abs(fold.order), "s", color=VERMILION, label=f"fold at {at / critical:.5f} of it")
+    case, attention = found.case, found.case.attention
+    is_noise = found.name == "noise"
+    ax.set(
+        xlabel="noise κ" if is_noise else "β",
+        ylabel="length of the mean token ∫xρ",
+        xlim=(0, right),
+        ylim=(-0.03, 1.03),
+    )
+    other = f"β = {attention.beta:g}" if is_noise else f"κ = {case.stabilizers.noise:g}"
+    ax.set_title(f"{case.domain.space}, {attention.normalization} attention, {other}")
     ax.legend(loc="center left", frameon=False)

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..mesh.mesh import Floats
 from ..terms.stiff_sum import add_rate
-from ..transforms.moments import Moments
 from .equation import Equation
 from .evolution import SplitIntegrator, step_to_target
+from .moments import Moments
 from .state import NonFinite, State, StepResult
 from .steppers import Stepper
 

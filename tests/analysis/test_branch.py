@@ -6,10 +6,12 @@ import json
 
 import pytest
 
-from meanfield.analysis.branch import branch_of
+from meanfield.analysis.branches.branch import branch_of, report
 from meanfield.case.load import load
 from meanfield.cli.parser import main
+from meanfield.figures.branch import plot_branch
 
+OVER_BETA = ["noise_below", "--over", "attention.beta"]
 CIRCLE = ["attention.beta=4", "attention.normalization=unnormalized"]
 
 
@@ -28,6 +30,16 @@ def test_json_is_that_of_the_branch(capsys):
     assert len(found["equilibria"]) > 20
 
 
+def test_a_branch_over_beta(tmp_path):
+    """At κ = 2.55 ordered states reach down to β = 3.98, where the uniform density is stable to 4.07."""
+    found = branch_of(load("noise_below", [*CIRCLE, "stabilizers.noise=2.55"]), over="attention.beta")
+    text = report(found)
+    assert "critical beta    4.0668454" in text  # I₁(β) = κβ
+    assert "fold             3.9815676" in text
+    assert (found.uniform_is_stable(below=True), found.uniform_is_stable(below=False)) == (True, False)
+    assert plot_branch(found, tmp_path / "beta.png").stat().st_size > 10_000
+
+
 def test_a_faster_clock_and_another_radius_scale_the_noise():
     """Rescaled attention is slower by e^{−β}; on a sphere of radius 2 β counts 4 times and κ a quarter."""
     plain = branch_of(load("noise_below", [*CIRCLE]))
@@ -43,6 +55,14 @@ def test_a_faster_clock_and_another_radius_scale_the_noise():
         (["noise_below", "--set", "attention.beta=0"], "attention.beta = 0: expected another number"),
         (["noise_below", "--set", "attention.value=[[-1.0, 0.0], [0.0, -1.0]]"], "degree 1: expected one that grows"),
         (["noise_below", "--set", "attention.normalization=sinkhorn"], 'expected "softmax" or "unnormalized"'),
+        (
+            ["noise_below", "--over", "attention.beta", "--set", "stabilizers.noise=0"],
+            "stabilizers.noise = 0.0: expected",
+        ),
+        (
+            ["noise_below", "--over", "attention.beta", "--set", "stabilizers.noise=0.6"],
+            "neutral at some beta at noise",
+        ),
         (["heads"], "attention: expected one head whose matrices are multiples of the identity"),
         (["noise_below", "--degree", "0"], "0: expected an integer from 1 to 32"),
     ],

@@ -7,9 +7,14 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ive
 
-from meanfield.analysis.continuation import follow
-from meanfield.analysis.equilibria import Equilibria
+from meanfield.analysis.branches import continuation
+from meanfield.analysis.branches.equilibria import Equilibria
+from meanfield.analysis.branches.varied import OverBeta, OverNoise
 from meanfield.model.linear_stability import continuous_up_to, critical_noise, growth_rates, transition_coefficient
+
+
+def follow(equilibria, *arguments, **options):
+    return continuation.follow(OverNoise(equilibria), *arguments, **options)
 
 
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
@@ -20,9 +25,11 @@ def test_the_uniform_density_has_the_rates_of_linear_theory(dimension, beta, nor
     critical = equilibria.critical_noise(1)
     assert critical == pytest.approx(critical_noise(dimension, beta, normalization), rel=1e-12)
     uniform = equilibria.equilibrium(np.zeros_like(equilibria.nodes), critical / 2)
-    rates = growth_rates(dimension, beta, np.arange(1, 33), normalization, critical / 2)
-    assert uniform.fastest == pytest.approx(rates.max(), rel=1e-9)
-    assert uniform.unstable == (rates > 0).sum()
+    rates = growth_rates(dimension, beta, np.arange(40), normalization, critical / 2)
+    for m, found in enumerate(uniform.rates):  # a degree l has each of the orders m ≤ l
+        expected = np.sort(rates[max(m, 1) : max(m, 1) + len(found)])[::-1]
+        assert found == pytest.approx(expected, abs=1e-9 * np.abs(expected).max())
+        assert uniform.unstable_of(m) == (expected > 0).sum()
 
 
 def test_fold_of_unnormalized_attention_on_the_circle():
@@ -89,3 +96,65 @@ def test_a_branch_says_why_it_ends():
     assert follow(equilibria, least=0.0).end == "64 nodes do not resolve the density beyond it"
     few = follow(equilibria, steps=3)
     assert (few.end, len(few.equilibria)) == ("3 steps", 4)
+
+
+@pytest.mark.parametrize(("dimension", "normalization"), [(2, "unnormalized"), (3, "softmax"), (8, "unnormalized")])
+def test_branches_over_beta_meet_those_over_the_noise(dimension, normalization):
+    """A stationary density of the one is one of the other: the same order at the same κ and β."""
+    noise = Equilibria(dimension, 3.0, normalization).critical_noise(1)
+    along = continuation.follow(OverBeta(dimension, noise, 3.0, normalization), steps=12)
+    assert along.critical == pytest.approx(3.0, rel=1e-12)
+    for point in along.equilibria[4::4]:
+        equilibria = Equilibria(dimension, point.beta, normalization)
+        assert np.abs(equilibria.residual(point.log_density, noise)[0]).max() < 1e-11
+        assert np.ptp(point.log_density) > 0.01
+
+
+def test_fold_over_beta_is_that_over_the_noise():
+    """At the noise of the fold of β = 4 on the circle, the fold over β is at 4."""
+    [fold] = follow(Equilibria(2, 4.0, "unnormalized")).folds
+    [other] = continuation.follow(OverBeta(2, fold.noise, 4.0, "unnormalized", nodes=48), steps=20).folds
+    assert other.beta == pytest.approx(4.0, rel=1e-9)
+    assert other.order == pytest.approx(fold.order, rel=1e-6)  # order has a root at the fold: of half the digits
+
+
+@pytest.mark.parametrize(("dimension", "beta", "m"), [(2, 3.0, 1), (3, 2.0, 1), (3, 2.0, 2), (5, 3.0, 3)])
+def test_rates_across_the_axis_do_not_depend_on_the_nodes(dimension, beta, m):
+    """Of an ordered state: the Galerkin space and the nodes change, the leading rates do not."""
+    found = []
+    for nodes in (64, 96):
+        equilibria = Equilibria(dimension, beta, nodes=nodes)
+        point = follow(equilibria, steps=25).equilibria[-1]
+        found.append((point, equilibria))
+    first, second = (
+        equilibria.equilibrium(
+            np.polynomial.Polynomial.fit(found[0][1].nodes, found[0][0].log_density, 30)(equilibria.nodes),
+            found[0][0].noise,
+        )
+        for _, equilibria in found
+    )
+    assert first.rates[m][:3] == pytest.approx(second.rates[m][:3], rel=1e-6)
+
+
+@pytest.mark.parametrize(("degree", "normalization", "steps"), [(1, "unnormalized", 5), (2, "softmax", 20)])
+def test_rates_on_the_circle_are_those_of_the_linearized_equation(degree, normalization, steps):
+    """∂ₜσ = κσ″ − (σΦ₀′ + ρΦ₁′)′ with Φ = (1/β)φ(k∗ρ), by Fourier differentiation on a grid of angles."""
+    beta, cells = 4.0, 96
+    equilibria = Equilibria(2, beta, normalization)
+    point = follow(equilibria, degree, steps=steps).equilibria[-1]
+    angle = 2 * np.pi * np.arange(cells) / cells
+    fit = np.polynomial.Chebyshev.fit(equilibria.nodes, point.log_density, 40, domain=[-1, 1])
+    rho = np.exp(fit(np.cos(angle)))
+    kernel = np.exp(beta * np.cos(angle[:, None] - angle)) / cells
+    waves = np.fft.fftfreq(cells, 1 / cells) * (np.arange(cells) != cells // 2)
+    derivative = np.real(np.fft.ifft(1j * waves[:, None] * np.fft.fft(np.eye(cells), axis=0), axis=0))
+    normalizer = kernel @ rho
+    slope = np.ones(cells) if normalization == "unnormalized" else 1 / normalizer
+    force = derivative @ (normalizer if normalization == "unnormalized" else np.log(normalizer)) / beta
+    change = derivative @ (slope[:, None] * kernel) / beta
+    linear = point.noise * derivative @ derivative - derivative @ (np.diag(force) + rho[:, None] * change)
+    expected = np.sort(np.real(np.linalg.eigvals(linear)))[::-1]
+    expected = np.delete(expected, np.argsort(np.abs(expected))[:3])  # mass, rotation, and the highest wave
+    found = np.sort(np.concatenate(point.rates))[::-1]
+    assert found[:6] == pytest.approx(expected[:6], abs=1e-7 * np.abs(expected[:6]).max())
+    assert point.unstable + point.unstable_across == (expected > 1e-9).sum() > 0

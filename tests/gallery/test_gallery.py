@@ -1,11 +1,17 @@
 """Every entry of the gallery finds what its source states."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from gallery.not_computed import NOT_COMPUTED
 from gallery.statement import Statement
 from gallery.table import ENTRIES, name_of, page, statement_of
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=name_of)
@@ -15,8 +21,36 @@ def test_entry(entry: Path) -> None:
 
 
 def test_every_entry_is_in_the_page_of_statements() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "statements.md").read_text("utf-8")
+    text = (ROOT / "docs" / "statements.md").read_text("utf-8")
     assert [name_of(entry) for entry in ENTRIES if f"`{name_of(entry)}`" not in text] == []
+
+
+def test_every_entry_has_a_figure_and_prints_its_verdict() -> None:
+    texts = {name_of(entry): entry.read_text("utf-8") for entry in ENTRIES}
+    lacking = [
+        name for name, text in texts.items() if "\ndraw(" not in text or not text.endswith("\nprint(STATEMENT)\n")
+    ]
+    assert lacking == []
+    assert len(texts) >= 90
+
+
+def test_what_is_not_computed_names_entries_that_exist() -> None:
+    named = re.findall(r"`([a-z_]+/[a-z_]+)`", " ".join(NOT_COMPUTED.values()))
+    assert set(named) <= {name_of(entry) for entry in ENTRIES}
+
+
+def test_one_command_runs_an_entry(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gallery", "merging/equiangular", "--figures", str(tmp_path)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "verdict    reproduced" in ran.stdout, ran.stderr
+    assert (tmp_path / "merging_equiangular.png").stat().st_size > 10_000
+
+
+def test_refuted_statements_say_by_how_much() -> None:
+    one = Statement("1 is 2", "nobody", "text", 2.0, 1.0, 0.1, "none", holds=1.0, where="here")
+    assert one.verdict == "refuted by 1 here"
+    assert Statement("1 is 2", "nobody", "text", 2.0, 1.5, 0.1, "none", holds=1.0).verdict == "off by 0.5"
+    assert Statement("0 is 0", "nobody", "text", 0.0, 0.01, 0.1, "none").verdict == "reproduced"
 
 
 def test_a_statement_that_does_not_hold_is_said_so() -> None:

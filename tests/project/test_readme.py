@@ -12,7 +12,7 @@ import pytest
 from support.needs import need_module
 
 ROOT = Path(__file__).parents[2]
-RUN = ("start", "files", "cases", "python", "tokens", "pde", "transformer")
+RUN = ("start", "tutorial", "files", "cases", "python", "tokens", "pde", "transformer")
 PAGES = {  # those whose commands and code are run, in this order and in one folder
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in (
@@ -26,6 +26,7 @@ SMALL = ["domain.resolution=16", "time.end=5"]  # what `run` is given in additio
 SMALLER = {
     "small.h5": [],
     "first.h5": [],
+    "tutorial.h5": [],
     "tokens.h5": ["domain.count=20", "time.end=5"],
     "ladder_circle": ["domain.resolution=128", "time.end=100"],
     "layers.h5": ["output.samples=10"],

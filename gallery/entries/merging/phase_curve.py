@@ -27,7 +27,7 @@ curve = [time_of_clustering(np.eye(N), beta) for beta in betas]
 random = [np.mean([time_of_clustering(uniform(N, D, seed), beta) for seed in range(size(1, 10))]) for beta in betas]
 
 STATEMENT = Statement(
-    text=f"time until all cosines of {N} uniform tokens in R^{D} are {CLOSE}, over that of orthonormal ones, β ½ to 3",
+    text=f"time until all cosines of {N} uniform tokens in R^{D} are {CLOSE}, over that of orthonormal ones",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4, figure 3",
     read="abstract and contents; the figure was not seen",
     published=1.0,

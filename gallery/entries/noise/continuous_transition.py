@@ -12,7 +12,7 @@ from scipy.special import ive
 import meanfield as mf
 from gallery.figure import draw
 from gallery.statement import Statement
-from meanfield.analysis.branch import branch_of
+from meanfield.analysis.branches.branch import branch_of
 
 BETA = 2.0
 branch = branch_of(mf.load_case("noise_below", [f"attention.beta={BETA}"])).branch

@@ -2,7 +2,7 @@
 A first-order transition without normalization
 ==============================================
 
-For β beyond 2.4469 on the circle ordered states outlive the uniform one up to a fold; `branch` finds it.
+For β beyond 2.4469 on the circle ordered states outlive the uniform one up to a fold; ``branch`` finds it.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 import meanfield as mf
 from gallery.figure import draw
 from gallery.statement import Statement
-from meanfield.analysis.branch import branch_of
+from meanfield.analysis.branches.branch import branch_of
 
 BETA = 4.0
 changes = [f"attention.beta={BETA}", "attention.normalization=unnormalized"]

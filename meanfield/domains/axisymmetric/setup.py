@@ -24,7 +24,7 @@ from solvers.mesh.interval import edges_of, polar
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.integrate import fixed
-from solvers.transforms.moments import CosineMoments
+from solvers.timestepping.moments import CosineMoments
 
 
 def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:

@@ -29,9 +29,9 @@ from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.equation import Equation
+from solvers.timestepping.moments import PolynomialMoments
 from solvers.timestepping.schedules import Listed
 from solvers.timestepping.state import State
-from solvers.transforms.moments import PolynomialMoments
 
 
 def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:

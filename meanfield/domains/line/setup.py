@@ -24,8 +24,8 @@ from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit_interval import deposit_on_interval
 from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.integrate import Integrator, fixed
+from solvers.timestepping.moments import PolynomialMoments
 from solvers.timestepping.state import State
-from solvers.transforms.moments import PolynomialMoments
 
 
 def set_up_line(case: Case, backend: Backend | None = None) -> Problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model import functionals
 from meanfield.model.heads import applied, steepness
 from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from meanfield.case.case import Case
 
 MAX_LEADERS = 2048  # tokens among which leaders are searched: all pairs are held at once
 EQUAL_ATTENTION = 1e-9
@@ -144,6 +148,11 @@ def modes(sample: Particles) -> float:
     return float(count_modes(sample.directions.astype(float, copy=False), sample.masses, steepest(sample.law)))
 
 
+def _has_angles(case: Case) -> bool:
+    """In one dimension directions are 1 and −1, of which there are no clusters by angle."""
+    return case.domain.d > 1
+
+
 def diagnostics_particles(
     names: Sequence[str],
     law: ParticleVelocity | Callable[[float], ParticleVelocity],
@@ -186,17 +195,19 @@ DIAGNOSTICS: Table = {
     "centroid": unbounded.DIAGNOSTICS["centroid"],
     "variance": unbounded.DIAGNOSTICS["variance"]._replace(possible=lambda case: case.tokens_have_radius),
     "radius": unbounded.DIAGNOSTICS["radius"]._replace(possible=lambda case: case.tokens_have_radius),
-    "clusters": Diagnostic(clusters, "", "number of clusters of directions by angular single linkage and persistence"),
-    "modes": Diagnostic(
-        modes, "", "number of modes of the kernel density of directions", default=False, sums_pairs=True
+    "clusters": Diagnostic(
+        clusters, "", "number of clusters of directions by angular single linkage and persistence", _has_angles
     ),
-    "cluster_mass": Diagnostic(cluster_mass, "cluster", "mass of each cluster, heaviest first"),
-    "cluster_center": Diagnostic(cluster_center, "cluster d", "center of each cluster"),
+    "modes": Diagnostic(
+        modes, "", "number of modes of the kernel density of directions", _has_angles, default=False, sums_pairs=True
+    ),
+    "cluster_mass": Diagnostic(cluster_mass, "cluster", "mass of each cluster, heaviest first", _has_angles),
+    "cluster_center": Diagnostic(cluster_center, "cluster d", "center of each cluster", _has_angles),
     "pairs": Diagnostic(
-        pairs, "pair_bin", "probability of each bin of <x,y> for two different tokens", sums_pairs=True
+        pairs, "pair_bin", "probability of each bin of <x,y> for two different tokens", _has_angles, sums_pairs=True
     ),
     "pairs_close": Diagnostic(
-        pairs_close, "", "probability of <x,y> >= 0.999 for two different tokens", sums_pairs=True
+        pairs_close, "", "probability of <x,y> >= 0.999 for two different tokens", _has_angles, sums_pairs=True
     ),
     "leaders": Diagnostic(
         leaders,

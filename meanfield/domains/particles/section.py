@@ -30,6 +30,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     typical: ClassVar = {"dimension": 3, "count": 64}
     set_up: ClassVar = "meanfield.domains.particles.setup:set_up_particles"
     diagnostics: ClassVar = "meanfield.domains.particles.diagnostics:DIAGNOSTICS"
+    batch: ClassVar = "meanfield.domains.particles.batch:BATCH"
     layer_norms: ClassVar = tuple(LAYER_NORMS)
     radial_norms: ClassVar = RADIAL_NORMS
     initial: ClassVar = (*ON_SPHERES, Gaussian, Equiangular, Waves)
@@ -48,7 +49,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     seed: Seed = 0
 
     about: ClassVar = {
-        "dimension": Key("d of R^d; 3 if neither points nor a file say it", 64),
+        "dimension": Key("d of R^d, 1 without layer norm alone; 3 if neither points nor a file say it", 64),
         "count": Key("number of tokens", 1000),
         "seed": Key("of the draw from the initial density", 1),
     }
@@ -86,6 +87,11 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
             yield "domain.dimension", self.d, f"at most {MAX_ATOM_DIMENSION} with a section [hand_over]"
         if case.sequence is not None and isinstance(initial, Points) and initial.masses is not None:
             yield "initial.masses", list(initial.masses), "not allowed with a section [sequence]: its tokens are alike"
+        if self.d == 1 and case.stabilizers.layer_norm != "none":
+            norm = case.stabilizers.layer_norm
+            yield "domain.dimension", 1, f"at least 2 with stabilizers.layer_norm = {norm}: no sphere to move on"
+        if self.d == 1 and case.hand_over is not None:
+            yield "domain.dimension", 1, "at least 2 with a section [hand_over]"
         if isinstance(initial, Gaussian) and not case.tokens_have_radius:
             norm = case.stabilizers.layer_norm
             yield "initial.kind", "gaussian", f"another with stabilizers.layer_norm = {norm}: no radius"

@@ -26,9 +26,9 @@ from solvers.mesh.mesh import Mesh
 from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.integrate import Dynamics, fixed
+from solvers.timestepping.moments import HarmonicMoments
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.state import State
-from solvers.transforms.moments import HarmonicMoments
 
 Prepare = Callable[[State], Any]
 

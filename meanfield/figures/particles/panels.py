@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.figures.axes import label_linear, positive, set_decades, set_time
+from meanfield.figures.diagnostics import draw_prediction
 from meanfield.figures.free_radius import HELD, PLANE_HEIGHT, PLANES
 from meanfield.figures.particles.circle import draw_angles, draw_strips
 from meanfield.figures.particles.projected import draw_pairs, draw_projections, has_pairs, projections_height
@@ -18,6 +19,7 @@ from meanfield.figures.particles.sphere import draw_maps, maps_height
 from meanfield.figures.particles.tokens import (
     MAX_LINES,
     as_density,
+    directions,
     dot_areas,
     gathered,
     token_quantiles,
@@ -60,6 +62,8 @@ def _rows(run_data: RunData) -> list[tuple[float, Draw]]:
 
 def _rows_of_tokens(run_data: RunData, moves: bool, few: bool) -> list[tuple[float, Draw]]:
     radii: list[Panel] = [draw_radii] if tokens_of(run_data).has_radius and moves else []
+    if run_data.dimension == 1:
+        return _over_time([draw_positions])
     if run_data.dimension == 3:
         return [(maps_height(run_data), draw_maps), *_over_time(radii)]
     if run_data.dimension == 2:
@@ -69,6 +73,15 @@ def _rows_of_tokens(run_data: RunData, moves: bool, few: bool) -> list[tuple[flo
         return rows + ([(PLANE_HEIGHT, _draw_planes)] if tokens_of(run_data).has_radius else [])
     pairs: list[Panel] = [draw_pairs] if has_pairs(run_data) else []
     return [*_over_time(pairs + radii), (projections_height(run_data), draw_projections)]
+
+
+def draw_positions(ax: Axes, run_data: RunData) -> None:
+    """Tokens on the line over time."""
+    shown = columns(run_data)
+    places = np.array([directions(run_data, k)[:, 0] * token_radii(run_data, k) for k in shown])
+    ax.plot(run_data.times[shown], places, color=BLUE, alpha=0.6, linewidth=1.0, marker="" if len(shown) > 1 else "o")
+    ax.set(title="tokens over time", ylabel="x")
+    set_time(ax, run_data.time_label, (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
 
 
 def _over_time(panels: list[Panel]) -> list[tuple[float, Draw]]:
@@ -92,13 +105,16 @@ def draw_radii(ax: Axes, run_data: RunData) -> None:
     if len(tokens_of(run_data).weights) <= MAX_LINES:
         radii = np.stack([token_radii(run_data, k) for k in shown])
         ax.plot(times, positive(radii), color=BLUE, lw=0.8, alpha=0.6)
+        ax.set_title("radius of each token")
     else:
         radii = token_quantiles(run_data, shown, np.array(list(PARTS)))
         for values, (part, color) in zip(radii.T, PARTS.items(), strict=True):
             ax.plot(times, positive(values), color=color, lw=1.4, label=f"{part:.0%}")
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        ax.set_title("radius within which tokens are")
+    ax.set_ylabel("radius r")
     set_decades(ax, radii)
-    ax.set(title="radius of each token" if not ax.get_legend() else "radius within which tokens are", ylabel="radius r")
+    draw_prediction(ax, run_data, "radius")
     set_time(ax, run_data.time_label, (times[0], times[-1]), log=run_data.log_time)
 
 

@@ -128,7 +128,7 @@ def principal_axes(run_data: RunData, count: int = 2) -> tuple[int, Floats, floa
     scaled = np.sqrt(weights)[:, None] * (points - weights @ points)
     _, values, axes = np.linalg.svd(scaled, full_matrices=len(points) < count)
     total = float((values**2).sum())
-    leading = axes[:count]
+    leading = np.vstack([axes, np.zeros((count, axes.shape[1]))])[:count]  # in one dimension there is one axis
     leading = leading * np.sign(leading[np.arange(count), np.abs(leading).argmax(axis=1)])[:, None]
     return last, leading.T, float((values[:count] ** 2).sum()) / total if total > 0 else 1.0
 

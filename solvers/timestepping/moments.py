@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from ..mesh.mesh import Floats, Mesh
-from .harmonics import harmonic_transform
+from ..transforms.harmonics import harmonic_transform
 
 DEGREES = 6  # waves of 60°: wider than any peak, and few enough to cost nothing
 _ONE = np.ones(1)

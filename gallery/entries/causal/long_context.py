@@ -1,0 +1,46 @@
+"""
+Long contexts: how β has to grow with their length
+==================================================
+
+For n tokens of cosine ρ and β = γ log n a token attends to itself if γ > 1/(1 − ρ), and else to all alike.
+"""
+
+import numpy as np
+from scipy.optimize import brentq
+
+import meanfield as mf
+from gallery.figure import draw
+from gallery.statement import Statement
+
+N, RHO = 256, 0.5
+gammas, weights = np.linspace(1.6, 2.4, 9), []
+
+
+def cosine(weight):
+    """Of two tokens after a layer without residual in which a token attends to itself with this weight."""
+    b = (1 - weight) / (N - 1)
+    a, others = weight - b, 1 + (N - 1) * RHO
+    common = 2 * a * b * others + b**2 * N * others
+    return (a**2 * RHO + common) / (a**2 + common)
+
+
+for gamma in gammas:
+    changes = [f"attention.beta={gamma * np.log(N)}", f"domain.count={N}", f"domain.dimension={N}", "time.step=1"]
+    changes += [f"initial.cosine={RHO}", "time.method=layers", "time.layers=1", "stabilizers.residual=false"]
+    quiet = ["output.snapshots=1", "output.samples=1", 'output.diagnostics=["mass"]']
+    tokens = np.asarray(mf.simulate(mf.load_case("tokens_equiangular", [*changes, *quiet])).position)[-1]
+    weights.append(brentq(lambda w, g=tokens[0] @ tokens[1]: cosine(w) - g, 1 / N, 1 - 1e-9))
+
+STATEMENT = Statement(
+    text="γ at which a token gives itself half of its attention, β = γ log n, n = 256, ρ = ½",
+    source="Chen, Lin, Polyanskiy, Rigollet 2510.05554 (as in Rigollet 2512.01868v1)",
+    read="third party (1/(1 − ρ)); formula derived here",
+    published=1 / (1 - RHO),
+    found=np.interp(0.5, weights, gammas),
+    tolerance=5e-3,
+    reason="log(n − 1)/log n, and interpolation",
+)
+
+# %%
+draw("γ", "attention of a token to itself", runs=(gammas, weights), formula=(np.full(2, 1 / (1 - RHO)), [0, 1]))
+print(STATEMENT)

@@ -1,0 +1,46 @@
+"""
+Layers with V = −I flip a regular polygon
+=========================================
+
+x ← N(x − Δ A(x)) keeps a regular polygon or turns it by π in every layer: by π where Δ > 1/a, a = Σ_j e^{β cos 2πj/n}
+cos(2πj/n)/Σ_j e^{β cos 2πj/n}.
+"""
+
+import numpy as np
+
+from gallery.figure import draw
+from gallery.statement import Statement
+from gallery.tokens import on_circle, run
+
+N, BETA = 6, 2.0
+angles = 2 * np.pi * np.arange(N) / N
+weights = np.exp(BETA * np.cos(angles))
+a = weights @ np.cos(angles) / weights.sum()
+
+
+def cosine_after_a_layer(step):
+    changes = [f"attention.beta={BETA}", "attention.value=[[-1, 0], [0, -1]]", "time.method=layers", "time.layers=1"]
+    path = run(on_circle(angles), step, *changes, f"time.step={step}", "output.snapshots=1")[1]
+    return path[-1, 0] @ path[0, 0]
+
+
+low, high = 0.5 / a, 2 / a
+tried = {step: cosine_after_a_layer(step) for step in np.linspace(low, high, 8)}
+while high - low > 1e-6 * low:
+    middle = (low + high) / 2
+    low, high = (low, middle) if cosine_after_a_layer(middle) < 0 else (middle, high)
+
+STATEMENT = Statement(
+    text="step from which on a layer with V = −I turns a regular hexagon by π, β = 2",
+    source="2609.28448 (flip of regular polygons)",
+    read="third party: the paper was not found; formula derived here",
+    published=1 / a,
+    found=low,
+    tolerance=2e-6,
+    reason="bisection to 1e-6",
+)
+
+# %%
+curves = {"runs": (list(tried), list(tried.values())), "formula": (np.full(2, 1 / a), [-1, 1])}
+draw("step", "cosine of a token with itself a layer before", **curves)
+print(STATEMENT)

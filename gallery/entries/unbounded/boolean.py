@@ -1,0 +1,36 @@
+"""
+In one dimension attention becomes a Boolean matrix
+===================================================
+
+Without layer norm, d = 1 and V = 1 each row of the attention matrix has all its weight in one column in the end, and at
+most two columns have any: the tokens farthest to either side, the leaders.
+"""
+
+import numpy as np
+
+from gallery.figure import draw
+from gallery.statement import Statement
+from gallery.tokens import run
+
+points = np.random.default_rng(0).uniform(-1, 1, (12, 1))
+time, path = run(points, 7.0, "attention.beta=1", "stabilizers.layer_norm=none", "output.snapshots=60")
+x = path[..., 0]
+scores = x[:, :, None] * x[:, None, :]
+weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+weights /= weights.sum(axis=2, keepdims=True)
+largest = weights.max(axis=2).min(axis=1)
+assert len(np.unique(weights[-1].argmax(axis=1))) <= 2
+
+STATEMENT = Statement(
+    text="least of the largest weights of the rows of attention at t = 7, 12 tokens on the line, β = 1",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2305.05465v6",
+    read="abstract and summary",
+    published=1.0,
+    found=largest[-1],
+    tolerance=1e-5,
+    reason="weights beside the largest fall as the exponential of e^{2t}",
+)
+
+# %%
+draw("time", "least of the largest weights of rows", run=(time, largest))
+print(STATEMENT)

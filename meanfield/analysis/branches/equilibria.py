@@ -1,0 +1,210 @@
+"""Stationary densities with noise that are symmetric about an axis: their equations and their linear stability.
+
+On S^{d−1} with z = ⟨x, e⟩ and f the density relative to the uniform one, a stationary state of ∂ₜρ + div(ρX) = κΔρ has
+
+    κ log f = (v/β) φ(Z) + const ,   Z(z) = ∫ k(z, z') f(z') dμ(z') ,   φ(Z) = log Z (softmax), Z (unnormalized)
+
+since X = (v/β) ∇φ(Z). k is e^{β⟨x,y⟩} averaged about the axis, μ the uniform distribution of z. z is on the nodes of a
+Gauss–Jacobi rule, so that sums are exact to rounding where f is resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from solvers.mesh.mesh import Floats
+
+NODES = 128
+_NEUTRAL = 1e-9  # of κ: an eigenvalue so small is zero to rounding
+_RESOLVED = 1e-8  # of the largest coefficient of f: what the last eighth of them may be
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """A stationary density.
+
+    noise, beta  κ and β
+    order        ∫⟨x, e⟩ρ, the length of the mean token with its sign
+    log_density  log f at the nodes
+    rates        real parts of the eigenvalues of perturbations, per unit of time, largest first, for each order m about
+                 the axis (m = 0: the same axis); without the rotations of the axis, which are neutral
+    """
+
+    noise: float
+    beta: float
+    order: float
+    log_density: Floats
+    rates: tuple[Floats, ...]
+
+    @property
+    def fastest(self) -> float:
+        """The largest rate of perturbations about the same axis."""
+        return float(self.rates[0][0])
+
+    @property
+    def fastest_across(self) -> float:
+        """The largest rate of perturbations that turn the axis or depend on the angle about it."""
+        return max(float(found[0]) for found in self.rates[1:])
+
+    @property
+    def unstable(self) -> int:
+        """How many rates about the same axis are positive."""
+        return self.unstable_of(0)
+
+    @property
+    def unstable_across(self) -> int:
+        """How many rates of the orders m > 0 are positive, each order counted once."""
+        return sum(self.unstable_of(m) for m in range(1, len(self.rates)))
+
+    def unstable_of(self, m: int) -> int:
+        """How many rates of order m are positive: an eigenvalue so small as _NEUTRAL of κ is zero to rounding."""
+        return int((self.rates[m] > _NEUTRAL * self.noise).sum())
+
+
+class Equilibria:
+    """The equations of stationary densities on S^{d−1} of a β ≠ 0 and V = vI, discretized at Gauss–Jacobi nodes."""
+
+    def __init__(
+        self, dimension: int, beta: float, normalization: str = "softmax", value: float = 1.0, nodes: int = NODES
+    ) -> None:
+        from scipy.special import roots_jacobi
+
+        self.nodes, weights = roots_jacobi(nodes, (dimension - 3) / 2, (dimension - 3) / 2)
+        self.weights: Floats = weights / weights.sum()
+        self.beta, self.dimension = beta, dimension
+        self.gain = value / beta
+        self._log = normalization == "softmax"
+        self._kernels: dict[int, Floats] = {}
+        self._kernel = self.kernel(0)
+
+    def critical_noise(self, degree: int) -> float:
+        """κ at which modes of this degree neither grow nor decay about the uniform density."""
+        mode = self.mode(degree)
+        normalizer = self._kernel @ self.weights
+        moved = self.slope(normalizer) * (self._kernel @ (self.weights * mode))
+        return float(self.gain * (self.weights * mode) @ moved)
+
+    def mode(self, degree: int) -> Floats:
+        """The zonal harmonic of this degree, of unit mean square."""
+        from scipy.special import eval_chebyt, eval_gegenbauer
+
+        d = self.dimension
+        values = eval_chebyt(degree, self.nodes) if d == 2 else eval_gegenbauer(degree, d / 2 - 1, self.nodes)
+        return np.asarray(values / np.sqrt(self.weights @ values**2))
+
+    def residual(self, u: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
+        """u − log f[u], its derivative by u and by log κ."""
+        masses = self.weights * np.exp(u)
+        normalizer = self._kernel @ masses
+        h = self.gain / noise * (np.log(normalizer) if self._log else normalizer)
+        shift = h.max()
+        images = self.weights * np.exp(h - shift)
+        total = images.sum()
+        images /= total
+        by_u = (self.gain / noise) * self.slope(normalizer)[:, None] * self._kernel * masses
+        return u - h + shift + np.log(total), np.eye(len(u)) - by_u + images @ by_u, h - images @ h
+
+    def by_log_beta(self, u: Floats, noise: float) -> Floats:
+        """The derivative of u − log f[u] by log β; a constant factor of the kernel has none."""
+        masses = self.weights * np.exp(u)
+        normalizer = self._kernel @ masses
+        turned = self.beta * (self._kernel * _log_kernel_by_beta(self.dimension, self.beta, self.nodes)) @ masses
+        scale = self.gain / noise
+        h = scale * (np.log(normalizer) if self._log else normalizer)
+        images = self.weights * np.exp(h - h.max())
+        change = scale * self.slope(normalizer) * turned - h
+        return np.asarray(images @ change / images.sum() - change)
+
+    def kernel(self, m: int) -> Floats:
+        """∫e^{β⟨x,y⟩} Y(ξ′)dξ′/Y(ξ) over rotations ξ about the axis, Y of order m; softmax: times e^{−|β|}."""
+        if m not in self._kernels:
+            shift = abs(self.beta) if self._log else 0.0
+            self._kernels[m] = np.exp(log_kernel(self.dimension, self.beta, self.nodes, m) - shift)
+        return self._kernels[m]
+
+    def rounding(self, noise: float) -> float:
+        """Of h = (v/βκ) φ(Z), which is large beside u for small β."""
+        largest = 1.0 if self._log else float(self._kernel.max())
+        return 8 * float(np.finfo(float).eps) * abs(self.gain) / noise * largest
+
+    def equilibrium(self, u: Floats, noise: float) -> Equilibrium:
+        """The stationary density with its linear stability."""
+        from meanfield.analysis.branches.rates import rates_of_orders
+
+        masses = self.weights * np.exp(u)
+        rates = rates_of_orders(self, masses, noise)
+        return Equilibrium(noise, self.beta, float(masses @ self.nodes), u, rates)
+
+    def is_resolved(self, u: Floats) -> bool:
+        """Whether the nodes hold f = e^u: its last coefficients are small beside its largest."""
+        size = np.abs(self._to_coefficients @ np.exp(u - u.max()))
+        return bool(size[-len(u) // 8 :].max() <= _RESOLVED * size.max())
+
+    def slope(self, normalizer: Floats) -> Floats:
+        """φ'(Z)."""
+        return 1 / normalizer if self._log else np.ones_like(normalizer)
+
+    @cached_property
+    def _to_coefficients(self) -> Floats:
+        """From values at the nodes to coefficients of the zonal harmonics."""
+        return np.stack([self.weights * self.mode(l) for l in range(len(self.nodes))])
+
+    @cached_property
+    def derivative(self) -> Floats:
+        """d/dz at the nodes of the polynomial through them, by barycentric weights (Berrut and Trefethen 2004)."""
+        z = self.nodes
+        gaps = z[:, None] - z
+        np.fill_diagonal(gaps, 1.0)
+        logs, signs = -np.log(np.abs(gaps)).sum(1), np.prod(np.sign(gaps), axis=1)
+        ratios = signs[None, :] / signs[:, None] * np.exp(logs[None, :] - logs[:, None])
+        matrix: Floats = ratios / gaps
+        np.fill_diagonal(matrix, 0.0)
+        np.fill_diagonal(matrix, -matrix.sum(1))
+        return matrix
+
+
+def log_kernel(dimension: int, beta: float, z: Floats, m: int = 0) -> Floats:
+    """log |c| of c = e^{β⟨x,y⟩} averaged over rotations about the axis: β z z' + log |c_m(β √(1−z²) √(1−z'²))|.
+
+    c_m(b) = Γ(h) (2/b)^{h−1} I_{h−1+m}(b), h = (d − 1)/2 (Funk–Hecke about the axis), by the first two terms of its
+    series where b is small. For m odd its sign is that of β.
+    """
+    from scipy.special import gammaln, ive
+
+    h = (dimension - 1) / 2
+
+    def log_average(b: Floats) -> Floats:
+        small = b < 1e-4
+        safe = np.where(small, 1.0, b)
+        found = gammaln(h) + (h - 1) * np.log(2 / safe) + np.log(ive(h - 1 + m, safe)) + safe
+        first = gammaln(h) - gammaln(h + m) + m * np.log(np.maximum(b, 1e-300) / 2) + b**2 / (4 * (h + m))
+        return np.asarray(np.where(small, first, found))
+
+    return np.asarray(beta * z[:, None] * z + _of_sines(log_average, beta, z))
+
+
+def _log_kernel_by_beta(dimension: int, beta: float, z: Floats) -> Floats:
+    """∂ log c/∂β of m = 0: z z' + sign(β) √(1−z²) √(1−z'²) I_h(b)/I_{h−1}(b)."""
+    from scipy.special import ive
+
+    h = (dimension - 1) / 2
+
+    def ratio(b: Floats) -> Floats:
+        small = b < 1e-4
+        safe = np.where(small, 1.0, b)
+        return np.asarray(np.where(small, b / (2 * h), ive(h, safe) / ive(h - 1, safe)))
+
+    sines = np.sqrt(1 - z**2)
+    return np.asarray(z[:, None] * z + np.sign(beta) * sines[:, None] * sines * _of_sines(ratio, beta, z))
+
+
+def _of_sines(function: Callable[[Floats], Floats], beta: float, z: Floats) -> Floats:
+    """A function of |β| √(1−z²) √(1−z'²) at all pairs of nodes, found for those of one sign: nodes are symmetric."""
+    n = len(z)
+    folded = np.minimum(np.arange(n), n - 1 - np.arange(n))
+    sines = np.sqrt(1 - z[: (n + 1) // 2] ** 2)
+    return np.asarray(function(abs(beta) * sines[:, None] * sines)[np.ix_(folded, folded)])

@@ -1,0 +1,118 @@
+"""Parameters that branches of stationary densities are followed in: the noise κ, or the inverse temperature β."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from meanfield.analysis.branches.equilibria import NODES, Equilibria, Equilibrium
+from meanfield.model.linear_stability import growth_rates
+from solvers.mesh.mesh import Floats
+
+BETAS = np.geomspace(1e-3, 600.0, 400)  # among which neutral ones are looked for
+
+
+class Varied(Protocol):
+    """A parameter p > 0 of stationary densities, and their equations at each p."""
+
+    name: str
+
+    def equilibria(self, p: float) -> Equilibria:
+        """The equations at p."""
+
+    def critical(self, degree: int) -> float:
+        """p at which modes of this degree neither grow nor decay about the uniform density; ValueError for none."""
+
+    def residual(self, u: Floats, p: float) -> tuple[Floats, Floats, Floats]:
+        """u − log f[u], its derivative by u and by log p."""
+
+    def rounding(self, p: float) -> float:
+        """Error of u by rounding."""
+
+    def equilibrium(self, u: Floats, p: float) -> Equilibrium:
+        """The stationary density with its linear stability."""
+
+    def parameter(self, point: Equilibrium) -> float:
+        """p of a stationary density."""
+
+
+@dataclass(frozen=True)
+class OverNoise:
+    """The noise varies, β stays."""
+
+    at: Equilibria
+    name = "noise"
+
+    def equilibria(self, p: float) -> Equilibria:
+        return self.at
+
+    def critical(self, degree: int) -> float:
+        critical = self.at.critical_noise(degree)
+        if critical <= 0:
+            expected = "expected one that grows without noise"
+            raise ValueError(f"degree {degree}: {expected}, got critical noise {critical:.6g}")
+        return critical
+
+    def residual(self, u: Floats, p: float) -> tuple[Floats, Floats, Floats]:
+        return self.at.residual(u, p)
+
+    def rounding(self, p: float) -> float:
+        return self.at.rounding(p)
+
+    def equilibrium(self, u: Floats, p: float) -> Equilibrium:
+        return self.at.equilibrium(u, p)
+
+    def parameter(self, point: Equilibrium) -> float:
+        return point.noise
+
+
+@dataclass(frozen=True)
+class OverBeta:
+    """β varies, the noise stays; the branch begins at the neutral β that is nearest to ``near`` by its logarithm."""
+
+    dimension: int
+    noise: float
+    near: float
+    normalization: str = "softmax"
+    value: float = 1.0
+    nodes: int = NODES
+    name = "beta"
+
+    def equilibria(self, p: float) -> Equilibria:
+        return _equilibria(self.dimension, p, self.normalization, self.value, self.nodes)
+
+    def critical(self, degree: int) -> float:
+        from scipy.optimize import brentq
+
+        def excess(beta: float) -> float:
+            rate = growth_rates(self.dimension, beta, [degree], self.normalization, 0.0, self.value)[0]
+            return float(rate / (degree * (degree + self.dimension - 2)) / self.noise - 1)
+
+        above = np.array([excess(beta) > 0 for beta in BETAS])
+        crossed = np.flatnonzero(above[:-1] != above[1:])
+        if len(crossed) == 0:
+            raise ValueError(f"degree {degree}: expected one that is neutral at some beta at noise {self.noise:g}")
+        roots = [float(brentq(excess, BETAS[k], BETAS[k + 1], xtol=1e-14, rtol=1e-14)) for k in crossed]
+        return min(roots, key=lambda beta: abs(np.log(beta / self.near)))
+
+    def residual(self, u: Floats, p: float) -> tuple[Floats, Floats, Floats]:
+        at = self.equilibria(p)
+        residual, by_u, _ = at.residual(u, self.noise)
+        return residual, by_u, at.by_log_beta(u, self.noise)
+
+    def rounding(self, p: float) -> float:
+        return self.equilibria(p).rounding(self.noise)
+
+    def equilibrium(self, u: Floats, p: float) -> Equilibrium:
+        return self.equilibria(p).equilibrium(u, self.noise)
+
+    def parameter(self, point: Equilibrium) -> float:
+        return point.beta
+
+
+@lru_cache(maxsize=2)
+def _equilibria(dimension: int, beta: float, normalization: str, value: float, nodes: int) -> Equilibria:
+    return Equilibria(dimension, beta, normalization, value, nodes)
