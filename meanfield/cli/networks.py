@@ -9,7 +9,16 @@ from pathlib import Path
 from meanfield.cli import options as cli_options
 from meanfield.runtime.messages import print_message
 
-EXPERIMENTS = ("information", "attention", "bottleneck", "gradients", "sensitivity", "stabilizers", "scaling")
+EXPERIMENTS = (
+    "information",
+    "attention",
+    "bottleneck",
+    "gradients",
+    "sensitivity",
+    "stabilizers",
+    "scaling",
+    "untrained",
+)
 
 
 def train_options(parser: ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from meanfield.transformer.experiments.scaling import scaling
 from meanfield.transformer.experiments.sensitivity import sensitivity
 from meanfield.transformer.experiments.stabilizers import stabilizers
 from meanfield.transformer.experiments.subjects import Subjects, subjects_of
+from meanfield.transformer.experiments.untrained import untrained
 from meanfield.transformer.experiments.workers import Workers
 from meanfield.transformer.labelled import write_labelled
 from meanfield.transformer.networks.section import TrainingCase, to_toml
@@ -42,6 +43,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "sensitivity": _of_trained(sensitivity),
     "stabilizers": stabilizers,
     "scaling": scaling,
+    "untrained": untrained,
 }
 
 

@@ -1,16 +1,19 @@
-"""Small data sets: digits of scikit-learn, synthetic stripes, and characters of short texts."""
+"""Data sets: digits of scikit-learn, synthetic stripes, characters of short texts; downloaded: MNIST, newsgroups."""
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from meanfield.case.errors import CaseError, refusal
-from meanfield.transformer.loading import INSTALL
+from meanfield.transformer.loading import INSTALL, first_line
 from meanfield.transformer.model import read_text, read_texts
 from meanfield.transformer.networks.network import Shape
 from meanfield.transformer.networks.section import Data, TrainingCase
@@ -18,6 +21,8 @@ from solvers.mesh.mesh import Floats, Integers
 
 SIDE = 8  # pixels of an image
 STRIPES = 400  # synthetic images, an eighth of them each orientation of four and each phase of two
+MAX_CHARACTERS = 96  # of newsgroups, the rest are one
+UNKNOWN = "�"
 STRIDE = 3  # characters from one passage to the next, where they may overlap
 
 
@@ -53,12 +58,41 @@ def task_of(case: TrainingCase) -> Task:
 
 def _digits(data: Data) -> Task:
     """1797 handwritten digits of 8×8 pixels from 0 to 16 (Alpaydin and Kaynak, 1998)."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise CaseError(f"data.kind = digits: scikit-learn is not installed: {INSTALL}") from None
-    found = load_digits()
+    found = _fetched("digits", "load_digits")
     return _of_images(data, found.images / 8 - 1, found.target, 10)
+
+
+def _mnist(data: Data) -> Task:
+    """70 000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges), from openml.org by scikit-learn."""
+    found = _fetched("mnist", "fetch_openml", "mnist_784", version=1, as_frame=False)
+    images = np.asarray(found.data, dtype=float).reshape(-1, 28, 28) / 127.5 - 1
+    return _of_images(data, images, np.asarray(found.target).astype(np.int32), 10)
+
+
+def _newsgroups(data: Data) -> Task:
+    """Of which of 20 newsgroups a message is, by its first characters, without headers, footers and quotations."""
+    found = _fetched("newsgroups", "fetch_20newsgroups", subset="all", remove=("headers", "footers", "quotes"))
+    texts = [" ".join(text.split()) for text in found.data]
+    long_enough = [k for k, text in enumerate(texts) if len(text) >= data.length]
+    counts = Counter("".join(texts)).most_common(MAX_CHARACTERS - 1)
+    words = [*sorted(character for character, _ in counts), UNKNOWN]
+    inputs = np.stack([_encoded(texts[k][: data.length], words) for k in long_enough])
+    labels = np.asarray(found.target)[long_enough].astype(np.int32)
+    return Task(Shape(data.length, 0, len(words), 20), *_drawn(data, inputs, labels))
+
+
+def _fetched(kind: str, name: str, *options: Any, **named: Any) -> Any:
+    """A data set by scikit-learn, which keeps it. Raises CaseError where it cannot be had."""
+    try:
+        from sklearn import datasets
+    except ImportError:
+        raise CaseError(f"data.kind = {kind}: scikit-learn is not installed: {INSTALL}") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of each try to download
+            return getattr(datasets, name)(*options, **named)
+    except (OSError, ValueError) as error:  # no network, or an answer that is no data set
+        raise CaseError(f"data.kind = {kind}: cannot be downloaded: {first_line(error)}") from None
 
 
 def _stripes(data: Data) -> Task:
@@ -73,20 +107,26 @@ def _stripes(data: Data) -> Task:
 
 
 def _of_images(data: Data, images: Floats, labels: Integers, classes: int) -> Task:
-    size = SIDE if data.tokens == "rows" else data.patch
-    tokens = images.reshape(len(images), SIDE, SIDE) if data.tokens == "rows" else _patches(images, size)
-    held = max(round(data.test * len(images)), 1)
-    order = np.random.default_rng(data.seed).permutation(len(images))
-    test, train = (
-        Examples(torch.from_numpy(tokens[chosen]), torch.from_numpy(labels[chosen].astype(np.int64)))
-        for chosen in (order[:held], order[held:])
-    )
+    """Of images (examples, side, side)."""
+    tokens = images if data.tokens == "rows" else _patches(images, data.patch)
+    train, test = _drawn(data, np.ascontiguousarray(tokens), labels)
     return Task(Shape(tokens.shape[1], tokens.shape[2], 0, classes), train, test)
 
 
+def _drawn(data: Data, inputs: Floats | Integers, labels: Integers) -> tuple[Examples, Examples]:
+    """Those to learn from and those held back, at most ``data.most`` together, in random order."""
+    order = np.random.default_rng(data.seed).permutation(len(inputs))[: data.most]
+    held = max(round(data.test * len(order)), 1)
+    test, train = (
+        Examples(torch.from_numpy(inputs[chosen]), torch.from_numpy(labels[chosen].astype(np.int64)))
+        for chosen in (order[:held], order[held:])
+    )
+    return train, test
+
+
 def _patches(images: Floats, size: int) -> Floats:
-    """(examples, patches, size²) of images (examples, 8, 8), row by row of patches."""
-    across = SIDE // size
+    """(examples, patches, size²) of images (examples, side, side), row by row of patches."""
+    across = images.shape[1] // size
     cut = images.reshape(-1, across, size, across, size).transpose(0, 1, 3, 2, 4)
     return np.ascontiguousarray(cut.reshape(len(images), across**2, size**2))
 
@@ -125,7 +165,7 @@ def _split(text: str, data: Data) -> tuple[str, str]:
 
 def _encoded(text: str, words: list[str]) -> Integers:
     place = {word: k for k, word in enumerate(words)}
-    return np.array([place[word] for word in text], dtype=np.int64)
+    return np.array([place.get(word, len(words) - 1) for word in text], dtype=np.int64)
 
 
 def _windows(numbers: Integers, length: int, step: int) -> Integers:
@@ -145,6 +185,8 @@ def _shifted(passages: Integers) -> Examples:
 TASKS: dict[str, Callable[[Data], Task]] = {
     "digits": _digits,
     "stripes": _stripes,
+    "mnist": _mnist,
+    "newsgroups": _newsgroups,
     "passages": _passages,
     "characters": _characters,
 }

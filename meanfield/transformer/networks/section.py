@@ -17,6 +17,7 @@ from meanfield.case.overrides import apply
 from meanfield.sections.attention import Pattern
 from meanfield.sections.section import Count, Key, NotNegative, Positive, Problems, Section, Seed
 
+SIDES = {"digits": 8, "stripes": 8, "mnist": 28}  # pixels of images
 Part = Annotated[float, Meta(gt=0, lt=1)]
 
 
@@ -81,23 +82,25 @@ class Pde(Section, frozen=True):
 class Data(Section, frozen=True):
     """What is learned: a table of examples, of which ``test`` is held back."""
 
-    kind: Literal["digits", "stripes", "passages", "characters"] = "digits"
+    kind: Literal["digits", "stripes", "mnist", "passages", "newsgroups", "characters"] = "digits"
     tokens: Literal["patches", "rows"] = "patches"
     patch: Annotated[int, Meta(ge=1)] = 2
     length: Annotated[int, Meta(ge=2)] = 32
     file: str | None = None
+    most: Annotated[int, Meta(ge=2)] | None = None
     test: Part = 0.25
     seed: Seed = 0
 
     about: ClassVar = {
         "kind": Key(
-            "handwritten digits, synthetic stripes, which text a passage is of, or the next character of a text",
+            "digits or MNIST's, stripes, which text a passage is of, which newsgroup, or the next character",
             "digits",
         ),
         "tokens": Key("an image as square patches or as rows", "rows"),
         "patch": Key("side of a patch", 2, unit="pixel"),
         "length": Key("of a passage of text", 32, unit="character"),
         "file": Key("text of kind = 'characters' (default: those of the package)", "text.txt"),
+        "most": Key("examples of mnist, newsgroups, digits or stripes, drawn by seed (default: all)", 5000),
         "test": Key("part of the examples that is held back", 0.25),
         "seed": Key("of the choice of those held back", 1),
     }
@@ -211,8 +214,11 @@ def _problems(case: TrainingCase) -> Problems:
         yield "network.pattern.local", network.pattern.local, "none where network.attention = false"
     if network.kind == "pde":
         yield from _pde_problems(case)
-    if data.kind in ("digits", "stripes") and data.tokens == "patches" and 8 % data.patch:
-        yield "data.patch", data.patch, "a divisor of 8, the side of an image"
+    side = SIDES.get(data.kind)
+    if side is not None and data.tokens == "patches" and side % data.patch:
+        yield "data.patch", data.patch, f"a divisor of {side}, the side of an image"
+    if data.most is not None and data.kind in ("passages", "characters"):
+        yield "data.most", data.most, f'none with data.kind = "{data.kind}"'
     if data.file is not None and data.kind != "characters":
         yield "data.file", data.file, 'only allowed with data.kind = "characters"'
     if pde.gate and (network.layer_norm == "post" or not network.residual):

@@ -32,6 +32,7 @@ from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
 )
 from meanfield.transformer.experiments.stabilizers import stabilizers  # noqa: E402
 from meanfield.transformer.experiments.subjects import subjects_of  # noqa: E402
+from meanfield.transformer.experiments.untrained import untrained  # noqa: E402
 from meanfield.transformer.experiments.workers import Workers  # noqa: E402
 from meanfield.transformer.networks.data import task_of  # noqa: E402
 from meanfield.transformer.networks.network import TokenNetwork, Trace  # noqa: E402
@@ -168,6 +169,19 @@ def test_exponents_of_the_uniform_density_are_those_of_linear_theory():
     np.testing.assert_allclose(uniform_exponents(BETA), growth_rates(2, BETA, MODES), rtol=0.02)
 
 
+def test_untrained_ablations_are_those_of_the_exact_rates():
+    """To what the mode, 1e-5, does to itself, its square; the density to its mesh, (2π·2/256)²/6 = 4e-4 of a rate."""
+    growth = untrained(TrainingCase(), (0,), lambda text: None).arrays["growth"].values
+    exact = growth[:, 3]
+    np.testing.assert_allclose(growth[:, 1], exact, rtol=1e-8)
+    np.testing.assert_allclose(growth[:, 2], growth[:, 1], rtol=1e-7)  # its step τ is kept in float32
+    np.testing.assert_allclose(growth[:2, 0], exact[:2], rtol=1e-3)
+    assert np.all(np.isnan(growth[2:, 0]))  # a density without layer norm has no layers
+    assert exact[1, -1] > 5 * exact[0, -1]
+    assert exact[2, -1] > 0.4  # the radius grows
+    assert exact[3, -1] < -4  # without the residual it is lost
+
+
 def test_entropy_of_scaled_logits_is_that_of_many_normal_ones():
     """log n − ½ for n → ∞; without the scale a few keys have all the weight beyond d = 2 log n."""
     entropy, _ = measured(1024, True, seed=0, keys=4096)
@@ -225,7 +239,9 @@ def test_trained_networks_are_those_of_the_training_command():
     assert found[1, 1, 1] == sum(p.sum().item() for p in alone.network.parameters())
 
 
-@pytest.mark.parametrize("name", ["information", "attention", "bottleneck", "gradients", "sensitivity", "scaling"])
+@pytest.mark.parametrize(
+    "name", ["information", "attention", "bottleneck", "gradients", "sensitivity", "scaling", "untrained"]
+)
 def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
     path = tmp_path / "found.h5"
     arguments = ["transformer", "experiment", name, "--seeds", "2", "-o", str(path), "--quiet", "--set", *SMALL]
@@ -236,7 +252,7 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
     with xarray.open_dataset(path, engine="h5netcdf") as data:
         assert data.attrs["experiment"] == name
         assert data.attrs["summary"] in printed
-        if name != "scaling":  # which trains nothing
+        if name not in ("scaling", "untrained"):  # which train nothing
             assert list(data.network.values.astype(str)) == ["transformer", "pde"]
             assert np.all(np.isfinite(data.accuracy))
     assert main(["info", str(path)]) == 0

@@ -1,5 +1,7 @@
 """Training: exact resume, explosions where the file says, files that xarray opens, and refusals in a line."""
 
+from types import SimpleNamespace
+
 import h5py
 import numpy as np
 import pytest
@@ -105,6 +107,8 @@ REFUSED = {
     "network.kind=pde network.positions=rotary": 'network.positions = "rotary": expected another',
     "network.kind=pde data.kind=characters pde.diffusion=0.1": "pde.diffusion = 0.1: expected none where the next",
     "network.layer_norm=post pde.gate=0.1": "pde.gate = 0.1: expected 0 where layer norm keeps",
+    "data.kind=mnist data.tokens=patches data.patch=8": "data.patch = 8: expected a divisor of 28",
+    "data.kind=passages data.most=5": "data.most = 5: expected none with",
     "network.attention=false network.feed_forward=false": "network.feed_forward = false: expected true",
     "data.file=text.txt": "data.file = \"text.txt\": only allowed with data.kind",
     "training.rate=-1": "training.rate = -1: expected a number > 0",
@@ -138,6 +142,36 @@ def test_texts_give_words_to_be_found():
     assert task_of(small("data.kind=passages", "data.length=16")).shape.classes == 10
     with pytest.raises(CaseError, match=r"data\.length = 100: expected less than"):
         task_of(small("data.kind=passages", "data.length=100"))
+
+
+def test_data_from_the_network_go_the_same_way(monkeypatch):
+    """Stand-ins of their shapes: no test downloads."""
+    random = np.random.default_rng(0)
+    images, digits = random.integers(0, 256, (50, 784)), np.array([str(k % 10) for k in range(50)])
+    texts = [f"Subject {k % 20} " + "words and more words, " * 4 for k in range(80)] + ["short"]
+    groups = np.array([*(k % 20 for k in range(80)), 3])
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *a, **b: SimpleNamespace(data=images, target=digits))
+    monkeypatch.setattr("sklearn.datasets.fetch_20newsgroups", lambda **b: SimpleNamespace(data=texts, target=groups))
+    mnist = task_of(small("data.kind=mnist", "data.tokens=patches", "data.patch=7", "data.most=40"))
+    assert mnist.train.inputs.shape == (30, 16, 49)
+    assert len(mnist.test) == 10
+    first = np.random.default_rng(0).permutation(50)[0]  # by data.seed: the first of those held back
+    np.testing.assert_allclose(mnist.test.inputs[0, 1], images[first].reshape(28, 28)[:7, 7:14].ravel() / 127.5 - 1)
+    assert int(mnist.test.labels[0]) == int(digits[first])
+    news = small("data.kind=newsgroups", "data.length=24", "training.epochs=1")
+    task = task_of(news)
+    assert task.shape.classes == 20
+    assert len(task.train) + len(task.test) == 80  # but for the short one
+    assert train(begin(news, task)).epochs == 1
+
+
+def test_data_that_cannot_be_had_are_refused_in_a_line(monkeypatch):
+    def offline(*options, **named):
+        raise OSError("no route to host\nand more")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
+    with pytest.raises(CaseError, match=r"^data\.kind = mnist: cannot be downloaded: no route to host$"):
+        task_of(small("data.kind=mnist"))
 
 
 @pytest.mark.parametrize("network", ["transformer", "pde"])
