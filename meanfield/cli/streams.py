@@ -19,7 +19,7 @@ def prepare() -> None:
     """
     for descriptor, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):  # writing to a closed output fails
         if not _is_open(descriptor):
-            os.open(os.devnull, mode)  # the lowest free number, which is this one
+            os.set_inheritable(os.open(os.devnull, mode), True)  # the lowest free number, which is this one
     sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout)
     sys.stderr = _text(_Messages(2, "w", closefd=False), sys.stderr)
 

@@ -5,7 +5,6 @@ The run may be running, killed or finished: what is committed when the export be
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from meanfield.export.csv import write_csv
 from meanfield.export.netcdf import write_netcdf
 from meanfield.export.vtkhdf import write_vtkhdf
+from meanfield.runtime.paths import require_free
 from solvers.io.reading import path_of
 from solvers.io.replacing import replacement
 from solvers.io.run_file import FileError, Run, read
@@ -41,23 +41,13 @@ def export(
         write = partial(write_csv, diagnostics=diagnostics)
     source = path_of(path)
     target = source.with_suffix(suffix) if output is None else Path(output)
-    _require_free(target, source, overwrite)
+    if target.exists() and source.exists() and target.samefile(source):
+        raise FileError(f"{target}: is the run file itself; -o writes elsewhere")
+    require_free(target, overwrite)
     run = read(path)
     with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite) as new:
         write(run, new)
     return target
-
-
-def _require_free(target: Path, source: Path, overwrite: bool) -> None:
-    """FileError unless ``target`` may be created or replaced; the writing itself finds out about permissions."""
-    if target.is_dir():
-        raise FileError(f"{target}: is a folder; expected a file to write")
-    if not target.parent.is_dir():
-        raise FileError(f"{target}: the folder {target.parent} does not exist")
-    if target.exists() and source.exists() and target.samefile(source):
-        raise FileError(f"{target}: is the run file itself; -o writes elsewhere")
-    if os.path.lexists(target) and not overwrite:
-        raise FileError(f"{target}: exists already; --overwrite replaces it, -o writes elsewhere")
 
 
 FORMATS: dict[str, tuple[str, Callable[[Run, Path], None]]] = {

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from solvers.io.replacing import MAX_SUFFIX
+from solvers.io.repair import require_regular
+from solvers.io.replacing import MAX_SUFFIX, is_special
 from solvers.io.run_file import FileError
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ def output_for(name_or_path: str) -> str:
 
 
 def require_readable(path: str) -> None:
-    """Raise OSError, which names the file, unless it can be opened."""
+    """Raise OSError, which names the file, unless it can be opened; FileError for a device or a pipe."""
+    require_regular(path)
     with open(path, "rb"):
         pass
 
@@ -33,19 +35,26 @@ def require_writable(path: str, case: str, overwrite: bool) -> None:
     """Raise FileError unless a run of ``case`` may create or replace ``path``. Nothing is left behind."""
     target = Path(path)
     _require_short(target)
-    if target.is_dir():
-        raise FileError(f"{path}: is a folder; expected a file to write")
-    if os.path.lexists(target) and not overwrite:
-        raise FileError(f"{path}: exists already; --overwrite replaces it, -o writes elsewhere")
+    require_free(target, overwrite)
     if target.exists() and Path(case).exists() and target.samefile(case):
         raise FileError(f"{path}: is the case itself; -o writes elsewhere")
-    if not target.parent.is_dir():
-        raise FileError(f"{path}: the folder {target.parent} does not exist")
     try:
         with tempfile.TemporaryFile(dir=target.parent):  # permissions alone do not decide (root)
             pass
     except OSError as error:
         raise FileError(f"{path}: the folder {target.parent} cannot be written: {error.strerror}") from None
+
+
+def require_free(target: Path, overwrite: bool) -> None:
+    """Raise FileError unless ``target`` may be created or replaced; the writing itself finds out about permissions."""
+    if target.is_dir():
+        raise FileError(f"{target}: is a folder; expected a file to write")
+    if is_special(target):
+        raise FileError(f"{target}: is a device or a pipe; expected a file to write")
+    if os.path.lexists(target) and not overwrite:
+        raise FileError(f"{target}: exists already; --overwrite replaces it, -o writes elsewhere")
+    if not target.parent.is_dir():
+        raise FileError(f"{target}: the folder {target.parent} does not exist")
 
 
 def _require_short(target: Path) -> None:

@@ -16,13 +16,14 @@ from meanfield.runtime.paths import output_for
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, load_sweep
 from meanfield.sweeping.dask_pool import with_dask
-from meanfield.sweeping.files import require_free
+from meanfield.sweeping.files import require_folders, require_free
 from meanfield.sweeping.index import Index, open_index
 from meanfield.sweeping.local_pool import Solver, SolverLost, cores, with_processes
 from meanfield.sweeping.point import FAILED
 from meanfield.sweeping.progress import SweepProgress
 from solvers.io.lock import Lock
 from solvers.io.repair import FileError
+from solvers.io.replacing import is_special
 
 DONE, POINTS_FAILED, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2
 
@@ -56,8 +57,10 @@ def sweep(
     target = Path(output_for(str(path)) if output is None else output)
     if not target.parent.is_dir():
         raise FileError(f"{target}: the folder {target.parent} does not exist")
-    if target.is_dir() or (target.exists() and Path(path).exists() and target.samefile(path)):
+    same = target.exists() and Path(path).exists() and target.samefile(path)
+    if same or target.is_dir() or is_special(target):
         raise FileError(f"{target}: cannot be the index; -o writes elsewhere")
+    require_folders(target)
     lock = Lock(target)
     try:
         started = target.exists() and not overwrite

@@ -5,6 +5,7 @@ A point's file carries the identity of its sweep, in its name and as an attribut
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -60,6 +61,13 @@ def remove_points(path: Path, *identities: str) -> None:
         points_folder(path).rmdir()
 
 
+def require_folders(path: Path) -> None:
+    """Raise FileError where something else has the name of a folder of the sweep."""
+    for folder in (points_folder(path), runs_folder(path)):
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise FileError(f"{folder}: is no folder; the sweep needs one of this name: -o writes it elsewhere")
+
+
 def require_free(path: Path, cases: Mapping[int, str], *, started: bool, overwrite: bool) -> None:
     """Raise FileError if the run file of a point, which ``cases`` gives as TOML, would replace a file of somebody else.
 
@@ -67,7 +75,7 @@ def require_free(path: Path, cases: Mapping[int, str], *, started: bool, overwri
     """
     for number, case in cases.items():
         file = run_file(path, number)
-        if not file.exists():
+        if not os.path.lexists(file):
             continue
         held = _attributes(file).get("case")
         if held is None:

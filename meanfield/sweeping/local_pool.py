@@ -128,7 +128,8 @@ class _Worker:
 
 def _serve(pipe: Connection, threads: int) -> None:
     """In a worker: solve what comes through the pipe, as long as the sweep itself lives."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # messages of runs would break the progress bar
+    if sys.stderr is not None:  # else 2 is whatever file came first, maybe the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # messages of runs would break the progress bar
     os.setpgid(0, 0)  # Ctrl-C on the terminal is for the sweep, which then ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _share_cores(threads)

@@ -52,7 +52,7 @@ def view(path: str | Path | Run, target: str | Path, *, overwrite: bool = False)
     require_target(target, path_of(path), overwrite, "page", SUFFIXES)
     page = compose(read(path))
     with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite) as new:
-        new.write_text(page, encoding="utf-8")
+        new.write_text(page, encoding="utf-8", errors="backslashreplace")  # a name may be no text
     return target
 
 

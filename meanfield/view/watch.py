@@ -61,7 +61,7 @@ class LivePage(ThreadingHTTPServer):
         page = page.replace("img-src data:", "img-src data:; connect-src 'self'", 1)
         script = f'<script>\n"use strict";\n{source("watch.js")}\nfollow({version});\n</script>\n</body>'
         head, tail = page.rsplit("</body>", 1)
-        self.body, self.version = (head + script + tail).encode(), version
+        self.body, self.version = (head + script + tail).encode(errors="backslashreplace"), version
 
     def answer(self, host: str, path: str) -> bytes | None:
         """The body for a request, None where there is none."""

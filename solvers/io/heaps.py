@@ -10,7 +10,7 @@ import mmap
 import struct
 from pathlib import Path
 
-from .repair import FileError
+from .repair import FileError, require_regular
 
 HEADER = struct.Struct("<4sB3xQ")  # signature, version, size of the heap with this header
 OBJECT = struct.Struct("<HHIQ")  # index, references, reserved, size; index 0 is free space, whose size has this header
@@ -18,7 +18,11 @@ MAX_SEARCHED = 1 << 26  # bytes at either end of a file: texts are written with 
 
 
 def require_sound_heaps(path: str | Path) -> None:
-    """Raise FileError for a heap through which HDF5 would step for ever. What is no HDF5 file passes."""
+    """Raise FileError for what HDF5 would read without end: a pipe, a device, a heap that leads back.
+
+    What is no HDF5 file passes.
+    """
+    require_regular(path)
     with open(path, "rb") as file:
         size = file.seek(0, 2)
         if size < HEADER.size:

@@ -12,6 +12,8 @@ import struct
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .replacing import is_special
+
 _MAX_REASON = 300  # characters
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 SUPERBLOCK = struct.Struct(
@@ -55,11 +57,18 @@ def repair(path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def require_regular(path: str | Path) -> None:
+    """Raise FileError for a device or a pipe: opening one may wait for ever."""
+    if is_special(path):
+        raise FileError(f"{path}: is a device or a pipe; expected a file")
+
+
 def is_open_for_writing(path: Path) -> bool:
     """Whether HDF5's mark of a writer is set, of one that is alive or was killed.
 
     Raises FileError if the file is missing, unreadable, not HDF5, or cut short.
     """
+    require_regular(path)
     try:
         with open(path, "rb") as file:
             superblock = _superblock(path, file)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,13 +14,24 @@ _PART_OF_NAME = 40  # characters of a name, at most four bytes each: with the re
 MAX_SUFFIX = len(".checkpoint-0")  # bytes of the longest suffix of a file beside a run's
 
 
+def is_special(path: str | Path) -> bool:
+    """Whether ``path`` is a device, a pipe or a socket, or a link to one: it is neither replaced nor read as a file."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
 @contextmanager
 def replacement(path: Path, *, overwrite: bool = True, suffix: str = ".new") -> Iterator[Path]:
     """The name of an empty new file to write, which takes the place of ``path`` if all goes well, and else vanishes.
 
     A link by the name ``path`` is replaced itself, not what it leads to. Raises FileExistsError where something has
-    this name and ``overwrite`` is false, be it since a moment ago.
+    this name and ``overwrite`` is false, be it since a moment ago, and for a device or a pipe, which stays.
     """
+    if is_special(path):
+        raise FileExistsError(errno.EEXIST, "a device or a pipe has this name, and stays")
     new = new_file(path, suffix)
     try:
         yield new

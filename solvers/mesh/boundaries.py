@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import backend_for
+from .checks import check_call
 from .mesh import Floats, Integers, Mesh
 
 Data = float | Floats | Callable[[float, Floats], Any]
@@ -39,12 +40,18 @@ class Value:
 
     g: Data
 
+    def __post_init__(self) -> None:
+        _check_data(self)
+
 
 @dataclass(frozen=True, eq=False)
 class Flux:
     """Inward flux g of the term, per area and time: for diffusion D ∂ₙu = g."""
 
     g: Data
+
+    def __post_init__(self) -> None:
+        _check_data(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +65,16 @@ class Robin:
     def __post_init__(self) -> None:
         if not (0 <= self.a < np.inf and 0 <= self.b < np.inf and self.a + self.b > 0):
             raise ValueError(f"Robin a, b = {self.a}, {self.b}: expected finite numbers >= 0, not both 0")
+        _check_data(self)
+
+
+def _check_data(condition: Value | Flux | Robin) -> None:
+    """Raise TypeError for a g that is no number, array, or function of time and place."""
+    g, name = condition.g, f"g of {type(condition).__name__}"
+    if callable(g):
+        check_call(name, g, "t, x")
+    elif np.asarray(g).dtype.kind not in "fiu":
+        raise TypeError(f"{name} = {g!r}: expected a number, or a function of (t, x)")
 
 
 Condition = Wall | Periodic | Outflow | Value | Flux | Robin
@@ -139,7 +156,8 @@ def _part(mesh: Mesh, tag: str, condition: Condition, faces: Integers) -> Part:
     normals = host.face_normals[faces] * np.where(sides & 1, -1.0, 1.0)[:, None]
     areas, points = host.face_areas[faces], host.face_centers[faces]
     away = (mesh.shortest(points - host.centers[cells]) * normals).sum(axis=1)
-    least = 0.1 * host.volumes[cells] / np.maximum(areas, np.finfo(float).tiny)  # where a center lies on the boundary
+    least = host.volumes[cells] / np.maximum(areas, np.finfo(float).tiny)  # where a center lies on the boundary,
+    least *= np.minimum(0.1, least / np.ptp(host.centers, axis=0).max())  # a distance that keeps the second order
     to_device, number = mesh.backend.to_device, mesh.volumes.dtype
     normals, areas, away = (to_device(each.astype(number)) for each in (normals, areas, np.maximum(away, least)))
     faces, cells, sides = (to_device(each) for each in (faces, cells, sides))

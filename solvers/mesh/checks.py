@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from inspect import signature
 from types import FunctionType
 from typing import Any
 from weakref import WeakSet
@@ -10,6 +11,8 @@ from weakref import WeakSet
 import numpy as np
 
 from .mesh import Mesh
+
+TILE = 1 << 16  # faces that are checked at a time
 
 
 def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cells") -> None:
@@ -54,10 +57,32 @@ def check_number(name: str, value: Any) -> None:
         raise ValueError(f"{name} = {value}: expected a number >= 0, finite")
 
 
-def check_call(name: str, function: Any) -> None:
-    """Raise TypeError for what cannot be called."""
+def check_call(name: str, function: Any, arguments: str = "") -> None:
+    """Raise TypeError for what cannot be called, with ``arguments`` such as "t, u" if they are named."""
     if not callable(function):
-        raise TypeError(f"{name} = {type(function).__name__}: expected a function")
+        raise TypeError(
+            f"{name} = {type(function).__name__}: expected a function" + f" of ({arguments})" * bool(arguments)
+        )
+    if arguments and not takes(function, arguments.count(",") + 1):
+        called = getattr(function, "__name__", type(function).__name__)
+        raise TypeError(f"{name} = {called}{signature(function)}: expected a function of ({arguments})")
+
+
+def takes(function: Any, count: int) -> bool:
+    """Whether a function can be called with so many arguments; True where that cannot be known."""
+    try:
+        signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # of a function in C
+        return True
+    return True
+
+
+def check_unchanged(name: str, values: Any, before: Any) -> None:
+    """Raise ValueError where a user's function has changed the field that it was given."""
+    if not np.array_equal(values, before):
+        raise ValueError(f"{name} changes the field u that it is given: expected a new array")
 
 
 def check_mesh(mesh: Any) -> None:
@@ -92,7 +117,43 @@ def check_mesh(mesh: Any) -> None:
         raise ValueError("mesh.cell_sides: expected each side of an inner face once")
     if not (to_host(mesh.volumes) > 0).all():
         raise ValueError(f"mesh.volumes: expected numbers > 0, the least is {to_host(mesh.volumes).min()}")
+    _check_normals(mesh.on_host)
     _CHECKED.add(mesh)
+
+
+def _check_normals(mesh: Mesh) -> None:
+    """Raise ValueError for normals that are longer than 1, or lead from a face's second cell to its first.
+
+    Of a wall, into its cell. Tile by tile, as each takes hundreds of bytes a face.
+    """
+    own_side = np.zeros(2 * mesh.faces, dtype=bool)
+    own_side[mesh.cell_sides] = True
+    for begin in range(0, mesh.faces, TILE):
+        part = slice(begin, begin + TILE)
+        normals, (first, second) = mesh.face_normals[part], mesh.face_cells[part].T
+        is_wall = first == second
+        ends = np.where(is_wall[:, None], mesh.face_centers[part], mesh.centers[second])
+        along = (mesh.shortest(ends - mesh.centers[first]) * normals).sum(axis=1)
+        along *= np.where(is_wall & ~own_side[0::2][part], -1.0, 1.0)
+        least = np.where(is_wall, -1e-5 * mesh.width, 0.0)  # centers of cells may lie on the boundary
+        lengths = np.linalg.norm(normals, axis=1)  # below 1 where they are means over a bent face
+        wrong = np.flatnonzero(~(lengths < 1 + 1e-5) | ~(along > least))
+        if len(wrong):
+            k = wrong[0]
+            raise ValueError(
+                f"mesh.face_normals[{begin + k}] = {normals[k]}: expected a unit vector from the first cell to the"
+                " second, out of the mesh at a wall; a periodic mesh has to be embedded, as a circle is in the plane"
+            )
+
+
+def is_same(one: Mesh, other: Mesh) -> bool:
+    """Whether two meshes have the same cells at the same places."""
+    if one is other:
+        return True
+    if one.cells != other.cells or one.centers.shape != other.centers.shape:
+        return False
+    pairs = [(mesh.on_host.centers, mesh.on_host.volumes) for mesh in (one, other)]
+    return all(np.allclose(a, b, rtol=1e-5, atol=1e-5 * one.width) for a, b in zip(*pairs, strict=True))
 
 
 _CHECKED: WeakSet[Mesh] = WeakSet()  # that terms are made of again and again, as for each set of matrices

@@ -33,6 +33,8 @@ def interval(a: float, b: float, cells: int, *, stretch: Stretch | None = None, 
         raise ValueError(f"a, b = {a}, {b}: expected finite numbers a < b")
     part = np.linspace(0.0, 1.0, cells + 1)
     if stretch is not None:
+        if not callable(stretch):
+            raise TypeError(f"stretch = {stretch!r}: expected a function of [0, 1]")
         part = np.asarray(stretch(part), dtype=np.float64)
         if part.shape != (cells + 1,) or abs(part[0]) > 1e-12 or abs(part[-1] - 1.0) > 1e-12:
             raise ValueError("stretch: expected a map of [0, 1] onto itself, an array for an array")

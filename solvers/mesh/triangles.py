@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,8 @@ def read_triangles(path: str | PathLike[str]) -> Mesh:
         import meshio
     except ImportError:
         raise ImportError("reading a mesh file needs meshio: pip install meshio, or use triangles()") from None
+    if not Path(path).exists():
+        raise FileNotFoundError(f"{path}: expected an existing file")
     file: Any = meshio.read(path)
     if "triangle" not in file.cells_dict:
         raise ValueError(f"{path}: expected triangles, it has {', '.join(file.cells_dict) or 'nothing'}")

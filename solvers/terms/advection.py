@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import reduce
+from types import FunctionType
 
 import numpy as np
 
 from ..mesh.boundaries import Boundaries, Outflow, Part, Value, boundary_parts
-from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, warn_of_pointwise
+from ..mesh.checks import (
+    check_array,
+    check_call,
+    check_field,
+    check_finite,
+    check_mesh,
+    check_unchanged,
+    warn_of_pointwise,
+)
 from ..mesh.mesh import Floats, Mesh
 from .face_fluxes import FaceFluxes, StreamFunction
 from .limiters import Reconstruction
@@ -70,7 +79,7 @@ class Advection:
         check_mesh(mesh)
         self._by_faces = isinstance(velocity, (FaceFluxes, StreamFunction))
         if not self._by_faces:
-            check_call("velocity", velocity)
+            check_call("velocity", velocity, "t, u")
         self._parts = boundary_parts(mesh, boundaries, (Outflow, Value))
         excluded_by = "fluxes through faces" if self._by_faces else "boundaries other than walls" if self._parts else ""
         if limiter is None:
@@ -98,17 +107,15 @@ class Advection:
     def prepare(self, time: float, values: Floats) -> Step:
         mesh = self.mesh
         check_field("values", values, mesh)
-        if not self._seen:
-            check_finite("values", values)
-            if values.ndim == 1 and not self._by_faces:
-                warn_of_pointwise(self.velocity, time, values)
-            self._seen = True
+        before = values.copy() if isinstance(self.velocity, FunctionType) and not self._seen else values
         if isinstance(self.velocity, (FaceFluxes, StreamFunction)):
             velocity = self.velocity.through_faces(mesh, time, values)
             check_array("face fluxes", velocity, (mesh.faces,), "faces")
         else:
             velocity = self.velocity(time, values)
             self._check_velocity(velocity, values)
+        if not self._seen:
+            self._check_first(time, values, before)
         if values.ndim == 1:
             return self._prepare_field(time, values, velocity)
         steps = [
@@ -116,6 +123,14 @@ class Advection:
             for k, (field, row) in enumerate(zip(self._by_field(len(values)), values, strict=True))
         ]
         return reduce(np.minimum, steps)
+
+    def _check_first(self, time: float, values: Floats, before: Floats) -> None:
+        """What is looked at once: whether values are finite, and how the velocity treats them."""
+        check_finite("values", before)
+        check_unchanged("velocity", values, before)
+        if values.ndim == 1 and not self._by_faces:
+            warn_of_pointwise(self.velocity, time, values)
+        self._seen = True
 
     def _check_velocity(self, velocity: Floats, values: Floats) -> None:
         shape = self.mesh.centers.shape

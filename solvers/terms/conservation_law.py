@@ -58,8 +58,8 @@ class ConservationLaw:
         boundaries: Boundaries | None = None,
     ) -> None:
         check_mesh(mesh)
-        check_call("flux", flux)
-        check_call("speed", speed)
+        check_call("flux", flux, "u, x")
+        check_call("speed", speed, "u, x")
         if riemann != "rusanov" and not callable(riemann):
             raise ValueError(f'riemann = {riemann!r}: expected "rusanov" or a function, as Euler().hllc')
         if reconstruction not in RECONSTRUCTIONS:

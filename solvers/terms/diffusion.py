@@ -11,10 +11,10 @@ from ..mesh.arguments import check_count
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Robin, Value, boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number
 from ..mesh.mesh import Floats, Mesh
-from .operators import FaceOperator, Operator, TensorOperator, diffusion_source, two_point_rates
+from .operators import FaceOperator, Operator, TensorOperator, diffusion_source, links_matrix, two_point_rates
 from .term import Step
 
-Coefficient = float | Floats
+Coefficient = float | Floats | Callable[[Floats], Floats]
 CONDITIONS = (Outflow, Value, Flux, Robin)
 
 
@@ -27,7 +27,8 @@ class Diffusion:
     what each cell has and receives.
 
     D            a number ≥ 0; (cells,) one in each cell; (d, d) or (cells, d, d) a tensor, symmetric and positive,
-                 whose fluxes do not keep u ≥ 0 by themselves; a list or tuple, one of these for each field
+                 whose fluxes do not keep u ≥ 0 by themselves; D(x) → one of these two of centers x (cells, d);
+                 a list or tuple, one of these for each field
     boundaries   part → Wall, Outflow, Value(g), Flux(g) or Robin(a, b, g); with others than walls nothing is kept
     nonnegative  whether u is a density ≥ 0, which steps keep; else a field of any sign, which is not limited
     limiter_rounds  in which fluxes are limited, each mends what the last took from neighbours; what is negative after
@@ -49,7 +50,7 @@ class Diffusion:
         check_mesh(mesh)
         check_count("limiter_rounds", limiter_rounds, 0)
         self.limiter_rounds = limiter_rounds
-        each = list(D) if isinstance(D, (list, tuple)) else [D]
+        each = [_at_centers(mesh, one) for one in (D if isinstance(D, (list, tuple)) else [D])]
         for coefficient in each:
             _check_coefficient(mesh, coefficient)
         self.mesh, self.nonnegative, self._seen, self.time = mesh, nonnegative, False, 0.0
@@ -87,6 +88,11 @@ class Diffusion:
         ]
         step: Step = steps[0] if len(steps) == 1 else np.min(np.stack([np.asarray(one) for one in steps]))
         return step
+
+    def jacobian(self, fields: int) -> list[Any]:
+        """Of each field the sparse matrix L of rates L u + b."""
+        found = [operator.coefficient * operator.matrix() for operator in self._operators]
+        return found if self._by_field else found * fields
 
     def laplacian(self, values: Floats, out: Floats) -> None:
         """div(D∇u)/D, D = 1 but for a number, of values (cells) into ``out``."""
@@ -199,7 +205,7 @@ class NonlinearDiffusion:
 
     def __init__(self, mesh: Mesh, phi: Callable[[Floats], Floats], *, boundaries: Boundaries | None = None) -> None:
         check_mesh(mesh)
-        check_call("phi", phi)
+        check_call("phi", phi, "u")
         self.mesh, self.phi, self._parts = mesh, phi, boundary_parts(mesh, boundaries, (Outflow, Value, Flux))
         self._operator = FaceOperator(mesh, np.ones(mesh.cells), self._parts)
         self._fastest = two_point_rates(mesh, np.asarray(mesh.face_conductances()))
@@ -219,6 +225,13 @@ class NonlinearDiffusion:
     def rate(self, dt: float, rate: Floats) -> None:
         rate += self._rate
 
+    def jacobian(self, fields: int) -> list[Any]:
+        """Of each field the sparse matrix of rates at the last ``prepare``, by secants of φ."""
+        from scipy.sparse import diags
+
+        links = links_matrix(self.mesh.on_host, np.asarray(self.mesh.face_conductances()))
+        return [links @ diags(slope) for slope in self._slopes.reshape(fields, -1)]
+
     def _rate_of(self, level: Floats) -> Floats:
         rate: Floats = self.mesh.backend.empty(level.shape, level.dtype)
         self._operator.apply(np.ascontiguousarray(level), rate)
@@ -234,9 +247,18 @@ class NonlinearDiffusion:
         return found
 
     def _stable_step(self, values: Floats, level: Floats) -> Step:
-        """1/max Σ conductance φ'/V, φ' the larger one of two neighbours', by a difference of φ."""
+        """1/max Σ conductance φ'/V, φ' the larger one of two neighbours', by a difference of φ.
+
+        Raises ValueError where φ decreases by more than rounding.
+        """
         small = 1e-6 * (np.abs(values).max() + 1e-30)
-        slope = np.abs(self.phi(values + small) - level) / small
+        slope = (self.phi(values + small) - level) / small
+        if slope.min() < -1e-6 * np.abs(slope).max():
+            at = int(slope.reshape(-1).argmin())
+            raise ValueError(
+                f"phi decreases at u = {float(values.reshape(-1)[at]):.6g}: expected an increasing function"
+            )
+        self._slopes = slope
         with np.errstate(divide="ignore"):
             step: Step = np.divide(1.0, slope.max() * self._operator_rate)
             return step
@@ -248,6 +270,14 @@ class NonlinearDiffusion:
 
 def _operator(mesh: Mesh, D: Any, parts: Any) -> Operator:
     return FaceOperator(mesh, D, parts) if np.ndim(D) < 2 else TensorOperator(mesh, D, parts)
+
+
+def _at_centers(mesh: Mesh, D: Any) -> Any:
+    """D, evaluated where it is a function of place."""
+    if not callable(D):
+        return D
+    check_call("diffusion coefficient", D, "x")
+    return np.asarray(D(mesh.centers), dtype=np.float64)
 
 
 def _check_coefficient(mesh: Mesh, D: Any) -> None:

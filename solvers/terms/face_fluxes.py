@@ -18,7 +18,7 @@ class FaceFluxes:
     """
 
     def __init__(self, flux: Callable[[float, Floats], Floats]) -> None:
-        check_call("flux", flux)
+        check_call("flux", flux, "t, u")
         self._flux = flux
 
     def through_faces(self, mesh: Mesh, time: float, values: Floats) -> Floats:
@@ -40,7 +40,7 @@ class StreamFunction:
     """
 
     def __init__(self, psi: Callable[[float, Floats], Floats]) -> None:
-        check_call("psi", psi)
+        check_call("psi", psi, "t, x")
         self._psi = psi
         self._ends: WeakKeyDictionary[Mesh, Floats] = WeakKeyDictionary()
 

@@ -21,6 +21,10 @@ class Operator(Protocol):
         """L values / coefficient (cells) into ``out``."""
         ...
 
+    def matrix(self) -> Any:
+        """L / coefficient (cells, cells), sparse, on the host."""
+        ...
+
 
 class FaceOperator:
     """Two-point fluxes with a number D, or D ≥ 0 in each cell, whose harmonic mean is a face's.
@@ -54,6 +58,12 @@ class FaceOperator:
         backend.launch(kernel, mesh.cells, mesh.volumes, self.conductances, *self._neighborhood, values, out)
         if self._decay is not None:
             out -= self._decay * values
+
+    def matrix(self) -> Any:
+        """L / coefficient (cells, cells), sparse."""
+        links = _curve_matrix if self._apply == "diffuse_on_curve" else links_matrix
+        matrix = links(self.mesh.on_host, self.mesh.backend.to_host(self.conductances))
+        return _without(matrix, self.mesh, self._decay)
 
     def sent(self, values: Floats) -> Floats:
         """(2 faces,) outward part of the flux through each side."""
@@ -94,6 +104,48 @@ class TensorOperator:
         out[...] = self.mesh.backend.sums_at(self.rows, self.weights * values[self.columns], self.mesh.cells)
         if self._decay is not None:
             out -= self._decay * values
+
+    def matrix(self) -> Any:
+        """L (cells, cells), sparse."""
+        from scipy.sparse import coo_matrix
+
+        to_host, cells = self.mesh.backend.to_host, self.mesh.cells
+        entries = to_host(self.weights), (to_host(self.rows), to_host(self.columns))
+        return _without(coo_matrix(entries, (cells, cells)).tocsr(), self.mesh, self._decay)
+
+
+def links_matrix(mesh: Mesh, ahead: Floats, back: Floats | None = None) -> Any:
+    """(cells, cells) Σ_faces (back u_j − ahead u_i)/V_i, sparse, of face (i, j); j's rate is the opposite.
+
+    ahead, back   (faces,) rates of mass through the faces from the first cell, and back: equal for diffusion
+    """
+    from scipy.sparse import coo_matrix
+
+    back = ahead if back is None else back
+    inner = mesh.face_cells[:, 0] != mesh.face_cells[:, 1]
+    (i, j), to, fro = mesh.face_cells[inner].T, ahead[inner], back[inner]
+    rows, columns = np.concatenate([i, j, i, j]), np.concatenate([j, i, i, j])
+    amounts = np.concatenate([fro, to, -to, -fro]) / mesh.volumes[rows]
+    return coo_matrix((amounts, (rows, columns)), (mesh.cells, mesh.cells)).tocsr()
+
+
+def _curve_matrix(mesh: Mesh, conductances: Floats) -> Any:
+    """(cells, cells) of the fluxes of fourth order on a curve, as the kernels have them."""
+    from scipy.sparse import csr_matrix, diags
+
+    sides = mesh.cell_sides.reshape(-1, 2)
+    every = np.arange(mesh.cells)
+    one, shape = diags(np.ones(mesh.cells)), (mesh.cells, mesh.cells)
+    behind, ahead = (csr_matrix((np.ones(mesh.cells), (every, mesh.side_cells[side ^ 1])), shape) for side in sides.T)
+    rise = diags(conductances[sides[:, 1] >> 1]) @ (15 * (ahead - one) - (ahead @ ahead - behind)) / 12
+    fall = diags(conductances[sides[:, 0] >> 1]) @ (15 * (one - behind) - (ahead - behind @ behind)) / 12
+    return diags(1 / mesh.volumes) @ (rise - fall)
+
+
+def _without(matrix: Any, mesh: Mesh, decay: Floats | None) -> Any:
+    from scipy.sparse import diags
+
+    return matrix if decay is None else matrix - diags(mesh.backend.to_host(decay))
 
 
 def diffusion_source(

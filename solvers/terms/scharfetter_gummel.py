@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_field, check_finite, check_mesh, check_number
+from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number, takes
 from ..mesh.mesh import Floats, Mesh
 from .diffusion import amplitude, time_to_move
 from .drift_diffusion import bernoulli
+from .operators import links_matrix
 from .term import Step
 
-Potential = Floats | Callable[[float, Floats], Floats]
+Potential = Floats | Callable[[Floats], Floats] | Callable[[float, Floats], Floats]
 
 
 class DriftDiffusion:
@@ -26,8 +27,8 @@ class DriftDiffusion:
     density that would undershoot takes the half steps themselves, which keep u ≥ 0. Mass is kept to rounding.
 
     D             a number > 0
-    potential     V (cells,), or (time, u) → V (cells,) of the state, as a convolution: an equation then takes it for
-                  an explicit term, and ``step`` takes V at the last ``prepare``
+    potential     V (cells,), or V(x) of centers x (cells, d); or (time, u) → V (cells,) of the state, as a
+                  convolution: an equation then takes it for an explicit term, ``step`` takes V at the last ``prepare``
     nonnegative   whether u is a density ≥ 0, which steps keep
 
     u is (cells,) or (fields, cells). Raises ValueError and TypeError for input that does not fit.
@@ -40,13 +41,19 @@ class DriftDiffusion:
         check_number("D", D)
         if D == 0:
             raise ValueError("D = 0: expected a number > 0; without diffusion use Advection")
-        self.mesh, self.D, self.nonnegative, self._potential = mesh, float(D), nonnegative, potential
+        if callable(potential) and not takes(potential, 2):
+            check_call("potential", potential, "x")
+            of_place: Any = potential
+            potential = np.asarray(of_place(mesh.centers), dtype=np.float64)
+        self.mesh, self.D, self.nonnegative = mesh, float(D), nonnegative
+        self._potential: Any = potential
         host = mesh.on_host
         self._inner = np.flatnonzero(host.face_cells[:, 0] != host.face_cells[:, 1])
         self._first, self._second = host.face_cells[self._inner].T.astype(np.int64)
         self._conductances = self.D * np.asarray(mesh.face_conductances(), dtype=np.float64)[self._inner]
         self._ahead = self._back = np.zeros(0)
         self._fastest, self._rate = 0.0, np.zeros(0)
+        self.is_stiff = callable(potential)  # and nonlinear
         self._solver = lru_cache(maxsize=4)(self._factorized)
         if not callable(potential):
             self._set_potential(potential)
@@ -63,6 +70,12 @@ class DriftDiffusion:
     def rate(self, dt: float, rate: Floats) -> None:
         check_field("rate", rate, self.mesh)
         rate += self._rate
+
+    def jacobian(self, fields: int) -> list[Any]:
+        """Of each field the sparse matrix of rates, V as at the last ``prepare``."""
+        ahead, back = np.zeros((2, self.mesh.faces))
+        ahead[self._inner], back[self._inner] = self._ahead, self._back
+        return [links_matrix(self.mesh.on_host, ahead, back)] * fields
 
     def _longest_step(self, values: Floats) -> Step:
         """½ ∫u/∫|∂ₜu|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_call, check_finite
+from ..mesh.checks import check_array, check_call, check_finite, check_unchanged
 from ..mesh.mesh import Floats
 from .term import Step
 
@@ -20,7 +20,7 @@ MARGIN = 1.3  # over the rate found, which iterations approach from below
 class Source:
     """f(t, u), the rate of change of u (cells,) or (fields, cells): reactions, births, a force.
 
-    f          an array like u, of float64 or float32
+    f          an array like u, or one number for all
     fastest    bound of |∂f/∂u| where known; else the largest |eigenvalue| is found by power iterations on differences
                of f, three in each step, so that f is called four times
 
@@ -28,26 +28,40 @@ class Source:
     """
 
     def __init__(self, f: Callable[[float, Floats], Floats], fastest: float | None = None) -> None:
-        check_call("f", f)
+        check_call("f", f, "t, u")
         if fastest is not None and not fastest > 0:
             raise ValueError(f"fastest = {fastest!r}: expected a number > 0, or None")
         self.f, self.fastest = f, fastest
         self._rate: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
-        rate = self.f(time, values)
-        name = getattr(self.f, "__name__", "f")
-        if np.shape(rate) != values.shape:
-            raise ValueError(f"{name} gives an array of shape {np.shape(rate)}: expected {values.shape}")
-        check_array(name, rate, values.shape)
-        if self._rate is None:
-            check_finite(name, rate)
+        before = values.copy() if self._rate is None else None
+        rate = self._evaluated(time, values)
+        if before is not None:
+            check_unchanged(self._name, values, before)
+            check_finite(self._name, rate)
         self._rate = rate
         fastest = self._fastest(time, values) if self.fastest is None else self.fastest
         return 1.0 / fastest if fastest > 0 else np.inf
 
     def rate(self, dt: float, rate: Floats) -> None:
         rate += self._rate
+
+    @property
+    def _name(self) -> str:
+        return getattr(self.f, "__name__", "f")
+
+    def _evaluated(self, time: float, values: Floats) -> Floats:
+        """f(t, u), of the shape of u."""
+        rate: Any = self.f(time, values)
+        if np.shape(rate) not in (values.shape, ()):
+            raise ValueError(f"{self._name} gives an array of shape {np.shape(rate)}: expected {values.shape}")
+        kind = getattr(rate, "dtype", np.asarray(rate).dtype).kind
+        if np.shape(rate) == () and kind in "fiu":
+            return np.full_like(values, float(rate))
+        rate = rate.astype(values.dtype) if kind in "iub" else rate
+        check_array(self._name, rate, values.shape)
+        return np.asarray(rate) if isinstance(values, np.ndarray) else rate
 
     def _fastest(self, time: float, values: Floats) -> float:
         """The largest |eigenvalue| of ∂f/∂u, by growth in power iterations, with a margin."""
@@ -56,7 +70,7 @@ class Source:
         fastest = 0.0
         for _ in range(ITERATIONS):
             direction = vector / float(np.abs(vector).max())
-            vector = (self.f(time, values + size * direction) - self._rate) / size
+            vector = (self._evaluated(time, values + size * direction) - self._rate) / size
             fastest = float(np.sqrt((vector**2).mean() / (direction**2).mean()))
             if not fastest > 0:
                 return 0.0

@@ -41,6 +41,8 @@ class StiffSum:
         self.mesh = next((mesh for mesh in meshes if isinstance(mesh, Mesh)), None)
         if all(map(has_rate, terms)):
             self.rate = self._rate
+        if all(hasattr(term, "jacobian") for term in terms):
+            self.jacobian = self._jacobian
 
     def prepare(self, time: float, values: Floats) -> Step:
         self._at = time, values
@@ -49,6 +51,10 @@ class StiffSum:
     def _rate(self, dt: float, rate: Floats) -> None:
         for term in self.terms:
             add_rate(term, *self._at, rate)
+
+    def _jacobian(self, fields: int) -> list[Any]:
+        each = [term.jacobian(fields) for term in self.terms]
+        return [sum(matrices[1:], matrices[0]) for matrices in zip(*each, strict=True)]
 
     def longest_step(self, values: Floats) -> Step:
         longest: Step = reduce(np.minimum, [term.longest_step(values) for term in self.terms])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 NUMBERS = (np.float32, np.float64)
+ROUNDING = 1e-6  # of the largest value, for densities in float32 too
 
 
 def check_until(until: float, time: float) -> None:
@@ -44,6 +45,14 @@ def check_values(values: Any, terms: Iterable[object]) -> None:
     if not bool(np.isfinite(values).all()):
         lost = int(values.size - np.isfinite(values).sum())
         raise ValueError(f"state.values: {lost} of {values.size} not finite: expected finite numbers")
+
+
+def check_nonnegative(name: str, values: Any, terms: Iterable[object]) -> None:
+    """Raise ValueError for values below zero, by more than rounding, of terms that are told of a density >= 0."""
+    for term in terms:
+        if getattr(term, "nonnegative", False) and float(values.min()) < -ROUNDING * float(abs(values).max()):
+            expected = f"expected a density >= 0, by nonnegative=True of {type(term).__name__}"
+            raise ValueError(f"{name} of least value {float(values.min()):.6g}: {expected}")
 
 
 def check_positive(**numbers: float) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from ..mesh.checks import is_same
 from ..mesh.mesh import Floats, Mesh
 from ..terms.source import Source
 from ..terms.stiff_sum import StiffSum
@@ -35,7 +36,9 @@ class Equation:
     ) -> None:
         self.mesh = terms if isinstance(terms, Mesh) else None
         if isinstance(terms, Mesh):
-            terms, stiff = _sorted(terms, stiff)
+            if not isinstance(stiff, Sequence):
+                raise TypeError(f"terms = {stiff!r}: expected a list of terms after the mesh")
+            terms, stiff = _sorted(stiff)
         if not isinstance(terms, Sequence):
             raise TypeError(f"terms = {terms!r}: expected a list of terms")
         self.terms: Sequence[Term] = tuple(Source(term) if _is_function(term) else term for term in terms)
@@ -44,10 +47,15 @@ class Equation:
         if stiff is not None:
             check_methods("stiff", stiff, ("longest_step", "step"))
         self.stiff: StiffTerm | None = stiff  # type: ignore[assignment]  # as checked
-        if self.mesh is None:
-            meshes = (getattr(term, "mesh", None) for term in (*self.terms, stiff))
-            self.mesh = next((mesh for mesh in meshes if isinstance(mesh, Mesh)), None)
+        self.mesh = _common_mesh(self.mesh, (*self.terms, *getattr(stiff, "terms", (stiff,))))
         self.limit = limit
+
+    def with_stiff_found(self) -> Equation:
+        """The same equation with those of its explicit terms as stiff ones that step by themselves, if none is yet."""
+        if self.stiff is not None:
+            return self
+        terms, stiff = _sorted(self.terms)
+        return self if stiff is None else Equation(terms, stiff, self.limit)
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Evaluate every explicit term; returns the largest stable time step, NaN for a non-finite state."""
@@ -55,24 +63,39 @@ class Equation:
         finite = np.where(np.isfinite(values).all(), np.inf, np.nan)
         return reduce(np.minimum, steps, finite)
 
+    def lost_in(self, time: float, values: Floats) -> str:
+        """Of a state whose stable step is NaN: what is not finite."""
+        for term in self.terms if np.isfinite(values).all() else ():
+            if np.isnan(term.prepare(time, values)):
+                of = getattr(term, "velocity", None) or getattr(term, "f", None)
+                name = f"{type(term).__name__} of {getattr(of, '__name__', 'the state')}"
+                return f"the rate of change by {name} is not finite"
+        return "the rate of change is not finite"
+
     def longest_step(self, time: float, values: Floats) -> Step:
         """As ``prepare``, but no longer than the stiff term allows, which the others do not see meanwhile."""
         step = self.prepare(time, values)
         return step if self.stiff is None else np.minimum(step, self.stiff.longest_step(values))
 
 
-def _sorted(mesh: Mesh, terms: Any) -> tuple[list[Term], StiffTerm | None]:
-    """Explicit terms of a list, and the stiff one: the one that steps by itself."""
-    if not isinstance(terms, Sequence):
-        raise TypeError(f"terms = {terms!r}: expected a list of terms after the mesh")
+def _sorted(terms: Sequence[Any]) -> tuple[list[Term], Any]:
+    """Explicit terms of a list, and the stiff one, or the sum of several: those that step by themselves."""
     stiff = [term for term in terms if hasattr(term, "longest_step") and hasattr(term, "step")]
-    for number, term in enumerate(terms):
-        cells = getattr(getattr(term, "mesh", None), "cells", mesh.cells)
-        if cells != mesh.cells:
-            name = type(term).__name__
-            raise ValueError(f"terms[{number}] = {name} on a mesh of {cells} cells: expected that of {mesh.cells}")
     explicit = [term for term in terms if not any(term is one for one in stiff)]
     return explicit, StiffSum(stiff) if len(stiff) > 1 else stiff[0] if stiff else None
+
+
+def _common_mesh(mesh: Mesh | None, terms: Sequence[Any]) -> Mesh | None:
+    """``mesh``, or that of the first term that has one. Raises ValueError for a term on another."""
+    for term in terms:
+        own = getattr(term, "mesh", None)
+        if not isinstance(own, Mesh):
+            continue
+        mesh = own if mesh is None else mesh
+        if not is_same(mesh, own):
+            expected = f"expected that of the equation ({mesh.manifold} of {mesh.cells} cells)"
+            raise ValueError(f"{type(term).__name__} on another mesh ({own.manifold} of {own.cells} cells): {expected}")
+    return mesh
 
 
 def _is_function(term: Any) -> TypeGuard[Callable[[float, Floats], Floats]]:

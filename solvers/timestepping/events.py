@@ -34,17 +34,19 @@ class Threshold:
 
 @dataclass(frozen=True)
 class SteadyState:
-    """|∂ₜu| = rtol |u| per unit time, in root mean squares: from there on the field hardly changes."""
+    """|∂ₜu| ≤ rtol |u| per unit time, in root mean squares, at the end of a step: the field hardly changes any more."""
 
     rtol: float = 1e-6
 
     def of(self, problem: SemiDiscrete) -> Event:
         """The event of an equation, whose rates it needs."""
-        return _Steadiness(self, problem)
+        return Steadiness(self, problem)
 
 
 @dataclass(frozen=True)
-class _Steadiness:
+class Steadiness:
+    """|∂ₜu| − rtol |u|."""
+
     event: SteadyState
     problem: SemiDiscrete
 

@@ -32,13 +32,16 @@ def method_of(equation: Equation, method: str) -> str:
 def choose(equation: Equation) -> str:
     """Name of the method for an equation.
 
-    Splitting for densities, which stay ≥ 0; else additive where a term is stiff. Without one, explicit:
+    Splitting for densities, which stay ≥ 0; implicit where diffusion is nonlinear by an interaction; else additive
+    where a term is stiff. Without one, explicit:
     strong-stability-preserving where there are fluxes through faces, of order 5 where all is smooth.
     """
     stiff = equation.stiff
     every = (*equation.terms, stiff)
     if any(getattr(term, "nonnegative", False) for term in every) or equation.limit is not None:
         return "ssprk3"
+    if any(getattr(term, "is_stiff", False) for term in equation.terms):
+        return "implicit"
     if stiff is not None:
         return "ark4" if has_rate(stiff) else "ssprk3"
     return "ssp3" if any(hasattr(term, "mesh") for term in equation.terms) else "dopri5"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from typing import NoReturn
 
 import numpy as np
 
@@ -46,13 +47,16 @@ class ErrorControlled(ABC):
     def step(self, state: State, target: float) -> StepResult:
         self.problem.explicit(state.time, state.values, 0.0)  # for its stable step
         if math.isnan(self.problem.stable_dt):
-            raise NonFinite(f"{state.when}: the rate of change is not finite")
+            lost = self.problem.equation.lost_in(state.time, state.values)
+            raise NonFinite(f"{state.when}: {lost}")
         left = target - state.time
-        longest = min(self._next if self._next < math.inf else FIRST * left, self.cfl * self.problem.stable_dt)
+        if self._next == math.inf:  # nothing moved where the run began
+            self._next = FIRST * left
+        longest = min(self._next, self.cfl * self.problem.stable_dt)
         dt, is_cut = left / max(math.ceil(left / longest), 1), False
         while True:
             if dt < MIN_STEP * float(np.spacing(state.time)):
-                raise Exploding(f"{state.when}: step size underflow (blow-up?)")
+                self._raise_underflow(state, dt)
             values, ratio = self._try(state, dt)
             change = SAFETY * ratio ** (-1 / self.order) if ratio > 0 else GROW
             if ratio <= 1:
@@ -67,6 +71,13 @@ class ErrorControlled(ABC):
         state.time = target if dt >= left * (1 - 1e-12) else state.time + dt
         state.steps, state.dt = state.steps + 1, dt
         return StepResult(stable_dt=self.problem.stable_dt)
+
+    def _raise_underflow(self, state: State, dt: float) -> NoReturn:
+        with np.errstate(all="ignore"):
+            after = self.problem.full(state.time + 2 * dt / SHRINK, state.values)  # where a step was tried
+        if not np.isfinite(after).all():
+            raise NonFinite(f"{state.when}: the rate of change of the same state just after it is not finite")
+        raise Exploding(f"{state.when}: step size underflow (blow-up?)")
 
     def _try(self, state: State, dt: float) -> tuple[Floats, float]:
         """Values after a step of dt, and its error over what is allowed; ∞ where it is lost."""
@@ -120,7 +131,8 @@ class RungeKutta(ErrorControlled):
         for i, node in enumerate(table.nodes):
             time, stage = state.time + node * dt, state.values + dt * _sum(stages[i], rates)
             if stages[i, i] > 0:
-                stage = problem.solve_full(time, stage, dt * stages[i, i], allowed)
+                guess = rates[-1] if rates else problem.full(state.time, state.values)
+                stage = problem.solve_full(time, stage, dt * stages[i, i], allowed, guess)
             rates.append(problem.full(time, stage, dt))
         change = dt * _sum(table.weights, rates)
         return state.values + change, change - dt * _sum(table.embedded, rates)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..mesh.mesh import Floats
+from ..mesh.mesh import Floats, Mesh
+from ..terms.linear_solver import ShiftedSolver
 from ..terms.source import Source
 from ..terms.stiff_sum import add_rate, has_rate
 from ..terms.term import Step, Term
@@ -18,7 +20,9 @@ Vector = Callable[[Floats], Floats]
 REUSE = 1.5  # ratio of steps up to which a factorization serves as a preconditioner
 SOLVE_RTOL = 1e-10  # of linear systems: far below errors of steps
 MAX_ITERATIONS = 60  # of GMRES, and the dimension of its Krylov space
-NEWTON_RTOL, MAX_NEWTON = 1e-3, 12  # of an update over what a step may err; updates
+LINEAR_RTOL = 1e-3  # of a linear system within Newton's iteration
+MAX_REUSED = 12  # iterations of GMRES, after which the preconditioner is made anew
+NEWTON_RTOL, MAX_NEWTON = 1e-2, 12  # of an update over what a step may err; updates
 DIFFERENCE = 1e-7  # relative length of a difference quotient: √eps, where f is of the size of u
 
 
@@ -37,6 +41,8 @@ class SemiDiscrete:
             name = type(without[0]).__name__
             raise ValueError(f'{name} has no rate of change, it only steps: expected method = "ssprk3" with it')
         self._inverse: tuple[float, Any] | None = None
+        self._iterations = 0  # at most of a linear system, since it was factorized
+        self._linear: list[ShiftedSolver] | None = None
 
     def explicit(self, time: float, values: Floats, dt: float) -> Floats:
         """E(t, u), such that a step of dt keeps it admissible."""
@@ -63,12 +69,16 @@ class SemiDiscrete:
         if self.equation.stiff is None:
             return start.copy()
         offset = self.stiff(time, np.zeros_like(start))  # I is affine: what comes in through the boundary
-        return self.solve_linear(time, start + step * offset, step)
+        right = start + step * offset
+        return self.solve_linear(time, right, step)
 
     def solve_linear(self, time: float, right: Floats, step: float) -> Floats:
         """Y with Y − step·L Y = ``right``, L the linear part of I."""
         if self.equation.stiff is None:
             return right
+        solvers = self._stiff_solvers(right)
+        if solvers and all(solver.is_exact for solver in solvers):
+            return _by_field(solvers, right, step)
         offset = self.stiff(time, np.zeros_like(right))
 
         def left(values: Floats) -> Floats:
@@ -76,16 +86,20 @@ class SemiDiscrete:
 
         return _gmres(left, right, self.preconditioner(time, right, step), SOLVE_RTOL)
 
-    def solve_full(self, time: float, start: Floats, step: float, allowed: float) -> Floats:
+    def solve_full(self, time: float, start: Floats, step: float, allowed: float, guess: Floats) -> Floats:
         """Y with Y − step·(E + I)(t, Y) = ``start``, to a part of ``allowed``: Newton's iteration with GMRES.
 
+        guess   of the rate of change at Y
         Raises NonFinite where the iteration does not converge.
         """
-        values, preconditioner = start.copy(), self.preconditioner(time, start, step)
+        values = start + step * guess
+        preconditioner = self.preconditioner(time, values, step)
         for _ in range(MAX_NEWTON):
             rate = self.full(time, values)
             residual = start + step * rate - values
-            update = _gmres(_jacobian(self, time, values, rate, step), residual, preconditioner, 1e-3)
+            left = _Jacobian(self, time, values, rate, step)
+            update = _gmres(left, residual, preconditioner, LINEAR_RTOL)
+            self._iterations = max(self._iterations, left.evaluations)
             values += update
             if not np.isfinite(values).all():
                 break
@@ -93,13 +107,27 @@ class SemiDiscrete:
                 return values
         raise NonFinite("Newton's iteration does not converge")
 
+    def _stiff_solvers(self, values: Floats) -> list[ShiftedSolver]:
+        """Solvers with the matrix of the stiff term, for each field; none where it has no matrix."""
+        stiff: Any = self.equation.stiff
+        mesh = getattr(stiff, "mesh", None)
+        if self._linear is None and isinstance(mesh, Mesh) and hasattr(stiff, "jacobian"):
+            matrices = stiff.jacobian(values.size // mesh.cells)
+            unique = {id(matrix): ShiftedSolver(mesh, matrix) for matrix in matrices}
+            self._linear = [unique[id(matrix)] for matrix in matrices]
+        return self._linear or []
+
     def preconditioner(self, time: float, values: Floats, step: float) -> Vector:
-        """Approximate inverse of 1 − step·I, by the two-point Laplacian of the stiff term's mesh."""
-        mesh = getattr(self.equation.stiff, "mesh", None)
+        """Approximate inverse of 1 − step·(E + I), by the matrices that the terms have; else by the Laplacian's."""
+        explicit = [term for term in self.equation.terms if hasattr(term, "jacobian")]
+        if not explicit and (exact := self._stiff_solvers(values)):
+            return lambda right: _by_field(exact, right, step)
+        mesh = getattr(explicit[0] if explicit else self.equation.stiff, "mesh", None)
         if mesh is None:
             return lambda right: right
-        if self._inverse is None or not 1 / REUSE < step / self._inverse[0] < REUSE:
-            self._inverse = step, self._factorize(mesh, time, values, step)
+        if self._inverse is None or not 1 / REUSE < step / self._inverse[0] < REUSE or self._iterations > MAX_REUSED:
+            make = self._factorize_jacobians if explicit else self._factorize
+            self._inverse, self._iterations = (step, make(mesh, time, values, step)), 0
         solves = self._inverse[1]
 
         def apply(right: Floats) -> Floats:
@@ -107,6 +135,15 @@ class SemiDiscrete:
             return np.stack([solve(row) for solve, row in zip(solves, rows, strict=True)]).reshape(right.shape)
 
         return apply
+
+    def _factorize_jacobians(self, mesh: Any, time: float, values: Floats, step: float) -> list[Vector]:
+        """By the matrices of all terms that have one, at a state."""
+        self.full(time, values)
+        every: tuple[Any, ...] = (*self.equation.terms, self.equation.stiff)
+        terms = [term for term in every if hasattr(term, "jacobian")]
+        each = [term.jacobian(values.size // mesh.cells) for term in terms]
+        solvers = [ShiftedSolver(mesh, sum(matrices[1:], matrices[0])) for matrices in zip(*each, strict=True)]
+        return [partial(solver.solve, step=step) for solver in solvers]
 
     def _factorize(self, mesh: Any, time: float, values: Floats, step: float) -> list[Vector]:
         from scipy.sparse import identity
@@ -118,6 +155,12 @@ class SemiDiscrete:
         weights = mesh.volumes * rows
         found = (weights * change.reshape(-1, mesh.cells)).sum(axis=1) / (weights * (laplacian @ rows.T).T).sum(axis=1)
         return [splu((identity(mesh.cells) - step * max(D, 0.0) * laplacian).tocsc()).solve for D in found]
+
+
+def _by_field(solvers: list[ShiftedSolver], right: Floats, step: float) -> Floats:
+    rows = right.reshape(len(solvers), -1)
+    found = [solver.solve(row, step) for solver, row in zip(solvers, rows, strict=True)]
+    return np.asarray(found, dtype=right.dtype).reshape(right.shape)
 
 
 def _unbounded(term: Term) -> Term:
@@ -147,19 +190,22 @@ def _laplacian(mesh: Any) -> Any:
     return diags(1 / mesh.volumes) @ (links - diags(np.asarray(links.sum(axis=1)).ravel()))
 
 
-def _jacobian(problem: SemiDiscrete, time: float, values: Floats, rate: Floats, step: float) -> Vector:
+class _Jacobian:
     """v → v − step·J v, J v by a difference quotient."""
-    size = 1.0 + float(np.abs(values).max())
 
-    def apply(vector: Floats) -> Floats:
+    def __init__(self, problem: SemiDiscrete, time: float, values: Floats, rate: Floats, step: float) -> None:
+        self._problem, self._time, self._values, self._rate, self._step = problem, time, values, rate, step
+        self._size, self.evaluations = 1.0 + float(np.abs(values).max()), 0
+
+    def __call__(self, vector: Floats) -> Floats:
         length = float(np.abs(vector).max())
         if length == 0.0:
             return vector
-        small = DIFFERENCE * size / length
-        found: Floats = vector - step * (problem.full(time, values + small * vector) - rate) / small
+        self.evaluations += 1
+        small = DIFFERENCE * self._size / length
+        change = self._problem.full(self._time, self._values + small * vector) - self._rate
+        found: Floats = vector - self._step * change / small
         return found
-
-    return apply
 
 
 def _gmres(left: Vector, right: Floats, preconditioner: Vector, rtol: float) -> Floats:

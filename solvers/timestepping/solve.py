@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..mesh.mesh import Floats
-from .checks import check_positive, check_values
+from .checks import check_nonnegative, check_positive, check_values
 from .equation import Equation
-from .events import Event, SteadyState, locate
+from .events import Event, Steadiness, SteadyState, locate
 from .integrate import Integrator, fixed, integrate
 from .methods import integrator_of, method_of
 from .observers import Observer
@@ -58,6 +58,7 @@ def solve(
     check_positive(rtol=rtol, atol=atol, **({} if cfl is None else {"cfl": cfl}))
     if not isinstance(equation, Equation):
         raise TypeError(f"equation = {type(equation).__name__}: expected an Equation")
+    equation = equation.with_stiff_found()
     name = method_of(equation, method)
     state = State(t0, _field(u0, equation))
     integrator = integrator_of(equation, name, rtol, atol, cfl)
@@ -131,7 +132,9 @@ class _Watch:
         for k, event in enumerate(self._events):
             sign = np.sign(event(state.time, state.values))
             if self._signs[k] * sign < 0 or (sign == 0 and self._signs[k] != 0):
-                there = locate(event, self._integrator, self._before, state)
+                there = replace(state, values=state.values.copy())  # of what is steady, the end of the step
+                if not isinstance(event, Steadiness):
+                    there = locate(event, self._integrator, self._before, state)
                 found.append((there.time, k, there))
             self._signs[k] = sign or self._signs[k]
         if self._events:
@@ -158,7 +161,10 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
 
 
 def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...]:
-    found = tuple(float(time) for time in times)
+    try:
+        found = tuple(float(time) for time in times)
+    except TypeError:
+        raise TypeError(f"times = {times!r}: expected a list of times") from None
     if not found or list(found) != sorted(set(found)) or not start <= found[0] <= found[-1] <= end:
         raise ValueError(f"times = {times!r}: expected increasing times from t0 = {start:g} to t1 = {end:g}")
     return found
@@ -167,14 +173,18 @@ def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...
 def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
     """A copy of u0, floating-point."""
     given = np.asarray(u0)
-    if given.dtype.kind not in "fiu":
-        raise TypeError(f"u0 of {given.dtype}: expected real numbers")
+    if given.dtype.kind not in "fiub":
+        what = "a function" if callable(u0) else given.dtype
+        raise TypeError(f"u0 of {what}: expected real numbers, one for each cell")
     values: Floats = np.array(given, dtype=np.float32 if given.dtype == np.float32 else np.float64, order="C")
     cells = None if equation.mesh is None else equation.mesh.cells
-    if cells is not None and (values.ndim == 0 or values.shape[-1] != cells):
+    if cells is not None and (values.ndim not in (1, 2) or values.shape[-1] != cells or not values.size):
         raise ValueError(f"u0 of shape {values.shape}: expected ({cells},) or (fields, {cells}), as the mesh has")
+    if not values.size:
+        raise ValueError(f"u0 of shape {values.shape}: expected at least one number")
     if not np.isfinite(values).all():
         raise ValueError(f"u0: {int(values.size - np.isfinite(values).sum())} of {values.size} not finite")
+    check_nonnegative("u0", values, (*equation.terms, equation.stiff))
     check_values(values, () if values.ndim > 1 else (*equation.terms, equation.stiff))
     return values
 

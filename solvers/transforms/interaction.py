@@ -9,6 +9,7 @@ import numpy as np
 
 from ..mesh.checks import check_array, check_mesh
 from ..mesh.mesh import Floats, Mesh
+from .uniform import uniform_share
 from .zonal import kernel_multipliers, zonal_operator
 
 Kernel = Callable[[Floats], Floats]
@@ -21,6 +22,7 @@ class Zonal:
 
     kernel   K(z), z from −1 to 1, as ``lambda z: 2.0 * z``, or its multipliers (degrees,): the factor of each degree
     tol      degrees are kept until the others add at most ``tol`` of all to K; ``truncation`` is what they add
+    On the sphere a uniform field's sums are exact, and so they nearly are where u is nearly that (see `.uniform`).
     As a velocity ``drift(u)`` is attraction where K increases: Kuramoto's oscillators have K = coupling · z.
     Raises ValueError for another mesh, and where the kernel asks for more degrees than the mesh has rings or cells:
     the message says how much would be lost.
@@ -42,7 +44,9 @@ class Zonal:
         degrees = min(int(np.argmax(beyond <= tol)), most)
         self.truncation = float(beyond[degrees])
         if self.truncation > max(tol, 1e-3):
-            raise ValueError(f"kernel: {degrees} degrees leave {self.truncation:.1e} of it; expected a finer mesh")
+            raise ValueError(
+                f"kernel: {degrees} degrees leave {self.truncation:.1e} of it; expected a finer mesh, or tol above that"
+            )
         self.multipliers = np.append(found[:degrees], 0.0)[: max(degrees, 2)]
         self._operator = zonal_operator(mesh, self.multipliers, self.multipliers)
 
@@ -56,7 +60,13 @@ class Zonal:
 
     def _applied(self, u: Floats) -> tuple[Floats, Floats]:
         check_array("u", u, (self.mesh.cells,))
-        return self._operator.apply(u * self.mesh.volumes)
+        masses, volumes = u * self.mesh.volumes, self.mesh.volumes
+        if self.mesh.dimension == 1:  # where sums of what is uniform are exact
+            return self._operator.apply(masses)
+        mean = masses.sum() / self.mesh.volume
+        share = uniform_share(masses - mean * volumes, np.abs(masses).sum())
+        potential, drift = self._operator.apply(masses - share * mean * volumes)
+        return potential + share * mean * self.multipliers[0], drift
 
 
 _MAX_DEGREES: dict[str, Callable[[Mesh], int]] = {

@@ -48,6 +48,28 @@ def test_a_run_that_finishes_has_finished(redirection: str, tmp_path: Path) -> N
     assert (run.attributes["stop_reason"], run.attributes["message"]) == ("finished", "")
 
 
+SWEEP = f"""
+title = "s"
+[keys]
+"attention.beta" = [1.0, 2.0]
+{CASE.replace("[", "[case.").replace('title = "β over ασ"', "")}
+"""
+IN_PYTHON = """
+import meanfield as mf
+if __name__ == "__main__":
+    mf.sweep(mf.load_case("case.toml"), {"attention.beta": [1.0]}, jobs=1).to_netcdf("done.nc", engine="h5netcdf")
+"""
+
+
+def test_workers_of_a_sweep_without_standard_error(tmp_path: Path) -> None:
+    """The first file that a worker opens is then number 2: the pipe by which it knows that the sweep is there."""
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    assert shell("$M sweep sweep.toml --jobs 1 2>&-", tmp_path) == (0, "")
+    (tmp_path / "case.toml").write_text(CASE)
+    (tmp_path / "sweep.py").write_text(IN_PYTHON)
+    assert shell(f"{sys.executable} sweep.py 2>&-", tmp_path) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("command", "error"),
     [("cases >&-", CLOSED), ("cases >/dev/full", FULL), ("check uniform >/dev/full", FULL), ("--version >&-", CLOSED)],

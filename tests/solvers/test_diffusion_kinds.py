@@ -6,6 +6,7 @@ from scipy.integrate import solve_ivp
 from support import exact
 from support.meshes import MESHES, smooth, square
 
+from solvers import Equation, solve
 from solvers.mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
@@ -47,6 +48,18 @@ def test_a_linear_profile_is_steady(conditions, stretch, dimension):
     kept = values.copy()
     term.step(0.3, kept)
     assert np.abs(kept - values).max() < 1e-12
+
+
+def test_values_on_the_boundary_of_triangles_are_second_order():
+    """sin x sin y e^{−2t} in [0, π]², 0 on the boundary, where centers of cells lie."""
+    sizes, errors = (8, 16, 32), []
+    for size in sizes:
+        mesh = triangles(*square(size))
+        shape = np.sin(mesh.centers[:, 0]) * np.sin(mesh.centers[:, 1])
+        term = Diffusion(mesh, 1.0, boundaries={"boundary": Value(0.0)})
+        found = solve(Equation(mesh, [term]), shape, (0.0, 0.5), rtol=1e-6).u[-1]
+        errors.append(np.abs(found - shape * np.exp(-1.0)) @ mesh.volumes)
+    assert exact.orders(errors, sizes)[-1] > 1.9, errors
 
 
 def test_a_step_with_boundaries_is_second_order_in_time():

@@ -34,7 +34,7 @@ def test_a_source_of_fields_that_rotate_has_its_frequency():
 
 
 @pytest.mark.parametrize(
-    ("result", "kind"), [(1.0, ValueError), (np.ones(3), ValueError), (np.full(4, np.nan), ValueError)]
+    ("result", "kind"), [(np.ones((1, 4)), ValueError), (np.ones(3), ValueError), (np.full(4, np.nan), ValueError)]
 )
 def test_a_source_of_another_shape_is_refused(result, kind):
     with pytest.raises(kind, match=r"expected|finite"):
@@ -43,7 +43,9 @@ def test_a_source_of_another_shape_is_refused(result, kind):
 
 @pytest.mark.parametrize("mesh", [circle(48), sphere(24)], ids=lambda mesh: mesh.manifold)
 def test_zonal_sums_are_those_over_all_pairs(mesh):
+    """Of a field that is 0 in most cells, which on the sphere no share of is summed as uniform."""
     u = np.random.default_rng(0).random(mesh.cells)
+    u[u < 0.7] = 0.0
     zonal = Zonal(mesh, lambda z: np.exp(2 * z))
     assert zonal.truncation < 1e-12
     x, masses = mesh.centers, u * mesh.volumes
@@ -52,6 +54,17 @@ def test_zonal_sums_are_those_over_all_pairs(mesh):
     pull = 2 * (kernel * masses) @ x
     pull -= (pull * x).sum(axis=1, keepdims=True) * x
     assert np.abs(zonal.drift(u) - pull).max() < 1e-9 * masses.sum()
+
+
+def test_a_uniform_field_rests_on_the_sphere_and_modes_beside_it_have_their_rates():
+    """|x × y| has a tail beyond 16 rings, whose sums over cells differ from ring to ring. Degree 2: −π²/8."""
+    mesh = sphere(16)
+    zonal = Zonal(mesh, lambda z: np.sqrt(1 - z**2), tol=0.05)
+    assert np.abs(zonal.drift(np.full(mesh.cells, 0.7))).max() < 1e-14
+    assert zonal.potential(np.full(mesh.cells, 0.7)) == pytest.approx(0.7 * np.pi**2, rel=1e-12)
+    mode = 3 * mesh.centers[:, 2] ** 2 - 1
+    change = zonal.potential(1 + 1e-6 * mode) - zonal.potential(np.ones(mesh.cells))
+    assert change == pytest.approx(-(np.pi**2) / 8 * 1e-6 * mode, abs=0.02 * 1e-6)
 
 
 def test_a_kernel_that_the_mesh_cannot_hold_reports_what_is_lost():

@@ -125,3 +125,15 @@ def test_temporary_files_of_others_stay(tmp_path: Path) -> None:
     assert (tmp_path / "two.h5.new").is_symlink()
     assert (tmp_path / "victim").read_bytes() == b"mine"
     assert not index.is_symlink()
+
+
+@pytest.mark.parametrize("folder", ["two.points", "two.runs"])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_file_by_the_name_of_a_folder_of_the_sweep(tmp_path: Path, folder: str, is_link: bool) -> None:
+    """Refused before a point is solved, and nothing is left behind."""
+    index, file = tmp_path / "two.h5", write(tmp_path / "two.toml", TWO, KEPT, CASE)
+    other = tmp_path / folder
+    other.symlink_to("nowhere") if is_link else other.write_text("of somebody else")
+    with pytest.raises(FileError, match=f"{folder}: is no folder"):
+        sweep(file, index, quiet=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([folder, "two.toml"])

@@ -11,7 +11,7 @@ from solvers.io import replacing
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.lock import Lock, holder
 from solvers.io.replacing import replacement
-from solvers.io.run_file import FileError, RunFile
+from solvers.io.run_file import FileError, RunFile, read
 from solvers.mesh.mesh import circle
 
 MESH = circle(8)
@@ -116,3 +116,17 @@ def test_a_lock_that_others_have_replaced_stays(tmp_path: Path) -> None:
 
 def refuse_links(*names: object, **options: object) -> None:
     raise PermissionError(1, "Operation not permitted")
+
+
+def test_a_pipe_is_neither_replaced_nor_read(tmp_path: Path) -> None:
+    """Nor is a device; a command that opened a pipe would wait until somebody writes into it."""
+    pipe, link = tmp_path / "run.h5", tmp_path / "link.h5"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        with pytest.raises(FileExistsError, match="a device or a pipe"), replacement(path):
+            pytest.fail("something was written")
+        with pytest.raises(FileError, match="a device or a pipe"):
+            read(path)
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.h5", "run.h5"]

@@ -1,0 +1,153 @@
+"""Input of `solve` and of terms that would give a wrong answer: refused in a line, or taken as it is meant."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from solvers import (
+    Advection,
+    ConservationLaw,
+    Diffusion,
+    DriftDiffusion,
+    Equation,
+    Flux,
+    NonlinearDiffusion,
+    Robin,
+    State,
+    Value,
+    box,
+    circle,
+    evolve,
+    interval,
+    read_triangles,
+    solve,
+)
+
+LINE, CIRCLE = interval(0.0, 1.0, 16), circle(64)
+X = LINE.centers[:, 0]
+TURN = np.stack([-CIRCLE.centers[:, 1], CIRCLE.centers[:, 0]], axis=1)
+HEAT = Equation(LINE, [Diffusion(LINE, 0.1)])
+
+
+def test_a_field_that_does_not_change_is_solved_in_a_few_steps():
+    """A constant that moves through a periodic interval: its rate is 0 to the last bit, and no length of step."""
+    mesh = interval(0.0, 1.0, 64, periodic=True)
+    equation = Equation(mesh, [Advection(mesh, lambda t, u: np.ones((64, 1)))])
+    found = solve(equation, np.ones(64), (0.0, 0.1))
+    assert np.array_equal(found.u[-1], np.ones(64))
+    assert found.steps < 20, found.message
+
+
+@pytest.mark.parametrize("u0", [[1, 2] * 8, np.arange(16), X < 0.5, X.astype(np.float16), X[::-1]])
+def test_initial_fields_of_any_numbers_are_copied(u0):
+    kept = np.array(u0)
+    found = solve(HEAT, u0, (0.0, 0.1))
+    assert found.u.dtype == np.float64
+    assert found.u[-1] @ LINE.volumes == pytest.approx(kept.astype(float) @ LINE.volumes, rel=1e-12)
+    assert np.array_equal(u0, kept)
+
+
+def test_a_read_only_field_is_taken():
+    u0 = X.copy()
+    u0.flags.writeable = False
+    assert np.array_equal(solve(HEAT, u0, (0.0, 0.1)).u[0], u0)
+
+
+def changing(t, u):
+    u *= -1.0
+    return u
+
+
+def changing_wind(t, u):
+    u *= -1.0
+    return TURN
+
+
+def gone(t, u):
+    return np.where(TURN > 0.99, np.nan, TURN)
+
+
+def with_wind(velocity):
+    return solve(Equation(CIRCLE, [Advection(CIRCLE, velocity)]), np.ones(64), (0.0, 0.1))
+
+
+def pointing_in(face):
+    mesh = box((4, 4), (1.0, 1.0))
+    normals = mesh.face_normals.copy()
+    normals[face] *= -1
+    return replace(mesh, face_normals=normals)
+
+
+NAN_LATER = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: TURN * (np.nan if t > 0.05 else 1.0))])
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (lambda: solve(HEAT, np.ones((0, 16)), (0, 1)), r"u0 of shape \(0, 16\): expected \(16,\) or"),
+        (lambda: solve(HEAT, np.ones((2, 2, 16)), (0, 1)), r"u0 of shape \(2, 2, 16\): expected \(16,\) or"),
+        (lambda: solve(HEAT, lambda x: x, (0, 1)), "u0 of a function: expected real numbers, one for each cell"),
+        (lambda: solve(HEAT, X, (0, 1), times=5), "times = 5: expected a list of times"),
+        (lambda: Equation(LINE, [Diffusion(interval(0, 2, 16), 1.0)]), r"Diffusion on another mesh \(interval of 16"),
+        (
+            lambda: Equation([Diffusion(LINE, 1.0), Diffusion(interval(0, 2, 16), 1.0)]),
+            r"Diffusion on another mesh \(interval of 16 cells\)",
+        ),
+        (lambda: with_wind(changing_wind), "velocity changes the field u that it is given: expected a new array"),
+        (lambda: solve(Equation([changing]), [1.0], (0, 1)), "changing changes the field u that it is given"),
+        (lambda: with_wind(gone), "at time 0, .* the rate of change by Advection of gone is not finite"),
+        (lambda: solve(NAN_LATER, np.ones(64), (0, 1)), "at time 0.05, .* just after it is not finite"),
+        (lambda: with_wind(lambda u: TURN), r"velocity = <lambda>\(u\): expected a function of \(t, u\)"),
+        (lambda: Equation([lambda u: -u]), r"f = <lambda>\(u\): expected a function of \(t, u\)"),
+        (lambda: ConservationLaw(LINE, lambda u: u, lambda u, x: u), r"flux = <lambda>\(u\): expected .* \(u, x\)"),
+        (lambda: Value(lambda x: x), r"g of Value = <lambda>\(x\): expected a function of \(t, x\)"),
+        (lambda: Flux(None), r"g of Flux = None: expected a number, or a function of \(t, x\)"),
+        (lambda: Robin(1.0, 1.0, "hot"), "g of Robin = 'hot': expected a number"),
+        (lambda: solve(Equation([lambda t, u: None]), [1.0], (0, 1)), "<lambda> = NoneType: expected an array"),
+        (
+            lambda: solve(Equation(LINE, [Diffusion(LINE, 1.0, nonnegative=True)]), X - 0.5, (0, 1)),
+            "u0 of least value -0.46875: expected a density >= 0, by nonnegative=True of Diffusion",
+        ),
+        (
+            lambda: evolve(State(0.0, X - 0.5), Equation([Advection(LINE, changing, nonnegative=True)]), "euler", 1.0),
+            "state.values of least value -0.46875: expected a density >= 0",
+        ),
+        (
+            lambda: solve(Equation(LINE, [NonlinearDiffusion(LINE, lambda u: u**2)]), X - 0.5, (0, 1)),
+            "phi decreases at u = -0.46875: expected an increasing function",
+        ),
+        (lambda: Diffusion(pointing_in(5), 1.0), r"mesh.face_normals\[5\] = \[-1. -0.\]: expected a unit vector"),
+        (lambda: Diffusion(pointing_in(0), 1.0), r"mesh.face_normals\[0\]"),
+        (lambda: interval(0, 1, 8, stretch=2), r"stretch = 2: expected a function of \[0, 1\]"),
+        (lambda: read_triangles("nowhere.msh"), "nowhere.msh: expected an existing file"),
+    ],
+)
+def test_what_would_be_wrong_is_named_in_a_line(run, message):
+    with pytest.raises((ValueError, TypeError, FileNotFoundError, ArithmeticError), match=message) as caught:
+        run()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_source_may_be_a_number_or_integers():
+    """∂ₜu = 1, and 2."""
+    assert solve(Equation(LINE, [lambda t, u: 1.0]), X, (0, 1)).u[-1] == pytest.approx(X + 1)
+    assert solve(Equation(LINE, [lambda t, u: np.full(16, 2)]), X, (0, 1)).u[-1] == pytest.approx(X + 2)
+
+
+def test_coefficients_may_be_functions_of_place():
+    by_function = Diffusion(LINE, lambda x: 1 + x[:, 0]), DriftDiffusion(LINE, 0.5, lambda x: x[:, 0] ** 2)
+    by_array = Diffusion(LINE, 1 + X), DriftDiffusion(LINE, 0.5, X**2)
+    for one, other in zip(by_function, by_array, strict=True):
+        rates = np.zeros((2, 16))
+        for term, rate in zip((one, other), rates, strict=True):
+            term.prepare(0.0, np.sin(X))
+            term.rate(0.0, rate)
+        assert np.array_equal(*rates)
+
+
+def test_terms_without_a_mesh_before_them_are_sorted():
+    """Diffusion among the explicit terms: implicit by default, whatever the cells."""
+    found = solve(Equation([Diffusion(LINE, 1.0), lambda t, u: -u]), np.cos(np.pi * X), (0.0, 1.0))
+    assert "ark4" in found.message
+    assert found.steps < 100, found.message
