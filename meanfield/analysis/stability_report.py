@@ -40,6 +40,8 @@ def refusal_of_theory(case: Case) -> CaseError | None:
     ):
         if value != only:
             return refusal(key, value, f'"{only}", for linear theory')
+    if attention.pattern is not None:
+        return refusal("attention.pattern", "given", "not allowed for linear theory")
     for key in ("feed_forward", "reaction", "sequence"):
         if getattr(case, key) is not None:
             return refusal(key, "given", "not allowed for linear theory")

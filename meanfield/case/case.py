@@ -73,5 +73,6 @@ class Case(Section, frozen=True):
         ones = attention.is_scalar and all(
             scale_of(getattr(attention.all_heads[0], name)) == 1.0 for name in ("query", "key", "value")
         )
-        plain = attention.kernel == "exponential" and attention.normalization != "sinkhorn" and attention.mask == "none"
+        plain = attention.kernel == "exponential" and attention.normalization != "sinkhorn"
+        plain = plain and attention.mask == "none" and attention.pattern is None
         return ones and plain and self.stabilizers.layer_norm == "post" and self.feed_forward is None

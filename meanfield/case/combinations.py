@@ -84,6 +84,12 @@ OPTIONS: dict[str, Option] = {
     "kernels": Option(_word("attention.kernel", *_KERNELS), '"exponential" {where}'),
     "sinkhorn": Option(_word("attention.normalization", *_TWO_SIDED), '"softmax" or "unnormalized" {where}'),
     "causal mask": Option(_word("attention.mask", "causal"), '"none" {where}'),
+    "pattern": Option(
+        lambda case: (
+            None if case.attention.pattern is None else ("attention.pattern.local", case.attention.pattern.local)
+        ),
+        "no pattern {where}",
+    ),
     "feed-forward": Option(
         lambda case: None if case.feed_forward is None else ("feed_forward.activation", case.feed_forward.activation),
         "no feed_forward {where}",
@@ -138,6 +144,8 @@ EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # the first is refused beside 
     ),
     ("rescaled", "file", "false with attention.file: each layer would have its own time scale"),
     ("causal mask", "sinkhorn", '"none" with sinkhorn, which needs both sides of the kernel'),
+    ("pattern", "sinkhorn", "none with sinkhorn, which needs both sides of the kernel"),
+    ("pattern", "windowed", "none with a windowed kernel, which is a pattern of its own"),
     ("causal mask", "reaction", '"none" with a reaction: labels keep their mass'),
     ("gate", "spherical norm", "0 with a layer norm that removes the component along x"),
     ("scale", "radial norm", "1 with a layer norm that leaves tokens a radius"),
@@ -152,6 +160,7 @@ EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # the first is refused beside 
     ("sequence", "handover", "not allowed beside [hand_over]: diffusion along a sequence keeps tokens apart"),
     ("radial norm", "handover", f"{' or '.join(SPHERICAL_NORMS)} {_HANDED_OVER}"),
     ("causal mask", "handover", f"none {_HANDED_OVER}"),
+    ("pattern", "handover", f"none {_HANDED_OVER}: atoms have no order"),
     ("sinkhorn", "handover", f"softmax or unnormalized {_HANDED_OVER}"),
     ("kernels", "handover", f"exponential {_HANDED_OVER}"),
     ("file", "handover", f"not allowed {_HANDED_OVER}"),

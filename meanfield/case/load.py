@@ -78,8 +78,29 @@ def shipped() -> dict[str, str]:
     return {name: tomllib.loads(text).get("title", "") for name, text in sorted(_shipped_texts().items())}
 
 
+class Template:
+    """A text of which many cases are made: TOML is read once."""
+
+    def __init__(self, text: str, source: str = "case") -> None:
+        self._data = read_toml(text, source)
+
+    def case(self, overrides: Sequence[str] = ()) -> Case:
+        """``parse`` of the text with these overrides. Raises CaseError."""
+        return _case_of(_copied(self._data), overrides)
+
+
+def _copied(data: Any) -> Any:
+    """Tables and lists of their own; all else of TOML is never changed."""
+    if isinstance(data, dict):
+        return {key: _copied(value) for key, value in data.items()}
+    return [_copied(value) for value in data] if isinstance(data, list) else data
+
+
 def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
-    data = read_toml(text, source)
+    return _case_of(read_toml(text, source), overrides)
+
+
+def _case_of(data: dict[str, Any], overrides: Sequence[str]) -> Case:
     apply(data, overrides)
     refuse_unrepresentable(data)
     put_names_for_aliases(data)

@@ -9,7 +9,7 @@ from meanfield.model.layer_norm import LAYER_NORMS
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
-    from meanfield.sections.attention import Reaction
+    from meanfield.sections.attention import Pattern, Reaction
 
 
 def layer_in_words(case: Case) -> list[str]:
@@ -29,7 +29,16 @@ def attention_in_words(case: Case) -> str:
         texts.append(kernel)
     if attention.mask == "causal":
         texts.append("causal mask")
+    if attention.pattern is not None:
+        texts.append(pattern_in_words(attention.pattern))
     return ", ".join(text for text in texts if text)
+
+
+def pattern_in_words(pattern: Pattern) -> str:
+    """As in "window of 3, 1 global and 2 random tokens"."""
+    others = {"global": pattern.global_tokens, "random": pattern.random_tokens}
+    words = " and ".join(f"{count} {name}" for name, count in others.items() if count)
+    return f"window of {pattern.local}" + (f", {words} tokens" if words else "")
 
 
 def _matrices(case: Case) -> str:

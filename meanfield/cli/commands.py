@@ -88,6 +88,7 @@ def sweep(options: argparse.Namespace) -> int:
         retry=options.retry,
         quiet=options.quiet,
         command=options.command,
+        part=options.shard,
     )
 
 

@@ -80,10 +80,14 @@ def view(options: argparse.Namespace) -> int:
 
     from meanfield.cli.kinds import require_file
 
-    require_file(options.file, "run")
-    from meanfield.view.page import view as write
+    require_file(options.file, "run", "index")
+    from meanfield.sweeping.results import is_sweep
 
     target = Path(options.file).with_suffix(".html") if options.output is None else Path(options.output)
+    if is_sweep(options.file):
+        from meanfield.view.sweep import view_sweep as write
+    else:
+        from meanfield.view.page import view as write
     print(write(options.file, target, overwrite=options.overwrite))
     return 0
 

@@ -56,6 +56,9 @@ def experiment_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", metavar="N", type=int, default=1, help="processes, of the experiment stabilizers (default: 1)"
     )
+    parser.add_argument(
+        "--dask", metavar="ADDRESS", help="host:port of a Dask scheduler whose workers train, for stabilizers"
+    )
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the experiment's name with .h5, here")
     parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
     cli_options.overwrite(parser, "FILE.h5")
@@ -121,10 +124,12 @@ def experiment(options: argparse.Namespace) -> int:
 
     from meanfield.running import print_nothing
     from meanfield.transformer.experiments.command import experiment_into
+    from meanfield.transformer.experiments.workers import Workers
     from meanfield.transformer.networks.section import load_training
 
+    workers = Workers(options.jobs, options.dask)
     training, show = load_training(options.case, options.overrides), print_nothing if options.quiet else print_message
-    found = experiment_into(options.name, training, options.seeds, options.jobs, path, options.command, show)
+    found = experiment_into(options.name, training, options.seeds, workers, path, options.command, show)
     figure = Figure()
     found.draw(figure)
     print(found.summary)
@@ -185,7 +190,8 @@ COMMANDS = {
     "experiment": (
         experiment,
         "both networks, untrained and trained, over several seeds, with controls: " + ", ".join(EXPERIMENTS),
-        "NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [-o FILE.h5] [--figure FILE.png] [--overwrite] "
+        "NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [--dask ADDRESS] [-o FILE.h5] "
+        "[--figure FILE.png] [--overwrite] "
         "[--quiet]",
         (experiment_options, cli_options.quiet),
     ),

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 
 PHENOMENA = "clusters, merging, noise, drift, blow_up, collapse"  # meanfield.case.catalogue's: help loads nothing
 MAX_DEGREE = 32  # of a branch: its density is held by 128 nodes
+MAX_SHARDS = 100_000
 
 
 def case_file(parser: ArgumentParser) -> None:
@@ -203,8 +204,16 @@ def sweep_options(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="INDEX.h5", help="default: the sweep's name with .h5, here")
     parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes on this machine (default: one a core)")
     parser.add_argument("--dask", metavar="ADDRESS", help="host:port of a Dask scheduler whose workers do the work")
+    parser.add_argument("--shard", metavar="I/N", type=_shard, help="points I, I + N, ... alone, for arrays of jobs")
     parser.add_argument("--retry", action="store_true", help="re-run failed points (default: keep)")
     parser.add_argument("--overwrite", action="store_true", help="start anew (default: go on with INDEX.h5)")
+
+
+def _shard(text: str) -> tuple[int, int]:
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts) <= MAX_SHARDS):
+        raise ArgumentTypeError(f"{text}: expected I/N with whole numbers 1 <= I <= N <= {MAX_SHARDS}, such as 3/100")
+    return int(part), int(parts)
 
 
 def _jobs(text: str) -> int:

@@ -260,7 +260,7 @@ _COMMANDS: dict[str, _Command] = {
     "sweep": (
         cli_commands.sweep,
         "run a case over values of its keys, on this machine or a Dask cluster",
-        "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--retry] [--overwrite] [--quiet]",
+        "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--shard I/N] [--retry] [--overwrite] [--quiet]",
         (cli_options.sweep_options, cli_options.components, cli_options.quiet),
     ),
     "movie": (
@@ -271,7 +271,7 @@ _COMMANDS: dict[str, _Command] = {
     ),
     "view": (
         cli_file_commands.view,
-        "write a page for the browser: turn the sphere, move through time",
+        "write a page for the browser, of a run, a sweep or a recorded solution",
         "FILE.h5 [-o FILE.html] [--overwrite]",
         (cli_options.run_file, cli_options.components, cli_options.page_output),
     ),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from meanfield.cli import options as cli_options
 from meanfield.cli.networks import COMMANDS as NETWORK_COMMANDS
+from meanfield.cli.prompts import COMMANDS as PROMPTS_COMMANDS
 from meanfield.runtime.messages import print_message
 
 
@@ -194,6 +195,13 @@ def histogram(options: argparse.Namespace) -> int:
             f"W₁ to the model {distances[-1]:.3f}, at most {distances.max():.3f}"
         )
     print("peaks of the model's distribution:", ", ".join(f"{place:.3f}" for place in peaks(stacking.densities[0, -1])))
+    for name, (found, gap) in stacking.recovered.items():
+        masses = ", ".join(f"{mass:.2f}" for mass in found.masses)
+        cosines = ", ".join(f"{found.gram[a, b]:.2f}" for a in range(len(found.masses)) for b in range(a))
+        print(
+            f"recovered from the cosines of the {name}: masses {masses}; cosines {cosines or 'none'}; "
+            f"W₁ {found.distance:.3f}; Gromov–Wasserstein distance to the tokens {gap:.3f}"
+        )
     print(f"{path}\n{save(figure, target)}")
     return 0
 
@@ -253,5 +261,6 @@ COMMANDS = {
         "CASE [-o FILE.h5] [--set KEY=VALUE ...] [--overwrite] [--quiet]",
         (cli_options.case_file, reference_options, cli_options.quiet),
     ),
+    **PROMPTS_COMMANDS,
     **NETWORK_COMMANDS,
 }

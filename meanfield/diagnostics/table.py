@@ -94,8 +94,9 @@ def energy_entry(function: Callable[[Any], float], log_bound: float) -> Diagnost
 
 
 def has_energy(case: Case) -> bool:
-    """Whether E has a value: for a window without β its factor 1/2β leaves none, for ∬kρρ is no constant."""
-    return case.attention.beta > 0 or KERNELS[case.attention.kernel].zonal is None
+    """Whether E has a value: without β, for a window or a pattern, its factor 1/2β leaves none: ∬kρρ is no constant."""
+    attention = case.attention
+    return attention.beta > 0 or (KERNELS[attention.kernel].zonal is None and attention.pattern is None)
 
 
 def energy_beta(run: Run, case: Case) -> float:

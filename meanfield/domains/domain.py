@@ -30,6 +30,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     typical: ClassVar[Mapping[str, Any]] = {}  # keys of a new case, beside manifold
     set_up: ClassVar[str]  # (case, backend) → Problem
     diagnostics: ClassVar[str]  # name → meanfield.diagnostics.table.Diagnostic
+    batch: ClassVar[str | None] = None  # meanfield.domains.common.batch.Batch, where small cases are solved together
     layer_norms: ClassVar[tuple[str, ...]]
     initial: ClassVar[tuple[type, ...]]  # kinds of [initial]
     features: ClassVar[frozenset[str]] = frozenset()  # keys of meanfield.case.combinations.OPTIONS

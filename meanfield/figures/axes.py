@@ -68,11 +68,15 @@ def set_time(ax: Axes, label: str, limits: tuple[float, float], *, log: bool) ->
         label_linear(ax.xaxis, label, limits[1])
 
 
-def draw_change(ax: Axes, time: Floats, values: Floats, name: str, **line: Any) -> None:
-    """A curve over time; what it gained since the start, where that is so little that all ticks would look alike."""
+def draw_change(ax: Axes, time: Floats, values: Floats, name: str, **line: Any) -> bool:
+    """A curve over time; what it gained since the start, where that is so little that all ticks would look alike.
+
+    Returns whether that was so.
+    """
     values = np.where(np.isfinite(values), values, np.nan)
     change, size = float(np.nanmax(values) - np.nanmin(values)), float(np.nanmax(np.abs(values)))
-    if change < SMALL_CHANGE * size:
+    small = change < SMALL_CHANGE * size
+    if small:
         # No closer look than at 1e-12 of the quantity: rounding should look flat.
         first = values[np.isfinite(values)][0]
         values, name, size = values - first, f"gain in {name}", max(change, 1e-12 * size)
@@ -80,6 +84,7 @@ def draw_change(ax: Axes, time: Floats, values: Floats, name: str, **line: Any) 
         ax.set_ylim(lowest - 0.05 * size, lowest + 1.05 * size)
     ax.plot(time, values, lw=1.4, **line)
     label_linear(ax.yaxis, name, size)
+    return small
 
 
 def ink(level: float) -> tuple[float, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,13 +14,13 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 SEPARATOR = " · "
-LINE, FACTS_LINE, TITLE_LINES = 84, 96, 2  # characters in a line of the title and of facts, and lines of a title
+LINE, FACTS_LINE = 84, 132  # characters of the title, and of the facts
 MAX_STEPS = 5  # of the number of clusters, in one line
 
 
 def heading(run_data: RunData) -> list[str]:
-    """The case's title, in one or two lines, and lines of what was run and how it stands."""
-    return [*_title_lines(run_data.title), *_facts_lines(run_data)]
+    """The case's title, and what was run and how it stands: a line each, none for no title."""
+    return [*filter(None, [_title_line(run_data.title)]), _facts_line(facts(run_data))]
 
 
 def facts(run_data: RunData) -> list[str]:
@@ -51,20 +50,13 @@ def _size(run_data: RunData) -> str:
     return dimension + cells + radii
 
 
-def _facts_lines(run_data: RunData) -> list[str]:
-    """The facts, each whole where a line can hold it."""
-    lines: list[str] = []
-    for fact in SEPARATOR.join(facts(run_data)).split(SEPARATOR):
-        if lines and len(lines[-1] + SEPARATOR + fact) <= FACTS_LINE:
-            lines[-1] += SEPARATOR + fact
-        else:
-            lines.append(fact)
-    return lines
-
-
-def page_heading(run_data: RunData) -> list[str]:
-    """The lines above a figure: the heading, and what became of the clusters."""
-    return heading(run_data) + [cluster_history(run_data)] * bool(cluster_history(run_data))
+def _facts_line(parts: list[str]) -> str:
+    """The facts in a line, the last of the layer's left out where there are too many."""
+    first, layer, *rest = parts
+    words = layer.split(SEPARATOR)
+    while len(line := SEPARATOR.join([first, *words, *rest])) > FACTS_LINE and len(words) > 2:
+        words = [*words[:-2], "…"]
+    return line
 
 
 def fitting_size(lines: list[str], width: float, most: float) -> float:
@@ -75,13 +67,12 @@ def fitting_size(lines: list[str], width: float, most: float) -> float:
     return most * min(1.0, width * 72 / widest)
 
 
-def _title_lines(title: str) -> list[str]:
-    """At most two lines, cut within a word where one is longer than a line, with an ellipsis where cut."""
-    lines = textwrap.wrap(title, LINE)
-    if len(lines) > TITLE_LINES:
-        last = lines[TITLE_LINES - 1][: LINE - 2]
-        lines = [*lines[: TITLE_LINES - 1], (last.rpartition(" ")[0] or last) + " …"]
-    return [line.replace("$", r"\$") for line in lines]
+def _title_line(title: str) -> str:
+    """Cut with an ellipsis where it is longer than a line, between words if it has any."""
+    if len(title) > LINE:
+        cut = title[: LINE - 2]
+        title = (cut.rpartition(" ")[0] or cut) + " …"
+    return title.replace("$", r"\$")
 
 
 def state_in_words(run: Run, case: Case) -> str:

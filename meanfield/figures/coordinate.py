@@ -94,10 +94,11 @@ def log_radius(run_data: RunData) -> Coordinate:
 def _parts_of_pi(edges: Floats, part: int) -> Ticks:
     """The multiples of π/part."""
     count = np.arange(np.ceil(edges[0] * part / np.pi - 1e-9), np.floor(edges[-1] * part / np.pi + 1e-9) + 1)
-    return [(n * np.pi / part, _fraction_of_pi(int(n), part)) for n in count]
+    return [(n * np.pi / part, fraction_of_pi(int(n), part)) for n in count]
 
 
-def _fraction_of_pi(n: int, part: int) -> str:
+def fraction_of_pi(n: int, part: int) -> str:
+    """As in −3π/4 for nπ/part."""
     common = int(np.gcd(n, part))
     n, part = n // common, part // common
     return "0" if n == 0 else f"{'−' * (n < 0)}{'' if abs(n) == 1 else abs(n)}π" + (f"/{part}" if part > 1 else "")

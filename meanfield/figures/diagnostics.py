@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.analysis.text import format_time
 from meanfield.figures.axes import (
     Floats,
     annotate,
@@ -43,6 +42,9 @@ NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is
 NO_CHANGE = 1e-12  # of a mass, relative: what rounding leaves of one that is kept
 ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
 MAX_DRAWN = 1e100  # drawn on a log axis: its ticks go some way beyond
+NO_SPREAD = 1e-8  # of the radius: what integrators leave of tokens that are one
+AHEAD = 2.0  # last samples: an event that is predicted sooner is shown
+STEPS, ROOM = 200, 10.0  # of a curve beyond the last sample, and how many times the largest value it may reach
 GROWTH = 1e4  # of an energy, from which a log axis reads better
 ATOMS = "atoms from here"
 LABELS = 6  # of a causal mask, named in a legend
@@ -51,14 +53,12 @@ LABELS = 6  # of a causal mask, named in a legend
 def panels(run_data: RunData) -> list[str]:
     """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples.
 
-    That of the mean token is the first where it has an exact prediction.
+    Those that have a prediction come first.
     """
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
     names = [name for name in recorded_panels(run_data) if not _is_conserved(run_data, name)]
-    if run_data.pair is not None:
-        names.sort(key=lambda name: name != "centroid")
-    return names[:MAX_LINES]
+    return sorted(names, key=lambda name: name not in run_data.predictions)[:MAX_LINES]
 
 
 def _is_conserved(run_data: RunData, name: str) -> bool:
@@ -94,8 +94,30 @@ def recorded_panels(run_data: RunData) -> list[str]:
 def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
     """One panel over time, with a ``note`` at the label of that axis."""
     PANELS[name][1](ax, run_data)
-    set_time(ax, run_data.time_label + note, run_data.sample_range, log=run_data.log_time)
+    set_time(ax, run_data.time_label + note, time_range(run_data, name), log=run_data.log_time)
     mark_time(ax, run_data.hand_over, ATOMS)
+    if (predicted := run_data.predictions.get(name)) is not None:
+        mark_time(ax, predicted.moment, f"{predicted.event} at {run_data.moment(float(f'{predicted.moment:.4g}'))}")
+
+
+def time_range(run_data: RunData, name: str) -> tuple[float, float]:
+    """Of a panel: that of its samples, and on to an event that is predicted soon after them."""
+    first, last = run_data.sample_range
+    predicted = run_data.predictions.get(name)
+    if predicted is None or run_data.log_time or not last < predicted.moment <= AHEAD * last:
+        return first, last
+    return first, predicted.moment + 0.04 * (predicted.moment - first)
+
+
+def draw_prediction(ax: Axes, run_data: RunData, name: str) -> None:
+    """The predicted curve of a panel that is drawn, and what it is in the title."""
+    if (predicted := run_data.predictions.get(name)) is None:
+        return
+    times, (_, last) = run_data.diagnostics.get("time", run_data.times), time_range(run_data, name)
+    if last > times[-1]:
+        times = np.concatenate([times, np.linspace(times[-1], last, STEPS)[1:]])
+    ax.plot(times, predicted.trace(times), color=ink(0), lw=1.4, ls="--")
+    ax.set_title(f"{ax.get_title()} (dashed: {predicted.text})")
 
 
 def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
@@ -107,7 +129,7 @@ def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
     times = [t for t in run_data.times[snapshots_chosen(run_data, SNAPSHOTS)] if t > 0 or not run_data.log_time]
     for name, ax in axes.items():
         draw_panel(ax, run_data, name, "  (grey: snapshots above)")
-        if name not in rows[-1]:
+        if name not in rows[-1] and time_range(run_data, name) == run_data.sample_range:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")
         for t in times:
@@ -189,11 +211,8 @@ def _draw_centroid(ax: Axes, run_data: RunData) -> None:
         ax.set_yticks([])
         annotate(ax, "at the origin, to rounding")
         return
-    times = run_data.diagnostics["time"]
-    draw_change(ax, times, length, r"$|\int x\,\rho|$", color=PURPLE)
-    if run_data.pair is not None:
-        ax.plot(times, run_data.pair.trace(times), color=ink(0), lw=1.4, ls="--")
-        ax.set_title(f"centroid (dashed: exact, angle 60° at t = {format_time(float(run_data.pair.time(0.5)))})")
+    if not draw_change(ax, run_data.diagnostics["time"], length, r"$|\int x\,\rho|$", color=PURPLE):
+        draw_prediction(ax, run_data, "centroid")
 
 
 def _draw_mass(ax: Axes, run_data: RunData) -> None:
@@ -209,17 +228,22 @@ def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, RunData], N
         ax.set(ylabel=label, title=title)
         ax.plot(run_data.diagnostics["time"], positive(values), color=BLUE, lw=1.4)
         set_decades(ax, values)
+        draw_prediction(ax, run_data, name)
 
     return draw
 
 
 def _draw_variance(ax: Axes, run_data: RunData) -> None:
-    """The variance, with its exact value up to the blow-up where that is known."""
-    _draw_size("variance", "variance of the tokens", r"$\int|x-\bar x|^2\rho$")(ax, run_data)
-    if run_data.blow_up is not None:
-        times = run_data.diagnostics["time"]
-        ax.plot(times, run_data.blow_up.trace(times), color=ink(0), lw=1.4, ls="--")
-        ax.set_title(f"variance (dashed: exact, infinite at t = {format_time(run_data.blow_up.time)})")
+    """The variance, as far as it is more than rounding, and room above for a blow-up soon after the last sample."""
+    values = run_data.diagnostics["variance"]
+    if "radius" in run_data.diagnostics:
+        lost = values < (NO_SPREAD * run_data.diagnostics["radius"]) ** 2
+        values = np.where(np.logical_or.accumulate(lost), 0.0, values)
+    ax.set(ylabel=r"$\int|x-\bar x|^2\rho$", title="variance of the tokens")
+    ax.plot(run_data.diagnostics["time"], positive(values), color=BLUE, lw=1.4)
+    beyond = time_range(run_data, "variance") != run_data.sample_range
+    set_decades(ax, np.append(values, ROOM * values.max()) if beyond else values)
+    draw_prediction(ax, run_data, "variance")
 
 
 def _draw_drift(ax: Axes, run_data: RunData) -> None:

@@ -60,7 +60,8 @@ def chart(centers: Floats) -> tuple[Floats, list[str]]:
         latitude = np.degrees(np.arcsin(centers[:, 2].clip(-1, 1)))[:, None]
         return np.hstack([_angle(centers[:, :2]), latitude]), ["longitude (degrees)", "latitude (degrees)"]
     if d == 4:
-        return np.hstack([_angle(centers[:, :2]), _angle(centers[:, 2:])]), ["first angle", "second angle (degrees)"]
+        angles = np.hstack([_angle(centers[:, :2]), _angle(centers[:, 2:])])
+        return angles, ["first angle (degrees)", "second angle (degrees)"]
     return centers[:, :2], ["x", "y"]
 
 

@@ -15,10 +15,9 @@ from meanfield.case.summary import layer_in_words
 from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats
-from meanfield.figures.captions import fitting_size, page_heading, state_in_words
+from meanfield.figures.captions import cluster_history, fitting_size, state_in_words
 from meanfield.figures.diagnostics import draw_diagnostics, panels
 from meanfield.figures.panels.options import SCREEN, FigureOptions
-from meanfield.figures.panels.predictions import blow_up_of, pair_of
 from meanfield.figures.panels.selected import (
     PANEL_HEIGHT,
     draw_on,
@@ -27,6 +26,7 @@ from meanfield.figures.panels.selected import (
     require_panels,
     selected_height,
 )
+from meanfield.figures.predictions.table import predictions_of
 from meanfield.figures.run_data import Integers, Particles, RunData
 from meanfield.figures.saving import FONTS, figure_target, save
 from meanfield.figures.trim import trimmed
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 WIDTH = 10.0  # inches
 MAX_HEIGHT = 13.5  # inches: a higher page would be shown so small that its labels are lost
-HEADING_SIZE = 12.5  # points, or less where a line is too long
+HEADING_SIZE, HISTORY_SIZE = 12.5, 11.0  # points, or less where a line is too long
 STYLE = SCREEN
 
 
@@ -90,7 +90,7 @@ def load(path: str | Path | Run) -> RunData:
 
     run = read(path)
     if run.is_solution:
-        raise FileError(f"{run.path}: holds a solution of a PDE, which plot and movie draw; expected a run")
+        raise FileError(f"{run.path}: holds a solution of a PDE, which plot, movie and view show; expected a run")
     if len(run.times) == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
     case, kind = case_of(run), kind_of(run.manifold)
@@ -117,8 +117,7 @@ def load(path: str | Path | Run) -> RunData:
         relative_entropy=entropy_is_relative(run, kind.uniform is not None),
         log_spacing=case.output.spacing == "log",
         in_layers=case.time.counts_layers,
-        blow_up=blow_up_of(case),
-        pair=pair_of(case),
+        predictions=predictions_of(case),
     )
     return trimmed(run_data) if kind.edges is not None and not kind.has_radius else run_data
 
@@ -210,8 +209,10 @@ def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None 
     draw_snapshots, height = map(domains.load, run_data.kind.figure)
     heights = [height(run_data)] + ([PANEL_HEIGHT * rows + 0.3] if rows else [])
     figure.set_size_inches(size or (WIDTH, min(sum(heights) + 0.9, MAX_HEIGHT)))
-    lines = page_heading(run_data)
-    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * figure.get_figwidth(), HEADING_SIZE))
+    lines, width = heading(run_data), 0.97 * figure.get_figwidth()
+    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, width, HEADING_SIZE))
+    if history := cluster_history(run_data):
+        figure.supxlabel(history, fontsize=fitting_size([history], width, HISTORY_SIZE))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     draw_snapshots(parts[0], run_data)
     if rows:

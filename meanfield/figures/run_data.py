@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ from meanfield.domains.domain import Domain
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats, is_early
 from meanfield.figures.coordinate import Coordinate, coordinate_of
-from meanfield.figures.panels.predictions import BlowUp, Pair
+from meanfield.figures.predictions.prediction import Prediction
 
 Integers = NDArray[np.integer]
 
@@ -56,8 +56,7 @@ class RunData:
                   "power" is (sample, degree) from degree 0 on
     critical      noise below which the uniform density is unstable, or None
     growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
-    blow_up       exact prediction of the variance, or None
-    pair          exact prediction of the merger of two tokens, or None
+    predictions   of diagnostics, by their names
     state         how the run stands, where it has not simply finished
     dimension     d of the ambient R^d, where the manifold does not say it
     edges         (cells + 1,) where the cells end: polar angles, points of the line, radii; None where they are equal.
@@ -98,8 +97,7 @@ class RunData:
     relative_entropy: bool = False
     log_spacing: bool = False
     in_layers: bool = False
-    blow_up: BlowUp | None = None
-    pair: Pair | None = None
+    predictions: Mapping[str, Prediction] = field(default_factory=dict)
 
     def ratio(self, k: int) -> Floats:
         """(cells,) density of snapshot k in units of the uniform density; as it is where there is no uniform one."""

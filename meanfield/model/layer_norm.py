@@ -62,11 +62,11 @@ class LayerNorm:
         """Whether |A| matters to θ, not only P_θ A."""
         return self.scheme.sees_size
 
-    def keeps_radius(self, time: float) -> bool:
-        """Whether tokens keep their radius at a time; mix does until its switch."""
-        return not self.carries_radius or (self.scheme.parameter == "switch" and time < self.switch)
+    def keeps_radius(self, time: float | Floats) -> bool:
+        """Whether tokens keep their radius at a time, or at all times (n,); mix does until its switch."""
+        return not self.carries_radius or (self.scheme.parameter == "switch" and bool(np.all(time < self.switch)))
 
-    def gate(self, time: float, gate: float) -> float:
+    def gate(self, time: float | Floats, gate: float) -> float:
         """The γ of −γx at a time: 0 while tokens keep their radius, for layer norm removes the component along x."""
         return 0.0 if self.keeps_radius(time) else gate
 
@@ -79,7 +79,7 @@ class LayerNorm:
         scale = self.speed_scale(time, radius, output)
         return projected(direction, output.copy()) / by_row(scale)
 
-    def radial_velocity(self, time: float, direction: Floats, output: Floats) -> Floats:
+    def radial_velocity(self, time: float | Floats, direction: Floats, output: Floats) -> Floats:
         """g (n,), the ṙ at directions θ (n, d) for A = ``output`` (n, d)."""
         along: Floats = np.einsum("nd,nd->n", direction, output)
         if self.scheme.radial_velocity is None:
@@ -87,14 +87,16 @@ class LayerNorm:
         return self.scheme.radial_velocity(self, time, along, self._size(output))
 
     def rates(
-        self, time: float, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0
+        self, time: float | Floats, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0
     ) -> tuple[Floats, Floats]:
         """θ̇ (n, d) and ṙ = g − γr (n,)."""
         radial_velocity = self.radial_velocity(time, direction, output) - self.gate(time, gate) * radius
         return self.angular_velocity(time, radius, direction, output), radial_velocity
 
-    def velocity(self, time: float, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0) -> Floats:
-        """ẋ = r θ̇ + ṙ θ, (n, d)."""
+    def velocity(
+        self, time: float | Floats, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0
+    ) -> Floats:
+        """ẋ = r θ̇ + ṙ θ, (n, d), at a time, or at a time (n,) of each token where the layer norm has no switch."""
         angular_velocity, radial_velocity = self.rates(time, radius, direction, output, gate)
         return radius[:, None] * angular_velocity + radial_velocity[:, None] * direction
 
@@ -165,7 +167,7 @@ class Scheme:
     """
 
     speed_scale: Callable[[LayerNorm, float | Floats, Sizes, Sizes], Sizes]
-    radial_velocity: Callable[[LayerNorm, float, Floats, Sizes], Floats] | None = None
+    radial_velocity: Callable[[LayerNorm, float | Floats, Floats, Sizes], Floats] | None = None
     sees_size: bool = False
     sees_positions: bool = False
     parameter: str | None = None

@@ -49,11 +49,11 @@ class Normalization:
     """
 
     name: str
-    apply: Callable[[Sums, float, float], Floats]
+    apply: Callable[[Sums, float | Floats, float], Floats]
     is_relative: bool = True
     is_two_sided: bool = False
 
-    def __call__(self, sums: Sums, log_rescaling: float = 0.0, reach: float = np.inf) -> Floats:
+    def __call__(self, sums: Sums, log_rescaling: float | Floats = 0.0, reach: float = np.inf) -> Floats:
         """A (..., d) for sums s, Z e^{−s} and N e^{−s}, with c = ``log_rescaling`` of rescaled attention."""
         return self.apply(sums, log_rescaling, reach)
 
@@ -80,11 +80,11 @@ def normalization_of(name: str, *, two_sided: bool = True) -> Normalization:
     return one_of("normalization", name, {k: n for k, n in NORMALIZATIONS.items() if two_sided or not n.is_two_sided})
 
 
-def _softmax(sums: Sums, log_rescaling: float, reach: float) -> Floats:
+def _softmax(sums: Sums, log_rescaling: float | Floats, reach: float) -> Floats:
     return weighted_mean(sums[1], sums[2], reach)
 
 
-def _unnormalized(sums: Sums, log_rescaling: float, reach: float) -> Floats:
+def _unnormalized(sums: Sums, log_rescaling: float | Floats, reach: float) -> Floats:
     log_scale, _, numerator = sums
     if np.ndim(log_scale) == 0:
         factor = np.exp(log_scale - log_rescaling)
@@ -94,7 +94,7 @@ def _unnormalized(sums: Sums, log_rescaling: float, reach: float) -> Floats:
     return numerator
 
 
-def _sinkhorn(sums: Sums, log_rescaling: float, reach: float) -> Floats:
+def _sinkhorn(sums: Sums, log_rescaling: float | Floats, reach: float) -> Floats:
     return sums[2]
 
 

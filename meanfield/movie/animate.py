@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from meanfield.figures.figure import STYLE, load
 from meanfield.movie.fields import FieldFrames
@@ -16,6 +20,8 @@ from solvers.io.writing import disk_errors
 
 if TYPE_CHECKING:
     from matplotlib.animation import AbstractMovieWriter
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from meanfield.figures.run_data import RunData
     from solvers.io.run_file import Run
@@ -52,20 +58,13 @@ def movie(
 def _film(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:
     from subprocess import CalledProcessError
 
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from tqdm import tqdm
 
     from solvers.io.run_file import FileError, Run
 
     title = run_data.path.name if isinstance(run_data, Run) else run_data.title
     bar = tqdm(desc=title, total=len(run_data.times), unit=" frames", disable=True if quiet else None)
-    fixed = {"figure.constrained_layout.use": False, "savefig.bbox": None}
-    with matplotlib.rc_context(STYLE | fixed), bar:
-        figure = Figure()
-        FigureCanvasAgg(figure)
-        frames = FieldFrames(run_data, figure) if isinstance(run_data, Run) else Frames(run_data, figure)
+    with bar, prepared(run_data) as (figure, frames):
         try:
             writer.setup(figure, str(target), dpi=DPI)
             for k in range(len(run_data.times)):
@@ -77,6 +76,31 @@ def _film(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path, qu
         except CalledProcessError as error:
             said = (error.stderr or "").strip().splitlines()[-1:] or ["it said nothing"]
             raise FileError(f"ffmpeg failed with status {error.returncode}: {said[0]}; .gif needs no ffmpeg") from None
+
+
+@contextmanager
+def prepared(run_data: RunData | Run) -> Iterator[tuple[Figure, Frames | FieldFrames]]:
+    """A figure and its frames, in the style of movies while the context lasts."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from solvers.io.run_file import Run
+
+    fixed = {"figure.constrained_layout.use": False, "savefig.bbox": None}
+    with matplotlib.rc_context(STYLE | fixed):
+        figure = Figure(dpi=DPI)
+        FigureCanvasAgg(figure)
+        yield figure, FieldFrames(run_data, figure) if isinstance(run_data, Run) else Frames(run_data, figure)
+
+
+def drawn_frames(run_data: RunData | Run, shown: Iterable[int]) -> Iterator[NDArray[np.uint8]]:
+    """(height, width, 3) pixels of the frames of these snapshots."""
+    with prepared(run_data) as (figure, frames):
+        for k in shown:
+            frames.show(k)
+            figure.canvas.draw()
+            yield np.asarray(figure.canvas.buffer_rgba())[:, :, :3]  # type: ignore[attr-defined]
 
 
 def _grab(writer: AbstractMovieWriter) -> bool:

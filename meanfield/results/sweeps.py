@@ -21,14 +21,14 @@ from meanfield.runtime.progress import has_bar
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, parse_sweep
 from meanfield.sweeping.dask_pool import with_client
-from meanfield.sweeping.driver import task_of
+from meanfield.sweeping.driver import work_of
 from meanfield.sweeping.index import open_index
-from meanfield.sweeping.local_pool import Solver, cores, with_processes
-from meanfield.sweeping.point import FAILED
+from meanfield.sweeping.local_pool import cores, with_processes
 from meanfield.sweeping.point import Result as PointResult
 from meanfield.sweeping.progress import SweepProgress
 from meanfield.sweeping.results import SweepResults, read_sweep
 from meanfield.sweeping.scalars import axes, long_name, scalars
+from meanfield.sweeping.tasks import Solver, Work
 from solvers.io.lock import Lock
 
 if TYPE_CHECKING:
@@ -65,20 +65,22 @@ def sweep(
     index has none of them; FileError for a path that is something else.
     """
     plan = _plan(case, keys)
-    solver = with_processes(min(jobs or cores(), len(plan.points))) if client is None else with_client(client)
+    solver = with_processes(min(jobs or cores(), len(plan.rows))) if client is None else with_client(client)
     quiet = not (has_bar() if progress is None else progress)
     if path is not None:
         if scalars:
             raise CaseError(f"scalars = {', '.join(scalars)}: not allowed with path, whose index has none of them")
         _solve_into(Path(path), plan, solver, overwrite, quiet)
         return open_sweep(path)
-    tasks = {number: task_of(point.case) for number, point in enumerate(plan.points)}
+    count = len(plan.rows)
+    work = Work(range(count), lambda number: plan.points[number].case, keep=bool(scalars))
     rows: dict[int, dict[str, Any]] = {}
-    status = np.full(len(tasks), "", dtype=object)
+    status = np.full(count, "", dtype=object)
     reasons = status.copy()
-    for number, result in _solved(solver, tasks, bool(scalars), plan.title, quiet):
-        rows[number] = _row(result, scalars or {})
-        status[number], reasons[number] = result.status, result.reason
+    for results in _solved(solver, work, plan.title, quiet):
+        for number, result in results.items():
+            rows[number] = _row(result, scalars or {})
+            status[number], reasons[number] = result.status, result.reason
     return _dataset(plan, keys, rows, {"status": status, "reason": reasons})
 
 
@@ -95,7 +97,7 @@ def open_sweep(path: str | Path) -> Dataset:
         name: (("point", *axes(name, values.ndim - 1, manifold)), values, {"long_name": long_name(name)})
         for name, values in found.scalars.items()
     }
-    variables |= {"status": ("point", list(found.status)), "reason": ("point", list(found.reasons))}
+    variables |= {"status": ("point", found.status), "reason": ("point", found.reasons)}
     variables["wall_time"] = ("point", found.wall_times, {"units": "s"})
     coordinates = {key: ("point", values) for key, values in found.parameters.items()}
     dataset = Dataset(variables, coords=coordinates, attrs={"title": str(found.attributes["title"])})
@@ -118,12 +120,11 @@ def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet:
     lock = Lock(path)
     try:
         index = open_index(path, plan, "meanfield.sweep", overwrite=overwrite, retry=False)
-        tasks = {number: task_of(plan.points[number].case) for number in index.waiting}
         if not index.closed:
             index.start()
         try:
-            for number, result in _solved(solver, tasks, False, plan.title, quiet):
-                index.put(number, result)
+            for results in _solved(solver, work_of(index), plan.title, quiet):
+                index.put(results)
         except KeyboardInterrupt:
             index.close("interrupted")
             raise
@@ -142,17 +143,15 @@ def _plan(case: Case | str | Path | Mapping[str, Any], keys: Mapping[str, Sequen
     return parse_sweep("\n".join([f"title = {inline(case.title)}", "[keys]", *texts, ""]), base=to_toml(case))
 
 
-def _solved(
-    solver: Solver, tasks: Mapping[int, str], keep: bool, title: str, quiet: bool
-) -> Iterator[tuple[int, PointResult]]:
+def _solved(solver: Solver, work: Work, title: str, quiet: bool) -> Iterator[dict[int, PointResult]]:
     with (
-        SweepProgress(title or "sweep", len(tasks), 0, quiet) as progress,
+        SweepProgress(title or "sweep", len(work.numbers), 0, quiet) as progress,
         terminate_as_interrupt(),
-        closing(solver(tasks, keep)) as solved,
+        closing(solver(work)) as solved,
     ):
-        for number, result in solved:
-            progress.update(failed=result.status == FAILED)
-            yield number, result
+        for results in solved:
+            progress.update(results)
+            yield results
 
 
 def _row(result: PointResult, functions: Mapping[str, Scalar]) -> dict[str, Any]:
@@ -176,7 +175,7 @@ def _dataset(
     manifold = plan.points[0].case.domain.manifold
     variables: dict[str, Any] = {name: (tuple(keys), values.reshape(shape)) for name, values in texts.items()}
     for name in dict.fromkeys(name for row in rows.values() for name in row):
-        values = _stacked(name, rows, len(plan.points))
+        values = _stacked(name, rows, len(plan.rows))
         inner = axes(name, values.ndim - 1, manifold)
         variables[name] = ((*keys, *inner), values.reshape(*shape, *values.shape[1:]), {"long_name": long_name(name)})
     return Dataset(variables, coords={key: list(values) for key, values in keys.items()}, attrs={"title": plan.title})

@@ -61,10 +61,20 @@ def _of_tokens(case: Case) -> list[str]:
         f"tokens        {case.domain.count} in {case.domain.d} dimensions",
         f"memory        about {as_bytes(memory_bytes(case))}",
         f"file          at most about {as_bytes(file_bytes(case))} for {counted(snapshots, 'snapshot')}",
+        f"velocity      {_velocity_of_tokens(case, case.domain.count)}",
         f"time steps    {_steps_of_tokens(case, case.domain.count)}",
         *_hand_over(case, case.domain.count),
         *(f"rounding      {note}" for note in rounding_notes(case)),
     ]
+
+
+def _velocity_of_tokens(case: Case, count: int) -> str:
+    """What an evaluation costs, and when a density, which is cells for any number of tokens, costs less."""
+    pairs = count**2 * len(case.attention.all_heads)
+    if case.domain.d <= 3 and case.attention.mask == "none":
+        density = f'manifold = "{"circle" if case.domain.d == 2 else "sphere"}"'
+        return f"at most {pairs:.2g} pairs of tokens, of many fewer; {density} costs the same for any number of them"
+    return f"{pairs:.2g} pairs of tokens, each in {case.domain.d} dimensions: four times as many for twice the tokens"
 
 
 def rounding_notes(case: Case) -> list[str]:

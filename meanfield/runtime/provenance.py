@@ -38,8 +38,9 @@ def _versions() -> str:
     return ", ".join([*ours, *(f"{name} {version(name)}" for name in PACKAGES)])
 
 
+@cache
 def _git_commit() -> str:
-    """Commit of the source, if it is a checkout; empty for an installed package."""
+    """Commit of the source, if it is a checkout; empty for an installed package. Asked for once in a process."""
     source = Path(__file__).resolve().parents[1]
     if not (source.parent / ".git").exists():
         return ""

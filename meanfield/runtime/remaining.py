@@ -15,8 +15,9 @@ class RemainingTime:
     """Estimates the remaining seconds of a run: steps or outputs to come times the seconds of the latest ones.
 
     Where steps are limited by the state, step n is taken to reach time t by n = a + b·t^q through the first moment, the
-    middle and now: q = 1 for steps of one length, q → 0 for steps that grow with time. There are
-    at least as many steps as outputs to come; from a handover on as many, and before it no estimate is given.
+    middle and now: q = 1 for steps of one length, q → 0 for steps that grow with time. There are at least as many steps
+    as outputs to come, but where several outputs lie in a step, which are interpolated, it is these that take the time.
+    From a handover on there are as many steps as outputs, and before it no estimate is given.
 
     end          model time to which the run goes
     schedules    of the outputs
@@ -50,8 +51,8 @@ class RemainingTime:
         n2, t2, w2 = self._moments[-1]
         if t2 >= self._end:
             return 0.0
-        if self._by_events:
-            seen = self._events_between(t1, t2)
+        seen = self._events_between(t1, t2)
+        if self._by_events or seen > len(self._schedules) * (n2 - n1):
             return (w2 - w1) / seen * self._events_between(t2, self._end) if seen else None
         q = _exponent(t0, t1, t2, (n2 - n1) / (n1 - n0))
         steps = (n2 - n1) * _power(t2, self._end, q) / _power(t1, t2, q)

@@ -50,6 +50,26 @@ class Head(Section, frozen=True):
     }
 
 
+class Pattern(Section, frozen=True):
+    """Whom tokens in their order attend to, as in Longformer and BigBird; with mask = "causal" those before them only.
+
+    ``local``: those so near in the sequence. ``global_tokens``: the first ones see all and are seen by all.
+    ``random_tokens``: as many more for each token, drawn by ``seed``.
+    """
+
+    local: Annotated[int, Meta(ge=0)] = 0
+    global_tokens: Annotated[int, Meta(ge=0)] = 0
+    random_tokens: Annotated[int, Meta(ge=0)] = 0
+    seed: Seed = 0
+
+    about: ClassVar = {
+        "local": Key("distance in the sequence up to which tokens see each other", 3),
+        "global_tokens": Key("how many of the first tokens see all and are seen by all", 1),
+        "random_tokens": Key("how many others each token draws at random", 2),
+        "seed": Key("of the random tokens", 1),
+    }
+
+
 class Attention(Section, frozen=True):
     """The kernel e^{β⟨Qx, Ky⟩}, divided by its mean (softmax) or not or from both sides (sinkhorn), and the values Vy.
 
@@ -65,6 +85,7 @@ class Attention(Section, frozen=True):
     window: Annotated[float, Meta(ge=1e-6, le=math.pi)] | None = None
     mask: Literal["none", "causal"] = "none"
     rescaled: bool = False
+    pattern: Pattern | None = None
     query: Matrix | RandomMatrix | None = None
     key: Matrix | RandomMatrix | None = None
     value: Matrix | RandomMatrix | None = None
@@ -79,6 +100,7 @@ class Attention(Section, frozen=True):
         "kernel": Key("e^{β⟨Qx, Ky⟩}, e^{−β|Qx − Ky|²/2}, or the former cut off at an angle", "exponential"),
         "window": Key("angle of kernel = 'windowed', beyond which tokens do not attend", 0.5, unit="rad"),
         "mask": Key("causal: tokens attend to those of their label and of lower labels", "causal"),
+        "pattern": Key("sparse attention of tokens in their order: a window, global and random tokens", {"local": 3}),
         "rescaled": Key("unnormalized kernels divided by their largest value: the same flow, faster", True),
         "query": Key("Q of the only head, d×d or random; the identity if left out", [[1.0, 0.0], [0.0, 1.0]]),
         "key": Key("K of the only head, d×d or random; the identity if left out", [[1.0, 0.0], [0.0, 1.0]]),

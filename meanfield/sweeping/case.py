@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import msgspec
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
-from meanfield.case.load import MAX_BYTES, parse, to_toml
+from meanfield.case.load import MAX_BYTES, Template, to_toml
 from meanfield.case.overrides import inline
 from meanfield.sections.section import Count, Positive, Section, Seed
-from meanfield.sweeping.grid import MAX_POINTS, Value, flattened, plan
+from meanfield.sweeping.grid import MAX_POINTS, RANDOM_DESIGNS, Value, flattened, plan
 
 
 class Keep(Section, frozen=True):
@@ -46,7 +46,7 @@ class _File(Section, frozen=True, kw_only=True):
 
     title: str = ""
     case: Any = None
-    design: Literal["grid", "zip", "random"] = "grid"
+    design: Literal["grid", "zip", "random", "sobol", "latin hypercube"] = "grid"
     points: Count | None = None
     seed: Seed | None = None
     keys: Any = None
@@ -65,6 +65,44 @@ class Point:
     case: Case
 
 
+class Points(Sequence[Point]):
+    """The points of a sweep, whose cases are made when they are asked for: of many points they take much memory.
+
+    rows   the values of the keys at each
+    """
+
+    def __init__(self, base: str, fixed: tuple[str, ...], rows: Sequence[dict[str, Value]]) -> None:
+        self.rows, self._fixed, self._template = rows, fixed, Template(base)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, number: int) -> Point: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Point]: ...
+
+    def __getitem__(self, number: int | slice) -> Point | list[Point]:
+        """Raises CaseError for a case that cannot be."""
+        if isinstance(number, slice):
+            return [self[k] for k in range(*number.indices(len(self)))]
+        values = self.rows[number]
+        ordered = sorted(values, key=lambda key: key.count("."))  # whole sections first, so that keys within them hold
+        overrides = tuple(f"{key}={inline(values[key])}" for key in ordered)
+        try:
+            return Point(values, overrides, self._template.case((*self._fixed, *overrides)))
+        except CaseError as error:
+            raise CaseError(f"point {number} ({' '.join(overrides)}): {error}") from None
+
+    def identity(self, keep: Keep) -> str:
+        """A hash of the cases of all, in order. Raises CaseError for the first that cannot be."""
+        found = hashlib.sha256(f"{keep.files}".encode())
+        for point in self:
+            found.update(b"\0" + to_toml(point.case).encode())
+        return found.hexdigest()
+
+
 @dataclass(frozen=True)
 class Sweep:
     """A sweep, every point of it checked.
@@ -72,6 +110,7 @@ class Sweep:
     base      the TOML of the case that its points are variations of
     spacings  of each key "log", "linear", "seeds" or "list"
     text      the sweep file as it was read
+    identity  of the sweep in its index: a hash of the cases of all points, in order
     limit     seconds of wall time after which a point is stopped, or None
     """
 
@@ -79,17 +118,17 @@ class Sweep:
     base: str
     keys: tuple[str, ...]
     spacings: dict[str, str]
-    points: tuple[Point, ...]
+    points: Points
     keep: Keep
     figure: FigureChoice
     text: str
+    identity: str
     limit: float | None = None
 
-    @cached_property
-    def identity(self) -> str:
-        """Identity of the sweep in its index: a hash of the cases of all points, in order."""
-        cases = "\0".join(to_toml(point.case) for point in self.points)
-        return hashlib.sha256(f"{self.keep.files}\0{cases}".encode()).hexdigest()
+    @property
+    def rows(self) -> Sequence[dict[str, Value]]:
+        """The values of the keys at each point."""
+        return self.points.rows
 
 
 def load_sweep(name_or_path: str | Path) -> Sweep:
@@ -135,9 +174,12 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep", base: s
     _check_design(file)
     spacings, rows = plan(file.keys, file.design, file.points, file.seed or 0, MAX_POINTS)
     fixed = _fixed(file.fixed, spacings)
-    points = tuple(_point(base, fixed, row, number) for number, row in enumerate(rows))
+    points = Points(base, fixed, rows)
+    identity = points.identity(file.keep)
     _check_figure(file.figure, spacings)
-    return Sweep(file.title, base, tuple(spacings), spacings, points, file.keep, file.figure, text, file.limit)
+    return Sweep(
+        file.title, base, tuple(spacings), spacings, points, file.keep, file.figure, text, identity, file.limit
+    )
 
 
 def _base(case: Any, folder: Path) -> str:
@@ -156,10 +198,10 @@ def _base(case: Any, folder: Path) -> str:
 
 
 def _check_design(file: _File) -> None:
-    if file.design == "random" and file.points is None:
-        raise CaseError('points: missing; expected an integer >= 1 with design = "random"')
+    if file.design in RANDOM_DESIGNS and file.points is None:
+        raise CaseError(f'points: missing; expected an integer >= 1 with design = "{file.design}"')
     for key, value in (("points", file.points), ("seed", file.seed)):
-        if file.design != "random" and value is not None:
+        if file.design not in RANDOM_DESIGNS and value is not None:
             raise refusal(key, value, f'not allowed with design = "{file.design}"')
 
 
@@ -172,16 +214,6 @@ def _fixed(table: Any, spacings: dict[str, str]) -> tuple[str, ...]:
         if key in spacings:
             raise refusal(f"set.{key}", values[key], "not allowed here: it is among the keys that vary")
     return tuple(f"{key}={inline(value)}" for key, value in values.items())
-
-
-def _point(base: str, fixed: tuple[str, ...], values: dict[str, Value], number: int) -> Point:
-    """The case of one point. Whole sections come first, so that keys within them hold."""
-    ordered = sorted(values, key=lambda key: key.count("."))
-    overrides = tuple(f"{key}={inline(values[key])}" for key in ordered)
-    try:
-        return Point(values, overrides, parse(base, (*fixed, *overrides)))
-    except CaseError as error:
-        raise CaseError(f"point {number} ({' '.join(overrides)}): {error}") from None
 
 
 def _check_figure(figure: FigureChoice, spacings: dict[str, str]) -> None:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import math
+import time as clock
 from typing import TYPE_CHECKING, Any
 
 from meanfield.case.errors import CaseError, install
-from meanfield.components.loading import loaded_sources
+from meanfield.components.loading import Source, loaded_sources
 from meanfield.runtime.messages import print_message
-from meanfield.sweeping.local_pool import Solved, Solver, SolverLost
-from meanfield.sweeping.point import FAILED, Result, solve_point
+from meanfield.sweeping.apart import solve_apart
+from meanfield.sweeping.local_pool import SolverLost
+from meanfield.sweeping.point import FAILED, Result
+from meanfield.sweeping.tasks import Solved, Solver, Task, Work
+from meanfield.sweeping.together import merged, solve_task
 
 if TYPE_CHECKING:
     from distributed import Client
 
 _GONE = ("cancelled", "lost")  # states of a future that no scheduler knows any more
 CONNECTING = 10.0  # seconds that a scheduler has to answer
+_IN_FLIGHT = 3  # tasks of each thread that the scheduler has at once: none is idle, and the sweep keeps the rest
+_MOMENT = 1.0  # seconds
+_MAX_TOGETHER, _PER_THREAD = 32, 8  # points of a task at most; tasks of each thread at least
 
 
 def with_dask(address: str) -> Solver:
@@ -25,39 +32,90 @@ def with_dask(address: str) -> Solver:
     Raises CaseError where Dask is not installed or no scheduler answers; the solver SolverLost where the scheduler
     goes. It waits for workers, and says so where there is none to begin with.
     """
-    client = _client(address)
+    client = client_of(address)
     solve = with_client(client, f"--dask {address}")
 
-    def solve_and_leave(cases: Mapping[int, str], keep: bool) -> Solved:
+    def solve_and_leave(work: Work) -> Solved:
         with client:
-            yield from solve(cases, keep)
+            yield from solve(work)
 
     return solve_and_leave
 
 
 def with_client(client: Client, name: str = "client") -> Solver:
-    """A solver on the workers of a client of Dask, which stays open; ``name`` is what messages call it."""
+    """A solver on the workers of a client of Dask, which stays open; ``name`` is what messages call it.
 
-    def solve(cases: Mapping[int, str], keep: bool) -> Solved:
+    Where a task of several points takes its workers with it, each of its points is tried alone.
+    """
+
+    def solve(work: Work) -> Solved:
         from distributed import as_completed
 
-        if not client.nthreads():
+        threads = _Threads(client, name)
+        if not threads():
             address = client.scheduler_info()["address"]
             print_message(f"{name}: its scheduler has no worker; waiting for one: dask worker {address}")
-        sources = loaded_sources()
-        futures = {
-            client.submit(solve_point, case, keep, None, sources, pure=False): number for number, case in cases.items()
-        }
-        for future in as_completed(list(futures), loop=client.loop):
+        at_once = min(_MAX_TOGETHER, max(1, len(work.numbers) // (_PER_THREAD * max(threads(), 1))))
+        tasks, sources = work.tasks(1 if work.limit is not None else at_once), loaded_sources()
+        futures: dict[Any, Task] = {}
+        completed = as_completed([], loop=client.loop)
+
+        def submit(task: Task) -> None:
+            future = client.submit(solve_on_worker, task, work.keep, work.limit, sources, pure=False)
+            futures[future] = task
+            completed.add(future)
+
+        def fill() -> None:
+            while len(futures) < _IN_FLIGHT * max(threads(), 1):
+                task = next(tasks, None)
+                if task is None:
+                    return
+                submit(task)
+
+        fill()
+        while futures:
+            future = next(completed)
             if future.status in _GONE:
                 raise SolverLost(f"{name}: the scheduler has gone")
-            yield futures.pop(future), _result(future)
+            task, error = futures.pop(future), future.exception()
+            if error is None:
+                yield future.result()
+            elif len(task) > 1:
+                for number, case in task.items():
+                    submit({number: case})
+            else:
+                yield dict.fromkeys(task, _failure(error))
             future.release()  # the scheduler need not keep it
+            fill()
 
     return solve
 
 
-def _client(address: str) -> Client:
+class _Threads:
+    """The number of threads of all workers, as it was a moment ago; raises SolverLost where no scheduler answers."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client, self._name, self._asked, self._count = client, name, -math.inf, 0
+
+    def __call__(self) -> int:
+        if clock.monotonic() - self._asked > _MOMENT:
+            try:
+                self._count = sum(self._client.nthreads().values())
+            except OSError:
+                raise SolverLost(f"{self._name}: the scheduler has gone") from None
+            self._asked = clock.monotonic()
+        return self._count
+
+
+def solve_on_worker(cases: Task, keep: bool, limit: float | None, components: tuple[Source, ...]) -> dict[int, Result]:
+    """All results of a task. A limit is kept by a process apart: a thread of a worker cannot be stopped."""
+    if limit is not None:
+        return solve_apart(cases, keep, limit, components)
+    return merged(solve_task(cases, keep, None, components))
+
+
+def client_of(address: str) -> Client:
+    """A client of the scheduler at an address. Raises CaseError where Dask is not installed or none answers."""
     try:
         from distributed import Client
     except ModuleNotFoundError:
@@ -70,10 +128,6 @@ def _client(address: str) -> Client:
         raise CaseError(f"--dask {address}: no scheduler answers: {' '.join(str(error).split())}") from None
 
 
-def _result(future: Any) -> Result:
-    """What a worker returned; a point that took several workers with it has failed."""
-    error = future.exception()
-    if error is None:
-        result: Result = future.result()
-        return result
+def _failure(error: BaseException) -> Result:
+    """The result of a point that took several workers with it."""
     return Result(FAILED, reason=f"{type(error).__name__}: {' '.join(str(error).split())}")

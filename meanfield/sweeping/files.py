@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from solvers.io.heaps import require_sound_heaps
+from solvers.io.lock import holder
 from solvers.io.repair import FileError
 from solvers.io.schema import DAMAGE
 
@@ -42,6 +43,18 @@ def run_file(path: Path, number: int) -> Path:
     return runs_folder(path) / f"{number:04}.h5"
 
 
+def part_of(path: Path, part: int, parts: int) -> Path:
+    """What the process that solves part ``part`` = 1 … ``parts`` of a sweep locks."""
+    return path.with_name(f"{path.stem}.{part}-of-{parts}")
+
+
+def part_writers(path: Path) -> list[str]:
+    """The processes that solve parts of a sweep now."""
+    name = re.compile(rf"{re.escape(path.stem)}\.\d+-of-\d+\.lock")
+    locks = [file for file in sorted(path.absolute().parent.iterdir()) if name.fullmatch(file.name)]
+    return [writer for lock in locks if (writer := holder(lock.with_suffix(""))) is not None]
+
+
 def own_points(path: Path, identity: str) -> dict[Path, int]:
     """Files of single points of the sweep with this identity, also unfinished ones, each with its point's number."""
     matches = {file: _NAME.fullmatch(file.name) for file in sorted(points_folder(path).glob("*"))}
@@ -68,12 +81,12 @@ def require_folders(path: Path) -> None:
             raise FileError(f"{folder}: is no folder; the sweep needs one of this name: -o writes it elsewhere")
 
 
-def require_free(path: Path, cases: Mapping[int, str], *, started: bool, overwrite: bool) -> None:
-    """Raise FileError if the run file of a point, which ``cases`` gives as TOML, would replace a file of somebody else.
+def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool, overwrite: bool) -> None:
+    """Raise FileError if the run file of a point, of number and TOML, would replace a file of somebody else.
 
     started   whether the sweep goes on with its index: then a run file of the same case is its own
     """
-    for number, case in cases.items():
+    for number, case in cases:
         file = run_file(path, number)
         if not os.path.lexists(file):
             continue

@@ -19,16 +19,30 @@ Row = dict[str, Value]
 _Table = TypeVar("_Table", bound=Section)
 MAX_POINTS = 100_000  # of a sweep, and so values of a key
 Number = Annotated[int, msgspec.Meta(ge=1, le=MAX_POINTS)]
+RANDOM_DESIGNS = ("random", "sobol", "latin hypercube")  # of points anywhere in ranges
 _WHOLE = 1e-9  # of a number: what rounding may add to the whole numbers of a range
 
 
 class Range(Section, frozen=True, kw_only=True):
-    """Numbers ``from`` … ``to``: ``count`` of them, evenly spaced or by a constant factor; random ones without it."""
+    """Numbers ``from`` … ``to``: ``count`` of them, evenly spaced or by a constant factor; random ones without it.
+
+    integer   whole numbers alone: all of them without a count, at most ``count`` different ones with it
+    """
 
     first: float = msgspec.field(name="from")
     last: float = msgspec.field(name="to")
     count: Number | None = None
     spacing: Literal["linear", "log"] = "linear"
+    integer: bool = False
+
+    def drawn_at(self, fraction: float) -> float:
+        """The number of a uniform draw 0 ≤ ``fraction`` < 1; of integers each end counts like those between."""
+        if not self.integer:
+            return self.at(fraction)
+        if self.spacing == "log":
+            ends = Range(first=self.first - 0.5, last=self.last + 0.5, spacing="log")
+            return min(max(round(ends.at(fraction)), int(self.first)), int(self.last))
+        return int(self.first) + int(fraction * (self.last - self.first + 1))
 
     def at(self, fraction: float) -> float:
         """The number at 0 ≤ ``fraction`` ≤ 1 of the way."""
@@ -56,8 +70,14 @@ class Key:
     def draw(self, random: np.random.Generator) -> Value:
         """One at random."""
         if self.drawn is not None:
-            return self.drawn.at(float(random.random()))
+            return self.drawn.drawn_at(float(random.random()))
         return self.values[int(random.integers(len(self.values)))]
+
+    def value_at(self, fraction: float) -> Value:
+        """The one of a uniform draw 0 ≤ ``fraction`` < 1."""
+        if self.drawn is not None:
+            return self.drawn.drawn_at(fraction)
+        return self.values[int(fraction * len(self.values))]
 
 
 def plan(table: Any, design: str, points: int | None, seed: int, most: int) -> tuple[dict[str, str], list[Row]]:
@@ -69,12 +89,29 @@ def plan(table: Any, design: str, points: int | None, seed: int, most: int) -> t
     if design == "random":
         random = np.random.default_rng(seed)
         rows: Iterator[Row] = ({name: key.draw(random) for name, key in keys.items()} for _ in range(points or 0))
+    elif design in RANDOM_DESIGNS:
+        rows = (
+            {name: key.value_at(fraction) for (name, key), fraction in zip(keys.items(), fractions, strict=True)}
+            for fractions in _spread(design, len(keys), min(points or 0, most + 1), seed)
+        )
     else:
         rows = _DESIGNS[design](keys)
     found = list(islice(rows, most + 1))
     if len(found) > most:
         raise CaseError(f"keys: more than {most} points; expected at most that many")
     return {name: key.spacing for name, key in keys.items()}, found
+
+
+def _spread(design: str, keys: int, points: int, seed: int) -> list[list[float]]:
+    """Points (points, keys) in [0, 1)^keys that fill it more evenly than random ones."""
+    from scipy.stats import qmc
+
+    random = np.random.default_rng(seed)
+    if design == "sobol":  # in powers of 2, of which the first points are well spread too
+        found = qmc.Sobol(keys, seed=random).random_base2(max(points - 1, 0).bit_length())[:points]
+    else:
+        found = qmc.LatinHypercube(keys, seed=random).random(points)
+    return np.minimum(found, np.nextafter(1.0, 0.0)).tolist()  # type: ignore[no-any-return]
 
 
 def flattened(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda value: False) -> dict[str, Any]:
@@ -89,7 +126,7 @@ def flattened(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda val
 
 
 def _is_range(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value.keys() & {"from", "to", "count", "spacing", "seeds"})
+    return isinstance(value, dict) and bool(value.keys() & {"from", "to", "count", "spacing", "integer", "seeds"})
 
 
 def _key(name: str, value: Any, design: str) -> Key:
@@ -102,10 +139,16 @@ def _key(name: str, value: Any, design: str) -> Key:
     numbers = _table(name, value, Range)
     if numbers.spacing == "log" and not (numbers.first > 0 and numbers.last > 0):
         raise refusal(name, value, 'numbers > 0 with spacing = "log"')
-    if design == "random":
+    if numbers.integer and not (
+        numbers.first.is_integer() and numbers.last.is_integer() and numbers.first <= numbers.last
+    ):
+        raise refusal(name, value, "whole numbers from <= to with integer = true")
+    if design in RANDOM_DESIGNS:
         if numbers.count is not None:
-            raise refusal(f"{name}.count", numbers.count, 'not allowed with design = "random", which has points')
+            raise refusal(f"{name}.count", numbers.count, f'not allowed with design = "{design}", which has points')
         return Key(numbers.spacing, drawn=numbers)
+    if numbers.integer:
+        return Key(numbers.spacing, _integers(name, numbers))
     if numbers.count is None:
         raise CaseError(f"{name}.count: missing; expected an integer >= 1")
     return Key(numbers.spacing, _numbers(numbers, all(isinstance(value[end], int) for end in ("from", "to"))))
@@ -116,6 +159,16 @@ def _table(name: str, value: dict[str, Any], kind: type[_Table]) -> _Table:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise CaseError(f"{name}.{translate(error, value, kind)}") from None
+
+
+def _integers(name: str, numbers: Range) -> tuple[int, ...]:
+    """All integers of a range, or ``count`` of them, each once."""
+    first, last = int(numbers.first), int(numbers.last)
+    if numbers.count is None:
+        if last - first >= MAX_POINTS:
+            raise CaseError(f"{name}: {last - first + 1} integers; expected at most {MAX_POINTS}, or a count")
+        return tuple(range(first, last + 1))
+    return tuple(dict.fromkeys(round(numbers.at(k / max(numbers.count - 1, 1))) for k in range(numbers.count)))
 
 
 def _numbers(numbers: Range, between_integers: bool) -> tuple[float, ...]:

@@ -1,40 +1,43 @@
 """The index of a sweep: one HDF5 file with the parameters, the state and the results of every point.
 
-    /parameters/KEY (point)         numbers, or text
+    /parameters/KEY (point)             numbers, or text
     /status, /reason, /exit_status, /wall_time (point)
-    /result/NAME (point, ...)       each column at the end, and the scalars of meanfield.sweeping.scalars; NaN where
-    none /points/0007/COLUMN (sample, ...)   the diagnostics of a point over time
+    /result/NAME (point, ...)           each column at the end, and the scalars of meanfield.sweeping.scalars
+    /samples/count (point)              samples of each point
+    /samples/NAME (point, sample, ...)  "time" and the diagnostics of each point over time; NaN where there is none
     attributes: sweep (the file as it is), base (the case that is varied), case (that of point 0, resolved), keys, state
                 "running", "finished" or "interrupted", and what made it
 
-A point that is finished is a small file in the folder NAME.points at once; the index is written anew beside the old one
-every now and then, and takes its place. Whenever its writer is killed both are whole.
+Points that are finished together are a small file in the folder NAME.points at once; the index is written anew beside
+the old one every now and then, with all of them, takes its place, and they are removed. Whenever its writer is killed
+both are whole. Indexes of version 1, with a group of datasets for each point, are read and gone on with.
 """
 
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from meanfield.runtime.provenance import provenance
 from meanfield.sweeping.case import Sweep
+from meanfield.sweeping.columns import columns_of
 from meanfield.sweeping.files import own_points, point_file, remove_points, run_file
-from meanfield.sweeping.layout import image_of_point, lay_out_points, read_point, write_point
+from meanfield.sweeping.layout import image_of_points, lay_out_index
 from meanfield.sweeping.point import FAILED, OVER_TIME, Result
+from meanfield.sweeping.sources import WAITING, Merged, Source
 from solvers.io.heaps import require_sound_heaps
 from solvers.io.repair import FileError, reason
 from solvers.io.replacing import replacement
 from solvers.io.schema import DAMAGE
-from solvers.io.writing import bytes_of_file, disk_errors
+from solvers.io.writing import disk_errors, new_file_on_disk
 
-if TYPE_CHECKING:
-    import h5py
-
-KIND = "sweep"
-_EVERY, _SHARE = 1.0, 0.1  # seconds between writings at least, and share of the time that they may take
+KIND, VERSION = "sweep", 2
+_EVERY, _SHARE = 1.0, 0.03  # seconds between writings at least, and share of the time that they may take
 
 
 class Index:
@@ -46,13 +49,7 @@ class Index:
     """
 
     def __init__(
-        self,
-        path: Path,
-        sweep: Sweep,
-        command: str,
-        results: dict[int, Result],
-        closed: bool,
-        replaced: tuple[str, ...] = (),
+        self, path: Path, sweep: Sweep, command: str, results: Merged, closed: bool, replaced: tuple[str, ...] = ()
     ) -> None:
         self.path, self.sweep, self.command, self.results, self.closed = path, sweep, command, results, closed
         self.replaced = replaced
@@ -61,65 +58,67 @@ class Index:
     @property
     def waiting(self) -> list[int]:
         """Numbers of the points that are still to be solved."""
-        return [number for number in range(len(self.sweep.points)) if number not in self.results]
+        waiting: list[int] = np.flatnonzero(self.results.heads.status == WAITING).tolist()
+        return waiting
 
     @property
-    def failed(self) -> int:
-        return sum(result.status == FAILED for result in self.results.values())
+    def failed(self) -> list[int]:
+        """Numbers of the points that have failed."""
+        failed: list[int] = np.flatnonzero(self.results.heads.status == FAILED).tolist()
+        return failed
 
     @property
     def over_time(self) -> int:
-        return sum(result.status == OVER_TIME for result in self.results.values())
+        """How many points ran over their time."""
+        return int((self.results.heads.status == OVER_TIME).sum())
 
-    def put(self, number: int, result: Result) -> None:
-        """Keep the result of a point. Raises FileError where the disk does not take it."""
+    def put(self, results: Mapping[int, Result]) -> None:
+        """Keep the results of some points. Raises FileError where the disk does not take them."""
         with disk_errors(self.path, "cannot write the results of a point"):
-            if result.file is not None:
-                _write(run_file(self.path, number), result.file)
-            identity = self.sweep.identity
-            _write(point_file(self.path, identity, number), image_of_point(result, identity))
-        self.results[number] = result
+            for number, result in results.items():
+                if result.file is not None:
+                    _write(run_file(self.path, number), result.file)
+            identity, columns = self.sweep.identity, columns_of(results)
+            file = point_file(self.path, identity, min(results))
+            _write(file, image_of_points(columns, identity))
+        self.results.add(Source(file, columns, identity))
         if clock.monotonic() - self._written > max(_EVERY, self._cost / _SHARE):
             self.write("running")
 
     def start(self) -> None:
-        """Write the index with all that there is, so that the files of single points are not needed any more."""
+        """Write the index with all that there is, before anything is put into it."""
         self.write("running")
-        self._remove_points()
 
     def write(self, state: str) -> None:
-        """Write the index anew. Raises FileError where the disk does not take it."""
+        """Write the index anew, with all that there is, so that the files of points are not needed any more.
+
+        Raises FileError where the disk does not take it.
+        """
         began = clock.monotonic()
         with disk_errors(self.path, "cannot write the index"):
-            _write(self.path, self._image(state))
+            self._replace(state)
+        with disk_errors(self.path, "cannot remove the files of single points"):
+            remove_points(self.path, self.sweep.identity, *self.replaced)
+        self.results = Merged(self.results.count, [Source(self.path)])
         self._written = clock.monotonic()
         self._cost = self._written - began
+
+    def _replace(self, state: str, *, overwrite: bool = True) -> None:
+        with replacement(self.path, overwrite=overwrite) as new, new_file_on_disk(new) as file:
+            file.attrs.update(self._attributes(state))
+            lay_out_index(file, self.sweep, self.results)
 
     def close(self, state: str) -> None:
         """Write the index for the last time, with all that there is."""
         self.write(state)
-        self._remove_points()
         self.closed = True
-
-    def _remove_points(self) -> None:
-        with disk_errors(self.path, "cannot remove the files of single points"):
-            remove_points(self.path, self.sweep.identity, *self.replaced)
-
-    def _image(self, state: str) -> bytes:
-        def fill(file: h5py.File) -> None:
-            file.attrs.update(self._attributes(state))
-            lay_out_points(file, self.sweep, self.results)
-            for number, result in self.results.items():
-                write_point(file.create_group(f"points/{number:04}"), result)
-
-        return bytes_of_file(fill)
 
     def _attributes(self, state: str) -> dict[str, Any]:
         sweep = self.sweep
         origin = provenance(sweep.points[0].case, self.command)
         return {
             "kind": KIND,
-            "schema_version": 1,
+            "schema_version": VERSION,
             "title": sweep.title,
             "state": state,
             "sweep": sweep.text,
@@ -130,18 +129,51 @@ class Index:
         }
 
 
+class PartOfIndex(Index):
+    """The points ``part``, ``part`` + ``parts``, … of a sweep, for one of several processes that share no memory.
+
+    It keeps its results in files beside the index, for a start without parts to merge them; the index itself it writes
+    only where there is none yet.
+    """
+
+    part, parts = 0, 1
+
+    @property
+    def waiting(self) -> list[int]:
+        return [number for number in super().waiting if number % self.parts == self.part]
+
+    def start(self) -> None:
+        if not self.path.exists():
+            with suppress(FileExistsError), disk_errors(self.path, "cannot write the index"):
+                self._replace("interrupted", overwrite=False)
+
+    def write(self, state: str) -> None:
+        """Nothing: files of points stay where they are."""
+
+
+def open_part(path: Path, sweep: Sweep, command: str, part: int, parts: int) -> PartOfIndex:
+    """The part number ``part`` = 0, 1, … of ``parts``, with what was solved earlier. Raises as ``open_index``."""
+    beside = sources_beside(path, sweep.identity)
+    sources = _earlier(path, sweep)[1] if path.exists() else list(beside)
+    index = PartOfIndex(path, sweep, command, Merged(len(sweep.rows), sources, again=(OVER_TIME,)), closed=False)
+    index.part, index.parts = part, parts
+    return index
+
+
 def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry: bool) -> Index:
     """The index of a sweep, not written yet: a new one, or with what an earlier start has solved.
 
     Points that ran over their time wait again. retry   those that have failed, too.
     Raises FileError where ``path`` is something else and may not be replaced.
     """
+    count = len(sweep.rows)
     if overwrite or not path.exists():
-        return Index(path, sweep, command, {}, closed=False, replaced=_replaced(path))
-    text, results = _earlier(path, sweep)
-    again = (FAILED, OVER_TIME) if retry else (OVER_TIME,)
-    results = {number: result for number, result in results.items() if result.status not in again}
-    return Index(path, sweep, command, results, text == sweep.text and len(results) == len(sweep.points))
+        return Index(path, sweep, command, Merged(count, ()), closed=False, replaced=_replaced(path))
+    text, sources = _earlier(path, sweep)
+    with _damage_refused(path):
+        results = Merged(count, sources, again=(FAILED, OVER_TIME) if retry else (OVER_TIME,))
+    closed = text == sweep.text and bool((results.heads.status != WAITING).all())
+    return Index(path, sweep, command, results, closed and len(sources) == 1)
 
 
 def _replaced(path: Path) -> tuple[str, ...]:
@@ -157,8 +189,8 @@ def _replaced(path: Path) -> tuple[str, ...]:
     return ()
 
 
-def _earlier(path: Path, sweep: Sweep) -> tuple[str, dict[int, Result]]:
-    """The sweep file of a finished index, "" of another; results in it and in single points' files, maybe newer."""
+def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[Source]]:
+    """The sweep file of a finished index, "" of another; results in it and in files of points, maybe newer."""
     import h5py
 
     elsewhere = "--overwrite replaces it, -o writes elsewhere"
@@ -169,19 +201,21 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, dict[int, Result]]:
         if file.attrs.get("kind") != KIND:
             raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
         if file.attrs["identity"] != sweep.identity:
-            held, title = len(file.get("points", {})), file.attrs["title"] or "untitled"
+            held, title = int((file["status"].asstr()[:] != WAITING).sum()), file.attrs["title"] or "untitled"
             changed = "another sweep, or this one before its case, its keys or their values changed"
             advice = "-o starts this sweep in another file, --overwrite deletes those results"
             raise FileError(f"{path}: left as it is: {held} points of {changed} ({title}); {advice}")
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
-        results = {int(name): read_point(group) for name, group in file.get("points", {}).items()}
-    for name, number in own_points(path, sweep.identity).items():
-        with suppress(*DAMAGE, FileError):  # cut short by a power cut: solved again
-            require_sound_heaps(name)
-            with h5py.File(name, "r") as file:
-                if file.attrs["identity"] == sweep.identity:
-                    results[number] = read_point(file)
-    return text, results
+    with _damage_refused(path):
+        return text, [Source(path), *sources_beside(path, sweep.identity)]
+
+
+def sources_beside(path: Path, identity: str) -> Iterator[Source]:
+    """The files of points of the sweep with this identity; what a power cut has cut short is solved again."""
+    for name in own_points(path, identity):
+        with suppress(*DAMAGE, FileError):
+            if (source := Source(name)).identity == identity:
+                yield source
 
 
 @contextmanager

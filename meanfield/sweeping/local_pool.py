@@ -1,7 +1,8 @@
 """Pool of local processes that run the points of a sweep.
 
-A solver takes the cases of the points (TOML by number), and whether run files are kept; it yields each number with its
-result as they come. A worker that dies takes nothing with it but its point, which is tried once more.
+A solver takes `Work` and yields results by number as they come, those of points that are solved together at once. Few
+batches of small points are solved in this process: a worker takes longer to start. A worker that dies takes nothing
+with it but what it was solving: each of these points is tried once more, alone.
 
 Why not a library's pool: after ``kill -9`` of one of two workers loky gives up every point that waits; Dask's
 LocalCluster goes on, but with 146 MiB a worker and 60 MiB in the sweep, where this pool takes 113 and 15; pebble is
@@ -15,22 +16,24 @@ import signal
 import sys
 import threading
 import time as clock
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain, islice
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import Any
 
-from meanfield.components.loading import Source, loaded_sources
+from meanfield.components.loading import loaded_sources
 from meanfield.runtime.signals import terminate_as_interrupt
-from meanfield.sweeping.point import FAILED, Result, solve_point
+from meanfield.sweeping.point import FAILED, Result
+from meanfield.sweeping.tasks import Solved, Solver, Task, Work
+from meanfield.sweeping.together import solve_task
 
-Solved = Generator[tuple[int, Result], None, None]
-Solver = Callable[[Mapping[int, str], bool], Solved]
-Task = tuple[str, bool, float | None, tuple[Source, ...]]  # the arguments of solve_point
 TRIES = 2  # of a point whose worker dies: once may be another's fault, where memory is short
 ENDING = 2.0  # seconds that a worker has to end after its step
 ORPHANED = 60.0  # without a parent: its disk may be slow, and it has a folder to remove
+_FEW = 4  # batches that are solved in this process
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # as Dask's workers
 
 
@@ -43,31 +46,43 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def with_processes(jobs: int, limit: float | None = None) -> Solver:
-    """A solver in ``jobs`` processes, which share the cores and stop each point after ``limit`` seconds."""
-    return lambda cases, keep: _solve_here(
-        {n: (case, keep, limit, loaded_sources()) for n, case in cases.items()}, jobs
-    )
+def with_processes(jobs: int) -> Solver:
+    """A solver in ``jobs`` processes, which share the cores."""
+
+    def solve(work: Work) -> Solved:
+        tasks = work.tasks()
+        first = list(islice(tasks, _FEW + 1))
+        if len(first) <= _FEW and all(len(task) > 1 for task in first):
+            return in_this_process(work, first)
+        return _solve_here(work, chain(first, tasks), jobs)
+
+    return solve
 
 
-def _solve_here(tasks: Mapping[int, Task], jobs: int) -> Solved:
-    waiting, tries = sorted(tasks, reverse=True), dict.fromkeys(tasks, 0)
+def in_this_process(work: Work, tasks: Iterable[Task]) -> Solved:
+    """Results of tasks without any worker."""
+    for task in tasks:
+        yield from solve_task(task, work.keep, work.limit)
+
+
+def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
+    tries, again = Counter[int](), list[Task]()
     threads, workers = max(cores() // jobs, 1), list[_Worker]()
     try:
-        while waiting or any(worker.number is not None for worker in workers):
-            _hand_out(waiting, tasks, jobs, threads, workers)
-            ready = connection.wait([worker.pipe for worker in workers if worker.number is not None])
+        while _hand_out(work, again, tasks, jobs, threads, workers):
+            ready = connection.wait([worker.pipe for worker in workers if worker.task])
             for worker in [worker for worker in workers if worker.pipe in ready]:
-                number, result = worker.answer()
-                if result is not None:
-                    yield number, result
+                results = worker.answer()
+                if results is not None:
+                    yield results
                     continue
                 workers.remove(worker)
-                tries[number] += 1
-                if tries[number] < TRIES:
-                    waiting.append(number)
-                else:
-                    yield number, Result(FAILED, reason=f"its worker died {TRIES} times: {worker.death}")
+                tries.update([*worker.task])
+                again += [{number: case} for number, case in worker.task.items() if tries[number] < TRIES]
+                given_up = [number for number in worker.task if tries[number] >= TRIES]
+                if given_up:
+                    reason = f"its worker died {TRIES} times: {worker.death}"
+                    yield {number: Result(FAILED, reason=reason) for number in given_up}
     finally:
         for worker in workers:
             worker.process.terminate()  # all at once: each then has its last step to finish
@@ -75,19 +90,24 @@ def _solve_here(tasks: Mapping[int, Task], jobs: int) -> Solved:
             worker.end()
 
 
-def _hand_out(waiting: list[int], tasks: Mapping[int, Task], jobs: int, threads: int, workers: list[_Worker]) -> None:
-    """Give what waits to idle workers, and start more of these, up to ``jobs``."""
-    idle = [worker for worker in workers if worker.number is None]
-    while waiting and (idle or len(workers) < jobs):
+def _hand_out(
+    work: Work, again: list[Task], tasks: Iterator[Task], jobs: int, threads: int, workers: list[_Worker]
+) -> bool:
+    """Give what waits to idle workers, and start more of these, up to ``jobs``; whether any is at work."""
+    idle = [worker for worker in workers if not worker.task]
+    while idle or len(workers) < jobs:
+        task = again.pop() if again else next(tasks, None)
+        if task is None:
+            break
         if not idle:
             workers.append(_Worker(threads))
             idle.append(workers[-1])
-        number = waiting.pop()
-        idle.pop().give(number, tasks[number])
+        idle.pop().give(task, work)
+    return any(worker.task for worker in workers)
 
 
 class _Worker:
-    """A process that solves one point after another; ``number`` is the one that it has, None while it is idle."""
+    """A process that solves one task after another; ``task`` is what it has still to solve, empty while it is idle."""
 
     def __init__(self, threads: int) -> None:
         context = get_context("spawn")  # a fork would share locks of threads that are not there
@@ -96,23 +116,23 @@ class _Worker:
         with _environment(_ONE_THREAD), _without_main():
             self.process.start()
         theirs.close()  # so that its end is seen when it dies
-        self.number: int | None = None
+        self.task: Task = {}
 
-    def give(self, number: int, task: Task) -> None:
-        self.number = number
+    def give(self, task: Task, work: Work) -> None:
+        self.task = dict(task)
         with suppress(OSError):  # it has died while it was idle: the end of its pipe says so
-            self.pipe.send(task)
+            self.pipe.send((task, work.keep, work.limit, loaded_sources()))
 
-    def answer(self) -> tuple[int, Result | None]:
-        """The point's number and its result, None where the worker has died."""
-        number, self.number = self.number, None
-        assert number is not None
+    def answer(self) -> dict[int, Result] | None:
+        """Results of some of its points, None where it has died."""
         try:
-            result: Result = self.pipe.recv()
-            return number, result
+            results: dict[int, Result] = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
-            return number, None
+            return None
+        for number in results:
+            del self.task[number]
+        return results
 
     @property
     def death(self) -> str:
@@ -136,7 +156,8 @@ def _serve(pipe: Connection, threads: int) -> None:
     # The sweep has ended, or this worker is being stopped, also between its runs: the exception removes its folder.
     with suppress(EOFError, OSError, KeyboardInterrupt), terminate_as_interrupt():
         while True:
-            pipe.send(solve_point(*pipe.recv()))
+            for results in solve_task(*pipe.recv()):
+                pipe.send(results)
 
 
 def _end_with_parent() -> None:

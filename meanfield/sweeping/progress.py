@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Mapping
 from typing import Self
 
 from meanfield.runtime.messages import print_message
 from meanfield.runtime.progress import LOG_EVERY, has_bar
+from meanfield.sweeping.point import FAILED, Result
 
 
 class SweepProgress:
@@ -21,13 +23,13 @@ class SweepProgress:
 
             self._bar = tqdm(total=points, initial=done, desc=title, unit=" points", dynamic_ncols=True)
 
-    def update(self, *, failed: bool) -> None:
-        """Count one more point, and print where a line is due."""
-        self._done += 1
-        self._failed += failed
+    def update(self, results: Mapping[int, Result]) -> None:
+        """Count some more points, and print where a line is due."""
+        self._done += len(results)
+        self._failed += sum(result.status == FAILED for result in results.values())
         if self._terminal:
             self._bar.set_postfix_str(f"{self._failed} failed", refresh=False)
-            self._bar.update()
+            self._bar.update(len(results))
         elif not self.quiet and clock.monotonic() - self._told > LOG_EVERY:
             self._told = clock.monotonic()
             print_message(self._line())

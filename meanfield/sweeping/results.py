@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,40 +14,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.sweeping.case import FigureChoice
-from meanfield.sweeping.layout import read_point
+from meanfield.sweeping.columns import values_of
+from meanfield.sweeping.files import part_writers
+from meanfield.sweeping.grid import RANDOM_DESIGNS
+from meanfield.sweeping.index import sources_beside
 from meanfield.sweeping.point import DONE, FAILED, OVER_TIME
+from meanfield.sweeping.sources import WAITING, Merged, Source
 from solvers.io.heaps import require_sound_heaps
 from solvers.io.lock import holder
 from solvers.io.repair import FileError, reason
-from solvers.io.schema import DAMAGE, dataset_of, require_size
+from solvers.io.schema import DAMAGE
 from solvers.mesh.mesh import Floats
 
 _REASONS = 3  # of failed points, reported
+_MAX_READ = 1 << 26  # bytes of scalars that are read, and so checked, at once
 _TEXTS = ("title", "state", "sweep", "base", "identity", "case", "versions")
 STATES = ("running", "finished", "interrupted")
 
 
 @dataclass(frozen=True, eq=False)
 class SweepResults:
-    """What the index of a sweep held when it was read.
+    """What the index of a sweep held when it was read, with what lies in files beside it.
 
     attributes   of the file; text is str
     parameters   for each key (points,) numbers, or texts
     spacings     of each key "log", "linear", "seeds" or "list"
-    status       (points,) "waiting", "done", "failed" or "over time"
-    reasons      (points,) why a point failed, or stopped early
-    wall_times   (points,) seconds
-    scalars      for each name (points, ...), NaN where there is none
+    results      of the points
+    scalars      for each name (points, ...), NaN where there is none; of many points read when they are asked for
     """
 
     path: Path
     attributes: Mapping[str, Any]
     parameters: Mapping[str, NDArray[Any]]
     spacings: Mapping[str, str]
-    status: tuple[str, ...]
-    reasons: tuple[str, ...]
-    wall_times: Floats
+    results: Merged
     scalars: Mapping[str, Floats]
+
+    @property
+    def status(self) -> NDArray[Any]:
+        """(points,) "waiting", "done", "failed" or "over time"."""
+        return self.results.heads.status
+
+    @property
+    def reasons(self) -> NDArray[Any]:
+        """(points,) why a point failed, or stopped early."""
+        return self.results.heads.reasons
+
+    @property
+    def wall_times(self) -> Floats:
+        """(points,) seconds."""
+        return self.results.heads.wall_times
 
     @property
     def figure(self) -> FigureChoice:
@@ -57,31 +73,47 @@ class SweepResults:
     @property
     def is_random(self) -> bool:
         """Whether points lie anywhere, and not on a grid."""
-        return self._file.get("design") == "random"
+        return self._file.get("design") in RANDOM_DESIGNS
 
     @property
     def done(self) -> NDArray[np.intp]:
         """Numbers of the points that have results."""
-        return np.flatnonzero([status == DONE for status in self.status])
+        return np.flatnonzero(self.status == DONE)
 
     def over_time(self, number: int, column: str) -> tuple[Floats, Floats]:
         """Times (samples,) and a column (samples, ...) of one point. Raises FileError where there is none."""
-        import h5py
-
-        require_sound_heaps(self.path)
-        with h5py.File(self.path, "r", locking=False) as file:
-            group = file.get(f"points/{number:04}", {})
-            if column not in group:
-                known = ", ".join(name for name in group if name != "time")
-                raise FileError(f"{self.path}: point {number} has no column {column}; expected one of {known}")
-            try:
-                return _plain(group, "time"), _plain(group, column)
-            except DAMAGE as error:
-                raise FileError(f"{self.path}: damaged: point {number}: {reason(error)}") from error
+        try:
+            found = self.results.over_time(number, column)
+        except DAMAGE as error:
+            raise FileError(f"{self.path}: damaged: point {number}: {reason(error)}") from error
+        if isinstance(found, list):
+            known = ", ".join(name for name in found if name != "time")
+            raise FileError(f"{self.path}: point {number} has no column {column}; expected one of {known}")
+        return found
 
     @property
     def _file(self) -> dict[str, Any]:
         return tomllib.loads(self.attributes["sweep"])
+
+
+class Scalars(Mapping[str, Floats]):
+    """Scalars of all points by name, each read once, when it is asked for."""
+
+    def __init__(self, results: Merged) -> None:
+        self._results, self._names, self._held = results, [*results.shapes.scalars], dict[str, Floats]()
+
+    def __getitem__(self, name: str) -> Floats:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._held:
+            self._held[name] = self._results.scalar(name)
+        return self._held[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def is_sweep(path: str | Path) -> bool:
@@ -108,43 +140,46 @@ def read_sweep(path: str | Path) -> SweepResults:
             if file.attrs.get("kind") != "sweep":
                 raise FileError(f"{path}: no index of a sweep")
             names = [str(name) for name in file.attrs["keys"]]
-            found = SweepResults(
-                path=path,
-                attributes=_attributes(file),
-                parameters={key: _plain(file, f"parameters/{key}") for key in names},
-                spacings={key: str(file[f"parameters/{key}"].attrs["spacing"]) for key in names},
-                status=tuple(_plain(file, "status")),
-                reasons=tuple(_plain(file, "reason")),
-                wall_times=np.asarray(_plain(file, "wall_time"), dtype=float),
-                scalars={name: _plain(file, f"result/{name}") for name in _of_points(file["result"])},
-            )
-            _require_sound(found)
-            return found
+            attributes = _attributes(file)
+            parameters = {key: values_of(file, f"parameters/{key}") for key in names}
+            spacings = {key: str(file[f"parameters/{key}"].attrs["spacing"]) for key in names}
+            count = len(values_of(file, "status"))
+        results = Merged(count, [Source(path), *sources_beside(path, str(attributes["identity"]))])
+        scalars = Scalars(results)
+        _require_sound(count, parameters, results)
+        if 8 * count * sum(int(np.prod(shape)) for shape in results.shapes.scalars.values()) <= _MAX_READ:
+            dict(scalars)
+        return SweepResults(path, attributes, parameters, spacings, results, scalars)
     except DAMAGE as error:
         raise FileError(f"{path}: damaged: {reason(error)}") from error
 
 
-def _of_points(group: Any) -> list[str]:
-    """Names of the datasets that are no dimension scales."""
-    return [name for name, data in group.items() if data.attrs.get("CLASS") != b"DIMENSION_SCALE"]
+def tables_of(found: SweepResults) -> Iterator[tuple[int, Mapping[str, Floats]]]:
+    """The number of each point that is done, and its times (samples,) and columns (samples, ...). Raises FileError."""
+    shapes = found.results.shapes
+    for number in found.done.tolist():
+        try:
+            block = found.results.block(number, number + 1, shapes)
+        except DAMAGE as error:
+            raise FileError(f"{found.path}: damaged: point {number}: {reason(error)}") from error
+        count = int(block.heads.counts[0])
+        yield number, {name: values[0, :count] for name, values in block.tables.items()}
 
 
 def read_points(path: str | Path) -> int:
     """Read the diagnostics of each point, all that ``read_sweep`` leaves; returns how many points have some."""
-    import h5py
-
-    count, bad = len(read_sweep(path).status), []
-    with h5py.File(path, "r", locking=False) as file:
-        numbers = list(file.get("points", {}))
-        for number in numbers:
-            try:
-                read_point(file[f"points/{number}"])
-            except DAMAGE:
-                bad.append(number)
+    found = read_sweep(path).results
+    bad: list[int] = []
+    for number in np.flatnonzero(found.heads.status != WAITING).tolist():
+        try:
+            found.block(number, number + 1, found.shapes)
+        except DAMAGE:
+            bad.append(number)
+    held = int((found.heads.status != WAITING).sum())
     if bad:
-        good = f"parameters and scalars of {count} points, diagnostics of {len(numbers) - len(bad)}"
-        raise FileError(f"{path}: damaged: diagnostics of points {', '.join(bad[:10])}; still good: {good}")
-    return len(numbers)
+        good = f"parameters and scalars of {found.count} points, diagnostics of {held - len(bad)}"
+        raise FileError(f"{path}: damaged: diagnostics of points {', '.join(map(str, bad[:10]))}; still good: {good}")
+    return held
 
 
 def _attributes(file: Any) -> dict[str, Any]:
@@ -159,19 +194,11 @@ def _attributes(file: Any) -> dict[str, Any]:
     return found
 
 
-def _require_sound(found: SweepResults) -> None:
-    count = len(found.status)
-    columns: dict[str, Any] = {**found.parameters, **found.scalars, "reason": found.reasons}
-    columns["wall_time"] = found.wall_times
-    for name, values in columns.items():
+def _require_sound(count: int, parameters: Mapping[str, NDArray[Any]], results: Merged) -> None:
+    for name, values in parameters.items():
         if np.ndim(values) < 1 or len(values) != count:
             raise ValueError(f"{name} has {np.shape(values)} values, expected {count} points")
-
-
-def _plain(group: Any, name: str) -> NDArray[Any]:
-    dataset = dataset_of(group, name)
-    require_size(dataset, group.file.id.get_filesize())
-    return np.asarray(dataset.asstr()[:] if dataset.dtype == object else dataset[:])
+    results.require_rows()
 
 
 def describe_sweep(path: str | Path) -> str:
@@ -209,8 +236,8 @@ def sweep_facts(path: str | Path) -> dict[str, Any]:
         "next": _next(found),
         "points": dict(Counter(found.status)),
         "parameters": {name: values.tolist() for name, values in found.parameters.items()},
-        "status": list(found.status),
-        "reasons": list(found.reasons),
+        "status": found.status.tolist(),
+        "reasons": found.reasons.tolist(),
         "wall_times": found.wall_times.tolist(),
         "results": {name: values.tolist() for name, values in found.scalars.items()},
         "versions": str(found.attributes["versions"]),
@@ -220,8 +247,10 @@ def sweep_facts(path: str | Path) -> dict[str, Any]:
 
 def _state_and_writer(found: SweepResults) -> tuple[str, str | None]:
     state = str(found.attributes["state"])
-    writer = holder(found.path) if state == "running" else None
-    return ("killed" if state == "running" and writer is None else state), writer
+    writer = (holder(found.path) if state == "running" else None) or ", ".join(part_writers(found.path)) or None
+    if writer is not None:
+        return "running", writer
+    return ("killed" if state == "running" else state), None
 
 
 def _state(found: SweepResults) -> str:
@@ -250,7 +279,7 @@ def _failures(found: SweepResults) -> list[str]:
 
 
 def _next(found: SweepResults) -> str:
-    if _state(found) in ("finished", "interrupted") or not _state(found).startswith("running"):
+    if _state_and_writer(found)[1] is None:
         waits = not {"waiting", OVER_TIME}.isdisjoint(found.status)
         return "go on with the same command" if waits else f"plot it: meanfield plot {found.path}"
     return f"in progress; plot it with: meanfield plot {found.path}"

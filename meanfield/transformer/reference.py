@@ -135,6 +135,8 @@ def _check(case: Case) -> None:
         raise refusal("stabilizers.layer_norm", norm, f"one of {', '.join(LAYER_NORMS)} {where}")
     if case.feed_forward is not None and not isinstance(case.feed_forward, FeedForward):
         raise refusal("feed_forward.field", case.feed_forward.activation, f"a network {where}")
+    if attention.pattern is not None:
+        raise refusal("attention.pattern.local", attention.pattern.local, f"no pattern {where}")
     if case.sequence is not None:
         raise refusal("sequence.diffusion", case.sequence.diffusion, f"no section [sequence] {where}")
 

@@ -21,10 +21,10 @@ from meanfield.model.layer_norm import LayerNorm
 from meanfield.transformer.ablation import STILL, WHOLE, kept_tokens, states_of_variant
 from meanfield.transformer.case import CaseOptions
 from meanfield.transformer.families import arrays_of, family_of, form_of
+from meanfield.transformer.labelled import Labelled, write_labelled
 from meanfield.transformer.mean_field import common_length, head_matrices, require_attention, start_of
 from meanfield.transformer.model import States
-from solvers.io.replacing import replacement
-from solvers.io.writing import disk_errors
+from meanfield.transformer.turnpike import MAX_ATOMS, Configuration, gromov_wasserstein, recovered
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -40,12 +40,17 @@ STYLES = {WHOLE: (BLACK, "-"), LAW: (BLUE, "-"), "random": (VERMILION, "--"), "r
 
 @dataclass(frozen=True)
 class Stacking:
-    """Densities (variants, layers + 1, BINS) of ⟨x, y⟩ of two tokens, W₁ to the model (variants, layers + 1)."""
+    """Densities (variants, layers + 1, BINS) of ⟨x, y⟩ of two tokens, W₁ to the model (variants, layers + 1).
+
+    recovered   for the model and the law, the configuration that the cosines after the last layer have, and its
+                Gromov–Wasserstein distance to the tokens
+    """
 
     variants: tuple[str, ...]
     densities: Floats
     distances: Floats
     means: Floats
+    recovered: dict[str, tuple[Configuration, float]]
 
 
 def stack(states: States, repeat: int, seed: int = 0, drop: Sequence[str] = ()) -> Stacking:
@@ -63,7 +68,14 @@ def stack(states: States, repeat: int, seed: int = 0, drop: Sequence[str] = ()) 
     hidden[STILL] = np.broadcast_to(states.hidden[0], hidden[WHOLE].shape)
     cosines = np.array([[pair_cosines(h[keep]) for h in layers] for layers in hidden.values()])
     densities = np.array([[np.histogram(z, EDGES, density=True)[0] for z in layers] for layers in cosines])
-    return Stacking(tuple(hidden), densities, np.abs(cosines - cosines[0]).mean(axis=2), cosines.mean(axis=2))
+    distances = np.abs(cosines - cosines[0]).mean(axis=2)
+    ends = {name: _recovered(hidden[name][-1, keep]) for name in (WHOLE, LAW)}
+    return Stacking(tuple(hidden), densities, distances, cosines.mean(axis=2), ends)
+
+
+def _recovered(states: Floats) -> tuple[Configuration, float]:
+    found = recovered(pair_cosines(states))
+    return found, gromov_wasserstein(found, states / np.linalg.norm(states, axis=1, keepdims=True))
 
 
 def pair_cosines(states: Floats) -> Floats:
@@ -101,24 +113,33 @@ def peaks(density: Floats) -> Floats:
 
 
 def write_stacking(path: str | Path, stacking: Stacking, attributes: dict[str, str]) -> None:
-    """Write a new file, or replace one: density (variant, layer, bin), distance and mean (variant, layer)."""
-    import h5py
+    """Write a new file, or replace one: density (variant, layer, cosine), distance and mean (variant, layer).
 
-    with disk_errors(Path(path), "cannot write"), replacement(Path(path)) as new, h5py.File(new, "w") as file:
-        file.attrs.update(attributes)
-        file["variant"] = np.array([name.encode() for name in stacking.variants])
-        file["layer"] = np.arange(stacking.means.shape[1])
-        file["cosine"] = (EDGES[1:] + EDGES[:-1]) / 2
-        for name, values, dims, text in (
-            ("density", stacking.densities, ("variant", "layer", "cosine"), "density of <x, y> of two tokens"),
-            ("distance", stacking.distances, ("variant", "layer"), "W1 distance to the model's distribution"),
-            ("mean", stacking.means, ("variant", "layer"), "mean inner product of two different tokens"),
-        ):
-            file[name] = values
-            file[name].attrs.update(long_name=text, units="1")
-            for axis, dim in enumerate(dims):
-                file[dim].make_scale(dim)
-                file[name].dims[axis].attach_scale(file[dim])
+    Of the last layer, for the model and the law, the configuration recovered: recovered_mass (recovered, atom) and
+    recovered_gram (recovered, atom, other), NaN beyond its atoms; recovered_fit and recovered_gap (recovered).
+    """
+    dims = ("variant", "layer")
+    names, found = list(stacking.recovered), list(stacking.recovered.values())
+    masses, grams = np.full((len(found), MAX_ATOMS), np.nan), np.full((len(found), MAX_ATOMS, MAX_ATOMS), np.nan)
+    for k, (one, _) in enumerate(found):
+        masses[k, : len(one.masses)] = one.masses
+        grams[k, : len(one.masses), : len(one.masses)] = one.gram
+    fits, gaps = [one.distance for one, _ in found], [gap for _, gap in found]
+    arrays = {
+        "variant": Labelled(("variant",), list(stacking.variants)),
+        "cosine": Labelled(("cosine",), (EDGES[1:] + EDGES[:-1]) / 2),
+        "density": Labelled((*dims, "cosine"), stacking.densities, "density of <x, y> of two tokens"),
+        "distance": Labelled(dims, stacking.distances, "W1 distance to the model's distribution"),
+        "mean": Labelled(dims, stacking.means, "mean inner product of two different tokens"),
+        "recovered": Labelled(("recovered",), names),
+        "recovered_mass": Labelled(
+            ("recovered", "atom"), masses, "masses recovered from the cosines after the last layer"
+        ),
+        "recovered_gram": Labelled(("recovered", "atom", "other"), grams, "inner products of the atoms recovered"),
+        "recovered_fit": Labelled(("recovered",), fits, "W1 distance of their cosines to the tokens'"),
+        "recovered_gap": Labelled(("recovered",), gaps, "Gromov-Wasserstein distance of the atoms to the tokens"),
+    }
+    write_labelled(path, arrays, attributes)
 
 
 def draw_stacking(figure: Figure, stacking: Stacking, title: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from meanfield.figures.captions import SEPARATOR, facts
 from meanfield.figures.figure import load
 from meanfield.runtime.messages import print_message
 from meanfield.runtime.paths import require_target
+from solvers.io.repair import FileError
 
 if TYPE_CHECKING:
     from meanfield.figures.run_data import RunData
@@ -24,12 +26,10 @@ if TYPE_CHECKING:
 SUFFIXES = (".html", ".htm")
 SCRIPTS = (
     "data", "axis", "panel", "pixels", "globe", "map", "profile", "history", "colorbar", "tokens", "projection", "tree",
-    "player", "main",
+    "pictures", "player", "main",
 )  # fmt: skip  # in this order: main starts when all others are there
-KEYS = (
-    "Space plays and pauses, ← and → step, Home and End jump. Press or drag in a panel to go to its time. "
-    "All quantities are dimensionless; time is depth."
-)
+KEYS = "Space plays and pauses, ← and → step, Home and End jump. Press or drag in a panel to go to its time."
+DEPTH = "All quantities are dimensionless; time is depth."
 
 DOTS = "A dot is a token, or several in one place; its area goes with their mass."
 TREE = "Press a merger in the tree to go to its time."
@@ -62,22 +62,50 @@ def compose(run: Run, quiet: bool = False) -> str:
     from meanfield.view.tokens import are_points
     from meanfield.view.tree import tree_of
 
+    if run.is_solution:
+        return _page_of_solution(run, quiet)
     run_data = load(run)
     show = _cells if run_data.particles is None or not are_points(run_data) else _points
     description, levels, usage, notes = show(run_data)
-    for note in () if quiet else notes:
-        print_message(f"meanfield: {run.path}: {note}")
     if run_data.has_radius or (run_data.particles is not None and run_data.particles.has_radius):
         description["panels"].insert(0, radii(run_data))
     if (tree := tree_of(run)) is not None:
         description["tree"], usage = tree, [*usage, TREE]
-    parts = {
-        "TITLE": html.escape(run_data.title),
+    _say(run, () if quiet else notes)
+    texts = {
+        "TITLE": run_data.title,
         # Values stay with their names where a narrow page breaks the line.
-        "FACTS": html.escape(SEPARATOR.join(facts(run_data)).replace(" = ", "\u00a0=\u00a0")),
+        "FACTS": SEPARATOR.join(facts(run_data)).replace(" = ", "\u00a0=\u00a0"),
+        "CASE": run.attributes["case"],
+        "HELP": " ".join([*usage, KEYS, DEPTH, *(f"{note}." for note in notes)]),
+    }
+    return _assembled(run, texts, description, levels)
+
+
+def _page_of_solution(run: Run, quiet: bool) -> str:
+    from meanfield.view.solution import describe_solution
+
+    if run.snapshots == 0:
+        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to show")
+    description, notes = describe_solution(run)
+    _say(run, () if quiet else notes)
+    texts = {
+        "TITLE": run.path.stem,
+        "FACTS": f"{', '.join(run.fields)} on a {run.manifold}, {run.cells} cells",
+        "CASE": str(run.attributes.get("case", "")),
+        "HELP": " ".join([KEYS, *(f"{note}." for note in notes)]),
+    }
+    return _assembled(run, texts, description, "")
+
+
+def _say(run: Run, notes: Iterable[str]) -> None:
+    for note in notes:
+        print_message(f"meanfield: {run.path}: {note}")
+
+
+def _assembled(run: Run, texts: dict[str, str], description: dict[str, Any], levels: str) -> str:
+    parts = {name: html.escape(text) for name, text in texts.items()} | {
         "FILE": html.escape(run.path.name),
-        "CASE": html.escape(run.attributes["case"]),
-        "HELP": html.escape(" ".join([*usage, KEYS, *(f"{note}." for note in notes)])),
         "LAST": str(len(description["times"]) - 1),
         "STYLE": source("style.css"),
         "SCRIPT": "\n".join(source(f"{name}.js") for name in SCRIPTS),

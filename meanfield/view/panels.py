@@ -13,7 +13,7 @@ from meanfield.figures.diagnostics import is_worth, label_angles
 from meanfield.figures.free_radius import quantiles
 from meanfield.figures.particles.tokens import token_quantiles
 from meanfield.figures.power import DEGREE_COLORS, DEGREES, NEARLY_UNIFORM
-from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, RunData
+from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, ROUNDING, SKY, VERMILION, RunData
 
 SNAPSHOTS = 300  # of the radii at most
 PARTS = {0.05: SKY, 0.5: BLUE, 0.95: ORANGE}  # of the tokens, and the colours of their radii
@@ -28,7 +28,7 @@ def panels(run_data: RunData) -> list[Panel]:
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
     others = [name for name in run_data.diagnostics if name not in PANELS and name not in ARRAYS]
-    known = [PANELS[name](run_data) for name in PANELS if is_worth(run_data, name)]
+    known = [_with_prediction(PANELS[name](run_data), run_data, name) for name in PANELS if is_worth(run_data, name)]
     return known + [_other(run_data, name) for name in others]
 
 
@@ -37,16 +37,17 @@ def rounded(values: Floats) -> list[float | None]:
     return [float(f"{value:.9g}") if np.isfinite(value) else None for value in values]
 
 
-def _curve(values: Floats, color: str, label: str = "") -> Panel:
+def curve_of(values: Floats, color: str, label: str = "") -> Panel:
     return {"label": label, "color": color, "values": rounded(values)}
 
 
-def _linear(title: str, curves: list[Panel], low: float | None = None, **options: Any) -> Panel:
+def linear(title: str, curves: list[Panel], low: float | None = None, **options: Any) -> Panel:
     """Limits that hold every value, and a little room; ``low`` where the axis starts at a number of its own."""
     values = np.array([value for curve in curves for value in curve["values"] if value is not None] or [0.0])
     least, most = float(values.min() if low is None else low), float(values.max())
-    # A constant has a range too: a fraction of itself.
-    room = 0.06 * (most - least) or 0.05 * abs(most) or 1.0
+    # What is constant but for rounding has a range too, a fraction of itself: ticks are numbers that differ.
+    size = max(abs(least), abs(most))
+    room = 0.06 * (most - least) if most - least > ROUNDING * size else 0.05 * size or 1.0
     limits = {"low": least if low is not None else least - room, "high": most + room}
     return {"title": title, "log": False, "curves": curves} | limits | options
 
@@ -63,12 +64,12 @@ def _logarithmic(title: str, curves: list[Panel], **options: Any) -> Panel:
 
 def _energy(run_data: RunData) -> Panel:
     unit = " in units of e^|β|" if run_data.scaled_energy else ""
-    return _linear(f"energy E{unit}", [_curve(run_data.diagnostics["energy"], VERMILION)])
+    return linear(f"energy E{unit}", [curve_of(run_data.diagnostics["energy"], VERMILION)])
 
 
 def _entropy(run_data: RunData) -> Panel:
     integrand = "ρ log ρ/ρ̄" if run_data.relative_entropy else "ρ log ρ"
-    return _linear(f"entropy H = ∫{integrand}", [_curve(run_data.diagnostics["entropy"], BLUE)])
+    return linear(f"entropy H = ∫{integrand}", [curve_of(run_data.diagnostics["entropy"], BLUE)])
 
 
 def _clusters(run_data: RunData) -> Panel:
@@ -76,7 +77,7 @@ def _clusters(run_data: RunData) -> Panel:
     most = int(max(np.nanmax(clusters), 1))
     step = next(step for power in range(9) for step in (10**power, 2 * 10**power, 5 * 10**power) if 6 * step >= most)
     ticks = [[n, str(n)] for n in range(0, most + 1, step)]
-    return _linear("clusters", [_curve(clusters, INK)], low=0, step=True, ticks=ticks)
+    return linear("clusters", [curve_of(clusters, INK)], low=0, step=True, ticks=ticks)
 
 
 def _cluster_mass(run_data: RunData) -> Panel:
@@ -84,26 +85,26 @@ def _cluster_mass(run_data: RunData) -> Panel:
     colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
     masses = [values for values in run_data.diagnostics["cluster_mass"].T if np.isfinite(values).any()]
     found = enumerate(zip(masses, colors, strict=False), 1)
-    return _linear("mass of clusters, heaviest first", [_curve(*pair, str(i)) for i, pair in found], low=0)
+    return linear("mass of clusters, heaviest first", [curve_of(*pair, str(i)) for i, pair in found], low=0)
 
 
 def _pairs_close(run_data: RunData) -> Panel:
     values = run_data.diagnostics["pairs_close"]
-    return _linear("pairs that have met: share with ⟨θ, θ′⟩ > 0.999", [_curve(values, ORANGE)], low=0)
+    return linear("pairs that have met: share with ⟨θ, θ′⟩ > 0.999", [curve_of(values, ORANGE)], low=0)
 
 
 def _centroid(run_data: RunData) -> Panel:
     length = np.linalg.norm(run_data.diagnostics["centroid"], axis=1)
-    return _linear("centroid |∫xρ|", [_curve(length, PURPLE)], low=0)
+    return linear("centroid |∫xρ|", [curve_of(length, PURPLE)], low=0)
 
 
 def _speed(run_data: RunData) -> Panel:
-    return _logarithmic("speed √∫|X|²ρ", [_curve(run_data.diagnostics["speed"], GREEN)])
+    return _logarithmic("speed √∫|X|²ρ", [curve_of(run_data.diagnostics["speed"], GREEN)])
 
 
 def _mass(run_data: RunData) -> Panel:
     mass = run_data.diagnostics["mass"]
-    return _linear(f"mass − {mass[0]:.9g}", [_curve(mass - mass[0], INK)])
+    return linear(f"mass − {mass[0]:.9g}", [curve_of(mass - mass[0], INK)])
 
 
 def _power(run_data: RunData) -> Panel:
@@ -115,7 +116,7 @@ def _power(run_data: RunData) -> Panel:
     if fastest > DEGREES:
         degrees[-1] = fastest
     colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
-    curves = [_curve(power[:, l], color, f"l = {l}") for l, color in zip(degrees, colors, strict=False)]
+    curves = [curve_of(power[:, l], color, f"l = {l}") for l, color in zip(degrees, colors, strict=False)]
     panel = _logarithmic("power by degree l", curves)
     if run_data.growth is not None and fastest and power[0, 1:].sum() < NEARLY_UNIFORM:
         panel["curves"].append(_growth(power[0, fastest], rates[fastest], fastest, time, panel["high"]))
@@ -127,18 +128,31 @@ def _growth(start: float, rate: float, degree: int, time: Floats, high: float) -
     with np.errstate(over="ignore", under="ignore"):
         predicted = start * np.exp(2 * rate * (time - time[0]))
     within = np.where((predicted > 0) & (predicted <= high), predicted, np.nan)
-    return _curve(within, INK, f"e^(2λt), l = {degree}, λ = {rate:.3g}") | {"dashed": True}
+    return curve_of(within, INK, f"e^(2λt), l = {degree}, λ = {rate:.3g}") | {"dashed": True}
+
+
+def _with_prediction(panel: Panel, run_data: RunData, name: str) -> Panel:
+    """The panel, with the predicted curve and the moment of its event where there is a prediction."""
+    if (predicted := run_data.predictions.get(name)) is None:
+        return panel
+    values = rounded(predicted.trace(run_data.diagnostics["time"]))
+    shown = [value if value is not None and panel["low"] <= value <= panel["high"] else None for value in values]
+    curve = {"label": predicted.text, "color": INK, "values": shown, "dashed": True}
+    panel["curves"][0]["label"] = "computed"
+    if np.isfinite(predicted.moment):
+        panel["title"] += f"; {predicted.event} at {run_data.moment(float(f'{predicted.moment:.4g}'))}"
+    return panel | {"curves": [*panel["curves"], curve]}
 
 
 def _size(name: str, title: str) -> Callable[[RunData], Panel]:
     """A positive number, on a log axis."""
-    return lambda run_data: _logarithmic(title, [_curve(run_data.diagnostics[name], BLUE)])
+    return lambda run_data: _logarithmic(title, [curve_of(run_data.diagnostics[name], BLUE)])
 
 
 def _escaped(run_data: RunData) -> Panel:
     ends = run_data.kind.ends
     found = zip(run_data.diagnostics["escaped"].T, (SKY, VERMILION), ends, strict=True)
-    curves = [_curve(values, color, end) for values, color, end in found]
+    curves = [curve_of(values, color, end) for values, color, end in found]
     return _logarithmic("mass at the ends of the mesh", curves)
 
 
@@ -149,8 +163,8 @@ def _label_centroid(run_data: RunData) -> Panel:
     angles = label_angles(run_data)
     shown = np.unique(np.linspace(0, angles.shape[1] - 1, DEGREES).astype(int))
     colors = colormaps[COLOR_MAP](np.linspace(0.1, 0.9, len(shown)))
-    curves = [_curve(angles[:, k], to_hex(color), f"label {k + 1}") for k, color in zip(shown, colors, strict=True)]
-    return _linear("mean token of each label: angle from label 1 (rad)", curves, low=0)
+    curves = [curve_of(angles[:, k], to_hex(color), f"label {k + 1}") for k, color in zip(shown, colors, strict=True)]
+    return linear("mean token of each label: angle from label 1 (rad)", curves, low=0)
 
 
 def radii(run_data: RunData) -> Panel:
@@ -158,7 +172,9 @@ def radii(run_data: RunData) -> Panel:
     shown = np.unique(np.linspace(0, len(run_data.times) - 1, SNAPSHOTS).round().astype(int))
     find = quantiles if run_data.particles is None else token_quantiles
     found = find(run_data, shown, np.array(list(PARTS))).T
-    curves = [_curve(values, color, f"{part:.0%}") for values, (part, color) in zip(found, PARTS.items(), strict=True)]
+    curves = [
+        curve_of(values, color, f"{part:.0%}") for values, (part, color) in zip(found, PARTS.items(), strict=True)
+    ]
     times = rounded(run_data.times[shown])
     return _logarithmic("radius within which tokens are", [curve | {"times": times} for curve in curves])
 
@@ -167,9 +183,9 @@ def _other(run_data: RunData, name: str) -> Panel:
     """A diagnostic that this page knows nothing of: a curve for each component, the first eight."""
     values = run_data.diagnostics[name].reshape(len(run_data.diagnostics["time"]), -1)[:, :DEGREES]
     if values.shape[1] == 1:
-        return _linear(name, [_curve(values[:, 0], INK)])
+        return linear(name, [curve_of(values[:, 0], INK)])
     colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
-    return _linear(name, [_curve(values[:, i], colors[i], str(i)) for i in range(values.shape[1])])
+    return linear(name, [curve_of(values[:, i], colors[i], str(i)) for i in range(values.shape[1])])
 
 
 PANELS: dict[str, Callable[[RunData], Panel]] = {

@@ -56,6 +56,21 @@ def bytes_of_file(fill: Callable[[h5py.File], None]) -> bytes:
         return with_checksum(file.id.get_file_image())  # HDF5 before 2.0 clears flags there, and keeps their checksum
 
 
+@contextmanager
+def new_file_on_disk(path: Path) -> Iterator[h5py.File]:
+    """A new HDF5 file that grows beyond memory; where the block or the disk fails, it is left unfinished."""
+    import h5py
+
+    file = h5py.File(path, "w", libver=VERSION, locking=False, rdcc_nbytes=0)  # chunks are written whole
+    try:
+        yield file
+        file.flush()
+    except BaseException:
+        discard(file)
+        raise
+    file.close()
+
+
 def discard(file: h5py.File) -> None:
     """Close without writing: HDF5's cache goes to /dev/null, and the file keeps its last good state.
 

@@ -312,6 +312,15 @@ def test_check_prints_the_resolved_case_and_its_cost(capsys: pytest.CaptureFixtu
     assert "# time steps    at most about 2e+03\n" in out  # 100 / (0.5 · 2π/64) = 2037
 
 
+def test_check_says_what_a_velocity_of_tokens_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "tokens_drift"]) == 0
+    few = 'at most 4e+08 pairs of tokens, of many fewer; manifold = "sphere" costs the same for any number of them'
+    assert f"# velocity      {few}\n" in capsys.readouterr().out
+    assert main(["check", "tokens_high_dimension", "--set", "attention.heads=[{weight=0.5},{weight=0.5}]"]) == 0
+    every = "8.2e+03 pairs of tokens, each in 64 dimensions: four times as many for twice the tokens"  # 2 · 64²
+    assert f"# velocity      {every}\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("override", "expected"),
     [

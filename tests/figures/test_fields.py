@@ -1,7 +1,13 @@
 """Files of solvers.record: described and drawn, whatever the mesh and however many fields."""
 
+import base64
+import io
+import json
+import re
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from meanfield.analysis.info import describe, format_text
 from meanfield.export.formats import export
@@ -44,8 +50,6 @@ def test_a_solution_is_described_and_drawn(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["interval", "body", "icosphere"])
 def test_a_solution_is_filmed_a_frame_each_snapshot(name, tmp_path):
-    from PIL import Image
-
     path = written(tmp_path / "run.h5", SPACES[name], ("u", "v") if name == "interval" else ("u",))
     with Image.open(movie(path, tmp_path / "run.gif", quiet=True)) as film:
         assert film.n_frames == 3
@@ -54,10 +58,24 @@ def test_a_solution_is_filmed_a_frame_each_snapshot(name, tmp_path):
         assert np.abs(np.asarray(film.convert("L"), dtype=float) - first).mean() > 0.1  # of 255: the field has changed
 
 
+@pytest.mark.parametrize("name", ["interval", "torus"])
+def test_the_page_of_a_solution_has_a_picture_of_each_snapshot(name, tmp_path):
+    path = written(tmp_path / "run.h5", SPACES[name], ("u", "v"))
+    text = view(path, tmp_path / "run.html").read_text(encoding="utf-8")
+    assert f'<p class="facts">u, v on a {SPACES[name].manifold}, {SPACES[name].cells} cells</p>' in text
+    held = json.loads(re.search(r'id="run">(.*?)</script>', text, re.DOTALL)[1])
+    assert held["timeLabels"] == ["t = 0", "t = 1", "t = 2"]
+    assert held["panels"][0]["curves"][0]["values"] == pytest.approx(
+        [np.random.default_rng(time).random((2, SPACES[name].cells)).max() for time in range(3)], rel=1e-8
+    )
+    pictures = [Image.open(io.BytesIO(base64.b64decode(one.partition(",")[2]))) for one in held["pictures"]]
+    first, last = (np.asarray(pictures[k].convert("L"), dtype=float) for k in (0, 2))
+    assert first.shape == (620, 800)
+    assert np.abs(first - last).mean() > 0.1
+
+
 def test_what_is_for_runs_alone_says_so(tmp_path):
     path = written(tmp_path / "run.h5", SPACES["interval"], ("u",))
-    with pytest.raises(FileError, match="holds a solution of a PDE, which plot and movie draw; expected a run"):
-        view(path, tmp_path / "run.html")
     with pytest.raises(FileError, match="a solution on a interval: vtkhdf export expects a circle or a sphere"):
         export(path, "vtkhdf")
 

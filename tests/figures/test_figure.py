@@ -16,7 +16,7 @@ from support.status import run
 from meanfield.case.load import parse
 from meanfield.case.summary import layer_in_words
 from meanfield.figures.axes import label_decades, label_linear, set_time
-from meanfield.figures.captions import cluster_history, facts, heading, page_heading
+from meanfield.figures.captions import cluster_history, facts, heading
 from meanfield.figures.color_scale import Scale
 from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import MAX_HEIGHT, _growth, compose, draw, load, plot
@@ -201,21 +201,21 @@ def test_cluster_count_is_the_last_recorded() -> None:
         ([9, 8, 7, 6, 5, 4, 3, 2], "9 clusters from t = 0, 8 from 1, 7 from 2, 6 from 3, …, 2 from 7"),
     ],
 )
-def test_the_heading_tells_when_clusters_were_lost(counts: list[int], history: str) -> None:
+def test_the_line_below_tells_when_clusters_were_lost(counts: list[int], history: str) -> None:
     recorded = {"time": np.arange(8.0), "clusters": np.array(counts, dtype=float)}
     data = run_data(circle(16), LINEAR, diagnostics=recorded)
     assert cluster_history(data) == history
-    assert page_heading(data)[2:] == [history] * bool(history)
+    below = compose(data, Figure()).get_supxlabel()
+    assert below == history
     assert cluster_history(without(data, "clusters")) == ""
 
 
-def test_a_long_title_is_cut_after_two_lines() -> None:
+def test_a_long_title_is_cut_after_a_line() -> None:
     words, word = "a title of words " * 20, "https://example.org/" + "x" * 300
     for title, end in [(words, " title of …"), (word, "xxx …")]:
-        first, second, _ = heading(run_data(circle(16), LINEAR, title=title))
-        assert len(first) <= 84
-        assert len(second) <= 84
-        assert second.endswith(end)
+        first, _ = heading(run_data(circle(16), LINEAR, title=title))
+        assert 70 < len(first) <= 84
+        assert first.endswith(end)
     assert heading(run_data(circle(16), LINEAR, title="$5 and $6"))[0] == r"\$5 and \$6", "no formula was meant"
 
 
@@ -250,13 +250,14 @@ def test_noise_is_data_where_there_is_some() -> None:
     assert "noise κ = 0.2 (critical 0.3)" in facts(replace(data, noise=0.2, critical=0.3))
 
 
-def test_only_a_state_that_has_no_room_takes_a_line_of_its_own() -> None:
+def test_facts_are_one_line_that_always_has_the_state() -> None:
     short = run_data(circle(16), LINEAR, state="killed at t = 2 of 5")
-    long = replace(
-        short, attention="unnormalized rescaled attention, V = -1.25 I", state="interrupted at t = 2 of 5e+04"
-    )
-    assert page_heading(short)[1].endswith("β = 9 · killed at t = 2 of 5")
-    assert page_heading(long)[1:3] == [" · ".join(facts(long)[:-1]), long.state]
+    layer = " · ".join(["unnormalized rescaled attention, V = -1.25 I", *["a part of the layer"] * 5])
+    long = replace(short, attention=layer, state="interrupted at t = 2 of 5e+04")
+    assert heading(short)[1].endswith("β = 9 · killed at t = 2 of 5")
+    _, line = heading(long)
+    assert line.endswith(" · … · β = 9 · interrupted at t = 2 of 5e+04")
+    assert len(line) <= 132
 
 
 def test_the_first_four_panels_that_were_recorded_are_drawn() -> None:
@@ -391,7 +392,7 @@ def test_story_of_a_run_file(tmp_path: Path) -> None:
     data = load(run_file(tmp_path / "run.h5", columns=(power,)))
     assert heading(data) == [
         "A run in a file",
-        "sphere, 16 rings · unnormalized rescaled attention, V = -1 I · β = 4 · noise κ = 0.01",
+        "sphere, 16 rings · unnormalized rescaled attention, V = -1 I · β = 4 · noise κ = 0.01 · "
         "interrupted at t = 2 of 5",
     ]
     np.testing.assert_array_equal(data.density(1), blobs(sphere(16), 20, 0.5))

@@ -17,7 +17,7 @@ from meanfield.figures.axes import draw_change, mark_time, set_decades
 from meanfield.figures.captions import cluster_history, facts
 from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import compose, load, plot
-from meanfield.figures.particles.circle import TURN, copies, draw_angle_lines
+from meanfield.figures.particles.circle import TWO_PI, copies, draw_angle_lines
 from meanfield.figures.particles.panels import draw_radii
 from meanfield.figures.particles.projected import BINS, has_pairs, pair_shares
 from meanfield.figures.particles.tokens import (
@@ -105,8 +105,8 @@ def test_a_token_that_turns_is_shown_all_the_way() -> None:
     turned = np.linspace(-1.0, 14.0, 200)
     lines = np.stack(copies(turned))
     assert np.all(np.abs(np.diff(lines)) < 0.1), "a line jumps across the picture"
-    seen = np.where((lines >= 0) & (lines < TURN), lines, np.nan)
-    np.testing.assert_allclose(np.nanmax(seen, axis=0), np.mod(turned, TURN), atol=1e-12)  # rounding of the turns
+    seen = np.where((lines >= 0) & (lines < TWO_PI), lines, np.nan)
+    np.testing.assert_allclose(np.nanmax(seen, axis=0), np.mod(turned, TWO_PI), atol=1e-12)  # rounding of the turns
 
 
 def test_lines_are_as_wide_as_their_mass_and_leave_out_time_zero() -> None:

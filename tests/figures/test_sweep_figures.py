@@ -42,15 +42,15 @@ def index_of(folder: Path, keys: str, more: str = "", case: str = "metastable_ci
     sweep = parse_sweep(f'title = "Made up"\ncase = "{case}"\n{more}\n[keys]\n{keys}')
     path = folder / "index.h5"
     index = open_index(path, sweep, "", overwrite=True, retry=False)
+    results = {number: Result(FAILED, reason="made up too") for number in but}
     for number, point in enumerate(sweep.points):
         if number not in but:
             count = np.round(np.sqrt(2 * point.case.attention.beta)) + point.values.get("initial.seed", 0)
             centroid = np.zeros((len(TIMES), 2))
             centroid[:, 1] = point.case.stabilizers.noise
             tables = {"time": TIMES, "clusters": np.full(len(TIMES), count), "centroid": centroid}
-            index.results[number] = Result(DONE, 0, "", 1.0, tables)
-    for number in but:
-        index.results[number] = Result(FAILED, reason="made up too")
+            results[number] = Result(DONE, 0, "", 1.0, tables)
+    index.put(results)
     index.close("finished")
     return path
 

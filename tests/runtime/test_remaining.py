@@ -37,8 +37,16 @@ def test_steps_in_logarithmic_time() -> None:
 
 
 def test_there_are_no_fewer_steps_than_looks() -> None:
-    remaining = after(RemainingTime(10.0, [Every(10.0, 1000)]), [0.01 * 2**k for k in range(9)])  # t = 2.56
-    assert remaining.seconds() == pytest.approx(744 * SECONDS)
+    remaining = after(RemainingTime(10.0, [Every(10.0, 1000)]), [4e-5 * 2**k for k in range(9)])  # t = 0.01024
+    assert remaining.seconds() == pytest.approx(999 * SECONDS)
+
+
+def test_looks_within_steps_take_the_time() -> None:
+    """Ten interpolated looks in a step, of which there are a hundred more however long the steps become."""
+    remaining = after(RemainingTime(20.0, [Every(20.0, 200)]), [1.0 + k for k in range(10)])  # t = 10
+    assert remaining.seconds() == pytest.approx(100 * SECONDS / 10)
+    growing = after(RemainingTime(20.0, [Every(20.0, 200)]), [0.01 * 2**k for k in range(10)])  # t = 5.12
+    assert growing.seconds() == pytest.approx(149 * 5 * SECONDS / 50)  # 50 looks since step 4, at t = 0.16, in 5 steps
 
 
 def test_few_steps_say_nothing() -> None:

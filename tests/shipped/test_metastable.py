@@ -50,6 +50,10 @@ def ladder(case, file):
     assert [merger["after"] for merger in late] == [6, 5, 4, 3]
     for merger in late:
         assert merger["energy_step_measured"] == pytest.approx(merger["energy_step"], rel=1e-3)
+    [first] = [one for one in facts["mergers"] if file.attributes["hand_over_time"] < one["since"] <= 100]
+    assert first["time"] == pytest.approx(25.5, abs=0.1)
+    assert first["after"] == 7
+    assert first["energy_step_measured"] == pytest.approx(first["energy_step"], rel=0.03)
     assert facts["clusters"] == 3
 
 
@@ -150,7 +154,6 @@ def tokens_ladder(case, file):
 
 # Each sample ends a step and takes one of its own; a promise that names no samples holds of fewer too.
 FEWER = {
-    "ladder_circle": ["output.samples=100"],
     "merging_far_circle": ["output.samples=250"],
     "tokens_equiangular": ["output.samples=500"],
     "tokens_pair": ["output.samples=500"],

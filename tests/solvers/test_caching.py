@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 
 from solvers.backends import cpu
+from solvers.backends.cpu import caching
 from solvers.backends.cpu.caching import LockedFiles
 
 
@@ -71,3 +73,35 @@ def test_every_kernel_is_kept_so_and_no_other_function() -> None:
     assert all(isinstance(kernel._cache._cache_file, LockedFiles) for kernel in kernels)
     assert type(njit(cache=True)(cpu.advance.py_func)._cache._cache_file) is IndexDataCacheFile
     assert IndexDataCacheFile.save.__module__ == IndexDataCacheFile.load.__module__ == "numba.core.caching"
+
+
+KERNEL = """
+from solvers.backends.cpu.caching import compiled
+
+@compiled()
+def kernel(x):
+    return x + {0}
+"""
+
+
+def test_code_is_kept_until_a_source_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own or that of any other kernel, which may be inlined in it; not where the same files are written again."""
+    other = tmp_path / "other.py"
+    monkeypatch.setattr(caching, "_kernels", lambda: (other,))
+    other.write_text("x = 1")
+
+    def called(number: int) -> tuple[float, int]:
+        caching._hash.cache_clear()  # as in another process
+        source = tmp_path / "kernels.py"
+        source.write_text(KERNEL.format(number))
+        found = ModuleType("kernels")
+        exec(compile(source.read_text(), str(source), "exec"), found.__dict__)
+        result = found.kernel(1.0)
+        return result, sum(found.kernel.stats.cache_hits.values())
+
+    assert called(1) == (2.0, 0)
+    os.utime(other, (1.0, 1.0))
+    assert called(1) == (2.0, 1)
+    other.write_text("x = 2")
+    assert called(1) == (2.0, 0)
+    assert called(2) == (3.0, 0)

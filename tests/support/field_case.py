@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import tomli_w
 from torch import Tensor
@@ -54,7 +55,7 @@ def _sections(layers: Sequence[FieldLayer], states: Floats, folder: Path) -> dic
     step, diffusion, gate = (float(layer.coefficient(name).detach()) for name in ("step", "diffusion", "gate"))
     network = layer.network
     matrices = {"file": str(folder / "matrices.npz")} if network.attention else {"value": [[0.0] * d] * d}
-    sections = {
+    sections: dict[str, Any] = {
         "domain": {"manifold": "particles", "dimension": d},
         "sequence": {"length": float(n), "diffusion": diffusion, "ends": "periodic" if layer.periodic else "closed"},
         "attention": {"beta": layer.matrices.beta, "mask": "causal" if layer.causal else "none", **matrices},
@@ -63,6 +64,8 @@ def _sections(layers: Sequence[FieldLayer], states: Floats, folder: Path) -> dic
         "time": {"method": "layers", "layers": len(layers), "step": step},
         "output": {"snapshots": len(layers), "samples": len(layers)},
     }
+    if network.pattern is not None:
+        sections["attention"]["pattern"] = msgspec.to_builtins(network.pattern)
     if network.feed_forward:
         own = layer.matrices
         arrays = {name: _array(getattr(own, name)).tolist() for name in ("inner", "bias", "outer")}

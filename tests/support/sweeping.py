@@ -9,8 +9,8 @@ from typing import Any
 
 import h5py
 
-from meanfield.sweeping.local_pool import Solver
-from meanfield.sweeping.point import solve_point
+from meanfield.sweeping import local_pool
+from meanfield.sweeping.tasks import Solver
 
 CASE = """
 [case.domain]
@@ -41,9 +41,9 @@ def write(path: Path, *parts: str) -> Path:
     return path
 
 
-def in_this_process(jobs: int, limit: float | None = None) -> Solver:
+def in_this_process(jobs: int) -> Solver:
     """A solver without workers, which take seconds to start."""
-    return lambda cases, keep: ((number, solve_point(case, keep, limit)) for number, case in cases.items())
+    return lambda work: local_pool.in_this_process(work, work.tasks())
 
 
 def contents(path: Path) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def test_a_scheduler_without_workers_that_dies(tmp_path: Path) -> None:
     finally:
         cluster.stop()
     error = process.stderr.read()
-    assert process.wait() == 2
+    assert process.wait() == 2, error
     assert error.splitlines()[-1] == (
         f"meanfield: --dask {cluster.address}: the scheduler has gone; 0 of 6 points are kept in {index}; "
         "go on with the same command"

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import h5py
+import numpy as np
 import pytest
 from support.sweeping import (
     CASE,
@@ -26,11 +26,13 @@ from support.sweeping import (
     write,
 )
 
-from meanfield.case.load import parse, to_toml
+from meanfield.case.load import parse
 from meanfield.sweeping import local_pool as sweep_workers
-from meanfield.sweeping.case import parse_sweep
+from meanfield.sweeping import together
 from meanfield.sweeping.driver import DONE, INTERRUPTED, sweep
 from meanfield.sweeping.files import points_folder
+from meanfield.sweeping.results import describe_sweep, read_sweep
+from meanfield.sweeping.tasks import Task, Work
 
 PATIENCE = 120.0  # seconds for a process to end: a few, but machines are shared
 
@@ -68,18 +70,16 @@ def test_workers_and_the_sweep_killed(slow: Path, tmp_path: Path, monkeypatch: p
     wait_for_points(process, 2)
     process.kill()
     process.wait()
-    kept = {file.name: file.read_bytes() for file in points_folder(index).glob("*.h5")}
-    assert len(kept) == 3
-    assert len(statuses(index)) == 6
+    kept = read_sweep(index)  # with what lies in files beside it
+    assert len(kept.done) == 3
+    assert "6, 3 done, 3 waiting" in describe_sweep(index)
     assert sweep(slow, index, jobs=2, quiet=True) == DONE
     monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
     assert sweep(slow, whole, quiet=True) == DONE
     assert contents(index) == contents(whole)
-    with h5py.File(index) as file:
-        for name, content in kept.items():  # their wall times are those of before: nothing was computed twice
-            point = write_bytes(tmp_path / name, content)
-            with h5py.File(point) as before:
-                assert file["wall_time"][int(point.stem.partition("-")[0])] == before.attrs["wall_time"]
+    after = read_sweep(index)  # wall times are those of before: nothing was computed twice
+    np.testing.assert_array_equal(after.wall_times[kept.done], kept.wall_times[kept.done])
+    assert not points_folder(index).exists()
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
@@ -98,9 +98,9 @@ def test_workers_do_not_outlive_a_sweep_that_is_killed(tmp_path: Path, monkeypat
     assert not list(tmp_path.glob("meanfield-*"))
 
 
-def work_in(folder: Path, *_: object) -> None:
+def work_in(task: Task, *_: object) -> None:
     """A point that is nowhere near a run yet, and whose folder takes its time to be removed."""
-    with TemporaryDirectory(dir=folder) as own:
+    with TemporaryDirectory(dir=task[0]) as own:
         try:
             Path(own, "begun").touch()
             clock.sleep(PATIENCE)
@@ -114,12 +114,12 @@ def test_a_worker_removes_its_folder_whenever_it_ends(killed: str, tmp_path: Pat
     """Outside a run too, and however long that takes where nobody waits for it."""
     fork = multiprocessing.get_context("fork")
     monkeypatch.setattr(sweep_workers, "get_context", lambda _: fork)
-    monkeypatch.setattr(sweep_workers, "solve_point", work_in)
+    monkeypatch.setattr(sweep_workers, "solve_task", work_in)
     monkeypatch.setattr(sweep_workers, "ENDING", 0.0)
 
     def work() -> None:
         worker = sweep_workers._Worker(1)
-        worker.give(0, (tmp_path, False, None))
+        worker.give({0: str(tmp_path)}, Work([0], lambda number: pytest.fail("is given")))
         worker.process.join()
 
     sweeping = fork.Process(target=work)
@@ -132,11 +132,6 @@ def test_a_worker_removes_its_folder_whenever_it_ends(killed: str, tmp_path: Pat
     sweeping.join()
     wait_for_end(worker)
     assert not list(tmp_path.iterdir())
-
-
-def write_bytes(path: Path, content: bytes) -> Path:
-    path.write_bytes(content)
-    return path
 
 
 def wait_for_end(process: int) -> None:
@@ -164,13 +159,11 @@ def test_interrupted_and_gone_on_with(slow: Path, tmp_path: Path) -> None:
 
 def test_a_point_that_never_ends_is_stopped_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """One worker for both: it is not killed, but goes on with the next point."""
-    cases = {
-        number: to_toml(parse(CASE.replace("case.", ""), [f"time.end={end}"])) for number, end in ((0, 1e9), (1, 0.01))
-    }
+    cases = [parse(CASE.replace("case.", ""), [f"time.end={end}"]) for end in (1e9, 0.01)]
     monkeypatch.setattr(sweep_workers, "get_context", lambda _: multiprocessing.get_context("fork"))
-    solved = list(sweep_workers.with_processes(1, limit=0.5)(cases, True))
-    assert [number for number, _ in solved] == [0, 1]
-    assert solved[0][1].status == "over time"
+    solved = list(sweep_workers.with_processes(1)(Work(range(2), cases.__getitem__, keep=True, limit=0.5)))
+    assert [list(results) for results in solved] == [[0], [1]]
+    assert solved[0][0].status == "over time"
     assert solved[1][1].status in ("done", "over time")  # over, on a slow machine, after its first step
 
 
@@ -180,13 +173,10 @@ def die(*_: object) -> None:
 
 def test_a_point_that_kills_its_worker_twice_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where memory is too small for one point: the others are solved."""
-    case = parse_sweep(SIX + CASE).points[0].case
-    cases = {0: to_toml(case), 1: "die", 2: to_toml(case)}
+    cases = [parse(CASE.replace("case.", ""), [f"title={title}"]) for title in ("one", "die", "two")]
     monkeypatch.setattr(sweep_workers, "get_context", lambda _: multiprocessing.get_context("fork"))
-    solve = sweep_workers.solve_point
-    monkeypatch.setattr(
-        sweep_workers, "solve_point", lambda case, *rest: die() if case == "die" else solve(case, *rest)
-    )
-    results = dict(sweep_workers.with_processes(2)(cases, False))
+    solve = together.solve_point
+    monkeypatch.setattr(together, "solve_point", lambda case, *rest: die() if "die" in case else solve(case, *rest))
+    results = together.merged(sweep_workers.with_processes(2)(Work(range(3), cases.__getitem__)))
     assert [results[number].status for number in range(3)] == ["done", "failed", "done"]
     assert results[1].reason == "its worker died 2 times: signal 9, as when memory runs out"

@@ -66,7 +66,7 @@ def test_own_points_are_read_and_removed(tmp_path: Path, monkeypatch: pytest.Mon
     (own,) = own_points(index, identity)
     assert own == point_file(index, identity, 0)
     with h5py.File(own, "r+") as point:
-        point.attrs["wall_time"] = 77.0  # to be found again: it is not solved twice
+        point["wall_time"][0] = 77.0  # to be found again: it is not solved twice
     shutil.move(own, own.with_name("0000.h5"))
     (points_folder(index) / f"{own.name}.0123abcd.new").write_bytes(b"cut short")
     assert sweep(file, index, quiet=True) == DONE

@@ -19,9 +19,9 @@ from meanfield.cli.parser import main
 from meanfield.sweeping.case import parse_sweep
 from meanfield.sweeping.driver import DONE, POINTS_FAILED, sweep
 from meanfield.sweeping.files import points_folder
-from meanfield.sweeping.local_pool import Solver
 from meanfield.sweeping.point import Result, solve_point
 from meanfield.sweeping.results import describe_sweep
+from meanfield.sweeping.tasks import Solved, Work
 from solvers.io.run_file import FileError, read
 
 PATIENCE = 300.0  # seconds for a point of no more than one
@@ -51,9 +51,9 @@ def test_six_points_are_the_runs_alone(six: Path, tmp_path: Path) -> None:
         for number, point in enumerate(parse_sweep(six.read_text()).points):
             alone = tmp_path / f"{number}.h5"
             run(point.case, alone, quiet=True)
-            found, table = read(alone), file[f"points/{number:04}"]
-            for name, values in found.diagnostics.items():
-                assert table[name][:].tobytes() == values.tobytes(), name
+            found, table = read(alone), file["samples"]
+            for name, values in {"time": found.sample_times, **found.diagnostics}.items():
+                assert table[name][number].tobytes() == values.tobytes(), name
             assert file["result/entropy"][number] == found.diagnostics["entropy"][-1]
             length = np.linalg.norm(found.diagnostics["centroid"], axis=-1)[-1]  # the same sum, to the bit
             assert file["result/centroid_length"][number] == length
@@ -182,12 +182,12 @@ def test_points_over_their_time_wait_again(tmp_path: Path, monkeypatch: pytest.M
     asked: list[tuple[float | None, list[int]]] = []
 
     def solver(answer: Result) -> Any:
-        def with_processes(jobs: int, limit: float | None) -> Solver:
-            return lambda cases, keep: (
-                (number, done if number < 4 else answer) for number in (asked.append((limit, list(cases))), *cases)[1:]
-            )
+        def solve(work: Work) -> Solved:
+            asked.append((work.limit, list(work.numbers)))
+            for number in work.numbers:
+                yield {number: done if number < 4 else answer}
 
-        return with_processes
+        return lambda jobs: solve
 
     index, file = tmp_path / "six.h5", tmp_path / "six.toml"
     monkeypatch.setattr("meanfield.sweeping.driver.with_processes", solver(stopped))
@@ -206,8 +206,3 @@ def test_points_over_their_time_wait_again(tmp_path: Path, monkeypatch: pytest.M
 def test_a_limit_is_a_positive_number(limit: str) -> None:
     with pytest.raises(CaseError, match=r"limit = .*: expected a number > 0"):
         parse_sweep(f"limit = {limit}\n{SIX}{CASE}")
-
-
-def test_no_limit_on_dask(tmp_path: Path) -> None:
-    with pytest.raises(CaseError, match=r"limit = 5\.0: not allowed with --dask"):
-        sweep(write(tmp_path / "six.toml", "limit = 5\n", SIX, CASE), tmp_path / "six.h5", dask="localhost:1")

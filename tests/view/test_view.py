@@ -24,7 +24,7 @@ from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import cell_angles
 from meanfield.view.data import describe, encode, levels, thinned
 from meanfield.view.page import view
-from meanfield.view.panels import panels, radii
+from meanfield.view.panels import curve_of, linear, panels, radii
 from solvers.io.run_file import Column, FileError, RunFile
 from solvers.mesh.mesh import Mesh, circle, sphere
 
@@ -279,6 +279,12 @@ def test_every_run_has_a_description_that_json_can_hold(tmp_path: Path, manifold
     values = [v for panel in description["panels"] if panel["log"] for c in panel["curves"] for v in c["values"]]
     assert all(value is None or value > 0 for value in values)
     assert (description["panels"] == []) == (kind == "no diagnostics")
+
+
+def test_what_is_constant_but_for_rounding_has_an_axis_whose_ticks_differ() -> None:
+    """Ticks of an axis as wide as the rounding of its numbers would never end."""
+    panel = linear("energy", [curve_of(26.7 + 4e-15 * np.arange(5.0), "#000000")])
+    assert panel["high"] - panel["low"] > 1.0
 
 
 def test_texts_cannot_break_out(tmp_path: Path) -> None:

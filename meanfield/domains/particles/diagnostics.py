@@ -198,7 +198,13 @@ DIAGNOSTICS: Table = {
     "pairs_close": Diagnostic(
         pairs_close, "", "probability of <x,y> >= 0.999 for two different tokens", sums_pairs=True
     ),
-    "leaders": Diagnostic(leaders, "", "number of tokens that some token attends to most", sums_pairs=True),
+    "leaders": Diagnostic(
+        leaders,
+        "",
+        "number of tokens that some token attends to most",
+        lambda case: case.attention.pattern is None,
+        sums_pairs=True,
+    ),
     "drift": Diagnostic(drift, "", "1 - mean cosine of a token with its start", lambda case: case.sequence is not None),
     "roughness": Diagnostic(
         roughness, "", "integral of |du/dx|^2 over the sequence", lambda case: case.sequence is not None

@@ -20,7 +20,8 @@ _CHUNK = 1 << 21  # pairs at once, where no tiles are at hand
 class PairSums:
     """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for tokens (n, d), f by the kernel.
 
-    All is computed in the format of ``points``, float32 or float64.
+    All is computed in the format of ``points``, float32 or float64. ``towards`` (n, d) are β KᵀQx, ``here`` and
+    ``there`` (n,) the logarithms of f(Qx) and f(Ky), the last None where f = 1.
     """
 
     def __init__(
@@ -29,35 +30,35 @@ class PairSums:
         number = points.dtype
         query, key = multiple(head.query), multiple(head.key)
         self.rounding = 500 * float(np.finfo(number).eps)
-        self._points, self._causal = points, causal
+        self.points, self._causal = points, causal
         if query is not None and key is not None:
-            self._towards = points * number.type(beta * query * key)
+            self.towards = points * number.type(beta * query * key)
         else:
             d = points.shape[1]
             to_device = backend_for(points).to_device
             first, second = (matrix_of(factor, d) for factor in (beta * head.query, head.key))
             if len(first) < d:  # two thin products cost less than a square one
-                self._towards = points @ to_device(first.T.astype(number)) @ to_device(second.astype(number))
+                self.towards = points @ to_device(first.T.astype(number)) @ to_device(second.astype(number))
             else:
-                self._towards = points @ to_device((first.T @ second).astype(number))
+                self.towards = points @ to_device((first.T @ second).astype(number))
         here = log_factors(kernel, points, beta, head.query)
-        self._here = np.zeros_like(points[:, 0]) if here is None else here
-        self._there = log_factors(kernel, points, beta, head.key)
+        self.here = np.zeros_like(points[:, 0]) if here is None else here
+        self.there = log_factors(kernel, points, beta, head.key)
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        number = self._points.dtype
-        logs = sum_of(log_weights, self._there)
+        number = self.points.dtype
+        logs = sum_of(log_weights, self.there)
         log_scale, normalizer, sums = exponential_sums(
-            self._towards, self._points, masses.astype(number, copy=False),
+            self.towards, self.points, masses.astype(number, copy=False),
             log_weights=None if logs is None else logs.astype(number, copy=False), causal=self._causal,
         )  # fmt: skip
-        return log_scale + self._here, normalizer, sums
+        return log_scale + self.here, normalizer, sums
 
     def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
         """The same at some of the tokens, unit vectors in R² or R³ without a mask."""
-        highest, weights = weighted(masses, sum_of(log_weights, self._there))
-        log_scale, normalizer, sums = gathered_sums(self._towards[targets], self._points, weights)
-        return log_scale + highest + self._here[targets], normalizer, sums
+        highest, weights = weighted(masses, sum_of(log_weights, self.there))
+        log_scale, normalizer, sums = gathered_sums(self.towards[targets], self.points, weights)
+        return log_scale + highest + self.here[targets], normalizer, sums
 
 
 class ZonalPairSums:

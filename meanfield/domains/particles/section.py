@@ -30,12 +30,13 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     typical: ClassVar = {"dimension": 3, "count": 64}
     set_up: ClassVar = "meanfield.domains.particles.setup:set_up_particles"
     diagnostics: ClassVar = "meanfield.domains.particles.diagnostics:DIAGNOSTICS"
+    batch: ClassVar = "meanfield.domains.particles.batch:BATCH"
     layer_norms: ClassVar = tuple(LAYER_NORMS)
     radial_norms: ClassVar = RADIAL_NORMS
     initial: ClassVar = (*ON_SPHERES, Gaussian, Equiangular, Waves)
     features: ClassVar = frozenset(
-        {"matrices", "heads", "file", "kernels", "sinkhorn", "causal mask", "feed-forward", "noise", "gate", "scale",
-         "layers", "adaptive", "sequence", "handover", "linear stability"}
+        {"matrices", "heads", "file", "kernels", "sinkhorn", "causal mask", "pattern", "feed-forward", "noise", "gate",
+         "scale", "layers", "adaptive", "sequence", "handover", "linear stability"}
     )  # fmt: skip
     has_tokens: ClassVar = True
     figure: ClassVar = (

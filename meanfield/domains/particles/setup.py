@@ -30,6 +30,7 @@ from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.table import DOMAINS
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
+from meanfield.model.pattern import Pattern
 from meanfield.sections.initial import Snapshot, Waves
 from solvers.backends import Backend, backend_for
 from solvers.io.layout import Points
@@ -128,4 +129,14 @@ def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None =
         kernel=attention.kernel,
         window=attention.window,
         rescaled=attention.rescaled,
+        pattern=pattern_of(case),
     )
+
+
+def pattern_of(case: Case) -> Pattern | None:
+    """Whom tokens attend to, None for all; along a periodic sequence the window goes on past its ends."""
+    own, sequence = case.attention.pattern, case.sequence
+    if own is None:
+        return None
+    periodic, causal = sequence is not None and sequence.ends == "periodic", case.attention.mask == "causal"
+    return Pattern(own.local, own.global_tokens, own.random_tokens, own.seed, periodic, causal)

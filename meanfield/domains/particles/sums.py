@@ -14,8 +14,10 @@ from typing import Protocol
 import numpy as np
 
 from meanfield.domains.particles.pair_sums import EXPONENTIAL, PairSums, Sums, ZonalPairSums, sum_of, weighted
+from meanfield.domains.particles.sparse_sums import SparseSums
 from meanfield.model.heads import MAX_LOG_RANGE, Head, log_bound, log_factors, matrix_of, multiple, steepness
 from meanfield.model.kernel import Kernel
+from meanfield.model.pattern import Pattern
 from meanfield.model.zonal_multipliers import zonal_multipliers
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
@@ -100,8 +102,11 @@ def token_sums(
     head: Head,
     kernel: Kernel = EXPONENTIAL,
     causal: bool = False,
+    pattern: Pattern | None = None,
 ) -> TokenSums:
-    """The cheapest sums of a head over tokens (n, d)."""
+    """The cheapest sums of a head over tokens (n, d), over the pairs of a pattern where there is one."""
+    if pattern is not None:
+        return SparseSums(points, beta, head, pattern, kernel)
     pairs_only = causal or backend_for(points).PAIRS_ONLY
     transforms = not pairs_only and points.shape[1] in MANIFOLDS and _are_unit(points)
     if kernel.zonal is not None:

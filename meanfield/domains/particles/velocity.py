@@ -4,8 +4,8 @@
     A_i = Σ_h w_h V_h Σ_j m_j y_j e^{β⟨Q_h y_i, K_h y_j⟩} / Z_hi ,   F_i = F(y_i)
 
 y = θ, but y = x without layer norm. softmax: Z_hi = Σ_j m_j e^{β⟨Q_h y_i, K_h y_j⟩}; unnormalized: Z = 1; under a
-causal mask j ≤ i. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), whose tokens have masses 1/n. The other
-kernels and normalizations are those of :class:`meanfield.model.attention.Attention`.
+causal mask j ≤ i, with a pattern those j that i sees. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), whose
+tokens have masses 1/n. The other kernels and normalizations are those of :class:`meanfield.model.attention.Attention`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from meanfield.model.heads import Head, log_bound, multiple
 from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.normalization import Normalization, Sums, normalization_of
+from meanfield.model.pattern import Pattern
 from meanfield.model.sinkhorn import MAX_ROUNDS, Weighted, doubly_stochastic, transposed
 from solvers.mesh.mesh import Floats
 
@@ -40,6 +41,7 @@ class ParticleVelocity:
     kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``
     window          angle (radians) at which the windowed kernel has fallen to half
     rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
+    pattern         whom tokens attend to, with ``causal`` beside it; None for all
     rounds          of the iteration of sinkhorn, at most
 
     Times are depth, directions θ (n, d) unit vectors, radii r (n,). Tokens on the circle and sphere attend to each
@@ -60,6 +62,7 @@ class ParticleVelocity:
     window: float | None = None
     rescaled: bool = False
     rounds: int = MAX_ROUNDS
+    pattern: Pattern | None = None
 
     def __post_init__(self) -> None:
         rule, kernel = self._normalization, self.kernel_record
@@ -73,6 +76,8 @@ class ParticleVelocity:
         zonal = all(multiple(matrix) is not None for head in self.heads for matrix in (head.query, head.key))
         if kernel.zonal is not None and not zonal:
             raise ValueError(f"{kernel.name} attention: expected query and key that are multiples of the identity")
+        if self.pattern is not None and (kernel.zonal is not None or self._normalization.is_two_sided):
+            raise ValueError(f"pattern: expected softmax or unnormalized attention, and no window, got {kernel.name}")
         unit_only = {kernel.name: kernel.zonal is not None, self.normalization: self._normalization.is_two_sided}
         for name, needs_unit_vectors in unit_only.items():
             if needs_unit_vectors and self.sees_positions:
@@ -127,7 +132,7 @@ class ParticleVelocity:
     def _sums(self, head: Head, points: Floats) -> Sums:
         """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
         masses = np.full_like(points[:, 0], 1.0 / len(points)) if self.masses is None else self.masses
-        sums = token_sums(points, self.beta, head, self.kernel_record, self.causal)
+        sums = token_sums(points, self.beta, head, self.kernel_record, self.causal, self.pattern)
         if not self._normalization.is_two_sided:
             return sums.apply(masses)
         other = transposed(head, self.kernel_record)

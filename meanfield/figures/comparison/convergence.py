@@ -19,4 +19,6 @@ def plot_convergence(study: ConvergenceStudy, over: str, of: str, figure: str | 
         drawing = Figure(figsize=(4.8, 3.6), layout="constrained")
         ax = study.plot(drawing.add_subplot())
         ax.set(xlabel=over, ylabel=f"estimated error of {of} at the end")
+        ax.set_xticks(study.resolutions, [f"{value:g}" for value in study.resolutions])
+        ax.minorticks_off()
         return save(drawing, target)

@@ -13,6 +13,8 @@ from meanfield.analysis.text import format_time
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import label_linear
 from meanfield.figures.color_scale import Scale, color_map
+from meanfield.figures.coordinate import fraction_of_pi
+from meanfield.figures.panels.cut import emptiest
 from meanfield.figures.run_data import BLACK, BLUE
 from meanfield.figures.sphere_map import (
     HALF_HEIGHT,
@@ -38,11 +40,12 @@ _STYLES: tuple[dict[str, Any], ...] = ({"color": BLACK, "lw": 1.4}, {"color": BL
 def draw_lines(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
     """The densities or histograms of each run over the angle or the line, one panel a time."""
     axes = figure.subplots(1, len(rows), squeeze=False)[0]
+    cut = _cut(comparison, rows) if comparison.space == "S1" else 0.0
     for ax, row in zip(axes, rows, strict=True):
         snapshots = _snapshots(comparison, row)
-        span = _span([_profile(run, k) for run, k in snapshots], comparison.space)
+        span = _span([_profile(run, k) for run, k in snapshots], comparison.space, cut)
         for (run, k), side, style in zip(snapshots, SIDES, _STYLES, strict=False):
-            edges, density = _histogram(run, k, span) if kind_of(run.manifold).has_tokens else _profile(run, k)
+            edges, density = _histogram(run, k, span) if kind_of(run.manifold).has_tokens else _profile(run, k, cut)
             ax.stairs(density, edges, baseline=None, label=side, **style)
         ax.set_title(f"t = {format_time(comparison.times[row])}")
         _draw_axes(ax, comparison.space, span)
@@ -57,7 +60,17 @@ def _draw_axes(ax: Axes, space: str, span: tuple[float, float]) -> None:
     if space == "S1":
         ax.set_xlabel("angle φ (rad)")
     if space != "R1":
-        ax.set_xticks(np.linspace(*span, 3), ["0", "π", "2π"] if space == "S1" else ["0", "π/2", "π"])
+        quarters = np.linspace(*span, 3) / np.pi * 4
+        ax.set_xticks(np.linspace(*span, 3), [fraction_of_pi(round(n), 4) for n in quarters])
+
+
+def _cut(comparison: Comparison, rows: list[int]) -> float:
+    """The angle at which the circle is cut open: where all states shown have the least mass."""
+    shown = [place for row in rows for place in _snapshots(comparison, row)]
+    around = (0.0, 2 * np.pi)
+    return emptiest(
+        _histogram(run, k, around)[1] if kind_of(run.manifold).has_tokens else run.density(k) for run, k in shown
+    )
 
 
 def maps_height(comparison: Comparison, rows: list[int]) -> float:
@@ -123,13 +136,17 @@ def _draw_particles(ax: Axes, run: Run, k: int) -> None:
     ax.set_aspect("equal")
 
 
-def _profile(run: Run, k: int) -> tuple[Floats, Floats]:
-    """Edges and density of a run in one dimension; of particles the places and weights, in order."""
+def _profile(run: Run, k: int, cut: float = 0.0) -> tuple[Floats, Floats]:
+    """Edges and density of a run in one dimension, around the circle from a ``cut`` on; of particles the places and
+    weights, in order.
+    """
     if kind_of(run.manifold).has_tokens:
         places = _places(run, k)
         order = np.argsort(places)
         return places[order], run.weights[order]
-    return run_edges(run), run.density(k)
+    density = run.density(k)
+    shift = round(cut * len(density) / (2 * np.pi))
+    return run_edges(run) + cut, np.roll(density, -shift)
 
 
 def _places(run: Run, k: int) -> Floats:
@@ -138,10 +155,10 @@ def _places(run: Run, k: int) -> Floats:
     return np.mod(np.arctan2(points[:, 1], points[:, 0]), 2 * np.pi) if points.shape[1] == 2 else points[:, 0]
 
 
-def _span(profiles: list[tuple[Floats, Floats]], space: str) -> tuple[float, float]:
+def _span(profiles: list[tuple[Floats, Floats]], space: str, cut: float = 0.0) -> tuple[float, float]:
     """Where the axis begins and ends: the whole circle or meridian, of a line what holds nearly all mass."""
     if space != "R1":
-        return 0.0, (2 if space == "S1" else 1) * np.pi
+        return cut, cut + (2 if space == "S1" else 1) * np.pi
     lows, highs = [], []
     for places, values in profiles:
         masses = values * np.diff(places) if len(places) > len(values) else values
@@ -155,5 +172,8 @@ def _span(profiles: list[tuple[Floats, Floats]], space: str) -> tuple[float, flo
 
 def _histogram(run: Run, k: int, span: tuple[float, float]) -> tuple[Floats, Floats]:
     """Edges and density of particles in BINS."""
-    counts, edges = np.histogram(_places(run, k), BINS, span, weights=run.weights, density=True)
+    places = _places(run, k)
+    if run.positions(k).shape[1] == 2:
+        places = np.mod(places - span[0], 2 * np.pi) + span[0]
+    counts, edges = np.histogram(places, BINS, span, weights=run.weights, density=True)
     return edges, counts

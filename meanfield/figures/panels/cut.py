@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,17 +23,22 @@ def with_cut(run_data: RunData, shown: Sequence[int]) -> RunData:
     if run_data.kind.space != "S1" or run_data.edges is not None or len(run_data.ring_cells) != 1:
         return run_data
     cells = int(run_data.ring_cells[0])
-    shifts = np.round(PLACES * cells / (2 * np.pi)).astype(int)
-    most = np.zeros(len(PLACES))
-    for k in shown:
-        most = np.maximum(most, masses_near(run_data.ratio(k), shifts))
-    shift = int(shifts[np.argmax(most <= most.min() + CUT_MASS)])
+    shift = round(emptiest(map(run_data.ratio, shown)) * cells / (2 * np.pi))
 
     def density(k: int) -> Floats:
         rolled: Floats = np.roll(run_data.density(k), -shift)
         return rolled
 
     return replace(run_data, cut=shift * (2 * np.pi / cells), density=density)
+
+
+def emptiest(ratios: Iterable[Floats]) -> float:
+    """The angle, of PLACES, near to which densities (cells,) around the circle have the least mass at most."""
+    most = np.zeros(len(PLACES))
+    for ratio in ratios:
+        shifts = np.round(PLACES * len(ratio) / (2 * np.pi)).astype(int)
+        most = np.maximum(most, masses_near(ratio, shifts))
+    return float(PLACES[np.argmax(most <= most.min() + CUT_MASS)])
 
 
 def masses_near(ratio: Floats, shifts: Integers) -> Floats:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.figures.axes import label_linear, positive, set_decades, set_time
+from meanfield.figures.diagnostics import draw_prediction
 from meanfield.figures.free_radius import HELD, PLANE_HEIGHT, PLANES
 from meanfield.figures.particles.circle import draw_angles, draw_strips
 from meanfield.figures.particles.projected import draw_pairs, draw_projections, has_pairs, projections_height
@@ -92,13 +93,16 @@ def draw_radii(ax: Axes, run_data: RunData) -> None:
     if len(tokens_of(run_data).weights) <= MAX_LINES:
         radii = np.stack([token_radii(run_data, k) for k in shown])
         ax.plot(times, positive(radii), color=BLUE, lw=0.8, alpha=0.6)
+        ax.set_title("radius of each token")
     else:
         radii = token_quantiles(run_data, shown, np.array(list(PARTS)))
         for values, (part, color) in zip(radii.T, PARTS.items(), strict=True):
             ax.plot(times, positive(values), color=color, lw=1.4, label=f"{part:.0%}")
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        ax.set_title("radius within which tokens are")
+    ax.set_ylabel("radius r")
     set_decades(ax, radii)
-    ax.set(title="radius of each token" if not ax.get_legend() else "radius within which tokens are", ylabel="radius r")
+    draw_prediction(ax, run_data, "radius")
     set_time(ax, run_data.time_label, (times[0], times[-1]), log=run_data.log_time)
 
 

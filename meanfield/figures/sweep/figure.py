@@ -10,6 +10,7 @@ from meanfield.figures.captions import fitting_size
 from meanfield.figures.saving import figure_target, save
 from meanfield.figures.sweep.curve import draw_curves
 from meanfield.figures.sweep.map import draw_maps
+from meanfield.sweeping.point import FAILED
 from meanfield.sweeping.results import SweepResults, read_sweep
 from solvers.io.repair import FileError
 
@@ -70,7 +71,7 @@ def compose(found: SweepResults, view: View, figure: Figure) -> Figure:
 
 
 def _state_in_words(found: SweepResults) -> str:
-    done, count, failed = len(found.done), len(found.status), found.status.count("failed")
+    done, count, failed = len(found.done), len(found.status), int((found.status == FAILED).sum())
     points = f"{count} points" if done == count else f"{done} of {count} points"
     return points + (f", {failed} failed" if failed else "")
 

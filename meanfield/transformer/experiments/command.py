@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 from meanfield.case.errors import CaseError
 from meanfield.running import Printer
 from meanfield.transformer.experiments.attention_maps import attention_maps
@@ -16,16 +18,17 @@ from meanfield.transformer.experiments.scaling import scaling
 from meanfield.transformer.experiments.sensitivity import sensitivity
 from meanfield.transformer.experiments.stabilizers import stabilizers
 from meanfield.transformer.experiments.subjects import Subjects, subjects_of
+from meanfield.transformer.experiments.workers import Workers
 from meanfield.transformer.labelled import write_labelled
 from meanfield.transformer.networks.section import TrainingCase, to_toml
 
-Experiment = Callable[[TrainingCase, tuple[int, ...], Printer, int], Outcome]
+Experiment = Callable[[TrainingCase, tuple[int, ...], Printer, Workers], Outcome]
 
 
 def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
     """An experiment that measures networks before and after training."""
 
-    def experiment(case: TrainingCase, seeds: tuple[int, ...], show: Printer, jobs: int) -> Outcome:
+    def experiment(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers) -> Outcome:
         return measure(subjects_of(case, seeds, show))
 
     return experiment
@@ -34,7 +37,7 @@ def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
 EXPERIMENTS: dict[str, Experiment] = {
     "information": _of_trained(information_flow),
     "attention": _of_trained(attention_maps),
-    "bottleneck": lambda case, seeds, show, jobs: bottleneck(case, seeds, show),
+    "bottleneck": lambda case, seeds, show, workers: bottleneck(case, seeds, show),
     "gradients": _of_trained(gradient_flow),
     "sensitivity": _of_trained(sensitivity),
     "stabilizers": stabilizers,
@@ -43,14 +46,19 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def experiment_into(
-    name: str, case: TrainingCase, seeds: int, jobs: int, path: str, command: str, show: Printer
+    name: str, case: TrainingCase, seeds: int, workers: Workers, path: str, command: str, show: Printer
 ) -> Outcome:
     """Run an experiment and write its file. Raises CaseError where it cannot be."""
+    if workers.dask is not None and name != "stabilizers":
+        raise CaseError(f"--dask {workers.dask}: only allowed with the experiment stabilizers")
     if name == "attention" and not case.network.attention:
         raise CaseError("network.attention = false: expected true, for an experiment on attention maps")
+    if name == "attention" and case.network.pattern is not None:
+        raise CaseError("network.pattern: expected none, for an experiment on attention maps")
     if name == "attention" and seeds < 2:
         raise CaseError(f"--seeds {seeds}: expected at least 2, since one control is a network of another seed")
-    outcome = EXPERIMENTS[name](case, tuple(range(seeds)), show, jobs)
+    torch.set_num_threads(case.training.threads)
+    outcome = EXPERIMENTS[name](case, tuple(range(seeds)), show, workers)
     attributes = {
         "title": f"{name}: {case.title}",
         "experiment": name,

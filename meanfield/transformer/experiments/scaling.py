@@ -15,6 +15,7 @@ import numpy as np
 
 from meanfield.running import Printer
 from meanfield.transformer.experiments.outcome import Outcome, curve, mean_and_spread, table
+from meanfield.transformer.experiments.workers import HERE, Workers
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.section import TrainingCase
 from solvers.mesh.mesh import Floats
@@ -28,7 +29,7 @@ SCALINGS = ("1/√d", "none")
 MEASURES = {"entropy": "entropy of attention, nats", "gradient": "Frobenius norm of the softmax's Jacobian"}
 
 
-def scaling(case: TrainingCase, seeds: tuple[int, ...], show: Printer, jobs: int = 1) -> Outcome:
+def scaling(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers = HERE) -> Outcome:
     """Entropy and gradient (scaling, d, seed); no network is trained, and of ``case`` nothing is used."""
     found = np.array([[[measured(d, scaled, seed) for seed in seeds] for d in DIMENSIONS] for scaled in (True, False)])
     dims = ("scaling", "dimension", "seed")

@@ -5,15 +5,13 @@
     gradient    log10 of the largest gradient norm of any part at any step
     cosine      mean of ⟨x_i, x_j⟩ over i ≠ j after the last layer: 1 where all tokens have drifted to one state
 
-Each network is a point; points are trained in processes of their own.
+Each network is a point; points are trained in processes of their own, or by the workers of Dask.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import textwrap
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +22,7 @@ from meanfield.running import Printer
 from meanfield.transformer.experiments.information_flow import mean_cosine_of
 from meanfield.transformer.experiments.outcome import NAMES, Outcome, table
 from meanfield.transformer.experiments.subjects import KINDS, case_of
+from meanfield.transformer.experiments.workers import HERE, Workers
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.data import task_of
 from meanfield.transformer.networks.network import traced
@@ -86,7 +85,7 @@ def stabilizers(
     case: TrainingCase,
     seeds: tuple[int, ...],
     show: Printer,
-    jobs: int = 1,
+    workers: Workers = HERE,
     depths: Sequence[int] = DEPTHS,
     rates: Sequence[float] = RATES,
 ) -> Outcome:
@@ -95,7 +94,8 @@ def stabilizers(
     points = list(plan.points(case))
     shape = plan.shape
     found = {name: np.full(shape, np.nan) for name in MEASURES}
-    for done, (point, values) in enumerate(_measured(points, jobs), start=1):
+    measured = workers.map(train_and_measure, [point.case for point in points])
+    for done, (point, values) in enumerate(zip(points, measured, strict=True), start=1):
         for name, value in values.items():
             found[name][point.place] = value
         show(f"{done} of {len(points)}: {_label(point.case)}: accuracy {values['accuracy']:.3f}")
@@ -133,16 +133,6 @@ def _measure(case: TrainingCase) -> dict[str, float]:
         "gradient": float(np.log10(largest)),
         "cosine": mean_cosine_of(trace.states[-1].double().numpy()),
     }
-
-
-def _measured(points: list[Point], jobs: int) -> Iterator[tuple[Point, dict[str, float]]]:
-    cases = [point.case for point in points]
-    if jobs == 1:
-        yield from zip(points, map(train_and_measure, cases), strict=True)
-        return
-    spawned = multiprocessing.get_context("spawn")  # PyTorch's threads do not survive a fork
-    with ProcessPoolExecutor(jobs, spawned) as pool:
-        yield from zip(points, pool.map(train_and_measure, cases), strict=True)
 
 
 def _label(case: TrainingCase) -> str:

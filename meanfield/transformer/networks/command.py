@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+
 from meanfield.case.errors import CaseError
 from meanfield.running import Printer
 from meanfield.transformer.networks.data import task_of
@@ -17,10 +19,13 @@ def prepared(source: str, overrides: list[str]) -> Fit:
     """Training at its beginning, or as a file has it. Raises CaseError and FileError."""
     if Path(source).suffix not in (".h5", ".hdf5"):
         case = load_training(source, overrides)
+        torch.set_num_threads(case.training.threads)
         return begin(case, task_of(case))
     if overrides:
         raise CaseError(f"--set {overrides[0]}: not allowed with a file, whose training goes on as it began")
-    return read_training(source)
+    fit = read_training(source)
+    torch.set_num_threads(fit.case.training.threads)
+    return fit
 
 
 def train_into(fit: Fit, path: str, until: int | None, command: str, show: Printer) -> Fit:

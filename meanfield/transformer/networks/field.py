@@ -22,8 +22,9 @@ from torch.nn.functional import normalize
 
 from meanfield.domains.particles.sequence import MAX_ROTATION
 from meanfield.model.layer_norm import NEGLIGIBLE
+from meanfield.transformer.networks.attending import attend, pattern_of
 from meanfield.transformer.networks.section import Network, Pde
-from meanfield.transformer.networks.standard import ACTIVATIONS, attention_weights
+from meanfield.transformer.networks.standard import ACTIVATIONS
 
 COEFFICIENTS = ("step", "attention_weight", "diffusion", "gate")
 NOT_NEGATIVE = ("step", "diffusion", "gate")
@@ -54,6 +55,7 @@ class FieldLayer(nn.Module):
         super().__init__()
         self.network, self.causal, self.matrices = network, causal, matrices
         self.periodic = pde.ends == "periodic"
+        self.pattern = pattern_of(network, causal, self.periodic)
         self.coefficients = nn.ParameterDict(
             {name: nn.Parameter(torch.tensor(float(getattr(pde, name)))) for name in COEFFICIENTS}
         ).requires_grad_(pde.coefficients == "learned")
@@ -84,14 +86,14 @@ class FieldLayer(nn.Module):
         return value.clamp(min=0.0) if name in NOT_NEGATIVE else value
 
     def _output(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
-        """αA + F (batch, n, d), and the weights (batch, heads, n, n)."""
+        """αA + F (batch, n, d), and the weights (batch, heads, n, n), None of a sparse pattern."""
         own, weights = self.matrices, None
         y = u if self.network.layer_norm == "none" else normalize(u, dim=-1, eps=NEGLIGIBLE)
         output = torch.zeros_like(u)
         if self.network.attention:
             query, key, value = (torch.einsum("hed,bnd->bhne", m, y) for m in (own.query, own.key, own.value))
-            weights = attention_weights(query, key, own.beta, self.causal)
-            output = self.coefficient("attention_weight") * torch.einsum("hde,bhne->bnd", own.output, weights @ value)
+            found, weights = attend(query, key, value, own.beta, self.causal, self.pattern)
+            output = self.coefficient("attention_weight") * torch.einsum("hde,bhne->bnd", own.output, found)
         if self.network.feed_forward:
             hidden: Tensor = ACTIVATIONS[self.network.activation](y @ own.inner.T + own.bias)
             output = output + hidden @ own.outer.T

@@ -14,6 +14,7 @@ from msgspec import Meta
 from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrepresentable, translate
 from meanfield.case.load import read_toml, without_none
 from meanfield.case.overrides import apply
+from meanfield.sections.attention import Pattern
 from meanfield.sections.section import Count, Key, NotNegative, Positive, Problems, Section, Seed
 
 Part = Annotated[float, Meta(gt=0, lt=1)]
@@ -32,6 +33,7 @@ class Network(Section, frozen=True):
     layer_norm: Literal["pre", "post", "peri", "none"] = "pre"
     residual: bool = True
     attention: bool = True
+    pattern: Pattern | None = None
     feed_forward: bool = True
 
     about: ClassVar = {
@@ -45,6 +47,7 @@ class Network(Section, frozen=True):
         "layer_norm": Key("before, after, or before and after each part; none", "post"),
         "residual": Key("false: a layer replaces a state instead of adding to it", False),
         "attention": Key("false: layers without attention", False),
+        "pattern": Key("sparse attention of tokens in their order: a window, global and random tokens", {"local": 3}),
         "feed_forward": Key("false: layers without the feed-forward network", False),
     }
 
@@ -110,6 +113,7 @@ class Training(Section, frozen=True):
     seed: Seed = 0
     explosion: Positive = 1e4
     precision: Literal["float32", "float64"] = "float32"
+    threads: Count = 1
 
     about: ClassVar = {
         "epochs": Key("passes through the examples", 20),
@@ -119,6 +123,7 @@ class Training(Section, frozen=True):
         "seed": Key("of the initial weights and of the order of examples", 1),
         "explosion": Key("root mean square of a layer's state, or gradient norm, at which training stops", 1e4),
         "precision": Key("number format", "float64"),
+        "threads": Key("of PyTorch: small networks are slower with several, and sums depend on them", 2),
     }
 
 
@@ -202,6 +207,8 @@ def _problems(case: TrainingCase) -> Problems:
         yield "network.dimension", network.dimension, "an even number, for sinusoidal positions"
     if not (network.attention or network.feed_forward):
         yield "network.feed_forward", False, "true where network.attention = false: a layer has a part"
+    if network.pattern is not None and not network.attention:
+        yield "network.pattern.local", network.pattern.local, "none where network.attention = false"
     if network.kind == "pde":
         yield from _pde_problems(case)
     if data.kind in ("digits", "stripes") and data.tokens == "patches" and 8 % data.patch:

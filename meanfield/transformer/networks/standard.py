@@ -16,6 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from meanfield.transformer.networks.attending import attend, pattern_of
 from meanfield.transformer.networks.positions import rotated
 from meanfield.transformer.networks.section import Network
 
@@ -26,30 +27,22 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def attention_weights(query: Tensor, key: Tensor, beta: float, causal: bool) -> Tensor:
-    """softmax_j(β⟨q_i, k_j⟩) of queries and keys (..., n, d_h), over j ≤ i under a causal mask: (..., n, n)."""
-    logits = beta * query @ key.mT
-    if causal:
-        later = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).triu(1)
-        logits = logits.masked_fill(later, -torch.inf)
-    return logits.softmax(dim=-1)
-
-
 class SelfAttention(nn.Module):
-    """A of states (batch, n, d): the output (batch, n, d) and the weights (batch, heads, n, n)."""
+    """A of states (batch, n, d): the output (batch, n, d) and weights (batch, heads, n, n), None if sparse."""
 
     def __init__(self, network: Network, causal: bool) -> None:
         super().__init__()
         d = network.dimension
         self.query, self.key, self.value, self.output = (nn.Linear(d, d) for _ in range(4))
         self.heads, self.causal, self.is_rotary = network.heads, causal, network.positions == "rotary"
+        self.pattern = pattern_of(network, causal)
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         query, key, value = (self._split(part(x)) for part in (self.query, self.key, self.value))
         if self.is_rotary:
             query, key = rotated(query), rotated(key)
-        weights = attention_weights(query, key, query.shape[-1] ** -0.5, self.causal)
-        return self.output((weights @ value).transpose(1, 2).flatten(2)), weights
+        output, weights = attend(query, key, value, query.shape[-1] ** -0.5, self.causal, self.pattern)
+        return self.output(output.transpose(1, 2).flatten(2)), weights
 
     def _split(self, x: Tensor) -> Tensor:
         """(batch, n, d) as (batch, heads, n, d/heads)."""

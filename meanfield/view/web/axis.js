@@ -44,6 +44,7 @@ function ticksOf(scale, most) {
 function ticksLinear({ low, high }, most) {
   const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((n) => n * power >= rough * 0.999);
+  if (high - low < 1e-12 * Math.max(Math.abs(low), Math.abs(high))) return { ticks: [[low, formatNumber(low)]], factor: "" };
   const size = Math.floor(Math.log10(Math.max(Math.abs(low), Math.abs(high))));
   const shared = size >= 5 || size <= -3 ? size : 0;
   const decimals = Math.max(0, shared - Math.floor(Math.log10(step) + 1e-9));

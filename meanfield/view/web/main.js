@@ -20,6 +20,9 @@ const STAGES = {
   tokenPlane(host, run, seek, redraw) {
     return [new Projection(host, run, new Tokens(run), redraw)];
   },
+  pictures(host, run) {
+    return [new Pictures(host, run)];
+  },
   profile(host, run, seek) {
     return [new Profile(host, run), new ColorBar(host, run), new History(host, run, seek)];
   },
@@ -28,7 +31,8 @@ const STAGES = {
 async function readRun() {
   const run = JSON.parse(document.getElementById("run").textContent);
   run.colors = decodeColors(run.colors);
-  run.levels = await decodeLevels(document.getElementById("levels").textContent, run.cells, run.bytes);
+  const levels = document.getElementById("levels").textContent;
+  run.levels = levels ? await decodeLevels(levels, run.cells, run.bytes) : () => null;
   run.timeScale = makeScale(run.timeRange[0], run.timeRange[1], run.logTime);
   run.bands = await Promise.all((run.bands ?? []).map((band) => readBand(run, band)));
   run.pairs &&= await readBand(run, run.pairs);
@@ -71,6 +75,7 @@ async function main() {
   };
   const seek = (time) => player.seek(time);
   const stage = document.getElementById("stage");
+  document.querySelector("details").hidden = !document.querySelector("details pre").textContent;
   const below = document.getElementById("panels");
   const tree = run.tree ? [new MergerTree(below, run, seek)] : [];
   const panels = [...tree, ...run.panels.map((spec) => new Panel(below, spec, run, seek))];

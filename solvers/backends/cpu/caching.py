@@ -9,8 +9,11 @@ Functions of :func:`compiled` are read and written under a lock; others that Num
 from __future__ import annotations
 
 import fcntl
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,6 +79,29 @@ class LockedFiles(IndexDataCacheFile):
             yield
 
 
+def stamp_of(file: str) -> str:
+    """A hash of the sources of all kernels here, and of the file of one elsewhere: Numba's is of one file alone.
+
+    Code is kept as long as no source changes, also where the same version is installed again; a change of a function
+    that others have inlined is one of all.
+    """
+    here = Path(__file__).parent
+    return _hash(_kernels()) + ("" if here in Path(file).parents else _hash((Path(file),)))
+
+
+@cache
+def _kernels() -> tuple[Path, ...]:
+    return tuple(sorted(Path(__file__).parent.rglob("*.py")))
+
+
+@cache
+def _hash(files: tuple[Path, ...]) -> str:
+    found = hashlib.sha256()
+    for file in files:
+        found.update(file.read_bytes() + b"\0")
+    return found.hexdigest()
+
+
 class LockedCache(FunctionCache):
     """Numba's cache of one function, in such files."""
 
@@ -83,3 +109,4 @@ class LockedCache(FunctionCache):
         super().__init__(function)
         # Numba makes the files within its constructor; they hold three values and nothing that is open.
         self._cache_file.__class__ = LockedFiles
+        self._cache_file._source_stamp = stamp_of(function.__code__.co_filename)

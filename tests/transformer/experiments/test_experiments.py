@@ -6,6 +6,7 @@ import xarray
 
 torch = pytest.importorskip("torch")
 
+from meanfield.case.errors import CaseError  # noqa: E402
 from meanfield.cli.parser import main  # noqa: E402
 from meanfield.model.linear_stability import growth_rates  # noqa: E402
 from meanfield.transformer.experiments.attention_maps import (  # noqa: E402
@@ -31,6 +32,7 @@ from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
 )
 from meanfield.transformer.experiments.stabilizers import stabilizers  # noqa: E402
 from meanfield.transformer.experiments.subjects import subjects_of  # noqa: E402
+from meanfield.transformer.experiments.workers import Workers  # noqa: E402
 from meanfield.transformer.networks.data import task_of  # noqa: E402
 from meanfield.transformer.networks.network import TokenNetwork, Trace  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
@@ -188,13 +190,26 @@ def test_gradient_of_the_softmax_is_the_norm_of_its_jacobian():
 def test_stabilizers_in_processes_are_those_in_one():
     case = TrainingCase().replace(SMALL)
     given = {"depths": (1, 2), "rates": (1e-2, 1e3)}
-    one, two = (stabilizers(case, (0,), lambda text: None, jobs, **given) for jobs in (1, 2))
+    one, two = (stabilizers(case, (0,), lambda text: None, Workers(jobs), **given) for jobs in (1, 2))
     assert one.summary == two.summary
     for name, array in one.arrays.items():
         np.testing.assert_array_equal(array.values, two.arrays[name].values)
     explosion = one.arrays["explosion"].values
     assert np.all(explosion[..., 0, 0] == 1)
     assert np.any(explosion[..., 1, 0] < 1)  # a rate of 1000
+
+
+def test_points_trained_by_dask_are_those_trained_here():
+    distributed = pytest.importorskip("distributed")
+    case = TrainingCase().replace(SMALL)
+    plan = {"depths": (1,), "rates": (1e-2,)}
+    here = stabilizers(case, (0,), lambda text: None, **plan)
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(host="127.0.0.1", protocol="tcp", **options) as cluster:
+        there = stabilizers(case, (0,), lambda text: None, Workers(dask=cluster.scheduler_address), **plan)
+    assert there.summary == here.summary
+    with pytest.raises(CaseError, match="no scheduler answers"):
+        stabilizers(case, (0,), lambda text: None, Workers(dask="127.0.0.1:no"), **plan)
 
 
 def test_trained_networks_are_those_of_the_training_command():
@@ -239,6 +254,8 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
         (["information", "--seeds", "0"], "--seeds 0: expected an integer >= 1"),
         (["information", "nothing"], "nothing: no such training file"),
         (["information", "--set", "network.positions=rotary"], "network.positions"),
+        (["attention", "--dask", "here:1"], "only allowed with the experiment stabilizers"),
+        (["attention", "--set", "network.pattern.local=1"], "network.pattern: expected none"),
         (["attention", "--set", "network.attention=false"], "network.attention = false"),
     ],
 )

@@ -9,6 +9,8 @@ from support.field_case import field_case  # noqa: E402
 from torch import nn  # noqa: E402
 
 import meanfield as mf  # noqa: E402
+from meanfield.model.pattern import Pattern  # noqa: E402
+from meanfield.transformer.networks.attending import attend  # noqa: E402
 from meanfield.transformer.networks.network import Shape, build, traced  # noqa: E402
 from meanfield.transformer.networks.positions import rotated, sinusoidal  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
@@ -133,6 +135,52 @@ def test_layers_of_the_pde_network_are_those_that_run_solves(scheme, residual, d
     solved = mf.simulate(case).position
     for k in range(1, 4):
         assert np.abs(solved[k] - trace.states[k][0].numpy()).max() < 1e-12, k
+
+
+SPARSE = ["network.pattern.local=1", "network.pattern.global_tokens=1", "network.pattern.random_tokens=1"]
+
+
+@pytest.mark.parametrize("data", ["digits", "characters"])
+@pytest.mark.parametrize("kind", ["transformer", "pde"])
+def test_sparse_attention_is_dense_attention_with_the_same_mask(kind, data, monkeypatch):
+    """Forward and gradients."""
+    network = network_of(*SPARSE, f"network.kind={kind}", f"data.kind={data}", "training.precision=float64")
+    states = network.embed(inputs_of(network)).detach().requires_grad_()
+    sparse = network.pass_layers(states)
+    mine = gradients(sparse, states)
+
+    def dense(query, key, value, beta, causal, pattern):
+        seen = torch.from_numpy(pattern.mask(query.shape[-2]))
+        assert not seen.all()
+        return nn.functional.scaled_dot_product_attention(query, key, value, seen, scale=beta), None
+
+    module = "standard" if kind == "transformer" else "field"
+    monkeypatch.setattr(f"meanfield.transformer.networks.{module}.attend", dense)
+    expected = network.pass_layers(states)
+    assert torch.allclose(sparse, expected, rtol=0, atol=1e-12)
+    assert torch.allclose(mine, gradients(expected, states), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("data", ["digits", "characters"])
+def test_layers_with_a_sparse_pattern_are_those_that_run_solves(data, tmp_path):
+    network = network_of(*SPARSE, "network.kind=pde", "network.layer_norm=post", f"data.kind={data}", "pde.shared=true",
+                         "pde.ends=periodic", "training.precision=float64")  # fmt: skip
+    _, trace = traced(network, inputs_of(network, batch=1))
+    solved = mf.simulate(field_case(network, trace.states[0][0].numpy(), tmp_path)).position
+    assert np.abs(solved[-1] - trace.states[-1][0].numpy()).max() < 1e-12
+
+
+def test_sparse_attention_keeps_no_square_of_the_tokens():
+    """What autograd keeps of a layer grows in proportion to n."""
+    query = torch.zeros(1, 1, 1, dtype=torch.float64)
+
+    def kept(n):
+        sizes, given = [], query.expand(1, n, 4).clone().requires_grad_()
+        with torch.autograd.graph.saved_tensors_hooks(lambda x: sizes.append(x.numel()) or x, lambda x: x):
+            attend(given, given, given, 1.0, False, Pattern(local=2, global_tokens=1))
+        return sum(sizes)
+
+    assert kept(2000) == pytest.approx(2 * kept(1000), rel=0.01)
 
 
 def test_layers_that_differ_are_cases_one_at_a_time(tmp_path):

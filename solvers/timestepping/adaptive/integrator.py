@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 
-from ..backends import backend_for
-from ..mesh.mesh import Floats
-from .checks import check_positive
-from .state import Exploding, NonFinite, State, StepResult
+from ...backends import backend_for
+from ...mesh.mesh import Floats
+from ..checks import check_positive
+from ..state import Exploding, NonFinite, State, StepResult
+from .dormand_prince import GROW, MIN_SPACINGS, ORDER, SAFETY, SHRINK, TARGET_SPACINGS, dense_tableau, tableau
 
 Rate = Callable[[float, Floats], Floats]
-TARGET_SPACINGS = 16  # spacings of floating-point time from a target that count as there
-MIN_SPACINGS = 10  # spacings of time that a step has to have
-SAFETY, SHRINK, GROW = 0.9, 0.2, 10.0  # of the step that the error asks for; limits of a change of the step
-ORDER = 8  # of the method: the error of a step is of the same order, which is that of the next lower method
 
 
 class AdaptiveIntegrator:
@@ -108,7 +104,7 @@ class _Method:
     def __init__(self, rate: Rate, tolerance: float, values: Floats) -> None:
         backend = backend_for(values)
         self._rate, self._tolerance, self._size = rate, tolerance, values.size
-        stages, weights, errors, self._nodes = _tableau()
+        stages, weights, errors, self._nodes = tableau()
         self._stages, self._weights, self._errors = (
             backend.to_device(table.astype(values.dtype)) for table in (stages, weights, errors)
         )
@@ -154,7 +150,7 @@ class _Method:
     def _interpolated(self, begin: float, dt: float, after: Floats) -> Floats:
         """Coefficients (7, ...) of the interpolation; the rates at its other places are the four more."""
         before, backend = self._before, backend_for(after)
-        stages, nodes, coefficients = (table.astype(before.dtype) for table in _dense_tableau())
+        stages, nodes, coefficients = (table.astype(before.dtype) for table in dense_tableau())
         rates = backend.empty((len(nodes) + len(self._rates), *before.shape), before.dtype)
         rates[: len(self._rates)] = self._rates
         for k, node in enumerate(nodes, len(self._rates)):
@@ -186,22 +182,3 @@ def _combined(weights: Floats, rates: Floats) -> Floats:
     """Σ_s weights_s rates_s, always in the same order."""
     total: Floats = np.einsum("s,s...->...", weights, rates)
     return total
-
-
-@cache
-def _tableau() -> tuple[Floats, Floats, Floats, Floats]:
-    """Stages (12, 12), weights (12), weights of the two errors (2, 12) and nodes (12); SciPy has the numbers."""
-    from scipy.integrate import DOP853
-
-    stages, weights, nodes, fifth, third = DOP853.A, DOP853.B, DOP853.C, DOP853.E5, DOP853.E3
-    return stages, weights, np.stack([fifth[:-1], third[:-1]]), nodes  # the last is of the rate after: 0
-
-
-@cache
-def _dense_tableau() -> tuple[Floats, Floats, Floats]:
-    """Of the interpolation stages (4, 16), the first of which is the step itself, nodes (4), coefficients (4, 16)."""
-    from scipy.integrate import DOP853
-
-    stages = np.zeros((4, 16))
-    stages[0, :12], stages[1:] = DOP853.B, DOP853.A_EXTRA
-    return stages, np.array([1.0, *DOP853.C_EXTRA]), DOP853.D

@@ -1,0 +1,27 @@
+"""What a domain offers for solving many small cases together, in one array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import NamedTuple
+
+from meanfield.case.case import Case
+from meanfield.domains.common.problem import Problem
+from solvers.mesh.mesh import Floats
+from solvers.timestepping.schedules import Schedule
+
+Tables = dict[str, Floats]  # "time" (samples) and the columns (samples, ...)
+
+
+class Batch(NamedTuple):
+    """Three functions.
+
+    key    case → what cases have to share to be solved together; None for a case that is solved alone
+    size   case → how many such cases go into one array
+    solve  cases of one key, their problems, and when their diagnostics are due → numbers of cases as they end, with
+           their diagnostics; None in their place for a case that has to go alone
+    """
+
+    key: Callable[[Case], Hashable | None]
+    size: Callable[[Case], int]
+    solve: Callable[[Sequence[Case], Sequence[Problem], Sequence[Schedule]], Iterator[tuple[int, Tables | None]]]

@@ -1,0 +1,216 @@
+"""Many cases of few tokens solved together in one array: cases that differ in β, seeds, matrices and initial tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+import numpy as np
+
+from meanfield.case.case import Case
+from meanfield.diagnostics.table import Diagnostics
+from meanfield.domains.common.batch import Batch, Tables
+from meanfield.domains.common.model_of_case import heads_by_interval
+from meanfield.domains.common.problem import Problem
+from meanfield.domains.particles.setup import particle_velocity
+from meanfield.domains.particles.velocity import ParticleVelocity
+from meanfield.model.heads import matrix_of, multiple
+from meanfield.model.layer_norm import LAYER_NORMS
+from meanfield.model.normalization import NORMALIZATIONS
+from solvers.io.layout import Points
+from solvers.mesh.mesh import Floats
+from solvers.timestepping.adaptive.systems import Places, Systems
+from solvers.timestepping.schedules import Schedule, is_reached
+from solvers.transforms.systems import sums_of_systems
+
+MAX_TOKENS = 256  # of a system: sums over its pairs then take longer than all else, one by one too
+MAX_PAIRS, MAX_NUMBERS, MAX_SYSTEMS = 1 << 18, 1 << 16, 1024  # of a batch: its arrays stay in a core's caches
+
+
+def batch_key(case: Case) -> Hashable | None:
+    """What cases have to share to be solved together; None for a case that is solved alone.
+
+    Alone are those with an order of tokens, a sparse pattern, noise, a handover, layers, a stop condition, matrices by
+    layer, a layer norm that changes at a time or moves radii, and kernels other than the exponential.
+    """
+    attention, norm, count = case.attention, case.stabilizers.layer_norm, case.domain.count
+    scheme = LAYER_NORMS[norm]
+    apart = (
+        case.time.method != "adaptive"
+        or case.time.stop is not None
+        or case.sequence is not None
+        or case.hand_over is not None
+        or attention.file is not None
+        or attention.pattern is not None
+        or attention.kernel != "exponential"
+        or NORMALIZATIONS[attention.normalization].is_two_sided
+        or scheme.parameter == "switch"
+        or (scheme.carries_radius and not scheme.sees_positions)
+    )
+    if apart or count is None or count > MAX_TOKENS:
+        return None
+    stabilizers = norm, case.stabilizers.alpha, case.stabilizers.gate
+    rule = attention.normalization, attention.mask, attention.rescaled
+    return count, case.domain.d, stabilizers, rule, len(attention.all_heads), repr(case.feed_forward)
+
+
+def batch_size(case: Case) -> int:
+    """How many such cases go into one array."""
+    count, d = case.domain.count or 1, case.domain.d
+    return max(1, min(MAX_SYSTEMS, MAX_PAIRS // count**2, MAX_NUMBERS // (count * d)))
+
+
+def solve_batch(
+    cases: Sequence[Case], problems: Sequence[Problem], schedules: Sequence[Schedule]
+) -> Iterator[tuple[int, Tables | None]]:
+    """Numbers of the cases, as they end, with "time" and the diagnostics over time; None where a case has to go alone.
+
+    cases      of one `batch_key`
+    problems   of each, set up
+    schedules  when the diagnostics of each are due
+    The error of each is controlled for itself. A case whose rates are not finite, or whose steps shrink to nothing, is
+    given up here: solved alone it says why.
+    """
+    masses = np.stack([_masses(problem) for problem in problems])
+    laws = [
+        particle_velocity(case, heads_by_interval(case).of_interval(0), own)
+        for case, own in zip(cases, masses, strict=True)
+    ]
+    ends = np.array([case.time.end for case in cases])
+    systems = Systems(
+        np.stack([problem.initial() for problem in problems]),
+        _Rates(laws, masses, cases[0].domain.d),
+        ends,
+        np.array([case.time.tolerance for case in cases], dtype=float),
+        _to_unit_length if not laws[0].norm.carries_radius else _as_it_is,
+        _dues(schedules, ends),
+    )
+    measured = [
+        _Samples(problem.diagnostics(case.output.diagnostics or (), None))
+        for case, problem in zip(cases, problems, strict=True)
+    ]
+    with np.errstate(all="ignore"):
+        for number, time, values in systems.start():
+            measured[number].add(time, values)
+        waiting = set(range(len(cases)))
+        while waiting:
+            for number, time, values in systems.step():
+                measured[number].add(time, values)
+            gone = waiting - set(systems.here.tolist())
+            waiting -= gone
+            for number in sorted(gone):
+                yield number, None if number in systems.lost else measured[number].tables()
+
+
+def _masses(problem: Problem) -> Floats:
+    assert isinstance(problem.space, Points)
+    return problem.space.weights
+
+
+def _dues(schedules: Sequence[Schedule], ends: Floats) -> Floats:
+    """(systems, times), infinite after the last."""
+    rows = []
+    for schedule, end in zip(schedules, ends, strict=True):
+        row: list[float] = []
+        while is_reached(due := schedule.due(len(row)), end):
+            row.append(due)
+        rows.append(row)
+    dues = np.full((len(rows), max(map(len, rows)) + 1), np.inf)
+    for k, row in enumerate(rows):
+        dues[k, : len(row)] = row
+    return dues
+
+
+class _Samples:
+    """The diagnostics of one case over time."""
+
+    def __init__(self, diagnostics: Diagnostics) -> None:
+        self._diagnostics, self._times = diagnostics, list[float]()
+        self._rows: dict[str, list[float | Floats]] = {name: [] for name in diagnostics.names}
+
+    def add(self, time: float, values: Floats) -> None:
+        self._times.append(time)
+        for name, value in self._diagnostics(time, values).items():
+            self._rows[name].append(value)
+
+    def tables(self) -> Tables:
+        columns = {name: np.array(rows, dtype=float) for name, rows in self._rows.items()}
+        return {"time": np.array(self._times), **columns}
+
+
+class _Rates:
+    """ẋ of many systems of tokens, (k, n, d): that of :class:`meanfield.domains.particles.motion.Motion`, of each."""
+
+    def __init__(self, laws: Sequence[ParticleVelocity], masses: Floats, d: int) -> None:
+        self._law, self._masses = laws[0], masses
+        self._heads = [_HeadOfAll(laws, number, d) for number in range(len(laws[0].heads))]
+        self._bounds = np.array([law.log_bound if law.rescaled else 0.0 for law in laws])[:, None]
+
+    def __call__(self, here: Places, times: Floats, positions: Floats) -> Floats:
+        law = self._law
+        if law.sees_positions:
+            return self._output(here, positions) - law.gate * positions
+        shape, n = positions.shape, positions.shape[1]
+        radii = np.sqrt(np.einsum("snd,snd->sn", positions, positions))
+        directions = positions / radii[:, :, None]
+        output = self._output(here, directions)
+        flat = directions.reshape(-1, shape[2]), output.reshape(-1, shape[2])
+        return law.norm.velocity(np.repeat(times, n), radii.reshape(-1), *flat, law.gate).reshape(shape)
+
+    def _output(self, here: Places, points: Floats) -> Floats:
+        """A + F."""
+        law, shape = self._law, points.shape
+        output = np.zeros_like(points)
+        if law.feed_forward is not None:
+            output += law.feed_forward(points.reshape(-1, shape[2])).reshape(shape)
+        rule = NORMALIZATIONS[law.normalization]
+        for head in self._heads:
+            sums = sums_of_systems(head.towards(here, points), points, self._masses[here], causal=law.causal)
+            output += head.values(here, rule(sums, self._bounds[here]))
+        return output
+
+
+class _HeadOfAll:
+    """One head of every system: β QᵀK and w V, as numbers (systems, 1, 1) where all are multiples of the identity."""
+
+    def __init__(self, laws: Sequence[ParticleVelocity], number: int, d: int) -> None:
+        heads = [law.heads[number] for law in laws]
+        pairs = [(multiple(head.query), multiple(head.key)) for head in heads]
+        betas = [law.beta for law in laws]
+        self._towards = (
+            np.array([beta * q * k for beta, (q, k) in zip(betas, pairs, strict=True)])[:, None, None]  # type: ignore[operator]
+            if all(q is not None and k is not None for q, k in pairs)
+            else np.stack(
+                [(b * matrix_of(h.query, d)).T @ matrix_of(h.key, d) for b, h in zip(betas, heads, strict=True)]
+            )
+        )
+        scales = [multiple(head.value) for head in heads]
+        self._values = (
+            np.array([head.weight * v for head, v in zip(heads, scales, strict=True)])[:, None, None]  # type: ignore[operator]
+            if None not in scales
+            else np.stack([head.weight * matrix_of(head.value, d).T for head in heads])
+        )
+
+    def towards(self, here: Places, points: Floats) -> Floats:
+        """b of e^{⟨b, y⟩}, (k, n, d)."""
+        return _times(points, self._towards[here])
+
+    def values(self, here: Places, output: Floats) -> Floats:
+        """w V y of vectors y (k, n, d)."""
+        return _times(output, self._values[here])
+
+
+def _times(vectors: Floats, factors: Floats) -> Floats:
+    """Vectors (k, n, d), as rows, times a number or a matrix for each system."""
+    return np.asarray(vectors @ factors if factors.shape[1] > 1 else vectors * factors)
+
+
+def _to_unit_length(positions: Floats) -> None:
+    """x ← x/|x|, in place."""
+    positions /= np.sqrt(np.einsum("snd,snd->sn", positions, positions))[:, :, None]
+
+
+def _as_it_is(positions: Floats) -> None:
+    """Tokens may be anywhere."""
+
+
+BATCH = Batch(batch_key, batch_size, solve_batch)

@@ -1,0 +1,63 @@
+"""Sums of one head's kernel over the pairs of a sparse pattern: cost and memory are linear in the number of tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meanfield.domains.particles.pair_sums import EXPONENTIAL, PairSums, Sums, sum_of
+from meanfield.model.heads import Head
+from meanfield.model.kernel import Kernel
+from meanfield.model.pattern import Pattern
+from solvers.backends import backend_for
+from solvers.mesh.mesh import Floats, Integers
+from solvers.transforms.pairwise import exponential_sums
+
+_CHUNK = 1 << 20  # numbers of gathered tokens at once
+
+
+class SparseSums:
+    """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for tokens (n, d) that see those of a pattern, f by the kernel."""
+
+    def __init__(self, points: Floats, beta: float, head: Head, pattern: Pattern, kernel: Kernel = EXPONENTIAL) -> None:
+        self._all = PairSums(points, beta, head, kernel)
+        self.rounding = self._all.rounding
+        self._lists = backend_for(points).to_device(pattern.lists(len(points)))
+        self._first, self._causal = len(points) - len(self._lists), pattern.causal
+
+    def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
+        """As ``TokenSums.apply``; s = −∞ and sums of 0 for a token that sees no mass."""
+        points, number = self._all.points, self._all.points.dtype
+        with np.errstate(divide="ignore"):
+            logs = sum_of(np.log(masses.astype(number, copy=False)), sum_of(log_weights, self._all.there))
+        assert logs is not None
+        n, d, k = *points.shape, self._lists.shape[1]
+        backend = backend_for(points)
+        scale, sums = backend.empty((n,), number), backend.empty((n, 1 + d), number)
+        step = max(_CHUNK // (k * d), 1)
+        for start in range(self._first, n, step):
+            rows = slice(start, min(start + step, n))
+            scale[rows], sums[rows] = self._listed(rows, self._lists[rows.start - self._first :][:step], logs)
+        if self._first:
+            self._seeing_all(scale, sums, masses, log_weights)
+        return scale + self._all.here, sums[:, 0], sums[:, 1:]
+
+    def _listed(self, rows: slice, seen: Integers, logs: Floats) -> tuple[Floats, Floats]:
+        """s (rows,) and Z, N (rows, 1 + d) of tokens that see ``seen`` (rows, k), −1 for none."""
+        points = self._all.points[seen]  # where none is to be seen the last one, of weight 0
+        exponents = np.einsum("id,ikd->ik", self._all.towards[rows], points) + logs[seen]
+        exponents = np.where(seen < 0, -np.inf, exponents)
+        scale = exponents.max(axis=1)
+        weights = np.exp(exponents - np.where(np.isfinite(scale), scale, 0)[:, None])
+        numerator = np.einsum("ik,ikd->id", weights, points)
+        return scale, np.concatenate([weights.sum(axis=1)[:, None], numerator], axis=1)
+
+    def _seeing_all(self, scale: Floats, sums: Floats, masses: Floats, log_weights: Floats | None) -> None:
+        """The first tokens, which see all, or all that come before them."""
+        first, number = self._first, self._all.points.dtype
+        seen = first if self._causal else len(masses)
+        logs = sum_of(log_weights, self._all.there)
+        own = exponential_sums(
+            self._all.towards[:first], self._all.points[:seen], masses[:seen].astype(number, copy=False),
+            log_weights=None if logs is None else logs[:seen].astype(number, copy=False), causal=self._causal,
+        )  # fmt: skip
+        scale[:first], sums[:first, 0], sums[:first, 1:] = own

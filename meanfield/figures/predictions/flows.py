@@ -1,0 +1,124 @@
+"""Length of the mean token in flows that are known exactly, or as d → ∞."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.figures.axes import Floats
+from meanfield.figures.predictions.prediction import Prediction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from meanfield.case.case import Case
+
+HIGH_DIMENSION = 64  # from which on the limit d → ∞ is worth a curve
+
+
+def is_plain(case: Case) -> bool:
+    """Whether tokens on a sphere move by softmax attention with Q = K = V = I alone, in time."""
+    from meanfield.sections.attention import Attention
+    from meanfield.sections.evolution import Stabilizers
+
+    plain = case.attention == Attention(beta=case.attention.beta) and case.stabilizers == Stabilizers()
+    alone = case.feed_forward is None and case.reaction is None and case.sequence is None
+    return plain and alone and case.time.method != "layers"
+
+
+def centroid_of_moebius(case: Case) -> Prediction | None:
+    """Of the uniform density pushed along an axis: exact at β = 0 in two and three dimensions, else as d → ∞."""
+    from meanfield.sections.initial import Moebius
+
+    start, d = case.initial, case.domain.d
+    if not isinstance(start, Moebius) or not is_plain(case):
+        return None
+    if case.attention.beta == 0 and d == 2:
+        return Prediction(lambda times: _on_circle(abs(start.parameter), times))
+    if case.attention.beta == 0 and d == 3:
+        return Prediction(lambda times: _mean_cosine(_solved(_mean_cosine, abs(start.parameter), times)))
+    if d >= HIGH_DIMENSION:
+        return Prediction(lambda times: _orthogonal(float(np.tanh(abs(start.parameter))), times), "as d → ∞")
+    return None
+
+
+def _on_circle(parameter: float, times: Floats) -> Floats:
+    """r of ṙ = r(1 − r²)/2 from tanh(s/2): r²/(1 − r²) grows as eᵗ."""
+    odds = np.sinh(parameter / 2) ** 2 * np.exp(np.minimum(times, 700.0))
+    return np.asarray(np.sqrt(odds / (1 + odds)))
+
+
+def _mean_cosine(parameter: Floats) -> Floats:
+    """⟨z⟩ of the uniform density on S² pushed by s: coth s − s/sinh² s, which is also ṡ."""
+    s = np.clip(parameter, 1e-6, 300.0)
+    return np.asarray(np.where(parameter < 1e-6, 2 * parameter / 3, 1 / np.tanh(s) - s / np.sinh(s) ** 2))
+
+
+def _orthogonal(length: float, times: Floats) -> Floats:
+    """√g of ġ = 2g(1 − g), the cosine of two of many tokens that are orthogonal beyond the axis."""
+    odds = length**2 / (1 - length**2) * np.exp(np.minimum(2 * times, 700.0))
+    return np.asarray(np.sqrt(odds / (1 + odds)))
+
+
+def centroid_of_equiangular(case: Case) -> Prediction | None:
+    """√((1 + (n − 1)g)/n) of n tokens any two of which have the cosine g (2312.10794, version 4, section 6)."""
+    from meanfield.sections.initial import Equiangular
+
+    start, beta, count = case.initial, case.attention.beta, case.domain.count
+    if not isinstance(start, Equiangular) or not is_plain(case) or count is None or count < 2:
+        return None
+
+    def rate(g: Floats) -> Floats:
+        others = (count - 1) * np.exp(-beta * (1 - g))
+        return np.asarray(2 * (1 - g) * ((count - 1) * g + 1) * others / ((count - 1) * (1 + others)))
+
+    return Prediction(lambda times: np.sqrt((1 + (count - 1) * _solved(rate, start.cosine, times)) / count))
+
+
+def centroid_of_selection(case: Case) -> Prediction | None:
+    """Of the uniform density that multiplies by the fitness ⟨a, x⟩ alone: I_{d/2}/I_{d/2−1} of rate·|a|·t."""
+    from meanfield.sections.attention import Replicator
+    from meanfield.sections.evolution import Stabilizers
+    from meanfield.sections.initial import Uniform
+
+    reaction, value = case.reaction, case.attention.value
+    if not isinstance(reaction, Replicator) or reaction.vector is None or reaction.matrix is not None:
+        return None
+    still = isinstance(value, tuple) and not np.any(value) and case.attention.heads is None
+    alone = case.stabilizers == Stabilizers() and case.feed_forward is None and isinstance(case.initial, Uniform)
+    if not still or not alone or case.time.method == "layers":
+        return None
+    growth, half = abs(reaction.rate) * float(np.linalg.norm(reaction.vector)), case.domain.d / 2
+
+    def trace(times: Floats) -> Floats:
+        from scipy.special import ive
+
+        return np.asarray(ive(half, growth * times) / ive(half - 1, growth * times))
+
+    return Prediction(trace)
+
+
+def radius_of_constant_field(case: Case) -> Prediction | None:
+    """|c|e^{(1 − γ)t}, to which a field without layer norm that is nearly a constant c grows where V = I."""
+    from meanfield.sections.attention import Attention
+    from meanfield.sections.evolution import Stabilizers
+    from meanfield.sections.initial import Waves
+
+    start, gate = case.initial, case.stabilizers.gate
+    if not isinstance(start, Waves) or start.amplitude > 0.5 * np.linalg.norm(start.mean):
+        return None
+    plain = case.attention == Attention(beta=case.attention.beta) and case.feed_forward is None
+    if not plain or case.stabilizers != Stabilizers(layer_norm="none", gate=gate) or case.time.method == "layers":
+        return None
+    size = float(np.linalg.norm(start.mean))
+    return Prediction(lambda times: size * np.exp((1 - gate) * times), f"rate {1 - gate:g} of a constant field")
+
+
+def _solved(rate: Callable[[Floats], Floats], start: float, times: Floats) -> Floats:
+    """The solution of ẏ = rate(y) from ``start`` at time 0, at increasing times."""
+    from scipy.integrate import solve_ivp
+
+    until = max(float(times[-1]), 1e-300)
+    found = solve_ivp(lambda _, y: rate(y), (0, until), [start], "LSODA", times.clip(0, until), rtol=1e-10, atol=1e-12)
+    return np.asarray(found.y[0])

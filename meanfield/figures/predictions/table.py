@@ -1,0 +1,38 @@
+"""Predictions of a case by the diagnostics that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from meanfield.figures.predictions.flows import (
+    centroid_of_equiangular,
+    centroid_of_moebius,
+    centroid_of_selection,
+    radius_of_constant_field,
+)
+from meanfield.figures.predictions.gaussian import variance_of
+from meanfield.figures.predictions.pair import centroid_of_pair
+from meanfield.figures.predictions.prediction import Prediction
+
+if TYPE_CHECKING:
+    from meanfield.case.case import Case
+
+
+def predictions_of(case: Case) -> dict[str, Prediction]:
+    """The first prediction that holds for a case, of each diagnostic that has one."""
+    found: dict[str, Prediction] = {}
+    for name, predict in PREDICTIONS:
+        if name not in found and (prediction := predict(case)) is not None:
+            found[name] = prediction
+    return found
+
+
+PREDICTIONS: tuple[tuple[str, Callable[[Case], Prediction | None]], ...] = (
+    ("variance", variance_of),
+    ("centroid", centroid_of_pair),
+    ("centroid", centroid_of_moebius),
+    ("centroid", centroid_of_equiangular),
+    ("centroid", centroid_of_selection),
+    ("radius", radius_of_constant_field),
+)

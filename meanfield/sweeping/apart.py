@@ -1,0 +1,71 @@
+"""Points solved in a process apart, which keeps a limit of time: for threads, which cannot be stopped."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from typing import IO, Any
+
+from meanfield.components.loading import Source
+from meanfield.sweeping.point import Result
+
+_LENGTH = 8  # bytes of the length before each message
+_own = threading.local()  # the process of each thread
+
+
+def solve_apart(
+    cases: Mapping[int, str], keep: bool, limit: float | None, components: tuple[Source, ...] = ()
+) -> dict[int, Result]:
+    """The results of `meanfield.sweeping.together.solve_task`, computed in a process of this thread's own.
+
+    It is started once, and goes with the process that started it. Raises RuntimeError where it dies.
+    """
+    process = getattr(_own, "process", None)
+    if process is None or process.poll() is not None:
+        command = [sys.executable, "-m", "meanfield.sweeping.apart"]
+        process = _own.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        _send(process.stdin, (dict(cases), keep, limit, components))
+        results: dict[int, Result] = _receive(process.stdout)
+    except (EOFError, OSError):
+        raise RuntimeError(f"its process died: exit status {process.wait()}") from None
+    return results
+
+
+def _send(pipe: IO[bytes], message: object) -> None:
+    data = pickle.dumps(message)
+    pipe.write(len(data).to_bytes(_LENGTH, "little") + data)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> Any:
+    """Raises EOFError where the other side has gone."""
+    head = pipe.read(_LENGTH)
+    data = pipe.read(int.from_bytes(head, "little"))
+    if len(head) < _LENGTH or not data:
+        raise EOFError
+    return pickle.loads(data)
+
+
+def main() -> None:
+    """Solve what comes on standard input until it is closed; what runs print goes to standard error."""
+    from meanfield.sweeping.together import merged, solve_task
+
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while True:
+        try:
+            arguments = _receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        _send(answers, merged(solve_task(*arguments)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""Results of many points as columns, a row a point: in memory, in a file of a few points, and in an index.
+
+/point (row)                    numbers of the points
+/status, /reason, /exit_status, /wall_time (row)
+/result/NAME (row, ...)         each diagnostic at the end, and the scalars of meanfield.sweeping.scalars
+/samples/count (row)            samples that a point has
+/samples/NAME (row, sample, ...)  "time" and the diagnostics over time; NaN where a point has fewer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.sweeping.point import Result
+from meanfield.sweeping.scalars import scalars
+from solvers.io.schema import dataset_of, require_size
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    import h5py
+
+Integers = NDArray[np.int64]
+Texts = NDArray[Any]
+_CHUNK = 1 << 20  # bytes
+_CHECKED: dict[str, Any] = {"fletcher32": True}  # files are written at once and whole
+_COMPRESSED: dict[str, Any] = {**_CHECKED, "compression": "gzip", "compression_opts": 1, "shuffle": True}
+_MIN_COMPRESSED = 1 << 14  # bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Heads:
+    """What is known of each of some points without their diagnostics: numbers, how they ended, and samples."""
+
+    numbers: Integers
+    status: Texts
+    exit_status: Integers
+    reasons: Texts
+    wall_times: Floats
+    counts: Integers
+
+    def some(self, rows: Any) -> Heads:
+        """Of some rows alone."""
+        return Heads(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Heads of some points, their scalars (rows, ...) and tables (rows, sample, ...) by name."""
+
+    heads: Heads
+    scalars: Mapping[str, Floats]
+    tables: Mapping[str, Floats]
+
+    def shapes(self) -> Shapes:
+        """Of one row of each."""
+        return Shapes(*({name: v.shape[1:] for name, v in group.items()} for group in (self.scalars, self.tables)))
+
+    def rows(self, rows: NDArray[np.intp]) -> Columns:
+        """Some rows alone."""
+        some = [{name: values[rows] for name, values in group.items()} for group in (self.scalars, self.tables)]
+        return Columns(self.heads.some(rows), *some)
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Shapes of one row of each scalar and of each table."""
+
+    scalars: dict[str, tuple[int, ...]]
+    tables: dict[str, tuple[int, ...]]
+
+    def __or__(self, other: Shapes) -> Shapes:
+        """What both fit in."""
+        return Shapes(_larger(self.scalars, other.scalars), _larger(self.tables, other.tables))
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row of all."""
+        return 8 * sum(int(np.prod(shape)) for group in (self.scalars, self.tables) for shape in group.values())
+
+
+def _larger(one: Mapping[str, tuple[int, ...]], other: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    both = dict(one)
+    for name, shape in other.items():
+        both[name] = tuple(int(n) for n in np.maximum(both[name], shape)) if name in both else shape
+    return both
+
+
+def columns_of(results: Mapping[int, Result]) -> Columns:
+    """The results of some points by number."""
+    found = list(results.values())
+    texts = [np.array([getattr(r, name) for r in found], dtype=object) for name in ("status", "reason")]
+    heads = Heads(
+        np.array(list(results), dtype=np.int64),
+        texts[0],
+        np.array([r.exit_status for r in found], dtype=np.int64),
+        texts[1],
+        np.array([r.wall_time for r in found], dtype=float),
+        np.array([len(r.tables.get("time", ())) for r in found], dtype=np.int64),
+    )
+    return Columns(heads, _stacked([scalars(r.tables) for r in found]), _stacked([r.tables for r in found]))
+
+
+def _stacked(rows: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+    """A column for each name, as large as the largest value; NaN where a point has none or a smaller one."""
+    columns: dict[str, Floats] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        shapes = {np.shape(row[name]) for row in rows if name in row}
+        if len(shapes) == 1 and all(name in row for row in rows):
+            columns[name] = np.array([row[name] for row in rows], dtype=float)
+            continue
+        values = columns[name] = np.full((len(rows), *np.max(list(shapes), axis=0).astype(int)), np.nan)
+        for k, row in enumerate(rows):
+            if name in row:
+                put(values, k, row[name])
+    return columns
+
+
+def put(values: Floats, row: Any, smaller: Floats) -> None:
+    """Set a row, or rows, to what may be smaller than there is room for."""
+    inner = np.shape(smaller)[len(np.shape(row)) :]
+    values[(row, *(slice(length) for length in inner))] = smaller
+
+
+def write_heads(file: h5py.Group, heads: Heads) -> None:
+    """The datasets of the heads."""
+    import h5py
+
+    file.create_dataset("point", data=heads.numbers)
+    for name, texts in (("status", heads.status), ("reason", heads.reasons)):
+        file.create_dataset(name, data=texts, dtype=h5py.string_dtype())
+    file["exit_status"] = heads.exit_status
+    file["wall_time"] = heads.wall_times
+    file["wall_time"].attrs["units"] = "s"
+    file.create_group("result")
+    file.create_group("samples")["count"] = heads.counts
+
+
+def create_columns(file: h5py.Group, count: int, shapes: Shapes, rows_at_once: int) -> None:
+    """Empty datasets for ``count`` rows."""
+    for group, of_rows in (("result", shapes.scalars), ("samples", shapes.tables)):
+        for name, shape in of_rows.items():
+            file[group].create_dataset(
+                name, (count, *shape), "f8", fillvalue=np.nan, **_storage(count, shape, rows_at_once)
+            )
+
+
+def _storage(count: int, shape: tuple[int, ...], rows_at_once: int) -> dict[str, Any]:
+    """Chunks, checks and compression of a dataset whose rows have a shape."""
+    size = 8 * int(np.prod(shape))
+    if not count * size:
+        return {}
+    rows = 1 << (max(1, min(rows_at_once, count, _CHUNK // size)).bit_length() - 1)
+    if not shape:
+        return {"chunks": (min(count, _CHUNK // 8),), **_CHECKED}
+    first = max(1, min(shape[0], _CHUNK * shape[0] // size))
+    return {"chunks": (rows, first, *shape[1:]), **(_COMPRESSED if count * size > _MIN_COMPRESSED else _CHECKED)}
+
+
+def write_columns(file: h5py.Group, columns: Columns) -> None:
+    """All of them, in a file of their own."""
+    write_heads(file, columns.heads)
+    create_columns(file, len(columns.heads.numbers), columns.shapes(), len(columns.heads.numbers))
+    fill_columns(file, slice(None), columns)
+
+
+def fill_columns(file: h5py.Group, rows: slice, columns: Columns) -> None:
+    """Write the values of some rows, which fill them."""
+    for group, values in (("result", columns.scalars), ("samples", columns.tables)):
+        for name, data in values.items():
+            if data.size:
+                file[group][name][rows] = data
+
+
+def read_heads(file: h5py.Group) -> Heads:
+    """The heads of all rows. Raises ValueError where their lengths differ."""
+    texts = [values_of(file, name) for name in ("status", "reason")]
+    numbers = values_of(file, "point") if "point" in file else np.arange(len(texts[0]))
+    exits, times = values_of(file, "exit_status"), np.asarray(values_of(file, "wall_time"), dtype=float)
+    counts = values_of(file, "samples/count") if "samples" in file else np.zeros(len(numbers), dtype=np.int64)
+    for name, values in (("status", texts[0]), ("reason", texts[1]), ("exit_status", exits), ("wall_time", times),
+                         ("samples/count", counts)):  # fmt: skip
+        if np.ndim(values) != 1 or len(values) != len(numbers):
+            raise ValueError(f"{name} has {np.shape(values)} values, expected {len(numbers)} points")
+    return Heads(numbers, texts[0], exits, texts[1], times, counts)
+
+
+def shapes_in(file: h5py.Group) -> Shapes:
+    """Shapes of one row of each column in a file."""
+    found: list[dict[str, tuple[int, ...]]] = []
+    for group in ("result", "samples"):
+        names = columns_in(file[group]) if group in file else []
+        found.append({name: dataset_of(file[group], name).shape[1:] for name in names})
+    return Shapes(*found)
+
+
+def columns_in(group: h5py.Group) -> list[str]:
+    """Names of the datasets that are columns: no dimension scales, and not the number of samples."""
+    return [name for name, data in group.items() if name != "count" and data.attrs.get("CLASS") != b"DIMENSION_SCALE"]
+
+
+def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Columns:
+    """The columns of some rows, in increasing order."""
+    first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
+    found: list[dict[str, Floats]] = []
+    for group in ("result", "samples"):
+        names = columns_in(file[group]) if group in file else []
+        found.append({name: values_of(file[group], name, slice(first, last))[rows - first] for name in names})
+    return Columns(heads.some(rows), *found)
+
+
+def values_of(group: h5py.Group, name: str, rows: Any = slice(None)) -> NDArray[Any]:
+    """Values of a dataset, texts as str. Raises ValueError for what a file of its size cannot hold."""
+    dataset = dataset_of(group, name)
+    require_size(dataset, group.file.id.get_filesize())
+    return np.asarray(dataset.asstr()[rows] if dataset.dtype == object else dataset[rows])

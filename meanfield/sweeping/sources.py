@@ -1,0 +1,220 @@
+"""Where results of points are kept: an index, files of some points beside it, also those of older versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.sweeping.columns import (
+    Columns,
+    Heads,
+    Shapes,
+    columns_in,
+    columns_of,
+    put,
+    read_columns,
+    read_heads,
+    shapes_in,
+    values_of,
+)
+from meanfield.sweeping.point import Result
+from solvers.io.heaps import require_sound_heaps
+from solvers.io.schema import dataset_of
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    import h5py
+
+WAITING = "waiting"
+Rows = NDArray[np.intp]
+
+
+class Source:
+    """Results in a file. Raises what h5py and NumPy raise for damage, FileError for damaged heaps of texts.
+
+    written   what has just been written there
+    heads     of its points; those that wait are left out
+    """
+
+    def __init__(self, path: Path, written: Columns | None = None, identity: str = "") -> None:
+        self.path, self.identity, self._is_old_index, self._is_old_point = path, identity, False, False
+        if written is not None:
+            self.heads = self._heads_of_file = written.heads
+            self._rows_of_file, self.shapes = np.arange(len(self.heads.numbers)), written.shapes()
+            return
+        require_sound_heaps(path)
+        with self._opened() as file:
+            self._is_old_index = "points" in file  # a group for each point
+            self._is_old_point = "status" in file.attrs  # one point alone
+            if self._is_old_point:
+                number = int(path.stem.partition("-")[0])
+                self._columns = columns_of({number: read_old_point(file)})
+                self.heads, self.identity = self._columns.heads, str(file.attrs["identity"])
+                return
+            heads, self.identity = read_heads(file), str(file.attrs["identity"])
+            if self._is_old_index:
+                for name, group in file["points"].items():
+                    heads.counts[int(name)] = len(dataset_of(group, "time")) if "time" in group else 0
+            self._rows_of_file = np.flatnonzero(heads.status != WAITING)
+            self._heads_of_file, self.heads = heads, heads.some(self._rows_of_file)
+
+    def require_rows(self) -> None:
+        """Raise ValueError for a column with another number of rows than the file has points."""
+        if self._is_old_point:
+            return
+        with self._opened() as file:
+            for group in ("result", "samples"):
+                for name in columns_in(file[group]) if group in file else []:
+                    shape, count = file[group][name].shape, len(self._heads_of_file.numbers)
+                    if shape[:1] != (count,):
+                        raise ValueError(f"{name} has {shape} values, expected {count} points")
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """Shapes of one row."""
+        if self._is_old_point:
+            return self._columns.shapes()
+        with self._opened() as file:
+            if not self._is_old_index:
+                return shapes_in(file)
+            shapes = Shapes(shapes_in(file).scalars, {})
+            for group in file["points"].values():
+                shapes |= Shapes({}, {name: data.shape for name, data in group.items()})
+            return shapes
+
+    def read(self, rows: Rows) -> Columns:
+        """Columns of some of the points of ``heads``, by their places there."""
+        if self._is_old_point:
+            return self._columns.rows(rows)
+        with self._opened() as file:
+            if not self._is_old_index:
+                return read_columns(file, self._heads_of_file, self._rows_of_file[rows])
+            numbers = self.heads.numbers[rows]
+            return columns_of({int(number): read_old_point(file[f"points/{number:04}"]) for number in numbers})
+
+    def scalar(self, name: str) -> Floats | None:
+        """(points, ...) of all its points, None where it has no such scalar."""
+        if self._is_old_point:
+            return self._columns.scalars.get(name)
+        with self._opened() as file:
+            return values_of(file, f"result/{name}")[self._rows_of_file] if name in file["result"] else None
+
+    def over_time(self, row: int, column: str) -> tuple[Floats, Floats] | list[str]:
+        """Times and a column of one point; the names of its columns where it has no such one."""
+        if self._is_old_point:
+            tables = {name: values[row] for name, values in self._columns.tables.items()}
+            return (tables["time"], tables[column]) if column in tables else [*tables]
+        with self._opened() as file:
+            if self._is_old_index:
+                group = file.get(f"points/{self.heads.numbers[row]:04}", {})
+                return (values_of(group, "time"), values_of(group, column)) if column in group else [*group]
+            group, place, count = file["samples"], self._rows_of_file[row], int(self.heads.counts[row])
+            if column not in columns_in(group):
+                return columns_in(group)
+            times, values = (values_of(group, name, place)[:count] for name in ("time", column))
+            return times, values
+
+    @contextmanager
+    def _opened(self) -> Iterator[h5py.File]:
+        import h5py
+
+        with h5py.File(self.path, "r", locking=False, rdcc_nbytes=0) as file:  # chunks are read once
+            yield file
+
+
+def read_old_point(group: h5py.Group) -> Result:
+    """A result as versions before 2 of the index had it: a group for its tables, and attributes."""
+    about = group.attrs
+    return Result(
+        str(about["status"]),
+        int(about["exit_status"]),
+        str(about["reason"]),
+        float(about["wall_time"]),
+        {name: np.asarray(values_of(group, name), dtype=float) for name in group},
+    )
+
+
+class Merged:
+    """Results of ``count`` points from several sources; of a point in several the last one counts."""
+
+    def __init__(self, count: int, sources: Sequence[Source], again: tuple[str, ...] = ()) -> None:
+        """``again``: statuses of points that count as waiting."""
+        self.count, self.sources = count, tuple(sources)
+        self._source = np.full(count, -1)
+        self._row = np.zeros(count, dtype=np.intp)
+        self.heads = Heads(
+            np.arange(count),
+            np.full(count, WAITING, dtype=object),
+            np.full(count, -1),
+            np.full(count, "", dtype=object),
+            np.zeros(count),
+            np.zeros(count, dtype=np.int64),
+        )
+        for place in range(len(self.sources)):
+            self._add(place, again)
+
+    def add(self, source: Source) -> None:
+        """One more, whose points count."""
+        self.sources = (*self.sources, source)
+        self._add(len(self.sources) - 1, ())
+
+    def _add(self, place: int, again: tuple[str, ...]) -> None:
+        heads = self.sources[place].heads
+        if len(heads.numbers) and not 0 <= heads.numbers.min() <= heads.numbers.max() < self.count:
+            raise ValueError(f"{self.sources[place].path} has points up to {heads.numbers.max()} of {self.count}")
+        rows = np.flatnonzero(~np.isin(heads.status.astype(str), again)) if again else np.arange(len(heads.numbers))
+        numbers = heads.numbers[rows]
+        self._source[numbers], self._row[numbers] = place, rows
+        for name in ("status", "exit_status", "reasons", "wall_times", "counts"):
+            getattr(self.heads, name)[numbers] = getattr(heads, name)[rows]
+
+    @property
+    def shapes(self) -> Shapes:
+        """What the rows of all sources fit in."""
+        shapes = Shapes({}, {})
+        for source in self.sources:
+            shapes |= source.shapes
+        return shapes
+
+    def require_rows(self) -> None:
+        """Raise ValueError for a column with another number of rows than its file has points."""
+        for source in self.sources:
+            source.require_rows()
+
+    def block(self, first: int, last: int, shapes: Shapes) -> Columns:
+        """The columns of the points from ``first`` to before ``last``, NaN where there is nothing."""
+        count = last - first
+        scalars, tables = (
+            {name: np.full((count, *shape), np.nan) for name, shape in group.items()}
+            for group in (shapes.scalars, shapes.tables)
+        )
+        for place in np.unique(self._source[first:last]):
+            if place < 0:
+                continue
+            here = np.flatnonzero(self._source[first:last] == place)
+            order = here[np.argsort(self._row[first + here], kind="stable")]
+            found = self.sources[place].read(self._row[first + order])
+            for into, values in ((scalars, found.scalars), (tables, found.tables)):
+                for name, column in values.items():
+                    put(into[name], order, column)
+        return Columns(self.heads.some(slice(first, last)), scalars, tables)
+
+    def scalar(self, name: str) -> Floats:
+        """(points, ...) of one name, NaN where there is none."""
+        values = np.full((self.count, *self.shapes.scalars[name]), np.nan)
+        for place, source in enumerate(self.sources):
+            numbers = np.flatnonzero(self._source == place)
+            if len(numbers) and (column := source.scalar(name)) is not None:
+                put(values, numbers, column[self._row[numbers]])
+        return values
+
+    def over_time(self, number: int, column: str) -> tuple[Floats, Floats] | list[str]:
+        """Times and a column of one point; the names of its columns where it has no such one."""
+        place = int(self._source[number])
+        return [] if place < 0 else self.sources[place].over_time(int(self._row[number]), column)

@@ -1,0 +1,76 @@
+"""Tasks of a sweep: points that one worker solves in one go, those that can be together in one array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from meanfield.case.load import to_toml
+from meanfield.domains.domain import load
+
+if TYPE_CHECKING:
+    from meanfield.case.case import Case
+    from meanfield.domains.common.batch import Batch
+    from meanfield.sweeping.point import Result
+
+MAX_KEYS = 64  # of batches that are being filled at once
+Task = dict[int, str]  # the cases of some points, TOML by number
+Solved = Generator["dict[int, Result]", None, None]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Points to solve.
+
+    numbers   of the points
+    case      number → case
+    keep      whether run files are kept
+    limit     seconds after which a point is stopped, or None
+    """
+
+    numbers: Sequence[int]
+    case: Callable[[int], Case]
+    keep: bool = False
+    limit: float | None = None
+
+    def tasks(self, at_once: int = 1) -> Iterator[Task]:
+        """All of them, made as they are asked for; ``at_once`` points that are solved one by one are a task."""
+        filling: dict[Hashable, Task] = {}
+        for number in self.numbers:
+            case = with_absolute_paths(self.case(number))
+            batch = None if self.keep or self.limit is not None else batch_of(case)
+            key = None if batch is None else batch.key(case)
+            size = at_once if batch is None or key is None else max(batch.size(case), at_once)
+            name = type(case.domain), key
+            task = filling.setdefault(name, {})
+            task[number] = to_toml(case)
+            if len(task) >= size:
+                yield filling.pop(name)
+            elif len(filling) > MAX_KEYS:
+                yield filling.pop(next(iter(filling)))
+        yield from filling.values()
+
+
+Solver = Callable[[Work], Solved]
+
+
+def batch_of(case: Case) -> Batch | None:
+    """What the domain of a case has for solving many together."""
+    if case.domain.batch is None:
+        return None
+    batch: Batch = load(case.domain.batch)
+    return batch
+
+
+def with_absolute_paths(case: Case) -> Case:
+    """The case as a worker gets it, which may be in another folder: files are named in full."""
+    replace = msgspec.structs.replace
+    if case.attention.file is not None:
+        case = replace(case, attention=replace(case.attention, file=str(Path(case.attention.file).absolute())))
+    if (file := getattr(case.initial, "file", None)) is not None:
+        case = replace(case, initial=replace(case.initial, file=str(Path(file).absolute())))
+    return case

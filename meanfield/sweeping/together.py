@@ -1,0 +1,73 @@
+"""Points of a task solved by one worker: together in one array where they can be, the rest one by one."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from meanfield.case.errors import CaseError
+from meanfield.components.loading import Source, load_sources
+from meanfield.sweeping.point import DONE, FINISHED, Result, solve_point
+
+_REPORT = 1.0  # seconds after which results that are there are returned
+
+
+def solve_task(
+    cases: Mapping[int, str], keep: bool = False, limit: float | None = None, components: tuple[Source, ...] = ()
+) -> Iterator[dict[int, Result]]:
+    """Results of cases, TOML by number, some at once as they come; errors are in them, and never raised.
+
+    The other arguments are those of :func:`meanfield.sweeping.point.solve_point`.
+    """
+    waiting = dict(cases)
+    if len(cases) > 1 and not keep and limit is None:
+        with suppress(Exception):  # of a user's component, say: solved alone, the point that has it says so
+            for results in _together(cases, components):
+                for number in results:
+                    del waiting[number]
+                yield results
+    for number, case in waiting.items():
+        yield {number: solve_point(case, keep, limit, components)}
+
+
+def _together(cases: Mapping[int, str], components: tuple[Source, ...]) -> Iterator[dict[int, Result]]:
+    """Results of those that are solved in one array; what fails there is solved alone, which says why."""
+    from meanfield.case.load import parse
+    from meanfield.domains.common.problem import Problem
+    from meanfield.simulation import sample_schedule, set_up
+    from meanfield.sweeping.tasks import batch_of
+
+    began, numbers, problems = clock.monotonic(), list[int](), list[Problem]()
+    if components:
+        load_sources(components)
+    parsed = {number: parse(text) for number, text in cases.items()}
+    batch = batch_of(next(iter(parsed.values())))
+    if batch is None or any(batch.key(case) is None for case in parsed.values()):
+        return
+    for number, case in parsed.items():
+        try:
+            problems.append(set_up(case))
+        except CaseError:
+            continue
+        numbers.append(number)
+    together, results = [parsed[number] for number in numbers], dict[int, Result]()
+    for place, tables in batch.solve(together, problems, [sample_schedule(case) for case in together]):
+        if tables is not None:
+            results[numbers[place]] = Result(DONE, FINISHED, tables=tables)
+        if results and clock.monotonic() - began > _REPORT:
+            yield _timed(results, clock.monotonic() - began)
+            began, results = clock.monotonic(), {}
+    if results:
+        yield _timed(results, clock.monotonic() - began)
+
+
+def merged(groups: Iterable[dict[int, Result]]) -> dict[int, Result]:
+    """All of them in one."""
+    return {number: result for results in groups for number, result in results.items()}
+
+
+def _timed(results: dict[int, Result], seconds: float) -> dict[int, Result]:
+    """With the time that they took together, in equal parts."""
+    return {number: replace(result, wall_time=seconds / len(results)) for number, result in results.items()}

@@ -1,0 +1,48 @@
+"""Where the points of an experiment are computed: here, in processes of this machine, or by the workers of Dask."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from meanfield.case.errors import CaseError
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """``jobs`` processes, or the workers of the Dask scheduler at ``dask``, "host:port"."""
+
+    jobs: int = 1
+    dask: str | None = None
+
+    def map(self, function: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
+        """What ``function`` returns of each item, in their order. Raises CaseError where a scheduler is lost."""
+        if self.dask is not None:
+            yield from _with_dask(self.dask, function, items)
+        elif self.jobs == 1:
+            yield from map(function, items)
+        else:
+            spawned = multiprocessing.get_context("spawn")  # PyTorch's threads do not survive a fork
+            with ProcessPoolExecutor(self.jobs, spawned) as pool:
+                yield from pool.map(function, items)
+
+
+HERE = Workers()
+
+
+def _with_dask(address: str, function: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
+    from meanfield.sweeping.dask_pool import client_of
+
+    with client_of(address) as client:
+        futures = [client.submit(function, item, pure=False) for item in items]
+        for future in futures:
+            try:
+                yield future.result()
+            except CancelledError:
+                raise CaseError(f"--dask {address}: the scheduler has gone") from None

@@ -1,0 +1,59 @@
+"""Attention of queries to keys: to all, to those before under a causal mask, or to those of a sparse pattern."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from meanfield.model.pattern import Pattern
+from meanfield.transformer.networks.section import Network
+
+
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, beta: float, causal: bool, pattern: Pattern | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """Σ_j p_ij v_j, p_ij = softmax_j(β⟨q_i, k_j⟩), of tokens (..., n, d_h), and the weights p (..., n, n).
+
+    A pattern has the mask with it. Its sums go over the pairs that attend alone, so that cost and memory are linear in
+    n; then there are no weights (None).
+    """
+    if pattern is not None:
+        return _sparse(query, key, value, beta, pattern), None
+    weights = attention_weights(query, key, beta, causal)
+    return weights @ value, weights
+
+
+def attention_weights(query: Tensor, key: Tensor, beta: float, causal: bool) -> Tensor:
+    """softmax_j(β⟨q_i, k_j⟩) of queries and keys (..., n, d_h), over j ≤ i under a causal mask: (..., n, n)."""
+    logits = beta * query @ key.mT
+    if causal:
+        later = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).triu(1)
+        logits = logits.masked_fill(later, -torch.inf)
+    return logits.softmax(dim=-1)
+
+
+def pattern_of(network: Network, causal: bool, periodic: bool = False) -> Pattern | None:
+    """Whom tokens of a network attend to, None for all or for a causal mask alone."""
+    own = network.pattern
+    if own is None:
+        return None
+    return Pattern(own.local, own.global_tokens, own.random_tokens, own.seed, periodic, causal)
+
+
+def _sparse(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: Pattern) -> Tensor:
+    n = query.shape[-2]
+    lists = _lists(pattern, n).to(query.device)
+    first = n - len(lists)
+    logits = beta * torch.einsum("...ie,...ike->...ik", query[..., first:, :], key[..., lists, :])
+    weights = logits.masked_fill(lists < 0, -torch.inf).softmax(dim=-1)
+    output = torch.einsum("...ik,...ike->...ie", weights, value[..., lists, :])
+    seen = first if pattern.causal else n  # by the first tokens, which see all
+    whole = attention_weights(query[..., :first, :], key[..., :seen, :], beta, pattern.causal)
+    return torch.cat([whole @ value[..., :seen, :], output], dim=-2)
+
+
+@lru_cache(maxsize=8)
+def _lists(pattern: Pattern, n: int) -> Tensor:
+    return torch.from_numpy(pattern.lists(n).astype("int64"))

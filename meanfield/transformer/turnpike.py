@@ -1,0 +1,117 @@
+"""Clusters recovered from the distribution of pairwise cosines alone: the turnpike question of P. Rigollet's talk.
+
+    atoms x_a with masses m_a:  ⟨x_a, x_b⟩ has probability m_a m_b ,  a, b = 1 … k
+
+Such a configuration is known up to rotation, by masses and Gram matrix; several may have the same cosines. The one
+returned has the fewest atoms, at most MAX_ATOMS, among those that fit best in W₁. How far it is from the tokens is the
+Gromov–Wasserstein distance of order 2, √min_P Σ (G_ij − G'_kl)² P_ik P_jl, over couplings P of the masses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from solvers.mesh.mesh import Floats
+
+MAX_ATOMS = 4
+LEVELS = 500  # quantiles of the cosines that are fitted
+STARTS = 6
+TOLERANCE = 0.01  # of W₁, beyond the best fit
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Masses (k,), heaviest first, Gram matrix (k, k), and W₁ of its cosines from the given ones."""
+
+    masses: Floats
+    gram: Floats
+    distance: float
+
+
+def recovered(cosines: Floats, most: int = MAX_ATOMS) -> Configuration:
+    """The configuration whose cosines are nearest to those of all pairs of n tokens, i < j, n(n − 1)/2 of them."""
+    n = (1 + np.sqrt(1 + 8 * len(cosines))) / 2
+    whole = np.concatenate([cosines, np.ones(round(n / 2))])  # a token with itself is half a pair
+    quantiles = np.quantile(whole, (np.arange(LEVELS) + 0.5) / LEVELS)
+    found = [_fitted(quantiles, k) for k in range(1, most + 1)]
+    best = min(one.distance for one in found)
+    return next(one for one in found if one.distance <= best + TOLERANCE)
+
+
+def gromov_wasserstein(configuration: Configuration, directions: Floats) -> float:
+    """From the uniform measure on tokens (n, d) of length 1, by the best of two descents: a bound from above."""
+    import ot
+
+    masses, gram = configuration.masses, configuration.gram
+    shares, whole = np.full(len(directions), 1 / len(directions)), directions @ directions.T
+    nearest = _coupling(gram, masses, whole, shares)
+    squares = [
+        ot.gromov.gromov_wasserstein2(gram, whole, masses, shares, G0=start)
+        for start in (np.outer(masses, shares), nearest)
+    ]
+    return float(np.sqrt(max(min(squares), 0.0)))
+
+
+def _coupling(gram: Floats, masses: Floats, whole: Floats, shares: Floats) -> Floats:
+    """The plan that pairs atoms and tokens whose cosines to all others are alike."""
+    import ot
+
+    levels = (np.arange(50) + 0.5) / 50
+    ours = [_at_levels(row, masses, levels) for row in gram]
+    costs = np.array([[np.abs(one - np.quantile(row, levels)).mean() for row in whole] for one in ours])
+    return np.asarray(ot.emd(masses, shares, costs))
+
+
+def _fitted(quantiles: Floats, count: int) -> Configuration:
+    """The best of several descents without derivatives: W₁ has kinks."""
+    from scipy.optimize import minimize
+
+    def miss(parameters: Floats) -> float:
+        return _distance(*_configuration(parameters, count), quantiles)
+
+    random = np.random.default_rng(0)
+    size = count - 1 + count * (count + 1) // 2
+    options = {"maxfev": 200 * size, "adaptive": True, "xatol": 1e-5, "fatol": 1e-7}
+
+    def descent(start: Floats) -> Any:
+        return minimize(miss, start, method="Nelder-Mead", options=options)
+
+    fits = [descent(random.standard_normal(size)) for _ in range(1 if count == 1 else STARTS)]
+    best = min(fits, key=lambda fit: float(fit.fun))
+    for _ in range(2):  # anew from where a simplex has shrunk
+        best = descent(best.x)
+    masses, gram = _configuration(best.x, count)
+    order = np.argsort(-masses)
+    return Configuration(masses[order], gram[np.ix_(order, order)], float(best.fun))
+
+
+def _configuration(parameters: Floats, count: int) -> tuple[Floats, Floats]:
+    """Masses and Gram matrix of unit vectors, the k-th of which is in the span of the first k axes."""
+    logits = np.concatenate([[0.0], parameters[: count - 1]])
+    weights = np.exp(logits - logits.max())
+    vectors = np.zeros((count, count))
+    vectors[np.tril_indices(count)] = parameters[count - 1 :]
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
+    return weights / weights.sum(), vectors @ vectors.T
+
+
+def _distance(masses: Floats, gram: Floats, quantiles: Floats) -> float:
+    """W₁ = ∫ |difference of quantiles| over [0, 1], exact: of the given ones each holds for 1/LEVELS."""
+    values, weights = gram.ravel(), np.outer(masses, masses).ravel()
+    order = np.argsort(values)
+    own = np.cumsum(weights[order])
+    edges = np.sort(np.concatenate([np.arange(LEVELS + 1) / LEVELS, np.minimum(own[:-1], 1.0)]))
+    middles = (edges[1:] + edges[:-1]) / 2
+    ours = values[order][np.minimum(np.searchsorted(own, middles), len(own) - 1)]
+    given = quantiles[np.minimum((middles * LEVELS).astype(int), LEVELS - 1)]
+    return float(np.abs(ours - given) @ np.diff(edges))
+
+
+def _at_levels(values: Floats, weights: Floats, levels: Floats) -> Floats:
+    """Quantiles of atoms on the line."""
+    order = np.argsort(values)
+    places = np.searchsorted(np.cumsum(weights[order]), levels * weights.sum())
+    return np.asarray(values[order][np.minimum(places, len(values) - 1)])

@@ -1,0 +1,71 @@
+"""Data of the page of `meanfield view` for a recorded solution of a PDE: a picture of each snapshot."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.analysis.text import format_time
+from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from meanfield.view.bands import hex_colors
+from meanfield.view.data import SAMPLES, evenly
+from meanfield.view.panels import curve_of, linear, rounded
+
+if TYPE_CHECKING:
+    from solvers.io.run_file import Run
+
+PICTURES, COLORS = 80, 256  # in a page at most, and colours of each
+CURVES = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)
+
+
+def describe_solution(run: Run) -> tuple[dict[str, Any], list[str]]:
+    """The solution for the page's script, ready for JSON, and a line if there are more snapshots than pictures."""
+    shown = evenly(run.snapshots, PICTURES)
+    times = run.times[shown]
+    fewer = len(shown) < run.snapshots
+    description = {
+        "stage": "pictures",
+        "pictures": list(_pictures(run, shown.tolist())),
+        "cells": 0,
+        "bytes": 1,
+        "colors": hex_colors(COLOR_MAP),
+        "times": rounded(times),
+        "timeLabels": [f"t = {format_time(t)}" for t in times],
+        "timeName": "time t",
+        "logTime": False,
+        "timeRange": [float(times[0]), float(times[-1]) if times[-1] > times[0] else float(times[0]) + 1],
+        "clusters": [""] * len(times),
+        "marks": [[]] * len(times),
+        "sampleTimes": rounded(run.sample_times[evenly(len(run.sample_times), SAMPLES)]),
+        "panels": _panels(run),
+    }
+    return description, [f"{len(shown)} of {run.snapshots} snapshots are shown, evenly chosen"] * fewer
+
+
+def _pictures(run: Run, shown: list[int]) -> Iterator[str]:
+    """Frames of the movie, as addresses that hold their data."""
+    from PIL import Image
+
+    from meanfield.movie.animate import drawn_frames
+
+    for pixels in drawn_frames(run, shown):
+        file = io.BytesIO()
+        Image.fromarray(pixels).quantize(COLORS).save(file, "PNG", optimize=True)
+        yield "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
+
+
+def _panels(run: Run) -> list[dict[str, Any]]:
+    """A panel for each diagnostic over time, with a curve for each of its first components."""
+    samples = evenly(len(run.sample_times), SAMPLES)
+    panels = []
+    for name, values in run.diagnostics.items() if len(samples) > 1 else ():
+        components = np.asarray(values, dtype=float)[samples].reshape(len(samples), -1).T
+        labels = [""] if len(components) == 1 else [str(i) for i in range(len(components))]
+        curves = [curve_of(*one) for one in zip(components, CURVES, labels, strict=False)]
+        panels.append(linear(name, curves))
+    return panels

@@ -1,0 +1,175 @@
+"""A sweep as one page to look at in a browser: a phase diagram whose points open what is known of their runs."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meanfield.figures.axes import Floats
+from meanfield.figures.color_scale import COLOR_MAP
+from meanfield.figures.run_data import BLUE
+from meanfield.figures.sweep.curve import abscissas, short
+from meanfield.figures.sweep.figure import view_of
+from meanfield.figures.sweep.theory import beside_map
+from meanfield.runtime.messages import print_message
+from meanfield.runtime.paths import require_target
+from meanfield.sweeping.files import run_file
+from meanfield.sweeping.point import FAILED
+from meanfield.sweeping.results import SweepResults, read_sweep, tables_of
+from meanfield.sweeping.scalars import lengths, long_name
+from meanfield.view.bands import hex_colors
+from meanfield.view.data import evenly
+from meanfield.view.page import SUFFIXES, source, view
+from meanfield.view.panels import curve_of, linear, rounded
+from solvers.io.repair import FileError
+
+SCRIPTS = ("data", "axis", "panel", "sweep")
+MAX_NUMBERS = 400_000  # of diagnostics over time, of all points together
+CURVE = 60  # points of a curve of theory
+HELP = "Press a point to see what is known of it; one with a run file has a page of its own."
+Described = dict[str, Any]
+
+
+def view_sweep(path: str | Path, target: str | Path, *, overwrite: bool = False) -> Path:
+    """Write the sweep whose index is ``path`` as a page to ``target`` (.html) and return ``target``.
+
+    Points whose run files were kept get pages in the folder NAME.pages beside it. The sweep may still be going. Raises
+    FileError where the index cannot be read, no point is done yet, or something is not to be overwritten.
+    """
+    from solvers.io.replacing import replacement
+    from solvers.io.writing import disk_errors
+
+    path, target = Path(path), Path(target)
+    require_target(target, path, overwrite, "page", SUFFIXES)
+    found = read_sweep(path)
+    if not len(found.done):
+        raise FileError(f"{path}: no point is done yet, so there is nothing to show")
+    folder = target.with_name(f"{target.stem}.pages")
+    pages = _write_pages(path, folder, len(found.status), overwrite)
+    with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite) as new:
+        new.write_text(compose_sweep(found, pages), encoding="utf-8")
+    return target
+
+
+def _write_pages(path: Path, folder: Path, count: int, overwrite: bool) -> dict[int, str]:
+    """Pages of the points whose run files were kept, as addresses relative to the sweep's page."""
+    kept = [number for number in range(count) if run_file(path, number).is_file()]
+    if folder.exists() and kept and not overwrite:
+        raise FileError(f"{folder}: exists already; --overwrite replaces its pages")
+    if kept:
+        folder.mkdir(exist_ok=True)
+    pages = {}
+    for number in kept:
+        try:
+            page = view(run_file(path, number), folder / f"{number:04}.html", overwrite=overwrite)
+        except FileError as error:  # such as a point that is being solved, without a snapshot yet
+            print_message(f"meanfield: {error}")
+        else:
+            pages[number] = f"{folder.name}/{page.name}"
+    return pages
+
+
+def compose_sweep(found: SweepResults, pages: dict[int, str]) -> str:
+    """The page of a sweep."""
+    done, count = len(found.done), len(found.status)
+    failed = int((found.status == FAILED).sum())
+    state = f"{count} points" if done == count else f"{done} of {count} points"
+    parts = {
+        "TITLE": html.escape(str(found.attributes["title"]) or found.path.stem),
+        "FACTS": html.escape(state + (f" · {failed} failed" if failed else "")),
+        "FILE": html.escape(found.path.name),
+        "CASE": html.escape(str(found.attributes["sweep"])),
+        "HELP": html.escape(HELP),
+        "STYLE": source("style.css"),
+        "SCRIPT": "\n".join(source(f"{name}.js") for name in SCRIPTS),
+        "RUN": json.dumps(describe_sweep(found, pages), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
+    }
+    return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], source("sweep.html"))
+
+
+def describe_sweep(found: SweepResults, pages: dict[int, str]) -> Described:
+    """The sweep for the page's script, ready for JSON: keys, scalars, and points with their diagnostics over time."""
+    chosen = view_of(found)
+    keys = {key: _key(found, key) for key, values in found.parameters.items() if len(set(values.tolist())) > 1}
+    keys = keys or {key: _key(found, key) for key in found.parameters}
+    scalars = {name: values for name, values in found.scalars.items() if values.ndim == 1}
+    x = chosen.x if chosen.x in keys else next(iter(keys))
+    return {
+        "colors": hex_colors(COLOR_MAP),
+        "random": found.is_random,
+        "keys": keys,
+        "scalars": {name: {"name": long_name(name), "values": rounded(values)} for name, values in scalars.items()},
+        "x": x,
+        "y": chosen.y if chosen.y in keys and chosen.y != x else "",
+        "value": chosen.value if chosen.value in scalars else next(iter(scalars)),
+        "theory": _theory(found, x, chosen.y, chosen.value),
+        "points": _points(found, pages),
+    }
+
+
+def _key(found: SweepResults, key: str) -> Described:
+    places = abscissas(found, key)
+    texts = found.parameters[key].dtype == object
+    words = [short(value, key) if texts else f"{value:.6g}" for value in found.parameters[key].tolist()]
+    ticks = [[place, text] for place, text in dict(zip(places.tolist(), words, strict=True)).items()]
+    return {
+        "places": rounded(places),
+        "texts": words,
+        "log": found.spacings[key] == "log",
+        "ticks": ticks if texts else None,
+    }
+
+
+def _points(found: SweepResults, pages: dict[int, str]) -> list[Described]:
+    """What is known of each point; its diagnostics over time where it is done."""
+    room = MAX_NUMBERS // len(found.done)
+    series = {number: _series(tables, room) for number, tables in tables_of(found)}
+    return [
+        {
+            "status": status,
+            "reason": found.reasons[number],
+            "seconds": rounded(found.wall_times[number : number + 1])[0],
+            "page": pages.get(number),
+            "series": series.get(number),
+        }
+        for number, status in enumerate(found.status)
+    ]
+
+
+def _series(tables: Mapping[str, Floats], room: int) -> Described | None:
+    """Times, and each diagnostic that is one number or the mean token, at no more times than there is room."""
+    times = tables["time"]
+    curves = {name: values for name, values in tables.items() if name != "time" and values.ndim == 1}
+    if "centroid" in tables:
+        curves["length of the mean token"] = lengths(tables["centroid"])
+    if not curves or len(times) < 2:
+        return None
+    shown = evenly(len(times), max(room // (len(curves) + 1), 2))
+    panels = [linear(name, [curve_of(values[shown], BLUE)], step=name == "clusters") for name, values in curves.items()]
+    return {"times": rounded(times[shown]), "panels": panels}
+
+
+def _theory(found: SweepResults, x: str, y: str | None, value: str) -> Described | None:
+    """The curve that the figure has over its map."""
+    from meanfield.case.load import parse
+
+    if y is None or (curve := beside_map(parse(found.attributes["case"]), x, y, value)) is None:
+        return None
+    name, height = curve
+    places = abscissas(found, x)
+    low, high = float(places.min()), float(places.max())
+    grid = np.geomspace(low, high, CURVE) if found.spacings[x] == "log" else np.linspace(max(low, 0.0), high, CURVE)
+    heights = np.asarray(height(grid), dtype=float)
+    plain = name.replace(r"$\kappa_\#$", "κ#")
+    return {
+        "x": x,
+        "y": y,
+        "name": plain,
+        "points": [list(pair) for pair in zip(rounded(grid), rounded(heights), strict=True)],
+    }

@@ -1,0 +1,66 @@
+"""Sums over all pairs within each of many small systems of points, of one size and dimension."""
+
+import numpy as np
+
+from .caching import compiled
+from .exponential import CONTRACT, exponential
+from .launching import inline, share
+from .product import wide_vectors
+
+_kernel = compiled(fastmath=CONTRACT)
+
+
+@inline
+def _exponents(b, y, j, first, exponents):
+    """⟨b_i, y_j⟩ of the targets i from ``first``."""
+    count = exponents.shape[0] - first
+    into = exponents[first:]
+    row, number = b[0, first:], y[0, j]
+    for i in range(count):
+        into[i] = row[i] * number
+    for c in range(1, len(b)):
+        row, number = b[c, first:], y[c, j]
+        for i in range(count):
+            into[i] += row[i] * number
+
+
+@_kernel
+def exponential_sums_of_systems(worker, workers, towards, points, weights, causal, log_scale, normalizer, sums):
+    """s_i = max_j ⟨b_i, y_j⟩, Z_i = Σ_j w_j e^{⟨b_i, y_j⟩ − s_i} and N_i = Σ_j w_j y_j e^{⟨b_i, y_j⟩ − s_i}, by system.
+
+    towards     (systems, n, d) b
+    points      (systems, n, d) y
+    weights     (systems, n) w; points of weight 0 take no part
+    causal      whether point i sees points j ≤ i only
+    log_scale, normalizer (systems, n) and sums (systems, n, d) are filled; loops run along targets i, side by side.
+    """
+    wide_vectors()
+    systems, n, d = points.shape
+    b, y, total = np.empty((d, n)), np.empty((d, n)), np.empty((d, n))
+    scale, mass, exponents = np.empty(n), np.empty(n), np.empty(n)
+    begin, end = share(worker, workers, systems)
+    for system in range(begin, end):
+        b[:], y[:], total[:] = towards[system].T, points[system].T, 0.0
+        scale[:], mass[:] = -np.inf, 0.0
+        for j in range(n):
+            if weights[system, j] != 0.0:
+                first = j if causal else 0
+                _exponents(b, y, j, first, exponents)
+                here, highest = exponents[first:], scale[first:]
+                for i in range(len(here)):
+                    highest[i] = max(highest[i], here[i])
+        for j in range(n):
+            weight = weights[system, j]
+            if weight != 0.0:
+                first = j if causal else 0
+                _exponents(b, y, j, first, exponents)
+                here, highest, held = exponents[first:], scale[first:], mass[first:]
+                for i in range(len(here)):
+                    here[i] = weight * exponential(here[i] - highest[i])
+                for i in range(len(here)):
+                    held[i] += here[i]
+                for c in range(d):
+                    row, number = total[c, first:], y[c, j]
+                    for i in range(len(here)):
+                        row[i] += here[i] * number
+        log_scale[system], normalizer[system], sums[system] = scale, mass, total.T
