@@ -1,4 +1,4 @@
-"""Make the README's figure by the README's main job: ``python docs/figure.py``. About a minute.
+"""Make the README's figure by the README's main example: ``python docs/figure.py``. About a minute.
 
 The picture is stored in 256 colours, a third of the bytes and no difference to see.
 """

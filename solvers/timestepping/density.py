@@ -71,6 +71,8 @@ class DensityIntegrator(SplitIntegrator):
         attempts = _Attempts(state.dt if state.dt > 0 else math.inf)
         while True:
             dt, reached = step_to_target(begin, target, min(stable, attempts.next_step))
+            if reached <= begin:
+                self._fail(state, NonFinite("step size underflow: the state is not finite after longer steps"))
             end, lost = None, None
             try:
                 result = self._advance(state, dt, reached)

@@ -115,7 +115,7 @@ def test_check_tells_what_the_hand_over_of_many_tokens_waits_for():
     assert "handover" not in estimate(load("tokens_ladder", ["domain.count=16"]))
     assert estimate(load("tokens_ladder")).count("in advance, then some for each merger of their atoms") == 1
     many = estimate(load("tokens_ladder", ["domain.count=200"]))
-    assert many.endswith("handover     only once 200 tokens are at most 16 clusters")
+    assert many.endswith("handover      only once 200 tokens are at most 16 clusters")
     circle = estimate(load("tokens_ladder", ["domain.count=200", "domain.dimension=2", "attention.beta=2000"]))
     assert circle.endswith("at most 32 clusters; about 55 form at first")
 
