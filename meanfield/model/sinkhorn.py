@@ -18,8 +18,8 @@ import numpy as np
 from meanfield.model.heads import Head, HeadSums, matrix_of, multiple
 from meanfield.model.kernel import Kernel
 from meanfield.model.normalization import Sums, weighted_mean
-from solvers.mesh.mesh import Floats
 from solvers.analysis.anderson import Mixing
+from solvers.mesh.mesh import Floats
 from solvers.timestepping.state import NonFinite
 
 

@@ -58,12 +58,16 @@ class SplitIntegrator:
         self._explicit_change = 0.0  # of the explicit terms in a controlled step, between the stiff term's halves
 
     def step(self, state: State, target: float) -> StepResult:
-        stable = self.cfl * self._stable
-        if not stable > np.spacing(state.time):
-            raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
-        self._good[...] = state.values
+        stable = self._longest(state)
+        dt, reached = to_land(state.time, target, stable)
         try:
-            dt, reached, result = self._advance_towards(state, target, stable)
+            if self._control is not None:
+                dt, reached, result = self._controlled(self._control, state, target, stable)
+            else:
+                result = self._advance(state, dt, reached, self._since_undershoot < STEPS_WITHOUT_UNDERSHOOT)
+                if self._since_undershoot >= STEPS_WITHOUT_UNDERSHOOT and (result.undershot or not result.finite):
+                    state.values[...] = self._good
+                    result = self._advance(state, dt, reached, True)
             if not result.finite:
                 raise NonFinite(f"the step of {dt:.3g} is not finite")
         except NonFinite as error:  # this one, or a term's
@@ -73,19 +77,13 @@ class SplitIntegrator:
         state.time, state.steps, state.dt = reached, state.steps + 1, dt
         return result
 
-    def _advance_towards(self, state: State, target: float, stable: float) -> tuple[float, float, StepResult]:
-        """Advance the values by a step of at most ``stable``; returns dt, its end, and the result."""
-        if self._control is not None:
-            return self._controlled(self._control, state, target, stable)
-        dt, reached = to_land(state.time, target, stable)
-        return dt, reached, self._advance_without_undershoot(state, dt, reached)
-
-    def _advance_without_undershoot(self, state: State, dt: float, reached: float) -> StepResult:
-        result = self._advance(state, dt, reached, self._since_undershoot < STEPS_WITHOUT_UNDERSHOOT)
-        if self._since_undershoot >= STEPS_WITHOUT_UNDERSHOOT and (result.undershot or not result.finite):
-            state.values[...] = self._good
-            result = self._advance(state, dt, reached, True)
-        return result
+    def _longest(self, state: State) -> float:
+        """The longest step that is stable; the values that it starts from are kept."""
+        stable = self.cfl * self._stable
+        if not stable > np.spacing(state.time):
+            raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
+        self._good[...] = state.values
+        return stable
 
     def _advance(self, state: State, dt: float, reached: float, limited: bool) -> StepResult:
         """Advance the values by dt, to time ``reached``; undershoots of diffusion are mended if ``limited``."""
