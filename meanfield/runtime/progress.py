@@ -91,7 +91,8 @@ class Progress:
         )
 
     def _detail(self, state: State) -> str:
-        return f"step {state.steps}, dt = {state.dt:.3g}{self.clusters}"
+        dt = f", dt = {state.dt:.3g}" if state.dt > 0 else ""  # none where the next step begins anew
+        return f"step {state.steps}{dt}{self.clusters}"
 
     def __enter__(self) -> Self:
         return self

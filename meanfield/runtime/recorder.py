@@ -81,7 +81,7 @@ class Record:
         self._before, self._began = start.wall_time, clock.monotonic()
         self._saved = self._began
         self.observers = (
-            Observer(self._write_snapshot, schedules[0], start.snapshots_seen),
+            Observer(self._write_snapshot, schedules[0], start.snapshots_seen, keeps=True),
             Observer(self._write_sample, schedules[1], start.samples_seen),
         )
 

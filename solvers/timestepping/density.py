@@ -18,25 +18,29 @@ from .steppers import Stepper
 
 RTOL = 1e-3  # of an estimate of second order
 SAFETY, SHRINK, GROW = 0.9, 0.1, 3.0  # of the step that the error asks for; limits of a change of the step
-OPPOSED_PART = 0.1  # of what explicit terms alone change: where the stiff one undoes it, splitting errs all the same
+OPPOSED_PART = 0.3  # of what explicit terms alone change: where the stiff one undoes it, splitting errs all the same
+OTHERS_PART = 1e-6  # of the larger norm, that of smaller moments: below it limiters and rounding break symmetries
 ROUNDING = 1e-13  # of moments of a density of mass 1
 MIN_GAIN = 0.5  # power of the step that an error of time falls by at least; another is of limiters
 LARGE = 50.0  # times the tolerance: such an error may fall later, and is of limiters only where the end is as stable
+MARGIN = 2.0  # times an error: what errs no more than that errs no more
 MAX_REFUSED = 12  # attempts of a step
+MIN_STEP = 16  # spacings of floating-point time
 
 
 class DensityIntegrator(SplitIntegrator):
     """Steps of a density by a stepper, with Strang splitting around a stiff term, to a tolerance in its moments M.
 
-        |M₁ − M₀ − ½ dt (Ṁ₀ + Ṁ₁)| ≤ rtol (|M₁ − M₀| + ⅒ dt |Ṁ of the explicit terms|, if there is a stiff one)
+        |M₁ − M₀ − ½ dt (Ṁ₀ + Ṁ₁)| ≤ rtol (|M₁ − M₀| + 0.3 dt |Ṁ of explicit terms|, if there is a stiff one)
 
-    Ṁ are moments of the rate of change at the ends of a step. The trapezoidal rule is of second order, as is splitting,
-    whose error it shows too; what limiters do from cell to cell is not in moments. A step of a larger error is taken
-    again, shorter, until that is no better. Without it a density nearly in balance, where nothing flows that would
-    bound the step, would leave its balance in one.
+    for the moments of degree 1, and for higher ones; Ṁ are those of the rate of change at the ends of a step. The
+    trapezoidal rule is of second order, as is splitting, whose error it shows too; what limiters do from cell to cell
+    is not in moments. A step of a larger error is taken again, shorter, unless that is no better. Without it a density
+    nearly in balance, where nothing flows that would bound the step, would leave its balance in one.
 
     A step depends on time, values and ``state.dt``, the next step to try, alone, so that a state kept after any step
-    goes on bit for bit; NaN as ``dt`` for none. Observers do not shorten steps: values within one are
+    goes on bit for bit; NaN as ``dt`` for none, as after a step that has met its target, so that a state kept there
+    needs no ``dt``. Values within a step are
 
         u(θ) = (1 − θ) u₀ + θ (1 − θ) (u₀ + dt L(u₀)) + θ² u₁          0 ≤ θ ≤ 1
 
@@ -46,6 +50,8 @@ class DensityIntegrator(SplitIntegrator):
     rtol      tolerance of a step, see above
     The other arguments are those of `SplitIntegrator`.
     """
+
+    meets_kept = True
 
     def __init__(
         self,
@@ -67,29 +73,25 @@ class DensityIntegrator(SplitIntegrator):
         self._last = (state.time, state.time, state.values)
 
     def step(self, state: State, target: float) -> StepResult:
-        begin, stable = state.time, self._begin_step(state)
-        attempts = _Attempts(state.dt if state.dt > 0 else math.inf)
+        begin, values = state.time, state.values
+        attempts = _Attempts(state.dt, self._begin_step(state), least=MIN_STEP * float(np.spacing(begin)))
         while True:
-            dt, reached = step_to_target(begin, target, min(stable, attempts.next_step))
-            if reached <= begin:
-                self._fail(state, NonFinite("step size underflow: the state is not finite after longer steps"))
-            end, lost = None, None
+            dt, reached = step_to_target(begin, target, attempts.longest)
             try:
-                result = self._advance(state, dt, reached)
-                if result.finite:
-                    end = self._measured(reached, state.values)
-            except NonFinite as error:
-                result, lost = StepResult(math.nan, finite=False), error
+                result = self._advance(state, dt, reached, limited=True)
+                if not result.finite:
+                    raise NonFinite(f"the step of {dt:.3g} is not finite")
+                end = self._measured(reached, values)
+            except NonFinite as error:  # this one, or a term's
+                self._fail(state, error)
             if attempts.accept(dt, self._error(dt, self._start, end), self.cfl * result.stable_dt):
                 break
-            state.values[...] = self._good
+            values[...] = self._good
             if self.equation.stiff is None:
-                self.equation.prepare(begin, state.values)
-        if lost is not None:
-            self._fail(state, lost)
+                self.equation.prepare(begin, values)
         self._end_step(state, dt, reached, result)
-        self._start = self._start if end is None else end
-        self._last, state.dt = (begin, reached, state.values), attempts.next_step
+        self._start, self._last = end, (begin, reached, values)
+        state.dt = math.nan if reached == target else attempts.next_step
         return result
 
     def between(self, time: float) -> Floats:
@@ -114,17 +116,16 @@ class DensityIntegrator(SplitIntegrator):
         add_rate(stiff, time, values, rate)
         return _Measured(self._moments(values), self._moments(rate), explicit)
 
-    def _error(self, dt: float, start: _Measured, end: _Measured | None) -> float:
-        """The error of a step over what is allowed; infinite for a step that is lost."""
-        if end is None:
-            return math.inf
+    def _error(self, dt: float, start: _Measured, end: _Measured) -> float:
+        """The error of a step over what is allowed."""
         change = end.moments - start.moments
         error = change - 0.5 * dt * (start.rates + end.rates)
-        size, norm = end.moments, self._moments.norm
-        allowed = norm(change, size)
+        size, norms = end.moments, self._moments.norms
+        allowed = norms(change, size)
         if end.explicit is not None:
-            allowed += OPPOSED_PART * dt * norm(end.explicit, size)
-        ratio = norm(error, size) / (self._tolerance * allowed + ROUNDING)
+            allowed += OPPOSED_PART * dt * norms(end.explicit, size)
+        allowed = self._tolerance * (allowed + OTHERS_PART * allowed.max()) + ROUNDING
+        ratio = float((norms(error, size) / allowed).max())
         return ratio if math.isfinite(ratio) else math.inf
 
 
@@ -138,25 +139,36 @@ class _Measured:
 
 
 class _Attempts:
-    """Attempts of a step, each shorter than the one before, and the next step to try."""
+    """Attempts of a step, each shorter than the one before, and the next step to try.
 
-    def __init__(self, first: float) -> None:
+    Where an error does not fall with the step it is not of time, and the longest step that errs no more is taken after
+    all, at the third attempt at the earliest.
+    """
+
+    def __init__(self, wanted: float, stable: float, least: float) -> None:
+        self.longest = self.next_step = min(stable, wanted) if wanted > 0 else stable
+        self._least = least
         self._refused: list[tuple[float, float]] = []  # (dt, error over what is allowed)
-        self.next_step = first
+        self._is_last = False
 
     def accept(self, dt: float, error: float, stable: float) -> bool:
         """Whether a step of dt with that error is taken; ``stable`` is the longest step that its end allows."""
-        is_last = len(self._refused) == MAX_REFUSED or (math.isfinite(error) and self._is_no_better(dt, error, stable))
         change = SAFETY / math.sqrt(error) if error > 0 else math.inf
-        if error <= 1 or is_last:
-            self.next_step = dt * (min(change, GROW) if error <= 1 else 2.0)
+        is_least = len(self._refused) == MAX_REFUSED or dt <= self._least
+        if error <= 1 or self._is_last or is_least:
+            self.next_step = dt * (min(change, GROW) if error <= 1 else 1.0)
             return True
+        self._is_last = self._is_no_better(dt, error, stable)
+        if self._is_last:
+            self.longest = max([dt, *(size for size, refused in self._refused if refused <= MARGIN * error)])
+            self.next_step = self.longest
+            return self.longest == dt
         self._refused.append((dt, error))
-        self.next_step = dt * max(SHRINK, min(change, 0.5))
+        self.longest = max(dt * max(SHRINK, min(change, 0.5)), self._least)
         return False
 
     def _is_no_better(self, dt: float, error: float, stable: float) -> bool:
-        """Whether the error has not fallen with the step, as one of limiters whose steps are as stable at both ends."""
+        """Whether the error has not fallen with the step, and is small, or its end is as stable as its beginning."""
         if not self._refused:
             return False
         before, refused = self._refused[-1]

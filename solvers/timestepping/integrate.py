@@ -32,7 +32,12 @@ class Integrator(Protocol):
 
 @runtime_checkable
 class DenseIntegrator(Integrator, Protocol):
-    """A method that interpolates its steps: observers are shown states within them, and none is shortened for one."""
+    """A method that interpolates its steps: observers are shown states within them, and none is shortened for one.
+
+    meets_kept   whether steps meet the times of observers that keep states to go on from, all the same
+    """
+
+    meets_kept: bool
 
     def between(self, time: float) -> Floats:
         """Values at a time within the last step."""
@@ -76,8 +81,10 @@ def integrate(
                 integrator.begin(state)
         assert integrator is not None
         dues = [observer.due() for observer in observers]
-        is_dense = isinstance(integrator, DenseIntegrator)
-        target = next_time(() if is_dense else dues, min(until, end))
+        met = dues
+        if isinstance(integrator, DenseIntegrator):
+            met = [due for due, one in zip(dues, observers, strict=True) if one.keeps and integrator.meets_kept]
+        target = next_time(met, min(until, end))
         result = integrator.step(state, target)
         if isinstance(integrator, DenseIntegrator) and _observe_within_step(state, integrator, observers):
             break

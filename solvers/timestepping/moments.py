@@ -20,8 +20,9 @@ class Moments(Protocol):
         """(k,) moments of a field, on the host."""
         ...
 
-    def norm(self, moments: Floats, state: Floats) -> float:
-        """A size of (k,) moments, relative to the extent of a state with the moments ``state``."""
+    def norms(self, moments: Floats, state: Floats) -> Floats:
+        """(2,) norms of (k,) moments of degree 1, and of higher ones, relative to the extent of a state of moments
+        ``state``: those of a mean that is nearly zero are not lost among others."""
         ...
 
 
@@ -34,11 +35,11 @@ class HarmonicMoments:
 
     def __call__(self, field: Floats) -> Floats:
         mesh, rows = self._mesh, field.reshape(-1, self._mesh.cells)
-        each = [mesh.backend.to_host(self._harmonics.analysis(row * mesh.volumes))[1:].ravel() for row in rows]
-        return np.concatenate(each)
+        each = [mesh.backend.to_host(self._harmonics.analysis(row * mesh.volumes))[1:] for row in rows]
+        return np.stack(each, axis=1)
 
-    def norm(self, moments: Floats, state: Floats) -> float:
-        return float(np.linalg.norm(moments))
+    def norms(self, moments: Floats, state: Floats) -> Floats:
+        return _two_norms(moments[0], moments[1:])
 
 
 class CosineMoments:
@@ -52,8 +53,8 @@ class CosineMoments:
     def __call__(self, field: Floats) -> Floats:
         return self._backend.to_host(self._waves @ field)
 
-    def norm(self, moments: Floats, state: Floats) -> float:
-        return float(np.linalg.norm(moments))
+    def norms(self, moments: Floats, state: Floats) -> Floats:
+        return _two_norms(moments[:1], moments[1:])
 
 
 class PolynomialMoments:
@@ -75,7 +76,12 @@ class PolynomialMoments:
         first, second = (self._radii * self._widths) @ to_host(rows @ self._points), to_host(rows @ self._squares)
         return np.concatenate([first, (self._radii**2 * self._widths) @ second])
 
-    def norm(self, moments: Floats, state: Floats) -> float:
-        d, square = self._d, float(np.trace(state[self._d :].reshape(self._d, self._d)))
-        first, second = (float(np.linalg.norm(part)) for part in (moments[:d], moments[d:]))
-        return float(np.hypot(first / np.sqrt(square), second / square)) if square > 0 else np.hypot(first, second)
+    def norms(self, moments: Floats, state: Floats) -> Floats:
+        d = self._d
+        square = float(np.trace(state[d:].reshape(d, d)))
+        found = _two_norms(moments[:d], moments[d:])
+        return found / [np.sqrt(square), square] if square > 0 else found
+
+
+def _two_norms(first: Floats, others: Floats) -> Floats:
+    return np.array([np.linalg.norm(first), np.linalg.norm(others)])

@@ -24,12 +24,14 @@ class Observer:
     that one step passes, as layers may, are one call.
 
     count       events of the schedule that are over
+    keeps       whether runs go on from the states that it is called with
     last_time   time of the last call; NaN before the first
     """
 
     function: Callable[[State], object]
     schedule: Schedule = field(default_factory=lambda: Listed(()))
     count: int = 0
+    keeps: bool = False
     last_time: float = field(default=math.nan, init=False)
     _state: ref[State] | None = field(default=None, init=False, repr=False)
 

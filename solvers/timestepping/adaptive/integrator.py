@@ -33,6 +33,8 @@ class AdaptiveIntegrator:
     finite; the state is then the one after the last good step.
     """
 
+    meets_kept = False  # order 7 is as good as a step
+
     def __init__(
         self,
         rate: Rate,

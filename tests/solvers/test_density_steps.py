@@ -1,0 +1,108 @@
+"""Steps of densities by the error of their moments: interpolation, continuation, and errors that are not of time."""
+
+import numpy as np
+import pytest
+from solvers.transforms.moments import HarmonicMoments
+
+from solvers.mesh.mesh import circle
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion
+from solvers.timestepping.density import MAX_REFUSED, DensityIntegrator
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.integrate import fixed, integrate
+from solvers.timestepping.observers import Observer
+from solvers.timestepping.schedules import Every, Listed
+from solvers.timestepping.state import State
+
+MESH = circle(64)
+ANGLE = np.arctan2(MESH.centers[:, 1], MESH.centers[:, 0])
+EAST = np.stack([-np.sin(ANGLE), np.cos(ANGLE)], axis=1)
+
+
+def attract(time, density):
+    """X = P_x m of tokens that are drawn to their mean m."""
+    mean = (density * MESH.volumes) @ MESH.centers
+    return (EAST @ mean)[:, None] * EAST
+
+
+def integrator(noise=0.0, stepper="ssprk3", cfl=0.5):
+    terms = [Advection(MESH, attract, nonnegative=True)]
+    stiff = Diffusion(MESH, noise, nonnegative=True) if noise else None
+    return DensityIntegrator(Equation(terms, stiff), stepper, HarmonicMoments(MESH), cfl)
+
+
+def peak():
+    density = np.exp(2 * np.cos(ANGLE)) + 0.3
+    return density / (density @ MESH.volumes)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_values_within_a_step_are_of_third_order_and_nonnegative(noise):
+    """Error of the middle of a step by dt³, against steps of a 64th."""
+    errors = []
+    for dt in (0.04, 0.02):
+        one, fine = State(0.0, peak()), State(0.0, peak())
+        steps = integrator(noise)
+        steps.begin(one)
+        steps.step(one, dt)
+        assert one.time == dt
+        middle = steps.between(0.5 * dt)
+        integrate(fine, fixed(integrator(noise, cfl=1.0)), 0.5 * dt, [Observer(id, Every(dt / 128), keeps=True)])
+        errors.append(np.abs(middle - fine.values).max())
+        assert middle.min() >= 0
+        np.testing.assert_allclose(middle @ MESH.volumes, 1.0, rtol=1e-14)
+    order = np.log2(errors[0] / errors[1])
+    assert order > 2.7, f"{errors}: order {order:.2f}"
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_looks_change_nothing(noise):
+    plain, seen = State(0.0, peak()), State(0.0, peak())
+    times = []
+    integrate(plain, fixed(integrator(noise)), 2.0)
+    integrate(seen, fixed(integrator(noise)), 2.0, [Observer(lambda state: times.append(state.time), Every(0.01))])
+    assert len(times) == 201
+    assert (plain.values.tobytes(), plain.steps) == (seen.values.tobytes(), seen.steps)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_a_state_after_any_step_goes_on_bit_for_bit(noise):
+    whole, part = State(0.0, peak()), State(0.0, peak())
+    integrate(whole, fixed(integrator(noise)), 2.0)
+    integrate(part, fixed(integrator(noise)), 2.0, after_step=lambda state: state.steps == whole.steps // 2)
+    assert part.time < 2.0
+    resumed = State(part.time, part.values.copy(), part.steps, part.dt)
+    integrate(resumed, fixed(integrator(noise)), 2.0)
+    assert (whole.values.tobytes(), whole.steps) == (resumed.values.tobytes(), resumed.steps)
+
+
+def test_a_state_that_is_kept_needs_no_step_to_try():
+    kept = []
+    whole = State(0.0, peak())
+    look = Observer(lambda state: kept.append(state.values.copy()), Listed((0.7,)), keeps=True)
+    integrate(whole, fixed(integrator()), 2.0, [look])
+    again = integrate(State(0.7, kept[0]), fixed(integrator()), 2.0)
+    assert again.values.tobytes() == whole.values.tobytes()
+
+
+class Chatter(HarmonicMoments):
+    """Moments of rates that jump, as where limiters switch: no shorter step errs less."""
+
+    calls = 0
+
+    def __call__(self, field):
+        Chatter.calls += 1
+        return super().__call__(field) + (0.1 if Chatter.calls % 3 else -0.1)
+
+
+def test_errors_that_are_not_of_time_end_no_run():
+    """At most three attempts a step, whose lengths do not shrink: 3 × the work of steps by cfl alone."""
+    attempts, steps = [], integrator()
+    steps._moments = Chatter(MESH)
+    advance = steps._advance
+    steps._advance = lambda *each, **named: attempts.append(each[1]) or advance(*each, **named)
+    state = integrate(State(0.0, peak()), fixed(steps), 2.0)
+    by_cfl = integrate(State(0.0, peak()), fixed(integrator()), 2.0)
+    assert len(attempts) > state.steps  # some were refused
+    assert len(attempts) <= (1 + MAX_REFUSED) * state.steps
+    assert len(attempts) < 10 * by_cfl.steps
