@@ -15,7 +15,7 @@ from meanfield.case.summary import layer_in_words
 from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats
-from meanfield.figures.captions import cluster_history, fitting_size, state_in_words
+from meanfield.figures.captions import cluster_history, fitting_size, heading, state_in_words
 from meanfield.figures.diagnostics import draw_diagnostics, panels
 from meanfield.figures.panels.options import SCREEN, FigureOptions
 from meanfield.figures.panels.selected import (
