@@ -2,8 +2,9 @@
 
 `nonuniform` carries masses to a grid of equal angles, and functions from there, both without error for
 harmonics up to the degree; on the grid the transforms of :mod:`solvers.transforms.harmonics` and the operators of
-`zonal` do the rest. On the sphere the grid goes on beyond the poles, f(−θ, φ) = f(θ, φ + π), and is then
-a torus (Merilees 1973; Townsend, Wilber and Wright 2016).
+`zonal` do the rest. On the sphere the grid is continued beyond the poles, f(−θ, φ) = f(θ, φ + π), to a torus, where a
+function of degree L is a sum of waves e^{i(kθ + mφ)} with |k|, |m| ≤ L (Merilees 1973; Townsend, Wilber and Wright
+2016); (L + 1) rings of 2L + 2 cells represent it without error.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from scipy import fft
 
 from ..backends.cpu import WORKERS, launch
 from ..backends.protocol import Array
-from ..mesh.mesh import Floats, circle
-from .grid_equiangular import folded, grid_equiangular, unfolded
+from ..mesh.mesh import Floats, Mesh, circle
 from .harmonics import Complexes, Harmonics, harmonic_transform
 from .nonuniform import NonuniformTransform
 
@@ -114,3 +114,39 @@ def _like(results: Array, array: Array, ndim: int) -> Array:
     """Results (sets, ...) without the axis of sets where the caller's array has none."""
     found: Array = results[0] if array.ndim == ndim else results
     return found
+
+
+def grid_equiangular(degree: int) -> Mesh:
+    """(degree + 1) rings of (2 degree + 2) cells between equal angles on the sphere: a mesh without faces."""
+    rings, count = degree + 1, 2 * degree + 2
+    theta, phi = np.pi / rings * (np.arange(rings) + 0.5)[:, None], np.pi / rings * (np.arange(count) + 0.5)
+    parts = np.broadcast_arrays(np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta))
+    heights = -np.diff(np.cos(np.pi / rings * np.arange(rings + 1)))
+    none, nowhere = np.empty(0), np.empty((0, 3))
+    return Mesh(
+        manifold="sphere",
+        dimension=2,
+        centers=np.stack(parts, axis=-1).reshape(-1, 3),
+        volumes=np.repeat(heights * (np.pi / rings), count),
+        face_cells=np.empty((0, 2), np.int32),
+        face_centers=nowhere,
+        face_normals=nowhere,
+        face_areas=none,
+        face_curvatures=none,
+        face_conductances=lambda: none,
+        cell_start=np.zeros(rings * count + 1, np.int32),
+        cell_sides=np.empty(0, np.int32),
+        ring_cells=np.full(rings, count, np.int32),
+    )
+
+
+def unfolded(values: Floats) -> Floats:
+    """(sets, 2 rings, count) a function on the torus from that on the sphere's grid (sets, rings, count)."""
+    beyond = np.roll(values[:, ::-1], values.shape[2] // 2, axis=2)
+    return np.concatenate([values, beyond], axis=1)
+
+
+def folded(torus: Floats) -> Floats:
+    """The transpose: masses on the sphere's grid from those on the torus."""
+    rings = torus.shape[1] // 2
+    return torus[:, :rings] + np.roll(torus[:, rings:][:, ::-1], torus.shape[2] // 2, axis=2)

@@ -5,9 +5,8 @@ import pytest
 from scipy.special import sph_harm_y
 
 from solvers.mesh.mesh import circle, sphere
-from solvers.transforms.grid_equiangular import folded, grid_equiangular, unfolded
 from solvers.transforms.harmonics import harmonic_transform
-from solvers.transforms.harmonics_points import PointHarmonics
+from solvers.transforms.harmonics_points import PointHarmonics, folded, grid_equiangular, unfolded
 
 ROUNDING = 1e-12  # the transform's tolerance is 1e-13 of the largest value
 
