@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from solvers.transforms.moments import HarmonicMoments
 
 from solvers.mesh.mesh import circle
 from solvers.terms.advection import Advection
@@ -10,6 +9,7 @@ from solvers.terms.diffusion import Diffusion
 from solvers.timestepping.density import MAX_REFUSED, DensityIntegrator
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.integrate import fixed, integrate
+from solvers.timestepping.moments import HarmonicMoments
 from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every, Listed
 from solvers.timestepping.state import State
