@@ -31,6 +31,7 @@ class Progress:
         self._terminal = has_bar() and not quiet
         self._began = self._reported = clock.monotonic()
         self._remaining = remaining
+        self._time, self._dt = start, 0.0  # of the last step
         if self._terminal:
             from tqdm import tqdm
 
@@ -42,6 +43,7 @@ class Progress:
         now = clock.monotonic()
         if self.quiet:
             return
+        self._time, self._dt = state.time, state.time - self._time
         self._remaining.update(state.time, now)
         if now - self._reported < (BAR_EVERY if self._terminal else LOG_EVERY):
             return
@@ -91,8 +93,7 @@ class Progress:
         )
 
     def _detail(self, state: State) -> str:
-        dt = f", dt = {state.dt:.3g}" if state.dt > 0 else ""  # none where the next step begins anew
-        return f"step {state.steps}{dt}{self.clusters}"
+        return f"step {state.steps}, dt = {self._dt:.3g}{self.clusters}"
 
     def __enter__(self) -> Self:
         return self

@@ -17,7 +17,7 @@ from .state import NonFinite, State, StepResult
 from .steppers import Stepper
 
 RTOL = 1e-3  # of an estimate of second order
-SAFETY, SHRINK, GROW = 0.9, 0.1, 3.0  # of the step that the error asks for; limits of a change of the step
+SAFETY, SHRINK, GROW = 0.9, 0.1, 10.0  # of the step that the error asks for; limits of a change, each undoing the other
 OPPOSED_PART = 0.3  # of what explicit terms alone change: where the stiff one undoes it, splitting errs all the same
 OTHERS_PART = 1e-6  # of the larger norm, that of smaller moments: below it limiters and rounding break symmetries
 ROUNDING = 1e-13  # of moments of a density of mass 1

@@ -105,6 +105,16 @@ def transfers():
     return kind.transfers + kind.waits if SIMULATED else 0
 
 
+def in_attempts(noise, arrays=1, others=0):
+    """What comes to the host in a step of one or two attempts, whose moments are so many arrays, and ``others`` once.
+
+    Each attempt has the length of the next step, moments of the values and of their rate, and with noise those of the
+    rate without it and the least value after each half step of diffusion.
+    """
+    attempt = 1 + 2 * arrays + (arrays + 2 if noise else 0)
+    return others + attempt, others + 2 * attempt
+
+
 def difference(expected, found):
     """Relative to the largest; NaN, which atoms have for an entropy, equals NaN."""
     assert np.array_equal(np.isnan(expected), np.isnan(found))
@@ -122,7 +132,8 @@ def test_steps_are_the_cpu_s(manifold, name):
     worst = difference(expected.values, gpu.to_host(found.values))
     assert worst < EQUAL, f"{worst:.1e}"
     if SIMULATED and not name.startswith(MORE):
-        assert all(counts[-1:] == 1), "more than the time step has come to the host"
+        expected = in_attempts(noise="noise" in name, arrays=2 if "labels" in name else 1)
+        assert set(counts[-1:]) <= set(expected), "more than the time step and moments have come to the host"
 
 
 @pytest.mark.parametrize("amounts", [0, 50])
@@ -306,7 +317,7 @@ WITH_AN_AXIS = [(AXISYMMETRIC.format(dimension=d, initial=initial), settings, 1)
 
 @pytest.mark.parametrize(("text", "settings", "numbers"), WITHOUT_LAYER_NORM + WITH_AN_AXIS)
 def test_steps_on_an_interval_are_the_cpu_s(text, settings, numbers, monkeypatch):
-    """What comes to the host in a step is its length, and on the line the mass at the ends of the mesh."""
+    """What comes to the host in a step: see in_attempts; on the line also the mass at the ends of the mesh."""
     monkeypatch.setattr(
         "solvers.timestepping.evolution.STEPS_WITHOUT_UNDERSHOOT", 1
     )  # steps until no undershoot is expected
@@ -319,7 +330,7 @@ def test_steps_on_an_interval_are_the_cpu_s(text, settings, numbers, monkeypatch
     worst = difference(expected.values, gpu.to_host(found.values))
     assert worst < EQUAL, f"{worst:.1e}"
     if SIMULATED and settings[:2] != LAYERS[:2] and "points" not in text:  # which undershoot
-        assert counts[-1] == numbers
+        assert counts[-1] in in_attempts(settings is NOISE, arrays=numbers, others=numbers - 1)
 
 
 WHOLE = {
