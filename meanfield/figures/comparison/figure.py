@@ -51,7 +51,7 @@ def compose(comparison: Comparison, figure: Figure) -> Figure:
     lines = [run_in_words(run) for run in comparison.runs]
     lines = [f"{SIDES[i]}  {line}" for i, line in enumerate(lines)] if len(lines) > 1 else lines
     lines = [line.replace("$", r"\$") for line in lines]
-    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.97 * WIDTH, HEADING_SIZE))
+    figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.9 * WIDTH, HEADING_SIZE))  # small glyphs are wider
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     _draw_distances(parts[0], comparison)
     if len(parts) > 1:
