@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from meanfield.sweeping.point import Result
 from meanfield.sweeping.scalars import scalars
-from solvers.io.schema import dataset_of, require_size
+from solvers.io.schema import dataset_of, group_of, require_size
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -193,14 +193,15 @@ def shapes_in(file: h5py.Group) -> Shapes:
     """Shapes of one row of each column in a file."""
     found: list[dict[str, tuple[int, ...]]] = []
     for group in ("result", "samples"):
-        names = columns_in(file[group]) if group in file else []
-        found.append({name: dataset_of(file[group], name).shape[1:] for name in names})
+        names = columns_in(group_of(file, group)) if group in file else []
+        found.append({name: dataset_of(file, f"{group}/{name}").shape[1:] for name in names})
     return Shapes(*found)
 
 
 def columns_in(group: h5py.Group) -> list[str]:
     """Names of the datasets that are columns: no dimension scales, and not the number of samples."""
-    return [name for name, data in group.items() if name != "count" and data.attrs.get("CLASS") != b"DIMENSION_SCALE"]
+    names = [name for name in group if name != "count"]
+    return [name for name in names if dataset_of(group, name).attrs.get("CLASS") != b"DIMENSION_SCALE"]
 
 
 def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Columns:
@@ -208,8 +209,8 @@ def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Colu
     first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
     found: list[dict[str, Floats]] = []
     for group in ("result", "samples"):
-        names = columns_in(file[group]) if group in file else []
-        found.append({name: values_of(file[group], name, slice(first, last))[rows - first] for name in names})
+        names = columns_in(group_of(file, group)) if group in file else []
+        found.append({name: values_of(file, f"{group}/{name}", slice(first, last))[rows - first] for name in names})
     return Columns(heads.some(rows), *found)
 
 

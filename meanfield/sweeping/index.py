@@ -33,7 +33,7 @@ from meanfield.sweeping.sources import WAITING, Merged, Source
 from solvers.io.heaps import require_sound_heaps
 from solvers.io.repair import FileError, reason
 from solvers.io.replacing import replacement
-from solvers.io.schema import DAMAGE
+from solvers.io.schema import DAMAGE, dataset_of
 from solvers.io.writing import disk_errors, new_file_on_disk
 
 KIND, VERSION = "sweep", 2
@@ -201,7 +201,10 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[Source]]:
         if file.attrs.get("kind") != KIND:
             raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
         if file.attrs["identity"] != sweep.identity:
-            held, title = int((file["status"].asstr()[:] != WAITING).sum()), file.attrs["title"] or "untitled"
+            held, title = (
+                int((dataset_of(file, "status").asstr()[:] != WAITING).sum()),
+                file.attrs["title"] or "untitled",
+            )
             changed = "another sweep, or this one before its case, its keys or their values changed"
             advice = "-o starts this sweep in another file, --overwrite deletes those results"
             raise FileError(f"{path}: left as it is: {held} points of {changed} ({title}); {advice}")

@@ -23,7 +23,7 @@ from meanfield.sweeping.sources import WAITING, Merged, Source
 from solvers.io.heaps import require_sound_heaps
 from solvers.io.lock import holder
 from solvers.io.repair import FileError, reason
-from solvers.io.schema import DAMAGE
+from solvers.io.schema import DAMAGE, dataset_of
 from solvers.mesh.mesh import Floats
 
 _REASONS = 3  # of failed points, reported
@@ -142,7 +142,7 @@ def read_sweep(path: str | Path) -> SweepResults:
             names = [str(name) for name in file.attrs["keys"]]
             attributes = _attributes(file)
             parameters = {key: values_of(file, f"parameters/{key}") for key in names}
-            spacings = {key: str(file[f"parameters/{key}"].attrs["spacing"]) for key in names}
+            spacings = {key: str(dataset_of(file, f"parameters/{key}").attrs["spacing"]) for key in names}
             count = len(values_of(file, "status"))
         results = Merged(count, [Source(path), *sources_beside(path, str(attributes["identity"]))])
         scalars = Scalars(results)

@@ -25,7 +25,7 @@ from meanfield.sweeping.columns import (
 )
 from meanfield.sweeping.point import Result
 from solvers.io.heaps import require_sound_heaps
-from solvers.io.schema import dataset_of
+from solvers.io.schema import dataset_of, group_of
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ class Source:
                 return
             heads, self.identity = read_heads(file), str(file.attrs["identity"])
             if self._is_old_index:
-                for name, group in file["points"].items():
+                points = group_of(file, "points")
+                for name in points:
+                    group = group_of(points, name)
                     heads.counts[int(name)] = len(dataset_of(group, "time")) if "time" in group else 0
             self._rows_of_file = np.flatnonzero(heads.status != WAITING)
             self._heads_of_file, self.heads = heads, heads.some(self._rows_of_file)
@@ -70,8 +72,8 @@ class Source:
             return
         with self._opened() as file:
             for group in ("result", "samples"):
-                for name in columns_in(file[group]) if group in file else []:
-                    shape, count = file[group][name].shape, len(self._heads_of_file.numbers)
+                for name in columns_in(group_of(file, group)) if group in file else []:
+                    shape, count = dataset_of(file, f"{group}/{name}").shape, len(self._heads_of_file.numbers)
                     if shape[:1] != (count,):
                         raise ValueError(f"{name} has {shape} values, expected {count} points")
 
@@ -84,8 +86,9 @@ class Source:
             if not self._is_old_index:
                 return shapes_in(file)
             shapes = Shapes(shapes_in(file).scalars, {})
-            for group in file["points"].values():
-                shapes |= Shapes({}, {name: data.shape for name, data in group.items()})
+            points = group_of(file, "points")
+            for group in (group_of(points, number) for number in points):
+                shapes |= Shapes({}, {name: dataset_of(group, name).shape for name in group})
             return shapes
 
     def read(self, rows: Rows) -> Columns:
@@ -96,14 +99,15 @@ class Source:
             if not self._is_old_index:
                 return read_columns(file, self._heads_of_file, self._rows_of_file[rows])
             numbers = self.heads.numbers[rows]
-            return columns_of({int(number): read_old_point(file[f"points/{number:04}"]) for number in numbers})
+            groups = {int(number): group_of(file, f"points/{number:04}") for number in numbers}
+            return columns_of({number: read_old_point(group) for number, group in groups.items()})
 
     def scalar(self, name: str) -> Floats | None:
         """(points, ...) of all its points, None where it has no such scalar."""
         if self._is_old_point:
             return self._columns.scalars.get(name)
         with self._opened() as file:
-            return values_of(file, f"result/{name}")[self._rows_of_file] if name in file["result"] else None
+            return values_of(file, f"result/{name}")[self._rows_of_file] if name in group_of(file, "result") else None
 
     def over_time(self, row: int, column: str) -> tuple[Floats, Floats] | list[str]:
         """Times and a column of one point; the names of its columns where it has no such one."""
@@ -112,9 +116,10 @@ class Source:
             return (tables["time"], tables[column]) if column in tables else [*tables]
         with self._opened() as file:
             if self._is_old_index:
-                group = file.get(f"points/{self.heads.numbers[row]:04}", {})
+                name = f"points/{self.heads.numbers[row]:04}"
+                group = group_of(file, name) if name in file else {}
                 return (values_of(group, "time"), values_of(group, column)) if column in group else [*group]
-            group, place, count = file["samples"], self._rows_of_file[row], int(self.heads.counts[row])
+            group, place, count = group_of(file, "samples"), self._rows_of_file[row], int(self.heads.counts[row])
             if column not in columns_in(group):
                 return columns_in(group)
             times, values = (values_of(group, name, place)[:count] for name in ("time", column))

@@ -61,6 +61,16 @@ def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
     return found
 
 
+def group_of(group: h5py.Group, name: str) -> h5py.Group:
+    """The group ``name`` of a group. Raises ValueError unless it is in this file."""
+    import h5py
+
+    found = _found(group, name, "group")
+    if not isinstance(found, h5py.Group):
+        raise ValueError(f"{name} is no group")
+    return found
+
+
 def _found(group: h5py.Group, name: str, kind: str) -> Any:
     import h5py
 
