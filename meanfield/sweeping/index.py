@@ -201,16 +201,16 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[Source]]:
         if file.attrs.get("kind") != KIND:
             raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
         if file.attrs["identity"] != sweep.identity:
-            held, title = (
-                int((dataset_of(file, "status").asstr()[:] != WAITING).sum()),
-                file.attrs["title"] or "untitled",
-            )
+            held = int((dataset_of(file, "status").asstr()[:] != WAITING).sum())
+            title = file.attrs["title"] or "untitled"
             changed = "another sweep, or this one before its case, its keys or their values changed"
             advice = "-o starts this sweep in another file, --overwrite deletes those results"
             raise FileError(f"{path}: left as it is: {held} points of {changed} ({title}); {advice}")
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
     with _damage_refused(path):
-        return text, [Source(path), *sources_beside(path, sweep.identity)]
+        index = Source(path)
+        index.require_rows()  # before points are solved: their results could not be put beside columns that are damaged
+        return text, [index, *sources_beside(path, sweep.identity)]
 
 
 def sources_beside(path: Path, identity: str) -> Iterator[Source]:
@@ -218,6 +218,7 @@ def sources_beside(path: Path, identity: str) -> Iterator[Source]:
     for name in own_points(path, identity):
         with suppress(*DAMAGE, FileError):
             if (source := Source(name)).identity == identity:
+                source.require_rows()
                 yield source
 
 

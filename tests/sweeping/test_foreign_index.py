@@ -10,11 +10,15 @@ from meanfield.sweeping.results import read_points, read_sweep, tables_of
 SECRET = 12345.0
 
 
+def solve_into(path):
+    case = mf.load_case("tokens_drift", {"time.end": 1, "output.samples": 3})
+    return mf.sweep(case, {"attention.beta": [1, 2]}, path=path, jobs=1)
+
+
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
     path = tmp_path_factory.mktemp("sweep") / "index.h5"
-    case = mf.load_case("tokens_drift", {"time.end": 1, "output.samples": 3})
-    mf.sweep(case, {"attention.beta": [1, 2]}, path=path, jobs=1)
+    solve_into(path)
     return path
 
 
@@ -66,23 +70,38 @@ GROUPS = ("result", "samples", "parameters")
 DATASETS = ("result/mass", "samples/time", "samples/mass", "samples/count", "status", "parameters/attention.beta")
 
 
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [(change, name) for change in (linked_group, soft_link, dataset_for_group) for name in GROUPS]
-    + [
-        (change, name)
-        for change in (linked_dataset, soft_link, virtual, external, group_for_dataset)
-        for name in DATASETS
-    ],
-)
-def test_values_from_elsewhere_are_refused(index, tmp_path, change, name):
-    other, path = tmp_path / "other.h5", tmp_path / "index.h5"
-    with h5py.File(other, "w") as file:
-        file["secret/mass"] = np.full(2, SECRET)
-        file["secret/time"] = np.full((2, 3), SECRET)
+CHANGES = [(change, name) for change in (linked_group, soft_link, dataset_for_group) for name in GROUPS] + [
+    (change, name) for change in (linked_dataset, soft_link, virtual, external, group_for_dataset) for name in DATASETS
+]
+
+
+def foreign(index, folder, change, name):
+    """A copy of an index, of which one point waits, that takes values from elsewhere: with the shapes of its own."""
+    other, path = folder / "other.h5", folder / "index.h5"
     path.write_bytes(index.read_bytes())
     with h5py.File(path, "r+") as file:
+        with h5py.File(other, "w") as secret:
+            if change is linked_group:
+                file.copy(name, secret, "secret")
+            else:
+                secret["secret/mass"] = np.full(2, SECRET)
+        file["status"][1], file.attrs["state"] = "waiting", "interrupted"
         change(file, name, str(other))
+    return path
+
+
+@pytest.mark.parametrize(("change", "name"), CHANGES)
+def test_values_from_elsewhere_are_refused(index, tmp_path, change, name):
+    path = foreign(index, tmp_path, change, name)
     with pytest.raises(mf.FileError, match=str(path)) as error:
         read_all(path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("change", "name"), [pair for pair in CHANGES if not pair[1].startswith("parameters")])
+def test_no_sweep_goes_on_with_values_from_elsewhere(index, tmp_path, change, name):
+    path = foreign(index, tmp_path, change, name)
+    before = path.read_bytes()
+    with pytest.raises(mf.FileError, match=str(path)):
+        solve_into(path)
+    assert path.read_bytes() == before
