@@ -118,7 +118,7 @@ def _assembled(run: Run, texts: dict[str, str], description: dict[str, Any], lev
 
 
 def _cells(run_data: RunData) -> Shown:
-    """A density: as it is, of its directions where it has a radius, or of more tokens than can be told apart."""
+    """A density: as it is, of its directions where it has a radius, or of more tokens than can be distinguished."""
     from meanfield.figures.free_radius import directions_of
     from meanfield.figures.particles.tokens import as_density
     from meanfield.view.data import describe, thinned
