@@ -86,7 +86,7 @@ def test_a_state_that_is_kept_needs_no_step_to_try():
 
 
 class Chatter(HarmonicMoments):
-    """Moments of rates that jump, as where limiters switch: no shorter step errs less."""
+    """Moments that jump, as where limiters switch: no shorter step errs less."""
 
     calls = 0
 
@@ -96,7 +96,7 @@ class Chatter(HarmonicMoments):
 
 
 def test_errors_that_are_not_of_time_end_no_run():
-    """At most three attempts a step, whose lengths do not shrink: 3 × the work of steps by cfl alone."""
+    """Attempts of a step are limited, and steps do not shrink for good: 10 × the work of steps by cfl alone."""
     attempts, steps = [], integrator()
     steps._moments = Chatter(MESH)
     advance = steps._advance

@@ -1,0 +1,32 @@
+"""Where the transition to order of unnormalized attention turns first-order: run and formula, used by two entries."""
+
+from __future__ import annotations
+
+from scipy.optimize import brentq
+from scipy.special import ive
+
+from meanfield.analysis.branches.continuation import follow
+from meanfield.analysis.branches.equilibria import Equilibria
+from meanfield.analysis.branches.varied import OverNoise
+
+Curve = tuple[list[float], list[float]]
+
+
+def formula(d: int) -> float:
+    """β* with I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d (Mun and Rosenzweig 2606.05140v1, abstract)."""
+    return float(brentq(lambda beta: ive(d / 2 + 1, beta) / ive(d / 2, beta) - 1 / d, 0.5, 5.0))
+
+
+def run(d: int, betas: tuple[float, float]) -> tuple[float, dict[str, Curve]]:
+    """β* where the branch of ordered states leaves uniform neither forwards nor backwards, and the branch of each β.
+
+    The slope (1 − κ/κ#)/order² of a branch at its first point is 0 there; between two β it is taken as linear.
+    """
+    slopes, curves = [], {}
+    for beta in betas:
+        branch = follow(OverNoise(Equilibria(d, beta, "unnormalized", nodes=48)), steps=8)
+        first = branch.equilibria[1]
+        slopes.append((1 - branch.critical / first.noise) / first.order**2)
+        noises = [point.noise / branch.critical for point in branch.equilibria]
+        curves[f"β_=_{beta:g}"] = (noises, [point.order for point in branch.equilibria])
+    return betas[0] - slopes[0] * (betas[1] - betas[0]) / (slopes[1] - slopes[0]), curves
