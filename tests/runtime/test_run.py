@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time as clock
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -20,6 +21,8 @@ from meanfield.case.errors import CaseError
 from meanfield.case.load import parse, to_toml
 from meanfield.equation import Velocity
 from meanfield.figures.captions import state_in_words
+from meanfield.runtime.progress import Progress
+from meanfield.runtime.remaining import RemainingTime
 from meanfield.runtime.segments import read_segments
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.run_file import FileError, RunFile, read
@@ -418,15 +421,27 @@ def test_bad_input_has_status_2_and_leaves_no_file(tmp_path, words):
     assert not path.exists()
 
 
-def test_what_a_run_tells_in_a_log(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))  # none are compiled yet
+def test_what_a_run_tells_in_a_log(tmp_path):
     process, path = start(tmp_path)
     assert process.wait(PATIENCE) == DONE
     lines = process.stderr.read().splitlines()
-    assert lines[0].startswith("compiling the kernels")
     assert re.fullmatch(rf"{re.escape(str(path))}: t = 4 in \d+ steps, [\d.]+ s", lines[-2])
     assert lines[-1] == f"plot it: meanfield plot {path}"
     assert all("\r" not in line for line in lines)
+
+
+def test_a_slow_block_is_explained_and_a_quick_one_is_not(monkeypatch, capfd):
+    remaining = RemainingTime(1.0, (), hand_over=False)
+    progress = Progress("run", 0.0, 1.0, quiet=False, remaining=remaining)
+    shown, show = threading.Event(), progress.show
+    monkeypatch.setattr(progress, "show", lambda text: (show(text), shown.set()))
+    monkeypatch.setattr("meanfield.runtime.progress.COMPILING", 0.01)
+    with progress.show_if_slow("compiling the kernels"):
+        assert shown.wait(PATIENCE)  # the block lasts until the line is there
+    monkeypatch.setattr("meanfield.runtime.progress.COMPILING", 2 * PATIENCE)
+    with progress.show_if_slow("not this one"):
+        pass
+    assert capfd.readouterr().err.splitlines() == ["compiling the kernels"]
 
 
 def test_quiet_says_nothing(tmp_path, capfd):
