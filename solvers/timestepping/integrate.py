@@ -60,6 +60,7 @@ def integrate(
     until: float,
     observers: Sequence[Observer] = (),
     after_step: AfterStep = lambda state: False,
+    stopping: Callable[[], bool] = lambda: False,
 ) -> State:
     """Advance ``state`` in place to ``until`` and return it.
 
@@ -67,6 +68,8 @@ def integrate(
     observers    called with the state when they are due; steps are shortened to meet those times, or interpolated.
                  One that returns True within a step ends the loop, with the state that it was given
     after_step   called after each step; True stops the loop
+    stopping     whether to stop within a step that is interpolated: observers still due in it are not called, and the
+                 state is the one before that step, from which a loop goes on to the same states
     Raises ValueError for an ``until`` that is not finite or before the state's time, and what integrators raise.
     """
     check_until(until, state.time)
@@ -85,9 +88,13 @@ def integrate(
         if isinstance(integrator, DenseIntegrator):
             met = [due for due, one in zip(dues, observers, strict=True) if one.keeps and integrator.meets_kept]
         target = next_time(met, min(until, end))
-        result = integrator.step(state, target)
-        if isinstance(integrator, DenseIntegrator) and _observe_within_step(state, integrator, observers):
-            break
+        if isinstance(integrator, DenseIntegrator):
+            start = replace(state, values=state.values.copy())
+            result = integrator.step(state, target)
+            if _observe_within_step(state, start, integrator, observers, stopping):
+                break
+        else:
+            result = integrator.step(state, target)
         if state.time > target:  # a step with a length of its own
             state.time = _agreed(state.time, [until, end, *dues])
         for observer in observers:
@@ -99,9 +106,21 @@ def integrate(
     return state
 
 
-def _observe_within_step(state: State, integrator: DenseIntegrator, observers: Sequence[Observer]) -> bool:
-    """Call observers that are due before the end of a step; where one ends the loop, the state becomes that one."""
+def _observe_within_step(
+    state: State,
+    start: State,
+    integrator: DenseIntegrator,
+    observers: Sequence[Observer],
+    stopping: Callable[[], bool],
+) -> bool:
+    """Call observers that are due before the end of a step; returns whether the loop ends within it.
+
+    Where an observer ends it, the state becomes the one it was given; where it is to stop, the one at the step's start.
+    """
     while not is_reached(state.time, due := min((observer.due() for observer in observers), default=math.inf)):
+        if stopping():
+            state.time, state.steps, state.dt, state.values[...] = start.time, start.steps, start.dt, start.values
+            return True
         within = replace(state, time=due, values=integrator.between(due))
         ends = [observer.observe_if_due(within) for observer in observers]
         if any(ends):
