@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import io
 import random
 import shutil
 from collections import Counter
@@ -273,7 +274,7 @@ def _outcome(work: Path, path: Path, command: str, before: dict[str, bytes]) -> 
     with contextlib.chdir(work):
         wrong, printed = outcome_of(command.split())
     after = contents(work)
-    seen: list[object] = [printed, {name: data for name, data in after.items() if name not in before}]
+    seen: list[object] = [printed, {name: _plain(data) for name, data in after.items() if name not in before}]
     if command.startswith("sweep"):  # which writes the index, and merges and removes files of points
         index = work / command.split()[-2]
         own = {name for name in before if name == index.name or name.split("/")[0] == f"{index.stem}.points"}
@@ -284,6 +285,20 @@ def _outcome(work: Path, path: Path, command: str, before: dict[str, bytes]) -> 
     if any(after.get(name) != data for name, data in before.items() if name not in own):
         wrong = "a file was changed"
     return wrong, seen
+
+
+def _plain(data: bytes) -> object:
+    """The bytes of a file, of HDF5 the datasets: it has the times of its groups."""
+    if not data.startswith(b"\x89HDF"):
+        return data
+    found: dict[str, object] = {}
+
+    def visit(name: str, node: object) -> None:
+        found[name] = (node.dtype, node[()].tolist()) if isinstance(node, h5py.Dataset) else None
+
+    with h5py.File(io.BytesIO(data)) as file:
+        file.visititems(visit)
+    return repr(found)  # in which NaN is NaN
 
 
 def _restore(work: Path, before: dict[str, bytes]) -> None:
