@@ -67,6 +67,7 @@ end = 0.01
 [keys]
 "attention.beta" = [1.0, 2.0, 3.0]
 """
+COSTLY, COSTLY_PART = ("plot", "compare"), 0.2  # commands that take most of the time, and how often they are run
 INDEX = ("info {0}", "info {0} --json", "info {0} --verify", "plot {0} -o figure.png", "view {0} -o page.html",
          "sweep sweep.toml -o {0} --quiet")  # fmt: skip
 COMMANDS: dict[str, tuple[str, ...]] = {  # of each kind of file; {0} is the damaged one
@@ -225,9 +226,10 @@ def damaged(folder: Path, work: Path, count: int, seed: int) -> Iterator[tuple[s
         if kind == "structure":
             _put_others(work, path, 0)
         DAMAGES[kind](path, chance)
-        for command in COMMANDS[name][: count - pairs]:
-            pairs += 1
-            yield kind, path, command
+        for command in COMMANDS[name]:
+            if pairs < count and (not command.startswith(COSTLY) or chance.random() < COSTLY_PART):
+                pairs += 1
+                yield kind, path, command
 
 
 def _put_others(work: Path, path: Path, number: int) -> None:
