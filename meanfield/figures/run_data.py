@@ -57,6 +57,7 @@ class RunData:
     critical      noise below which the uniform density is unstable, or None
     growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
     predictions   of diagnostics, by their names
+    components    diagnostics of a user's own: their names, and what they are in words
     state         how the run stands, where it has not simply finished
     dimension     d of the ambient R^d, where the manifold does not say it
     edges         (cells + 1,) where the cells end: polar angles, points of the line, radii; None where they are equal.
@@ -98,6 +99,7 @@ class RunData:
     log_spacing: bool = False
     in_layers: bool = False
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
+    components: Mapping[str, str] = field(default_factory=dict)
 
     def ratio(self, k: int) -> Floats:
         """(cells,) density of snapshot k in units of the uniform density; as it is where there is no uniform one."""

@@ -120,7 +120,7 @@ class RunMemory:
         self._sample_times: list[float] = []
         self._rows: dict[str, list[Floats]] = {name: [] for name in self._columns}
 
-    def write_snapshot(self, t: float, values: ArrayLike) -> None:
+    def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = True) -> None:
         """Keep a copy of a density (cells,) or positions (n, d) at ``t``."""
         self._times.append(float(t))
         self._values.append(np.array(values, dtype=np.float64))
@@ -136,7 +136,7 @@ class RunMemory:
     def flush(self) -> None:
         """Nothing waits."""
 
-    sync = flush
+    sync = flush_if_due = flush
 
     def update(self, **attributes: Attribute) -> None:
         """Set attributes."""

@@ -72,21 +72,22 @@ def integrate(
     check_until(until, state.time)
     for observer in observers:
         observer.begin(state)
-    integrator, end = None, -math.inf
+    integrator, dense, end = None, None, -math.inf
     while state.time < until:
         if state.time >= end:
             before = integrator
             integrator, end = dynamics(state, until)
             if integrator is not before:
                 integrator.begin(state)
+                dense = integrator if isinstance(integrator, DenseIntegrator) else None  # slow: not in each step
         assert integrator is not None
         dues = [observer.due() for observer in observers]
         met = dues
-        if isinstance(integrator, DenseIntegrator):
-            met = [due for due, one in zip(dues, observers, strict=True) if one.keeps and integrator.meets_kept]
+        if dense is not None:
+            met = [due for due, one in zip(dues, observers, strict=True) if one.keeps and dense.meets_kept]
         target = next_time(met, min(until, end))
         result = integrator.step(state, target)
-        if isinstance(integrator, DenseIntegrator) and _observe_within_step(state, integrator, observers):
+        if dense is not None and _observe_within_step(state, dense, observers):
             break
         if state.time > target:  # a step with a length of its own
             state.time = _agreed(state.time, [until, end, *dues])
