@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..mesh.boundaries import Flux, Outflow, Part, Robin
+from ..mesh.lines import opposite_sides
 from ..mesh.mesh import Floats, Integers, Mesh
 from .limiters import gradient_weights
 
@@ -29,7 +30,7 @@ class Operator(Protocol):
 class FaceOperator:
     """Two-point fluxes with a number D, or D ≥ 0 in each cell, whose harmonic mean is a face's.
 
-    On a curve of equal cells, with one D and walls only, fluxes are of fourth order.
+    On a curve or in a box of equal cells, with one D and walls only, fluxes are of fourth order.
     """
 
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
@@ -44,13 +45,14 @@ class FaceOperator:
         self._decay = _decay(mesh, 1.0 if is_number else D, parts)
         rates = two_point_rates(mesh, conductances) + (0.0 if self._decay is None else backend.to_host(self._decay))
         fastest = self.coefficient * rates.max()
-        uniform = mesh.dimension == 1 and np.ptp(volumes) < 1e-9 * volumes.max()  # but for the rounding of their edges
-        fourth = bool(uniform and is_number and not parts)
-        if fourth:
+        opposite = opposite_sides(mesh.on_host) if is_number and not parts else None
+        self._opposite = opposite
+        if opposite is not None:
             fastest *= 4 / 3  # the highest mode of the fourth-order flux
         self.explicit_dt = 1.0 / fastest if fastest > 0 else np.inf
-        self._apply, self.send = _KERNELS[fourth]
-        self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+        self._apply, self._send = _KERNELS[opposite is not None]
+        sides = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+        self._neighborhood = sides if opposite is None else (backend.to_device(opposite), *sides)
 
     def apply(self, values: Floats, out: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
@@ -61,47 +63,51 @@ class FaceOperator:
 
     def matrix(self) -> Any:
         """L / coefficient (cells, cells), sparse."""
-        links = _curve_matrix if self._apply == "diffuse_on_curve" else links_matrix
-        matrix = links(self.mesh.on_host, self.mesh.backend.to_host(self.conductances))
+        conductances = self.mesh.backend.to_host(self.conductances)
+        if self._opposite is None:
+            matrix = links_matrix(self.mesh.on_host, conductances)
+        else:
+            matrix = _lines_matrix(self.mesh.on_host, conductances, self._opposite)
         return _without(matrix, self.mesh, self._decay)
 
     def sent(self, values: Floats) -> Floats:
         """(2 faces,) outward part of the flux through each side."""
         mesh, backend = self.mesh, self.mesh.backend
         sent: Floats = backend.zeros(2 * mesh.faces, values.dtype)  # the outer sides of walls send nothing
-        kernel = getattr(backend, self.send)
+        kernel = getattr(backend, self._send)
         backend.launch(kernel, mesh.cells, self.conductances, *self._neighborhood, values, sent)
         return sent
 
 
 _KERNELS = {
-    True: ("diffuse_on_curve", "diffusive_flux_on_curve"),
+    True: ("diffuse_on_lines", "diffusive_flux_on_lines"),
     False: ("diffuse_on_surface", "diffusive_flux_on_surface"),
 }
 
 
 class TensorOperator:
-    """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, as a sparse matrix.
+    """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, or a number, as a sparse matrix.
 
     The flux is that of D n along the line between two centers, and of what is left with the mean of both cells'
-    least-squares gradients: second order, not monotone where D is strongly anisotropic.
+    least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic.
     """
 
-    coefficient = 1.0
-
-    def __init__(self, mesh: Mesh, D: Floats, parts: tuple[Part, ...] = ()) -> None:
-        self.mesh = mesh
+    def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
+        self.mesh, self.coefficient = mesh, 1.0
+        if np.ndim(D) == 0:
+            self.coefficient, D = float(D), np.eye(mesh.centers.shape[1])
         rows, columns, weights = _tensor_entries(mesh.on_host, np.asarray(mesh.backend.to_host(D), dtype=np.float64))
         to_device = mesh.backend.to_device
         self.rows, self.columns = to_device(rows), to_device(columns)
         self.weights = to_device(weights.astype(mesh.volumes.dtype))
         self._decay = _decay(mesh, np.abs(_along_normals(D, parts)) if parts else 1.0, parts)
         sums = np.bincount(rows, np.abs(weights), mesh.cells) / 2
-        fastest = (sums + (0.0 if self._decay is None else mesh.backend.to_host(self._decay))).max()
+        fastest = self.coefficient * (sums + (0.0 if self._decay is None else mesh.backend.to_host(self._decay))).max()
         self.explicit_dt = 1.0 / fastest if fastest > 0 else np.inf
 
     def apply(self, values: Floats, out: Floats) -> None:
-        out[...] = self.mesh.backend.sums_at(self.rows, self.weights * values[self.columns], self.mesh.cells)
+        rises = values[self.columns] - values[self.rows]  # rows sum up to 0: of what is uniform, exactly
+        out[...] = self.mesh.backend.sums_at(self.rows, self.weights * rises, self.mesh.cells)
         if self._decay is not None:
             out -= self._decay * values
 
@@ -129,17 +135,18 @@ def links_matrix(mesh: Mesh, ahead: Floats, back: Floats | None = None) -> Any:
     return coo_matrix((amounts, (rows, columns)), (mesh.cells, mesh.cells)).tocsr()
 
 
-def _curve_matrix(mesh: Mesh, conductances: Floats) -> Any:
-    """(cells, cells) of the fluxes of fourth order on a curve, as the kernels have them."""
+def _lines_matrix(mesh: Mesh, conductances: Floats, opposite: Integers) -> Any:
+    """(cells, cells) of the fluxes of fourth order on lines of equal cells, as the kernels have them."""
     from scipy.sparse import csr_matrix, diags
 
-    sides = mesh.cell_sides.reshape(-1, 2)
-    every = np.arange(mesh.cells)
-    one, shape = diags(np.ones(mesh.cells)), (mesh.cells, mesh.cells)
-    behind, ahead = (csr_matrix((np.ones(mesh.cells), (every, mesh.side_cells[side ^ 1])), shape) for side in sides.T)
-    rise = diags(conductances[sides[:, 1] >> 1]) @ (15 * (ahead - one) - (ahead @ ahead - behind)) / 12
-    fall = diags(conductances[sides[:, 0] >> 1]) @ (15 * (one - behind) - (ahead - behind @ behind)) / 12
-    return diags(1 / mesh.volumes) @ (rise - fall)
+    every, shape = np.arange(mesh.cells), (mesh.cells, mesh.cells)
+    sides = mesh.cell_sides.reshape(mesh.cells, -1)
+    next_to = [csr_matrix((np.ones(mesh.cells), (every, mesh.side_cells[column ^ 1])), shape) for column in sides.T]
+    one, total = diags(np.ones(mesh.cells)), csr_matrix(shape)
+    for k, ahead in enumerate(next_to):
+        rise = (15 * (ahead - one) - (ahead @ ahead - next_to[opposite[k]])) / 12
+        total = total + diags(conductances[sides[:, k] >> 1] / mesh.volumes) @ rise
+    return total
 
 
 def _without(matrix: Any, mesh: Mesh, decay: Floats | None) -> Any:
