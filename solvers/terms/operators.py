@@ -250,6 +250,14 @@ def _added(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
 def _tensor_entries(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floats]:
     """Rows, columns and weights of div(D∇u) (cells)."""
     inner = np.flatnonzero(mesh.face_cells[:, 0] != mesh.face_cells[:, 1])
+    face, column, weight = gradient_fluxes(mesh, inner, D)
+    first, second = mesh.face_cells[inner].T
+    rows, columns, amounts = np.append(first[face], second[face]), np.append(column, column), np.append(weight, -weight)
+    return _summed(rows, columns, amounts / mesh.volumes[rows], mesh.cells)
+
+
+def gradient_fluxes(mesh: Mesh, inner: Integers, D: Floats) -> tuple[Integers, Integers, Floats]:
+    """Numbers of faces within ``inner``, columns and weights of the flux A n·D∇u into the first cell of each."""
     first, second = mesh.face_cells[inner].T
     offset = mesh.shortest(mesh.centers[second] - mesh.centers[first])
     distance = np.linalg.norm(offset, axis=1)
@@ -258,21 +266,18 @@ def _tensor_entries(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floats]:
     conormal = np.einsum("fcd,fc->fd", tensor, mesh.face_normals[inner]) * mesh.face_areas[inner, None]
     along = (conormal * line).sum(axis=1)
     across = conormal - along[:, None] * line
-    fluxes = [(second, along / distance), (first, -along / distance)]  # (column, weight) of the flux into ``first``
-    entries = [(first, second, np.arange(len(inner)), column, weight) for column, weight in fluxes]
+    every = np.arange(len(inner))
+    entries = [(every, second, along / distance), (every, first, -along / distance)]
     owner, neighbor, weights = gradient_weights(mesh)
     start = np.append(0, np.cumsum(np.bincount(owner, minlength=mesh.cells)))
     for cell in (first, second):
         counts = np.diff(start)[cell]
-        face = np.repeat(np.arange(len(inner)), counts)
+        face = np.repeat(every, counts)
         entry = np.repeat(start[cell] - np.append(0, np.cumsum(counts)[:-1]), counts) + np.arange(counts.sum())
         weight = 0.5 * (across[face] * weights[entry]).sum(axis=1)
-        for column, sign in ((neighbor[entry], 1.0), (owner[entry], -1.0)):
-            entries.append((first, second, face, column, sign * weight))
-    rows = np.concatenate([np.append(one[face], other[face]) for one, other, face, _, _ in entries])
-    columns = np.concatenate([np.append(column, column) for *_, column, _ in entries])
-    amounts = np.concatenate([np.append(weight, -weight) for *_, weight in entries])
-    return _summed(rows, columns, amounts / mesh.volumes[rows], mesh.cells)
+        entries += [(face, neighbor[entry], weight), (face, owner[entry], -weight)]
+    faces, columns, amounts = (np.concatenate(parts) for parts in zip(*entries, strict=True))
+    return faces, columns, amounts
 
 
 def _summed(rows: Any, columns: Any, weights: Floats, cells: int) -> tuple[Integers, Integers, Floats]:
