@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,27 +15,48 @@ from .operators import gradient_fluxes
 Q_FULL, Q_NONE = 0.5, 2.0  # of |V − V at the face|/D: up to which a wide is added in full, from which on not
 
 
-@dataclass(frozen=True)
 class WideFluxes:
-    """Σ_j weight e^{(V_j − V_f)/D} u_j of faces f, as differences of u e^{V/D}, of which a Gibbs density has none.
+    """Fluxes Σ_j weight e^{(V_j − V_f)/D} u_j at faces f: differences of u e^{V/D}, of which a Gibbs density has none.
 
-    faces, cells, weights   of each entry; V_f = Σ ``mean`` V, (faces, cells) sparse
+    faces, cells, weights   of each entry
+    mean        (faces, cells) sparse: V_f = mean V
     spread      (faces, faces) sparse: of fluxes at points those whose differences are means of a cell; None for 1
     """
 
-    faces: Integers
-    cells: Integers
-    weights: Floats
-    mean: Any
-    spread: Any
+    def __init__(self, faces: Integers, cells: Integers, weights: Floats, mean: Any, spread: Any = None) -> None:
+        from scipy.sparse import csr_matrix
+
+        order = np.argsort(faces, kind="stable")
+        self._faces, self._cells, self._weights = faces[order], cells[order], weights[order]
+        starts = np.append(0, np.cumsum(np.bincount(faces, minlength=mean.shape[0])))
+        self._at_points = csr_matrix((self._weights.copy(), self._cells, starts), mean.shape)
+        self._mean, self._spread, self._starts = mean, spread, starts[:-1]
+
+    def set_potential(self, V: Floats) -> Floats:
+        """Of V/D (cells,) the share (faces,) that these fluxes have in each face, by the largest exponent near it."""
+        exponent = V[self._cells] - (self._mean @ V)[self._faces]
+        largest = np.maximum.reduceat(np.abs(exponent), self._starts)
+        self._at_points.data[:] = self._weights * np.exp(np.clip(exponent, -Q_NONE, Q_NONE))
+        if self._spread is not None:
+            largest = np.maximum.reduceat(largest[self._spread.indices], self._spread.indptr[:-1])
+        return np.asarray(np.clip((Q_NONE - largest) / (Q_NONE - Q_FULL), 0.0, 1.0))
+
+    def __call__(self, values: Floats) -> Floats:
+        """(faces,) of u = values."""
+        found: Floats = self._at_points @ values
+        return found if self._spread is None else self._spread @ found
+
+    def matrix(self) -> Any:
+        """(faces, cells), sparse."""
+        return self._at_points if self._spread is None else self._spread @ self._at_points
 
 
 class GibbsFluxes:
     """Fluxes of −(D∇u + u∇V) between cells, at walls none.
 
     Two-point fluxes of Scharfetter and Gummel (1969), D c (B(q) u_i − B(−q) u_j), q = (V_j − V_i)/D, c area over
-    distance, are monotone, of second order. Unless ``monotone``, they are corrected where |q| is small: on lines of
-    equal cells −D e^{−V/D}∇(u e^{V/D}) by four cells, of fourth order; by gradients where two-point fluxes are
+    distance, are monotone, of second order. Unless ``monotone``, where |q| is small others stand for them: on lines of
+    equal cells −D e^{−V/D}∇(u e^{V/D}) by four cells, of fourth order; with gradients where two-point fluxes are
     inconsistent, as on rings of latitude.
     """
 
@@ -52,51 +72,36 @@ class GibbsFluxes:
         shape = (host.cells, len(inner))
         self._into = csr_matrix((ones, (self._second, every)), shape) - csr_matrix((ones, (self._first, every)), shape)
         self._wide = None if monotone else _wide(host, inner, D, self._conductances)
-        self._flux: Any = None
-
-    def set_potential(self, V: Floats) -> None:
-        """V (cells,)."""
-        from scipy.sparse import csr_matrix, diags
-
-        rise = (V[self._second] - V[self._first]) / self._D
-        ahead, back = self._conductances * bernoulli(rise), self._conductances * bernoulli(-rise)
-        every, shape = np.arange(len(rise)), (len(rise), len(V))
-        entries = np.append(ahead, -back), (np.append(every, every), np.append(self._first, self._second))
-        self._flux, wide = csr_matrix(entries, shape), self._wide
-        if wide is not None:
-            share, added = _weighted(wide, V / self._D, shape)
-            self._flux = diags(1.0 - share) @ self._flux + diags(share) @ added
-        leaving = np.bincount(self._first, ahead, len(V)) + np.bincount(self._second, back, len(V))
-        self.fastest = float((leaving / self._volumes).max()) * (1.0 if wide is None else 4 / 3)
 
     fastest: float  # rate of an explicit step, 4/3 times that of two-point fluxes where they are of fourth order
 
-    def gain(self, values: Floats) -> Floats:
-        """(cells,) mass that each cell gains per time."""
-        found: Floats = self._into @ (self._flux @ values)
+    def set_potential(self, V: Floats) -> None:
+        """V (cells,)."""
+        rise = (V[self._second] - V[self._first]) / self._D
+        self._ahead, self._back = self._conductances * bernoulli(rise), self._conductances * bernoulli(-rise)
+        leaving = np.bincount(self._first, self._ahead, len(V)) + np.bincount(self._second, self._back, len(V))
+        self.fastest = float((leaving / self._volumes).max()) * (1.0 if self._wide is None else 4 / 3)
+        if self._wide is not None:
+            self._share = self._wide.set_potential(V / self._D)
+
+    def gain(self, values: Floats, monotone: bool = False) -> Floats:
+        """(cells,) mass that each cell gains per time; ``monotone``: by two-point fluxes."""
+        flux = self._ahead * values[self._first] - self._back * values[self._second]
+        if self._wide is not None and not monotone:
+            flux += self._share * (self._wide(values) - flux)
+        found: Floats = self._into @ flux
         return found
 
-    def matrix(self) -> Any:
+    def matrix(self, monotone: bool = False) -> Any:
         """(cells, cells) of :meth:`gain`, sparse."""
-        return self._into @ self._flux
+        from scipy.sparse import csr_matrix, diags
 
-
-def _weighted(wide: WideFluxes, V: Floats, shape: tuple[int, int]) -> tuple[Floats, Any]:
-    """Share (faces,) of a wide in each face, and its matrix."""
-    from scipy.sparse import csr_matrix
-
-    exponent = V[wide.cells] - (wide.mean @ V)[wide.faces]
-    largest = np.zeros(shape[0])
-    np.maximum.at(largest, wide.faces, np.abs(exponent))
-    weights = wide.weights * np.exp(np.clip(exponent, -Q_NONE, Q_NONE))
-    added: Any = csr_matrix((weights, (wide.faces, wide.cells)), shape)
-    if wide.spread is not None:
-        added = wide.spread @ added
-        others = wide.spread.tocoo()
-        near = largest.copy()
-        np.maximum.at(near, others.row, largest[others.col])
-        largest = near
-    return np.clip((Q_NONE - largest) / (Q_NONE - Q_FULL), 0.0, 1.0), added
+        every, shape = np.arange(len(self._first)), (len(self._first), len(self._volumes))
+        entries = np.append(self._ahead, -self._back), (np.tile(every, 2), np.append(self._first, self._second))
+        flux = csr_matrix(entries, shape)
+        if self._wide is not None and not monotone:
+            flux = diags(1.0 - self._share) @ flux + diags(self._share) @ self._wide.matrix()
+        return self._into @ flux
 
 
 def _wide(mesh: Mesh, inner: Integers, D: float, conductances: Floats) -> WideFluxes | None:
@@ -140,4 +145,4 @@ def _by_gradients(mesh: Mesh, inner: Integers, D: float) -> WideFluxes:
     every, shape = np.arange(len(inner)), (len(inner), mesh.cells)
     faces, cells, weights = gradient_fluxes(mesh, inner, np.eye(mesh.centers.shape[1]))
     mean = csr_matrix((np.full(2 * len(inner), 0.5), (np.tile(every, 2), mesh.face_cells[inner].T.reshape(-1))), shape)
-    return WideFluxes(faces, cells, -D * weights, mean, None)
+    return WideFluxes(faces, cells, -D * weights, mean)

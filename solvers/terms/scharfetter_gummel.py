@@ -20,21 +20,20 @@ Potential = Floats | Callable[[Floats], Floats] | Callable[[float, Floats], Floa
 
 
 class DriftDiffusion:
-    """div(D∇u + u∇V), D > 0, with walls: explicit, or a stiff term, of second order.
+    """div(D∇u + u∇V), D > 0, with walls: explicit, or a stiff term.
 
-    Fluxes of Scharfetter and Gummel (1969) through each face, D c (B(q) u_i − B(−q) u_j), q = (V_j − V_i)/D,
-    B(q) = q/(e^q − 1), c the face's area over the distance of the centers: zero for u = e^{−V/D}, whatever the cells.
-    ``step`` compares two implicit Euler half steps with a whole one, 2 E(½dt)² − E(dt), which damps what is stiff; a
-    density that would undershoot takes the half steps themselves, which keep u ≥ 0. Mass is kept to rounding.
+    Fluxes (:class:`~solvers.terms.gibbs_fluxes.GibbsFluxes`) are zero for u = e^{−V/D}, whatever the cells: of fourth
+    order in space on curves, tori and boxes of equal cells, else of second. ``step`` compares two implicit Euler half
+    steps with a whole one, 2 E(½dt)² − E(dt), which damps what is stiff; a density that would undershoot takes the half
+    steps themselves, by two-point fluxes, which keep u ≥ 0. Mass is kept to rounding.
 
     D             a number > 0
     potential     V (cells,), or V(x) of centers x (cells, d); or (time, u) → V (cells,) of the state, as a
                   convolution: an equation then takes it for an explicit term, ``step`` takes V at the last ``prepare``
-    nonnegative   whether u is a density ≥ 0, which steps keep
+    nonnegative   whether u is a density ≥ 0, which steps keep; then of second order where V is a function of u
 
     u is (cells,) or (fields, cells). Raises ValueError and TypeError for input that does not fit.
-    Good values: |q| up to 1 for second order, up to 0.1 where the density is for errors of 1e-4; larger ones are
-    stable, with upwind fluxes.
+    Good values: steps of V up to D/2 between cells where the density is; from 2 D on fluxes are upwind, and stable.
     """
 
     def __init__(self, mesh: Mesh, D: float, potential: Potential, *, nonnegative: bool = False) -> None:
@@ -48,9 +47,7 @@ class DriftDiffusion:
             potential = np.asarray(of_place(mesh.centers), dtype=np.float64)
         self.mesh, self.D, self.nonnegative = mesh, float(D), nonnegative
         self._potential: Any = potential
-        is_of_state = callable(potential)
-        self._two_point = GibbsFluxes(mesh, self.D, monotone=True)
-        self._fluxes = self._two_point if nonnegative and is_of_state else GibbsFluxes(mesh, self.D, monotone=False)
+        self._fluxes = GibbsFluxes(mesh, self.D, monotone=nonnegative and callable(potential))
         self._rate, self._is_set = np.zeros(0), False
         self.is_stiff = callable(potential)  # and nonlinear
         self._solver = lru_cache(maxsize=6)(self._factorized)
@@ -95,29 +92,32 @@ class DriftDiffusion:
         return lowest if self.nonnegative else np.inf
 
     def _step_field(self, dt: float, row: Floats, limited: bool) -> float:
-        better = self._extrapolated(dt, row, self._fluxes)[1]
+        better = self._extrapolated(dt, row)[1]
         lowest = float(better.min())
         if self.nonnegative and limited:
             negative = -float(self.mesh.volumes @ np.minimum(better, 0.0))
             if negative > NEGLIGIBLE * float(self.mesh.volumes @ np.abs(row)):
-                better = self._extrapolated(dt, row, self._two_point)[0]
+                better = self._extrapolated(dt, row, monotone=True)[0]
             better = np.maximum(better, 0.0)
             held = float(self.mesh.volumes @ better)
             better *= float(self.mesh.volumes @ row) / held if held > 0 else 1.0  # mass to rounding
         row[:] = better
         return lowest
 
-    def _extrapolated(self, dt: float, row: Floats, fluxes: GibbsFluxes) -> tuple[Floats, Floats]:
+    def _extrapolated(self, dt: float, row: Floats, monotone: bool = False) -> tuple[Floats, Floats]:
         """Two implicit Euler steps of dt/2, and 2 E(½dt)² − E(dt)."""
-        half = self._solver(dt / 2, fluxes)
-        halves = _euler(fluxes, half, dt / 2, _euler(fluxes, half, dt / 2, row))
-        return halves, 2 * halves - _euler(fluxes, self._solver(dt, fluxes), dt, row)
+        halves = self._euler(dt / 2, self._euler(dt / 2, row, monotone), monotone)
+        return halves, 2 * halves - self._euler(dt, row, monotone)
+
+    def _euler(self, dt: float, values: Floats, monotone: bool) -> Floats:
+        """(1 − dt L)⁻¹ u = u + (1 − dt L)⁻¹ dt L u: what is steady stays so to rounding."""
+        change: Floats = values + self._solver(dt, monotone)(dt * self._fluxes.gain(values, monotone))
+        return change
 
     def _set_potential(self, potential: Floats) -> None:
         check_array("potential", potential, (self.mesh.cells,))
         check_finite("potential", potential)
-        for fluxes in {self._fluxes, self._two_point}:
-            fluxes.set_potential(potential)
+        self._fluxes.set_potential(potential)
         self._is_set = True
         self._solver.cache_clear()
 
@@ -128,15 +128,9 @@ class DriftDiffusion:
             rate[:] = self._fluxes.gain(row) / self.mesh.volumes
         return rates
 
-    def _factorized(self, dt: float, fluxes: GibbsFluxes) -> Any:
+    def _factorized(self, dt: float, monotone: bool) -> Any:
         """Solver of (V − dt A) x = b, A the matrix of the fluxes."""
         from scipy.sparse import diags
         from scipy.sparse.linalg import splu
 
-        return splu((diags(self.mesh.volumes) - dt * fluxes.matrix()).tocsc()).solve
-
-
-def _euler(fluxes: GibbsFluxes, solve: Any, dt: float, values: Floats) -> Floats:
-    """(1 − dt L)⁻¹ u = u + (1 − dt L)⁻¹ dt L u: what is steady stays so to rounding."""
-    change: Floats = values + solve(dt * fluxes.gain(values))
-    return change
+        return splu((diags(self.mesh.volumes) - dt * self._fluxes.matrix(monotone)).tocsc()).solve

@@ -8,14 +8,14 @@ from support.meshes import MESHES
 
 from solvers import Equation, solve
 from solvers.mesh.interval import interval
-from solvers.mesh.mesh import sphere
+from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box, torus
 from solvers.terms.scharfetter_gummel import DriftDiffusion
 
 
-def rate_of(term, values):
+def rate_of(term, values, time=0.0):
     rate = np.zeros_like(values)
-    term.prepare(0.0, values)
+    term.prepare(time, values)
     term.rate(0.0, rate)
     return rate
 
@@ -132,6 +132,19 @@ def test_kramers_rate_at_100_cells():
     well = quad(lambda x: np.exp(-(x**4 / 4 - x**2 / 2) / 0.05), -2.2, 0)[0]
     barrier = quad(lambda x: np.exp((x**4 / 4 - x**2 / 2) / 0.05), -1, 1)[0]
     assert rates[0] == pytest.approx(2 * 0.05 / (well * barrier), rel=0.02)  # mean passage time, up to e^{−ΔV/D}
+
+
+def test_a_potential_that_changes_is_as_one_that_does_not():
+    """Rates and matrices by V(t, u) at t = 2 after t = 1 are those of V(2)."""
+    mesh = circle(32)
+    V = np.sin(2 * mesh.centers[:, 0])
+    u = np.exp(mesh.centers[:, 1])
+    changing, fixed = DriftDiffusion(mesh, 0.7, lambda t, u: t * V), DriftDiffusion(mesh, 0.7, 2 * V)
+    for time in (1.0, 2.0):
+        found = rate_of(changing, u, time)
+    np.testing.assert_array_equal(found, rate_of(fixed, u))
+    np.testing.assert_array_equal(changing.jacobian(1)[0].toarray(), fixed.jacobian(1)[0].toarray())
+    np.testing.assert_allclose(fixed.jacobian(1)[0] @ u, found, atol=1e-12 * np.abs(found).max())  # rounding
 
 
 def test_a_potential_of_the_state_follows_it():
