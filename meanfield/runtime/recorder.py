@@ -109,7 +109,7 @@ class Record:
         """Write a checkpoint, after all that it refers to is on disk."""
         file = self._file
         file.sync()
-        self._checkpoints.write(*checkpoint_of(state, file.snapshots, file.samples, self.wall_time))
+        self._checkpoints.write(*checkpoint_of(state, *file.rows_until(state.time), self.wall_time))
         file.update(wall_time=self.wall_time, **self._problem.run_scalars)
 
     def end(self, state: State) -> None:
@@ -123,6 +123,8 @@ class Record:
 
     def __enter__(self) -> Self:
         self.progress.__enter__()
+        if self.state.steps == 0 and not self._problem.snapshot_is_exact:
+            self.save(self.state)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -137,6 +138,10 @@ class RunMemory:
         """Nothing waits."""
 
     sync = flush_if_due = flush
+
+    def rows_until(self, time: float) -> tuple[int, int]:
+        """How many snapshots and samples have times up to ``time``."""
+        return bisect_right(self._times, time), bisect_right(self._sample_times, time)
 
     def update(self, **attributes: Attribute) -> None:
         """Set attributes."""

@@ -192,6 +192,11 @@ class RunFile:
         with self._writing():
             os.fsync(self._handle.id.get_vfd_handle())
 
+    def rows_until(self, time: float) -> tuple[int, int]:
+        """How many snapshots and samples have times up to ``time``; what waits is written first."""
+        self.flush()
+        return self._snapshots.rows_until(time), self._samples.rows_until(time)
+
     def update(self, **attributes: Attribute) -> None:
         """Overwrite attributes that exist since `create`: numbers, stop_reason and message."""
         with self._writing():
