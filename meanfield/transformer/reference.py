@@ -25,7 +25,7 @@ from meanfield.model.layer_norm import NEGLIGIBLE
 from meanfield.running import Printer, print_nothing, run
 from meanfield.sections.attention import FeedForward
 from meanfield.simulation import set_up
-from meanfield.transformer.loading import INSTALL
+from meanfield.transformer.loading import require_torch
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed
@@ -46,10 +46,7 @@ def run_reference(
     is missing.
     """
     _check(case)
-    try:
-        import torch
-    except ImportError:
-        raise CaseError(f"torch is not installed: {INSTALL}") from None
+    torch = require_torch()
     problem = set_up(case)
     assert isinstance(problem.space, Points)  # checked above
     attributes = problem.attributes | {"layers_of": f"torch {torch.__version__}"}  # such a file cannot be resumed
