@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.case.case import Case
-from meanfield.case.errors import CaseError, refusal
+from meanfield.case.errors import refusal
 from meanfield.domains.common.model_of_case import heads_by_interval, network_of
 from meanfield.model.discrete_layers import LayerIntegrator
 from meanfield.model.heads import Head, matrix_of

@@ -233,3 +233,18 @@ def test_interrupted_it_says_what_can_be_done(model, tmp_path, monkeypatch, caps
     assert read(path).snapshots == 2
     assert main(["info", str(path)]) == 0
     assert message in capsys.readouterr().out
+
+
+def test_dropped_tokens_are_not_written(model, file, tmp_path, capsys):
+    """[CLS], the first token, is moved with the others, and left out of the file."""
+    path = tmp_path / "dropped.h5"
+    arguments = ["transformer", "read", str(model), "--text", text_file(tmp_path), "--drop", "first"]
+    assert main([*arguments, "-o", str(path), "--quiet"]) == 0
+    for k in range(LAYERS + 1):
+        np.testing.assert_array_equal(read(path).positions(k), read(file).positions(k)[1:])
+    with h5py.File(path) as opened:
+        assert opened.attrs["drop"] == "first"
+        assert [text.decode() for text in opened["token_text"][:]] == TEXT.split()[1:]
+        np.testing.assert_array_equal(opened["state_length"][:], h5py.File(file)["state_length"][:, 1:])
+    assert main([*arguments, "--drop", "last", "-o", str(tmp_path / "x.h5")]) == 2
+    assert "--drop last: expected one of special, first\n" in capsys.readouterr().err
