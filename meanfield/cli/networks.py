@@ -30,7 +30,9 @@ def train_options(parser: ArgumentParser) -> None:
 
 def training_file(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "case", metavar="TRAINING", help="a training file, a shipped one (digits, characters), or the FILE.h5 to go on"
+        "case",
+        metavar="TRAINING",
+        help="a training file, a shipped one (digits, digits_pde, characters, characters_sparse), or the FILE.h5 to go on",
     )
     cli_options.overrides(parser)
 
