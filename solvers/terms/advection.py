@@ -6,6 +6,7 @@ from collections.abc import Callable
 from copy import copy
 from functools import reduce
 from types import FunctionType
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,6 @@ class Advection:
         by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh.on_host)
         self._rings = RingTransport(mesh) if by_rings else None
         self._make_work_arrays()
-        self._outgoing_flux = Advection._outgoing_flux_on_rings if by_rings else _OUTGOING_FLUXES.get(mesh.dimension)
 
     def _make_work_arrays(self) -> None:
         mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
@@ -162,22 +162,24 @@ class Advection:
         mean = backend.dot(mesh.volumes, values) / mesh.volume
         occupied = self._occupied
         occupied[0] = OCCUPIED * mean
-        assert self._outgoing_flux is not None  # of a curve or a surface
-        self._outgoing_flux(self, values, velocity, occupied)
+        if self._rings is not None:
+            flux = self._flow().reshape(2, -1)
+            shares = self._rings.outgoing_flux(
+                values, velocity, self.low_high, occupied, flux, self._sent, self._outflow
+            )
+            return _largest(shares)
+        _OUTGOING_FLUXES[mesh.dimension](self, values, velocity, occupied)
         return self._find_outflow_rates(values)
 
     def _find_outflow_rates(self, values: Floats) -> Step:
         """The part of its mass that each cell loses per time; returns the largest of the occupied ones."""
         mesh, backend = self.mesh, self.mesh.backend
-        if self._rings is not None:
-            shares = self._rings.outflow_rates(values, self._occupied, self._sent, self._outflow)
-        else:
-            shares = backend.launch(
+        return _largest(
+            backend.launch(
                 backend.outflow_rates, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values,
                 self._occupied, self._sent, self._outflow,
-            )  # fmt: skip
-        fastest: Step = np.max(reduce(np.maximum, shares))
-        return fastest
+            )
+        )  # fmt: skip
 
     def _outgoing_flux_through_faces(
         self, faces: Reconstruction, values: Floats, velocity: Floats, time: float, field: tuple[int, int]
@@ -194,7 +196,7 @@ class Advection:
             backend.outgoing_flux_through_faces, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides,
             mesh.side_cells, values, flux, at_side, self.nonnegative, self._sent,
         )  # fmt: skip
-        fastest: Step = np.max(reduce(np.maximum, shares))
+        fastest = _largest(shares)
         for part in self._parts:
             fastest = fastest + self._pass_boundary(part, values, flux, at_side, time, field)
         if self.nonnegative:
@@ -242,11 +244,6 @@ class Advection:
             backend.outgoing_flux_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, flow, smooth, self._sent,
         )  # fmt: skip
 
-    def _outgoing_flux_on_rings(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
-        assert self._rings is not None
-        flux = self._flow().reshape(2, -1)
-        self._rings.outgoing_flux(density, velocity, self.low_high, occupied, flux, self._outflow, self._sent)
-
     def _outgoing_flux_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
@@ -261,6 +258,12 @@ class Advection:
             backend.outgoing_flux_on_surface, work, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood,
             density, velocity, flow, smooth, occupied, self._sent,
         )  # fmt: skip
+
+
+def _largest(shares: list[Any]) -> Step:
+    """The largest number of all workers, or NaN."""
+    largest: Step = np.max(reduce(np.maximum, shares))
+    return largest
 
 
 def _knows_unresolved_cells(mesh: Mesh) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
+from ..backends import cpu
+from ..backends.cpu.rings import bands
 from ..mesh.mesh import Floats, Mesh
 from .ring_geometry import ring_geometry
 
@@ -21,33 +23,58 @@ class RingTransport:
         tables = ring_geometry(mesh.on_host)
         on_device = {field.name: backend.to_device(getattr(tables, field.name)) for field in fields(tables)}
         self.mesh, self._tables = mesh, replace(tables, **on_device)
+        self._bands = bands.bands_of(mesh.ring_cells) if backend is cpu else None
         self._east, self._north = backend.work_array(mesh.cells, number), backend.work_array(mesh.cells, number)
 
     def outgoing_flux(
         self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, flux: Floats,
-        smooth: Floats, sent: Floats,
-    ) -> None:  # fmt: skip
-        """Outgoing fluxes of each cell into ``sent``; uses ``flux`` (2, faces) and ``smooth`` (cells,)."""
-        mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
-        east, north = self._east(), self._north()
-        backend.launch(
-            backend.local_components, mesh.cells, tables.rows, tables.sine, tables.cosine, mesh.centers, velocity,
-            east, north,
-        )  # fmt: skip
-        backend.launch(
-            backend.reconstruct_on_rings, mesh.cells, tables.rows, tables.slopes, tables.offsets, tables.tangents,
-            tables.stencils, density, east, north, *low_high, occupied, flux, smooth, sent,
-        )  # fmt: skip
-        backend.launch(
-            backend.outgoing_flux_on_rings, mesh.cells, tables.rows, tables.volumes, tables.slopes, tables.offsets,
-            tables.reach, tables.spans, tables.opposite, density, east, north, flux, smooth, occupied, sent,
-        )  # fmt: skip
+        sent: Floats, outflow: Floats,
+    ) -> list[Any]:  # fmt: skip
+        """Outgoing fluxes of each cell into ``sent``, and the part of its mass that it loses per time, (cells,).
 
-    def outflow_rates(self, density: Floats, occupied: Floats, sent: Floats, outflow: Floats) -> list[Any]:
-        """The part of its mass that each cell loses per time, (cells,); returns the largest of the occupied ones."""
-        mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
+        Uses ``flux`` (2, faces). Returns the largest outflow of the occupied cells, of each worker.
+        """
+        state = density, velocity, low_high, occupied, flux, sent, outflow
+        return self._in_bands(*state) if self._bands is not None else self._by_kernels(*state)
+
+    def _in_bands(
+        self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, flux: Floats,
+        sent: Floats, outflow: Floats,
+    ) -> list[Any]:  # fmt: skip
+        t, cells, local = self._tables, self.mesh.cells, (self._east(), self._north())
+        shares = cpu.launch(
+            bands.flux_in_bands, cells, self._bands, t.rows, t.sine, t.cosine, t.volumes, t.offsets, t.reach, t.slopes,
+            t.tangents, t.stencils, t.spans, t.opposite, self.mesh.centers, velocity, density, *low_high, occupied,
+            *local, flux, sent, outflow,
+        )  # fmt: skip
+        if len(shares) == 1:
+            return shares
+        return shares + [
+            bands.join_bands(
+                worker, len(shares), self._bands, t.rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans, t.opposite,
+                density, occupied, *local, flux, sent, outflow,
+            )
+            for worker in range(len(shares) - 1)
+        ]  # fmt: skip
+
+    def _by_kernels(
+        self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, flux: Floats,
+        sent: Floats, outflow: Floats,
+    ) -> list[Any]:  # fmt: skip
+        backend, t, cells, local = self.mesh.backend, self._tables, self.mesh.cells, (self._east(), self._north())
+        backend.launch(
+            backend.local_components, cells, 0, cells, t.rows, t.sine, t.cosine, self.mesh.centers, velocity, *local
+        )
+        backend.launch(
+            backend.reconstruct_on_rings, cells, 0, cells, t.rows, t.slopes, t.offsets, t.tangents, t.stencils,
+            density, *local, *low_high, occupied, flux, outflow, sent,
+        )  # fmt: skip
+        backend.launch(
+            backend.outgoing_flux_on_rings, cells, 0, cells, t.rows, t.volumes, t.slopes, t.offsets, t.reach, t.spans,
+            t.opposite, density, *local, flux, outflow, occupied, sent,
+        )  # fmt: skip
         return backend.launch(
-            backend.outflow_rates_on_rings, mesh.cells, tables.rows, tables.volumes, density, occupied, sent, outflow
+            backend.outflow_rates_on_rings, cells, 0, cells, t.rows, t.volumes, density, occupied, sent, outflow
         )
 
     def add_divergence(self, sent: Floats, outflow: Floats, dt: float, rate: Floats) -> None:

@@ -8,6 +8,7 @@ import pytest
 from solvers.mesh.mesh import sphere
 from solvers.terms.advection import Advection
 from solvers.terms.ring_geometry import is_of_rings
+from solvers.terms.ring_transport import RingTransport
 
 EQUAL = 1e-12  # relative to the largest rate: sums of ten terms, whose misfits are differences of neighbours
 RINGS = [*range(4, 36), 48, 65]  # odd and even, with rings that have half or twice as many cells on either side
@@ -49,14 +50,19 @@ def test_rates_are_those_of_lists_of_faces(rings):
             assert abs(one @ mesh.volumes) < 1e-14 * (np.abs(one) @ mesh.volumes)  # mass, to rounding
 
 
-def test_any_number_of_workers_gives_the_same(monkeypatch):
+@pytest.mark.parametrize("cells", [1, 40, 10**6])
+def test_any_number_of_workers_gives_the_same(monkeypatch, cells):
+    """In bands of few cells, of which each worker has one or more; and in one band."""
     mesh = sphere(20)
     density, velocity = next(densities(mesh)), tangent(mesh, 0)
+    monkeypatch.setattr("solvers.backends.cpu.rings.bands.BAND_CELLS", cells)
     monkeypatch.setattr("solvers.backends.cpu.launching.INLINE_WORK", 1)
     found = []
-    for workers in (1, 3, 7):
+    for workers in (1, 2, 3, 7):
         monkeypatch.setattr("solvers.backends.cpu.launching.WORKERS", workers)
         found.append(rates(mesh, density, velocity))
+    monkeypatch.setattr(RingTransport, "_in_bands", RingTransport._by_kernels)
+    found.append(rates(mesh, density, velocity))
     for dt, rate in found[1:]:
         assert dt == found[0][0]
         assert np.array_equal(rate, found[0][1])
