@@ -53,7 +53,9 @@ class Advection:
 
     mesh       any mesh of a curve, a surface or a body, closed or with walls
     velocity   X(time, u) → (cells, d), tangent; of fields (fields, cells) also (fields, cells, d), one for each. Or
-               StreamFunction(psi), without divergence to rounding, or FaceFluxes(flux); not with "lump"
+               StreamFunction(psi), without divergence to rounding, or FaceFluxes(flux); not with "lump". On
+               the sphere an object may have a method ``along_rings(time, u)``: its components along east and north,
+               (2, cells), or None, which spare vectors in R³
     resolved   of "lump": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: below low a cell counts as
                resolved, above high as not. (0, 0) moves everything by donor cells
     limiter    default: "lump" for a density on a curve or the unit sphere, else "koren"
@@ -112,8 +114,7 @@ class Advection:
             velocity = self.velocity.through_faces(mesh, time, values)
             check_array("face fluxes", velocity, (mesh.faces,), "faces")
         else:
-            velocity = self.velocity(time, values)
-            self._check_velocity(velocity, values)
+            velocity = self._velocity(time, values)
         if not self._seen:
             self._check_first(time, values, before)
         if values.ndim == 1:
@@ -131,6 +132,19 @@ class Advection:
         if values.ndim == 1 and not self._by_faces:
             warn_of_pointwise(self.velocity, time, values)
         self._seen = True
+
+    def _velocity(self, time: float, values: Floats) -> Floats:
+        """X(time, u), by components along east and north (2, cells) where it has them and rings take them."""
+        velocity, along_rings = self.velocity, getattr(self.velocity, "along_rings", None)
+        assert callable(velocity)
+        if self._rings is not None and along_rings is not None and values.ndim == 1:
+            components: Floats | None = along_rings(time, values)
+            if components is not None:
+                check_array("velocity", components, (2, self.mesh.cells))
+                return components
+        found: Floats = velocity(time, values)
+        self._check_velocity(found, values)
+        return found
 
     def _check_velocity(self, velocity: Floats, values: Floats) -> None:
         shape = self.mesh.centers.shape

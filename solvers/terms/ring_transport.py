@@ -32,46 +32,51 @@ class RingTransport:
     ) -> list[Any]:  # fmt: skip
         """Outgoing fluxes of each cell into ``sent``, and the part of its mass that it loses per time, (cells,).
 
-        Uses ``flux`` (2, faces). Returns the largest outflow of the occupied cells, of each worker.
+        ``velocity`` is (cells, 3), or (2, cells) along east and north; uses ``flux`` (2, faces). Returns the largest
+        outflow of the occupied cells, of each worker.
         """
-        state = density, velocity, low_high, occupied, flux, sent, outflow
+        east, north = velocity if velocity.shape != self.mesh.centers.shape else self._local(velocity)
+        state = density, east, north, *low_high, occupied, flux, sent, outflow
         return self._in_bands(*state) if self._bands is not None else self._by_kernels(*state)
 
+    def _local(self, velocity: Floats) -> tuple[Floats, Floats]:
+        """Components along east and north, in the same memory each time."""
+        mesh, backend, t, local = self.mesh, self.mesh.backend, self._tables, (self._east(), self._north())
+        backend.launch(
+            backend.local_components, mesh.cells, 0, mesh.cells, t.rows, t.sine, t.cosine, mesh.centers, velocity,
+            *local,
+        )  # fmt: skip
+        return local
+
     def _in_bands(
-        self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, flux: Floats,
+        self, density: Floats, east: Floats, north: Floats, low: float, high: float, occupied: Floats, flux: Floats,
         sent: Floats, outflow: Floats,
     ) -> list[Any]:  # fmt: skip
-        t, cells, local = self._tables, self.mesh.cells, (self._east(), self._north())
+        t = self._tables
         shares = cpu.launch(
-            bands.flux_in_bands, cells, self._bands, t.rows, t.sine, t.cosine, t.volumes, t.offsets, t.reach, t.slopes,
-            t.tangents, t.stencils, t.spans, t.opposite, self.mesh.centers, velocity, density, *low_high, occupied,
-            *local, flux, sent, outflow,
+            bands.flux_in_bands, self.mesh.cells, self._bands, t.rows, t.volumes, t.offsets, t.reach, t.slopes,
+            t.tangents, t.stencils, t.spans, t.opposite, density, east, north, low, high, occupied, flux, sent, outflow,
         )  # fmt: skip
-        if len(shares) == 1:
-            return shares
         return shares + [
             bands.join_bands(
                 worker, len(shares), self._bands, t.rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans, t.opposite,
-                density, occupied, *local, flux, sent, outflow,
+                density, occupied, east, north, flux, sent, outflow,
             )
             for worker in range(len(shares) - 1)
         ]  # fmt: skip
 
     def _by_kernels(
-        self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, flux: Floats,
+        self, density: Floats, east: Floats, north: Floats, low: float, high: float, occupied: Floats, flux: Floats,
         sent: Floats, outflow: Floats,
     ) -> list[Any]:  # fmt: skip
-        backend, t, cells, local = self.mesh.backend, self._tables, self.mesh.cells, (self._east(), self._north())
-        backend.launch(
-            backend.local_components, cells, 0, cells, t.rows, t.sine, t.cosine, self.mesh.centers, velocity, *local
-        )
+        backend, t, cells = self.mesh.backend, self._tables, self.mesh.cells
         backend.launch(
             backend.reconstruct_on_rings, cells, 0, cells, t.rows, t.slopes, t.offsets, t.tangents, t.stencils,
-            density, *local, *low_high, occupied, flux, outflow, sent,
+            density, east, north, low, high, occupied, flux, outflow, sent,
         )  # fmt: skip
         backend.launch(
             backend.outgoing_flux_on_rings, cells, 0, cells, t.rows, t.volumes, t.slopes, t.offsets, t.reach, t.spans,
-            t.opposite, density, *local, flux, outflow, occupied, sent,
+            t.opposite, density, east, north, flux, outflow, occupied, sent,
         )  # fmt: skip
         return backend.launch(
             backend.outflow_rates_on_rings, cells, 0, cells, t.rows, t.volumes, density, occupied, sent, outflow

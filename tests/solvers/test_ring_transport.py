@@ -50,6 +50,32 @@ def test_rates_are_those_of_lists_of_faces(rings):
             assert abs(one @ mesh.volumes) < 1e-14 * (np.abs(one) @ mesh.volumes)  # mass, to rounding
 
 
+class AlongRings:
+    """A velocity by its components, which alone are asked for."""
+
+    def __init__(self, mesh, vectors):
+        x, y, z = mesh.centers.T
+        east, north = np.stack([-y, x, 0 * x], axis=1), np.stack([-z * x, -z * y, x * x + y * y], axis=1)
+        self.components = np.stack([(each * vectors).sum(axis=1) for each in (east, north)]) / np.hypot(x, y)
+
+    def __call__(self, time, density):
+        raise AssertionError("asked for vectors")
+
+    def along_rings(self, time, density):
+        return self.components
+
+
+def test_components_move_a_density_as_vectors_do():
+    mesh = sphere(20)
+    density, vectors = next(densities(mesh)), tangent(mesh, 1)
+    dt, expected = rates(mesh, density, vectors)
+    advection = Advection(mesh, AlongRings(mesh, vectors), nonnegative=True)
+    assert abs(advection.prepare(0.0, density) / dt - 1.0) < EQUAL
+    found = np.zeros(mesh.cells)
+    advection.rate(100.0 * dt, found)
+    assert np.abs(found - expected[0]).max() < EQUAL * np.abs(found).max()
+
+
 @pytest.mark.parametrize("cells", [1, 40, 10**6])
 def test_any_number_of_workers_gives_the_same(monkeypatch, cells):
     """In bands of few cells, of which each worker has one or more; and in one band."""

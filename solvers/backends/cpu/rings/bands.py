@@ -6,14 +6,14 @@ side by side; what is left to do on both sides of the first ring of the next wor
 numbers are those of the same kernels, one after the other.
 
 bands   (bands + 1,) the first ring of each, and the number of rings
-The other arguments are those of the kernels; velocity (cells, 3), outflow (cells,) is also how resolved each cell is.
+The other arguments are those of the kernels; outflow (cells,) is also how resolved each cell is.
 """
 
 import numpy as np
 
 from ..caching import compiled
 from ..launching import inline, share
-from .transport import START, local_components, outflow_rates_on_rings, outgoing_flux_on_rings, reconstruct_on_rings
+from .transport import START, outflow_rates_on_rings, outgoing_flux_on_rings, reconstruct_on_rings
 
 BAND_CELLS = 1024
 LEAST = 4  # bands of a worker, and so rings, of which two at either end are left to join_bands
@@ -54,21 +54,16 @@ def _larger(one, other):
 
 @calling
 def flux_in_bands(
-    worker, workers, bands, rows, sine, cosine, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite,
-    centers, velocity, density, low, high, occupied, east, north, flux, sent, outflow,
+    worker, workers, bands, rows, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite, density, east,
+    north, low, high, occupied, flux, sent, outflow,
 ):  # fmt: skip
     """Outgoing fluxes of a worker's bands, all but what :func:`join_bands` adds; returns the fastest outflow there."""
     rings, fastest = len(rows), 0.0
     begin, end = _first_ring(worker, workers, bands), _first_ring(worker + 1, workers, bands)
-    known, done = max(begin - 1, 0), begin  # rings whose velocities are known, and that are reconstructed
+    done = begin
     sent_from, lost_from = (begin, begin) if begin == 0 else (begin + 1, begin + 2)
     while done < end:
         stop = bands[np.searchsorted(bands, done) + 1]
-        to = min(stop + 1, rings)
-        local_components(
-            0, 1, _cell(rows, known), _cell(rows, to), rows, sine, cosine, centers, velocity, east, north
-        )  # fmt: skip
-        known = to
         reconstruct_on_rings(
             0, 1, _cell(rows, done), _cell(rows, stop), rows, slopes, offsets, tangents, stencils, density, east, north,
             low, high, occupied, flux, outflow, sent,
