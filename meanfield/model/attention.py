@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from meanfield.model.errors import ArgumentError, check_number
-from meanfield.model.heads import Head, HeadSums, head_sums
+from meanfield.model.heads import Head, HeadSums, ZonalSums, head_sums
 from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.linear_stability import linear_rates
 from meanfield.model.normalization import normalization_of
@@ -81,6 +81,20 @@ class Attention:
     def output(self, density: Floats) -> Floats:
         """A[ρ] at cell centers, (cells, d), of a density (cells)."""
         return self._over_heads(density, None)
+
+    def along_rings(self, density: Floats) -> Floats | None:
+        """P_x A[ρ] on the sphere by its components along east and north (2, cells); None where A has to be in R³."""
+        if self.mesh.manifold != "sphere" or not self.tangent or self.normalization.is_two_sided:
+            return None
+        output = None
+        for head, sums in zip(self.heads, self._sums, strict=True):
+            if not isinstance(sums, ZonalSums):
+                return None
+            found = self.normalization(sums.apply_along_rings(density), self._log_rescaling, reach=1.0)
+            added = head.values(found, head.weight)
+            output = added if output is None else output + added
+        assert output is not None
+        return output.T
 
     def normalizer_and_output(self, density: Floats) -> tuple[Floats, Floats]:
         """Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, (cells), and A[ρ], (cells, d), of a density (cells)."""

@@ -18,7 +18,7 @@ from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.bilinear import Bilinear
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.uniform import uniform_share
-from solvers.transforms.zonal import gradient_multipliers, radial_multipliers, zonal_operator
+from solvers.transforms.zonal import SphereZonal, gradient_multipliers, radial_multipliers, zonal_operator
 
 Factor = float | Floats
 
@@ -143,6 +143,23 @@ class ZonalSums:
         self._masses = mesh.backend.work_array(mesh.cells, mesh.volumes.dtype)
 
     def apply(self, density: Floats, active: Floats | None = None) -> tuple[float, Floats, Floats]:
+        masses, mean = self._masses_beside(density)
+        normalizer, vectors = self._operator.apply(masses)
+        normalizer += self._kernel * mean
+        if self._radial is not None:
+            vectors += (self._radial * mean) * self.mesh.centers
+        return self.log_bound, normalizer, vectors
+
+    def apply_along_rings(self, density: Floats) -> tuple[float, Floats, Floats]:
+        """As ``apply``, on the sphere without the part along x: N by its components along east and north (cells, 2)."""
+        masses, mean = self._masses_beside(density)
+        assert isinstance(self._operator, SphereZonal)
+        normalizer, components = self._operator.apply_along_rings(masses)
+        normalizer += self._kernel * mean
+        return self.log_bound, normalizer, components.T
+
+    def _masses_beside(self, density: Floats) -> tuple[Floats, Floats]:
+        """Masses of the cells beside a uniform density, and that density, ()."""
         mean = self.mesh.backend.dot(density, self.mesh.volumes) * self._mean
         mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
         masses = self._masses()
@@ -150,12 +167,7 @@ class ZonalSums:
         masses *= self.mesh.volumes
         share = uniform_share(masses, mean * self.mesh.volume)
         masses += (mean - share * mean) * self.mesh.volumes
-        mean = share * mean
-        normalizer, vectors = self._operator.apply(masses)
-        normalizer += self._kernel * mean
-        if self._radial is not None:
-            vectors += (self._radial * mean) * self.mesh.centers
-        return self.log_bound, normalizer, vectors
+        return masses, share * mean
 
 
 class OppositeSums:
