@@ -1,7 +1,7 @@
 """Export formats of a run file: diagnostics as CSV, densities on a regular grid as netCDF, cells for VTK.
 
-The index of a sweep is exported as CSV, a row a point, or as netCDF. What is running, killed or finished alike is exported
-as it was committed when the export began.
+The index of a sweep is exported as CSV, a row a point, or as netCDF. What is running, killed or finished alike is
+exported as it was committed when the export began.
 """
 
 from __future__ import annotations
