@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_LEADERS = 2048  # tokens among which leaders are searched: all pairs are held at once
 EQUAL_ATTENTION = 1e-9
+OF_ATTENTION = ("energy", "speed")  # diagnostics that need sums over all pairs of tokens
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,10 @@ class Particles:
     @cached_property
     def normalizer_and_output(self) -> tuple[Floats, Floats]:
         return self.velocity.normalizer_and_output(self.seen)
+
+    def know(self, normalizer: Floats, output: Floats) -> None:
+        """Take :meth:`normalizer_and_output` from elsewhere, where it was found for many samples at once."""
+        vars(self)["normalizer_and_output"] = normalizer, output
 
     @cached_property
     def clusters(self) -> Clusters:
