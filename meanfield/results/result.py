@@ -103,7 +103,7 @@ class Result:
 
     def clusters(self, time: float | None = None) -> Clusters:
         """Masses (k,) and centers (k, d) of the clusters, heaviest first, at the last snapshot up to ``time``."""
-        from meanfield.analysis.tracks import cluster_finder
+        from meanfield.analysis.snapshot_clusters import cluster_finder
 
         return cluster_finder(self._run)(self._number(time))
 

@@ -75,7 +75,10 @@ def integrate(
     check_until(until, state.time)
     for observer in observers:
         observer.begin(state)
-    integrator, dense, start, end = None, None, None, -math.inf
+    integrator: Integrator | None = None
+    dense: DenseIntegrator | None = None
+    start: State | None = None
+    end = -math.inf
     while state.time < until:
         if state.time >= end:
             before = integrator

@@ -13,13 +13,13 @@ from meanfield.case.errors import CaseError  # noqa: E402
 from meanfield.cli.parser import main  # noqa: E402
 from meanfield.transformer.networks.data import task_of  # noqa: E402
 from meanfield.transformer.networks.record import read_training, write_training  # noqa: E402
-from meanfield.transformer.networks.section import (
+from meanfield.transformer.networks.section import (  # noqa: E402
     TrainingCase,
     load_training,
     parse_training,
     shipped_training,
     to_toml,
-)  # noqa: E402
+)
 from meanfield.transformer.networks.training import begin, parts_of, rate_at, train  # noqa: E402
 
 SMALL = [
