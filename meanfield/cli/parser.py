@@ -196,7 +196,7 @@ def _parsers() -> _Parser:
 def _add_commands(parser: argparse.ArgumentParser, words: str, table: Mapping[str, _Command]) -> None:
     """Add the commands of a table to the parser of what is typed before them."""
     parser.set_defaults(handler=None)
-    group = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+    group = parser.add_subparsers(title="commands", metavar="COMMAND", prog=words, parser_class=_Parser)
     for name, (handler, summary, usage, arguments) in table.items():
         typed = f"{words} {name}"
         command = group.add_parser(
