@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Figure, shortest
+from benchmarks.measure import Figure, timed
 from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.equation import Velocity, mean_field_equation
@@ -40,7 +40,7 @@ AT_STEP, AT_MEMORY = 4042, 2724  # and of how many rings
 CORES = 2  # of the CPU that a device is compared with
 CPU_SECONDS = 330  # that the CPU's share may take: about 250 on two cores of 2024, in both formats
 SIMULATED_RINGS = 16  # at most in the simulator, where a thread of Python stands for each of a device's
-REPEATS = 3  # on the device; on the CPU, which takes minutes, one after one that does not count
+REPEATS = 7  # on the device; on the CPU, which takes minutes, one after one that does not count
 NUMBERS = (np.float64, np.float32)
 MEASURED = ("velocity", "flux", "SSPRK3 step")
 Timed = dict[str, float]
@@ -123,14 +123,14 @@ def _copy_bandwidth(backend: Backend, copied: int) -> float:
 
 
 def _seconds(backend: Backend, call: Callable[[], object]) -> float:
-    """Least time of a call until the device has done it."""
+    """Median time of a call until the device has done it."""
     last = backend.zeros(1)
 
     def done() -> None:
         call()
         backend.to_host(last)  # kernels run in order, so all before have ended
 
-    return shortest(done, 1 if backend is cpu else REPEATS)
+    return timed(done, 1 if backend is cpu else REPEATS).median
 
 
 def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float, here: Timed) -> Iterator[Figure]:

@@ -99,6 +99,7 @@ class Record:
         if np.isfinite(self._problem.run_scalars.get("hand_over_time", np.nan)):
             self._remaining.handed_over()
         self.progress.update(state)
+        self._file.flush_if_due()
         if clock.monotonic() - self._saved > self._every:
             self.save(state)
             self._saved = clock.monotonic()
@@ -141,7 +142,7 @@ class Record:
         self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time, **attributes)
 
     def _write_snapshot(self, state: State) -> None:
-        self._file.write_snapshot(state.time, self._problem.snapshot(state.values))
+        self._file.write_snapshot(state.time, self._problem.snapshot(state.values), may_wait=True)
 
     def _write_sample(self, state: State) -> bool:
         """Whether a stop condition holds."""

@@ -121,7 +121,7 @@ class RunMemory:
         self._sample_times: list[float] = []
         self._rows: dict[str, list[Floats]] = {name: [] for name in self._columns}
 
-    def write_snapshot(self, t: float, values: ArrayLike) -> None:
+    def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = True) -> None:
         """Keep a copy of a density (cells,) or positions (n, d) at ``t``."""
         self._times.append(float(t))
         self._values.append(np.array(values, dtype=np.float64))
@@ -137,7 +137,7 @@ class RunMemory:
     def flush(self) -> None:
         """Nothing waits."""
 
-    sync = flush
+    sync = flush_if_due = flush
 
     def rows_until(self, time: float) -> tuple[int, int]:
         """How many snapshots and samples have times up to ``time``."""
