@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.browser import chromium
 from support.sweeping import CASE, in_this_process, write
@@ -14,6 +15,7 @@ from view.test_view_page import TEXT_BOXES
 from meanfield.cli.parser import main
 from meanfield.sweeping.driver import sweep
 from meanfield.sweeping.results import read_sweep
+from meanfield.view.sweep import _series
 
 FOUR = """
 title = "Four <points>"
@@ -81,3 +83,11 @@ def test_a_press_on_a_point_opens_its_run(index: Path, tmp_path: Path) -> None:
                 for other, *place, _ in found[:i]:
                     apart = left >= place[2] or place[0] >= right or top >= place[3] or place[1] >= bottom
                     assert apart, f"{text!r} lies on {other!r}"
+
+
+def test_a_column_of_other_points_is_not_drawn() -> None:
+    """Columns of an index are as long as those points need that have them."""
+    tables = {"time": np.arange(4.0), "mass": np.ones(4), "energy": np.zeros(3)}
+    found = _series(tables, 100)
+    assert found is not None
+    assert found == _series({name: tables[name] for name in ("time", "mass")}, 100)
