@@ -214,8 +214,8 @@ def _zip(keys: dict[str, Key]) -> Iterator[Row]:
     first, *others = keys
     for name in others:
         if len(keys[name].values) != len(keys[first].values):
-            there, wanted = len(keys[name].values), len(keys[first].values)
-            raise CaseError(f'keys.{name}: {there} values; expected {wanted}, as keys.{first} has, with design = "zip"')
+            found, count = len(keys[name].values), len(keys[first].values)
+            raise CaseError(f'keys.{name}: {found} values; expected {count}, as keys.{first} has, with design = "zip"')
     for values in zip(*(key.values for key in keys.values()), strict=True):
         yield dict(zip(keys, values, strict=True))
 

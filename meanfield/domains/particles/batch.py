@@ -72,18 +72,18 @@ def solve_batch(
     given up here: solved alone it says why.
     """
     masses = np.stack([_masses(problem) for problem in problems])
-    laws = [
+    velocities = [
         particle_velocity(case, heads_by_interval(case).of_interval(0), own)
         for case, own in zip(cases, masses, strict=True)
     ]
     ends = np.array([case.time.end for case in cases])
-    rates = _Rates(laws, masses, cases[0].domain.d)
+    rates = _Rates(velocities, masses, cases[0].domain.d)
     systems = Systems(
         np.stack([problem.initial() for problem in problems]),
         rates,
         ends,
         np.array([case.time.tolerance for case in cases], dtype=float),
-        _to_unit_length if not laws[0].norm.carries_radius else _as_it_is,
+        _to_unit_length if not velocities[0].norm.carries_radius else _as_it_is,
         _dues(schedules, ends),
     )
     measured = [
@@ -157,21 +157,21 @@ class _Samples:
 class _Rates:
     """ẋ of many systems of tokens, (k, n, d): that of :class:`meanfield.domains.particles.motion.Motion`, of each."""
 
-    def __init__(self, laws: Sequence[ParticleVelocity], masses: Floats, d: int) -> None:
-        self._law, self._masses = laws[0], masses
-        self._heads = [_HeadOfAll(laws, number, d) for number in range(len(laws[0].heads))]
-        self._log_bounds = np.array([law.log_bound for law in laws])[:, None]
+    def __init__(self, velocities: Sequence[ParticleVelocity], masses: Floats, d: int) -> None:
+        self._velocity, self._masses = velocities[0], masses
+        self._heads = [_HeadOfAll(velocities, number, d) for number in range(len(velocities[0].heads))]
+        self._log_bounds = np.array([velocity.log_bound for velocity in velocities])[:, None]
 
     def __call__(self, here: Places, times: Floats, positions: Floats) -> Floats:
-        law = self._law
-        if law.sees_positions:
-            return self._output(here, positions) - law.gate * positions
+        velocity = self._velocity
+        if velocity.sees_positions:
+            return self._output(here, positions) - velocity.gate * positions
         shape, n = positions.shape, positions.shape[1]
         radii = np.sqrt(np.einsum("snd,snd->sn", positions, positions))
         directions = positions / radii[:, :, None]
         output = self._output(here, directions)
         flat = directions.reshape(-1, shape[2]), output.reshape(-1, shape[2])
-        return law.norm.velocity(np.repeat(times, n), radii.reshape(-1), *flat, law.gate).reshape(shape)
+        return velocity.norm.velocity(np.repeat(times, n), radii.reshape(-1), *flat, velocity.gate).reshape(shape)
 
     def normalizer_and_output(self, here: Places, points: Floats) -> tuple[Floats, Floats]:
         """Those of :meth:`meanfield.domains.particles.velocity.ParticleVelocity.normalizer_and_output`, of each."""
@@ -184,30 +184,30 @@ class _Rates:
 
     def _output(self, here: Places, points: Floats) -> Floats:
         """A + F."""
-        law, shape = self._law, points.shape
+        velocity, shape = self._velocity, points.shape
         output = np.zeros_like(points)
-        if law.feed_forward is not None:
-            output += law.feed_forward(points.reshape(-1, shape[2])).reshape(shape)
+        if velocity.feed_forward is not None:
+            output += velocity.feed_forward(points.reshape(-1, shape[2])).reshape(shape)
         for head in self._heads:
             output += self._attended(head, here, self._sums(head, here, points))
         return output
 
     def _sums(self, head: _HeadOfAll, here: Places, points: Floats) -> tuple[Floats, Floats, Floats]:
-        return sums_of_systems(head.towards(here, points), points, self._masses[here], causal=self._law.causal)
+        return sums_of_systems(head.towards(here, points), points, self._masses[here], causal=self._velocity.causal)
 
     def _attended(self, head: _HeadOfAll, here: Places, sums: tuple[Floats, Floats, Floats]) -> Floats:
         """w V Σ_j m_j y_j k / Z of one head."""
-        bounds = self._log_bounds[here] if self._law.rescaled else np.zeros((1, 1))
-        return head.values(here, NORMALIZATIONS[self._law.normalization](sums, bounds))
+        bounds = self._log_bounds[here] if self._velocity.rescaled else np.zeros((1, 1))
+        return head.values(here, NORMALIZATIONS[self._velocity.normalization](sums, bounds))
 
 
 class _HeadOfAll:
     """One head of every system: β QᵀK and w V, as numbers (systems, 1, 1) where all are multiples of the identity."""
 
-    def __init__(self, laws: Sequence[ParticleVelocity], number: int, d: int) -> None:
-        heads = [law.heads[number] for law in laws]
+    def __init__(self, velocities: Sequence[ParticleVelocity], number: int, d: int) -> None:
+        heads = [velocity.heads[number] for velocity in velocities]
         pairs = [(multiple(head.query), multiple(head.key)) for head in heads]
-        betas = [law.beta for law in laws]
+        betas = [velocity.beta for velocity in velocities]
         self.weights = np.array([head.weight for head in heads])[:, None]
         self._towards = (
             np.array([beta * q * k for beta, (q, k) in zip(betas, pairs, strict=True)])[:, None, None]  # type: ignore[operator]
