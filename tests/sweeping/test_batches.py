@@ -192,7 +192,7 @@ def test_components_that_fail_in_a_batch_fail_alone(monkeypatch: pytest.MonkeyPa
 
 
 def test_work_does_not_grow_with_the_number_of_systems(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums over pairs are found for all systems at once, of steps and of diagnostics: as often for nine as for three."""
+    """Sums over pairs are found for all systems at once, for steps and diagnostics: as often for nine as for three."""
     calls: list[int] = []
 
     def counted(towards: Any, *others: Any, **options: Any) -> Any:
