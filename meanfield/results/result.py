@@ -164,7 +164,7 @@ class Result:
             return figure
 
     def movie(self, path: str | Path, *, fps: int = 12, overwrite: bool = False, progress: bool = False) -> Path:
-        """Film the snapshots to a .gif or .mp4, and return its path."""
+        """Animate the snapshots to a .gif or .mp4, and return its path."""
         from meanfield.movie.animate import movie
 
         return movie(self._run, path, fps=fps, overwrite=overwrite, quiet=not progress)
