@@ -195,8 +195,8 @@ class Result:
         if path.exists() and (not overwrite or path.samefile(self._run.path)):
             raise FileError(f"{path}: exists already; choose another name")
         shutil.copyfile(self._run.path, path)
-        if (checkpoint := Checkpoints(self._run.path).read()) is not None:
-            Checkpoints(path).write(*checkpoint)
+        if Checkpoints(self._run.path).latest_beside() and (found := Checkpoints(self._run.path).read()):
+            Checkpoints(path).write(*found)  # of a run that goes on, or of an earlier version
         return path
 
     def __repr__(self) -> str:
