@@ -115,6 +115,19 @@ def test_a_signal_ends_the_loop_that_runs_cases(case, tmp_path, number, kind, in
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_second_signal_raises_what_the_first_stands_for(case, tmp_path, number, kind):
+    def send(moment):
+        if moment.time == 2.0:
+            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(kind, match="interrupted at once") as error:
+        mf.run(case, tmp_path / "run.h5", callbacks=[send])
+    assert kind is KeyboardInterrupt or error.value.code == 143
+    assert mf.open_run(tmp_path / "run.h5").stop_reason == "interrupted"
+
+
 def test_a_state_that_becomes_non_finite_is_raised_with_what_there_is(tmp_path):
     changes = {"time.end": 20.0}
     with pytest.raises(mf.NonFinite, match=r"stopped on .*; .*run\.h5 is valid up to its last snapshot"):
