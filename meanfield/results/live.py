@@ -53,6 +53,11 @@ class LivePlot:
         if clock.monotonic() - self._drawn >= self.interval:
             self.draw()
 
+    def finish(self) -> None:
+        """The run has ended: draw what has come since the last drawing."""
+        if self._times:
+            self.draw()
+
     def draw(self) -> None:
         """Draw all samples so far."""
         for ax, line, name in zip(self._axes, self._lines, self.names, strict=True):

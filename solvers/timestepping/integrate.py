@@ -72,7 +72,9 @@ def integrate(
     check_until(until, state.time)
     for observer in observers:
         observer.begin(state)
-    integrator, dense, end = None, None, -math.inf
+    integrator: Integrator | None = None
+    dense: DenseIntegrator | None = None
+    end = -math.inf
     while state.time < until:
         if state.time >= end:
             before = integrator
