@@ -75,7 +75,7 @@ def _display(figure: Figure) -> Callable[[], None]:
         from IPython.display import display
 
         plt.close(figure)  # else the cell would show it once more at its end
-        handle = display(figure, display_id=True)
+        handle = display(figure, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
         return lambda: handle.update(figure)
 
     def refresh() -> None:
