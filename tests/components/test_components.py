@@ -231,7 +231,7 @@ def test_an_installed_package_lists_its_components(folder, package, capsys):
     np.testing.assert_allclose(found.mass, np.exp([-0.5, -1.0]), rtol=1e-4)
     package.write_text(package.read_text().replace("-rate", "-2 * rate"))  # of the same version
     mf.load_components("own")
-    with pytest.raises(mf.CaseError, match="its .* was another: sha256 .*, that of own is"):
+    with pytest.raises(mf.CaseError, match=r"its .* was another: sha256 .*, that of own is"):
         mf.resume("decay.h5", until=2.0)
 
 
