@@ -145,6 +145,9 @@ class Record:
             self.close("failed", reason(error), exploded=int(isinstance(error, Exploding)))
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             self.close("interrupted", str(error) or "interrupted at once")
+        else:
+            return
+        self._watch.finish()
 
     def close(self, stop_reason: str, message: str = "", **attributes: int) -> None:
         """Close the file with why the run has stopped."""
