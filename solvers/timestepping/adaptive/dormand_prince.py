@@ -33,7 +33,8 @@ def _numbers() -> dict[str, Floats]:
         }
     from scipy.integrate import DOP853
 
-    return vars(DOP853)  # type: ignore[return-value]
+    numbers: dict[str, Floats] = {**vars(DOP853)}
+    return numbers
 
 
 @cache
