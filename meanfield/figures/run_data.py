@@ -58,6 +58,7 @@ class RunData:
     critical      noise below which the uniform density is unstable, or None
     growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
     predictions   of diagnostics, by their names
+    components    diagnostics of a user's own: their names, and what they are in words
     clusters      clusters(k): those of snapshot k, as the diagnostic counts them; None where there are none to count
     state         how the run stands, where it has not simply finished
     dimension     d of the ambient R^d, where the manifold does not say it
@@ -100,6 +101,7 @@ class RunData:
     log_spacing: bool = False
     in_layers: bool = False
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
+    components: Mapping[str, str] = field(default_factory=dict)
     clusters: Callable[[int], Counted] | None = None
 
     def ratio(self, k: int) -> Floats:

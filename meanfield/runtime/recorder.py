@@ -100,6 +100,7 @@ class Record:
         if np.isfinite(self._problem.run_scalars.get("hand_over_time", np.nan)):
             self._remaining.handed_over()
         self.progress.update(state)
+        self._file.flush_if_due()
         if clock.monotonic() - self._saved > self._every:
             self.save(state)
             self._saved = clock.monotonic()
@@ -109,8 +110,8 @@ class Record:
         """Write a checkpoint, after all that it refers to is on disk; ``in_snapshot`` as for ``checkpoint_of``."""
         file = self._file
         file.sync()
-        contents = checkpoint_of(state, file.snapshots, file.samples, self.wall_time, in_snapshot=in_snapshot)
-        self._checkpoints.write(*contents)
+        rows = file.rows_until(state.time)
+        self._checkpoints.write(*checkpoint_of(state, *rows, self.wall_time, in_snapshot=in_snapshot))
         file.update(wall_time=self.wall_time, **self._problem.run_scalars)
 
     def end(self, state: State) -> None:
@@ -131,6 +132,8 @@ class Record:
 
     def __enter__(self) -> Self:
         self.progress.__enter__()
+        if self.state.steps == 0 and not self._problem.snapshot_is_exact:
+            self.save(self.state)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -142,13 +145,16 @@ class Record:
             self.close("failed", reason(error), exploded=int(isinstance(error, Exploding)))
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             self.close("interrupted", str(error) or "interrupted at once")
+        else:
+            return
+        self._watch.finish()
 
     def close(self, stop_reason: str, message: str = "", **attributes: int) -> None:
         """Close the file with why the run has stopped."""
         self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time, **attributes)
 
     def _write_snapshot(self, state: State) -> None:
-        self._file.write_snapshot(state.time, self._problem.snapshot(state.values))
+        self._file.write_snapshot(state.time, self._problem.snapshot(state.values), may_wait=True)
 
     def _write_sample(self, state: State) -> bool:
         """Whether a stop condition holds."""

@@ -166,7 +166,7 @@ def test_speed_is_drawn_as_long_as_tokens_are_not_one() -> None:
         (particles(2, 400), {"density over time", "profiles"}),
         (particles(2, 40, radius=True), {"tokens over time; width: mass", "radius of each token", "tokens at t = 10"}),
         (particles(3, 40, radius=True), {"radius of each token", "t = 10 · 3 clusters"}),
-        (particles(3, 400, radius=True), {"radius within which tokens are", "t = 0 · 0 clusters"}),
+        (particles(3, 400, radius=True), {"radius quantiles of the tokens", "t = 0 · 0 clusters"}),
         (particles(9, 40), {"angle between two tokens, arccos ⟨θ, θ′⟩", "t = 10 · 3 clusters"}),
     ],
 )  # fmt: skip

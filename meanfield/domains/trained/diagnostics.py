@@ -58,11 +58,11 @@ def diagnostics_of_states(
     masses    (n,) of sum 1
     lengths   time → |h| (n,) where the states looked at are directions
     """
-    law = ParticleVelocity(1.0, masses=masses)  # clusters take their scale from it
-    counts = DIAGNOSTICS["clusters"]._replace(attributes=(("scale", cluster_scale(law)),))
+    velocity = ParticleVelocity(1.0, masses=masses)  # clusters take their scale from it
+    counts = DIAGNOSTICS["clusters"]._replace(attributes=(("scale", cluster_scale(velocity)),))
 
     def sample_of(time: float, points: Floats) -> States:
-        return States(law, time, points, masses, lengths=lengths(time))
+        return States(velocity, time, points, masses, lengths=lengths(time))
 
     return Diagnostics(names, DIAGNOSTICS | {"clusters": counts}, {"d": dimension, **LENGTHS}, sample_of)
 
