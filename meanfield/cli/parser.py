@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import NoReturn
 
 from meanfield import __version__
@@ -179,6 +180,7 @@ def help_texts() -> dict[str, str]:
     return found
 
 
+@cache
 def _parsers() -> _Parser:
     """The parser, with those of its commands."""
     parser = _Parser(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from meanfield.diagnostics.table import ENTROPY, Diagnostic, Table
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention, AxisymmetricVelocity
 from meanfield.model import functionals
-from solvers.mesh.mesh import Floats
+from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.polar import log_area, log_masses
 
 
@@ -40,10 +40,13 @@ def mass(sample: Polar) -> float:
 
 def entropy(sample: Polar) -> float:
     """∫ρ log ρ with respect to area: −log|S^{d−1}| for the uniform density, growing as tokens cluster."""
-    attention = sample.attention
-    return functionals.entropy(
-        sample.masses, log_masses(attention.mesh, attention.dimension) + log_area(attention.dimension)
-    )
+    return functionals.entropy(sample.masses, _log_areas(sample.attention.mesh, sample.attention.dimension))
+
+
+@lru_cache(maxsize=2)
+def _log_areas(mesh: Mesh, dimension: int) -> Floats:
+    """(cells,) logarithms of the areas of cells, which are zones of S^{d−1}."""
+    return np.asarray(log_masses(mesh, dimension) + log_area(dimension))
 
 
 def energy(sample: Polar) -> float:

@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
 MAX_LEADERS = 2048  # tokens among which leaders are searched: all pairs are held at once
 EQUAL_ATTENTION = 1e-9
+OF_ATTENTION = ("energy", "speed")  # diagnostics that need sums over all pairs of tokens
 
 
 @dataclass(frozen=True)
 class Particles:
     """Tokens at points (n, d), x = rθ, with masses (n,) at a time, and the velocity that moves them.
 
-    In a sequence also where they started (n, d), and how they diffuse along it. What several diagnostics
-    want to know is found at most once.
+    In a sequence also where they started (n, d), and how they diffuse along it; ``scale`` is that of clusters, by
+    default the velocity's. What several diagnostics want to know is found at most once.
     """
 
     velocity: ParticleVelocity
@@ -43,6 +44,7 @@ class Particles:
     masses: Floats
     start: Floats | None = None
     along: SequenceDiffusion | None = None
+    scale: float | None = None
 
     @cached_property
     def radii(self) -> Floats:
@@ -62,9 +64,13 @@ class Particles:
     def normalizer_and_output(self) -> tuple[Floats, Floats]:
         return self.velocity.normalizer_and_output(self.seen)
 
+    def know(self, normalizer: Floats, output: Floats) -> None:
+        """Take :meth:`normalizer_and_output` from elsewhere, where it was found for many samples at once."""
+        vars(self)["normalizer_and_output"] = normalizer, output
+
     @cached_property
     def clusters(self) -> Clusters:
-        return find_clusters_of_tokens(self.directions, self.masses, cluster_scale(self.velocity))
+        return find_clusters_of_tokens(self.directions, self.masses, self.scale or cluster_scale(self.velocity))
 
     @cached_property
     def pairs(self) -> Floats:
@@ -174,15 +180,16 @@ def diagnostics_particles(
     """
     velocity_at = (lambda time: velocity) if isinstance(velocity, ParticleVelocity) else velocity
     first = velocity_at(0.0)
+    scale = cluster_scale(first)  # of all times, as the file says
 
     def sample_of(time: float, positions: Floats) -> Particles:
-        return Particles(velocity_at(time), time, positions, masses, start, along)
+        return Particles(velocity_at(time), time, positions, masses, start, along, scale)
 
     with np.errstate(divide="ignore"):
         bandwidth = float(np.divide(1.0, np.sqrt(steepest(first))))
     table = DIAGNOSTICS | {
         "energy": energy_entry(energy, first.log_bound),
-        "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", cluster_scale(first)),)),
+        "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", scale),)),
         "modes": DIAGNOSTICS["modes"]._replace(attributes=(("bandwidth", bandwidth),)),
     }
     return Diagnostics(names, table, {"d": dimension, **LENGTHS}, sample_of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -69,7 +69,13 @@ def mass(sample: Sample) -> float:
 
 def entropy(sample: Sample) -> float:
     """H = ∫ρ log ρ, log ρ̄ for the uniform density and growing as tokens cluster."""
-    return functionals.entropy(sample.masses, np.log(sample.mesh.volumes))
+    return functionals.entropy(sample.masses, _log_areas(sample.mesh))
+
+
+@lru_cache(maxsize=2)
+def _log_areas(mesh: Mesh) -> Floats:
+    """(cells,) logarithms of the areas."""
+    return np.asarray(np.log(mesh.volumes))
 
 
 def energy(sample: Sample) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS as OF_PARTICLES
-from meanfield.domains.particles.diagnostics import Particles
+from meanfield.domains.particles.diagnostics import Particles, cluster_scale
 from meanfield.domains.particles.velocity import ParticleVelocity
 from solvers.mesh.mesh import Floats
 
@@ -59,11 +59,12 @@ def diagnostics_of_states(
     lengths   time → |h| (n,) where the states looked at are directions
     """
     velocity = ParticleVelocity(1.0, masses=masses)  # clusters take their scale from it
+    counts = DIAGNOSTICS["clusters"]._replace(attributes=(("scale", cluster_scale(velocity)),))
 
     def sample_of(time: float, points: Floats) -> States:
         return States(velocity, time, points, masses, lengths=lengths(time))
 
-    return Diagnostics(names, DIAGNOSTICS, {"d": dimension, **LENGTHS}, sample_of)
+    return Diagnostics(names, DIAGNOSTICS | {"clusters": counts}, {"d": dimension, **LENGTHS}, sample_of)
 
 
 DIAGNOSTICS: Table = {
