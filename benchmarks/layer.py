@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.measure import Figure, shortest
+from benchmarks.measure import Figure, both_timed
 from benchmarks.problem import sphere_problem
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head
@@ -20,9 +20,9 @@ def general(rings: int = RINGS) -> list[Figure]:
     query, value = np.random.default_rng(0).standard_normal((2, 3, 3))
     head = Head(query=query / np.linalg.norm(query, 2), value=value)
     attention = Attention(mesh, SIZE, heads=(head,))
-    zonal, seconds = shortest(problem.velocity), shortest(lambda: attention.output(density))
+    zonal, seconds = both_timed(problem.velocity, lambda: attention.output(density))
     name = f"velocity with general Q, K, V, {mesh.cells} cells, β‖QᵀK‖ = {SIZE:g}"
     return [
-        Figure(name, 1e3 * seconds, "ms"),
-        Figure(f"{name}: over identities", seconds / zonal, "×", most=15.0),
+        Figure.of(name, 1e3 * seconds, "ms"),
+        Figure.of(f"{name}: over identities", seconds / zonal, "×", most=15.0),
     ]

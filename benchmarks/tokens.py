@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.measure import Figure, shortest
+from benchmarks.measure import Figure, timed
 from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.particles.velocity import ParticleVelocity
 from solvers.mesh.mesh import Floats
@@ -12,7 +12,6 @@ from solvers.transforms.pairwise import exponential_sums
 
 BETA = 10.0
 COUNT, SAMPLED = 1_000_000, 1000
-REPEATS = 3
 
 
 def tokens(count: int = COUNT, sampled: int = SAMPLED) -> list[Figure]:
@@ -33,13 +32,13 @@ def _figures(name: str, points: Floats, sampled: int) -> list[Figure]:
         _, normalizer, sums = exponential_sums(BETA * few, points, masses)
         return sums / normalizer[:, None]
 
-    seconds = shortest(lambda: law.output_at(points), REPEATS)
-    pairs = shortest(direct, 1) * count / len(few)
+    seconds = timed(lambda: law.output_at(points))
+    pairs = timed(direct) * (count / len(few))
     error = np.linalg.norm(law.output_at(points)[:: max(count // sampled, 1)] - direct(), axis=1).max()
     return [
-        Figure(name, seconds, "s", most=2.0 if count <= COUNT else None),
+        Figure.of(name, seconds, "s", most=2.0 if count <= COUNT else None),
         Figure(f"{name}: less direct sums at {len(few)} tokens", float(error), "1", most=1e-9),
-        Figure(f"{name}: direct sums over it", pairs / seconds, "×"),
+        Figure.of(f"{name}: direct sums over it", pairs / seconds, "×"),
     ]
 
 

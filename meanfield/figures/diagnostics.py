@@ -185,9 +185,9 @@ def _draw_speed(ax: Axes, run_data: RunData) -> None:
 def _draw_clusters(ax: Axes, run_data: RunData) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    clusters = run_data.diagnostics["clusters"]
+    times, clusters = run_data.clusters_over(snapshots_chosen(run_data, SNAPSHOTS))
     most = max(float(np.nanmax(clusters)), 1.0)
-    ax.step(run_data.diagnostics["time"], clusters, where="post", color=ink(0), lw=1.4)
+    ax.step(times, clusters, where="post", color=ink(0), lw=1.4)
     ax.set(ylabel="number", title="clusters", ylim=(-0.05 * most, 1.1 * most))  # zero stays off the axis
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.analysis.snapshot_clusters import counter
 from meanfield.case.summary import layer_in_words
 from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
@@ -119,6 +120,7 @@ def load(path: str | Path | Run) -> RunData:
         in_layers=case.time.counts_layers,
         predictions=predictions_of(case),
         components=_components(run),
+        clusters=counter(run),
     )
     return trimmed(run_data) if kind.edges is not None and not kind.has_radius else run_data
 

@@ -103,7 +103,7 @@ class Result:
 
     def clusters(self, time: float | None = None) -> Clusters:
         """Masses (k,) and centers (k, d) of the clusters, heaviest first, at the last snapshot up to ``time``."""
-        from meanfield.analysis.tracks import cluster_finder
+        from meanfield.analysis.snapshot_clusters import cluster_finder
 
         return cluster_finder(self._run)(self._number(time))
 
@@ -164,7 +164,7 @@ class Result:
             return figure.figure
 
     def movie(self, path: str | Path, *, fps: int = 12, overwrite: bool = False, progress: bool = False) -> Path:
-        """Film the snapshots to a .gif or .mp4, and return its path."""
+        """Animate the snapshots to a .gif or .mp4, and return its path."""
         from meanfield.movie.animate import movie
 
         return movie(self._run, path, fps=fps, overwrite=overwrite, quiet=not progress)
@@ -195,8 +195,8 @@ class Result:
         if path.exists() and (not overwrite or path.samefile(self._run.path)):
             raise FileError(f"{path}: exists already; choose another name")
         shutil.copyfile(self._run.path, path)
-        if (checkpoint := Checkpoints(self._run.path).read()) is not None:
-            Checkpoints(path).write(*checkpoint)
+        if Checkpoints(self._run.path).latest_beside() and (found := Checkpoints(self._run.path).read()):
+            Checkpoints(path).write(*found)  # of a run that goes on, or of an earlier version
         return path
 
     def __repr__(self) -> str:

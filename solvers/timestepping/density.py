@@ -69,7 +69,7 @@ class DensityIntegrator(SplitIntegrator):
         super().begin(state)
         if self.equation.stiff is None:
             self._work = (*self._work, np.empty_like(state.values))
-        self._start = self._measured(state.time, state.values)
+        self._start = self._measured(state.time, state.values, self._stable)
         self._last = (state.time, state.time, state.values)
 
     def step(self, state: State, target: float) -> StepResult:
@@ -81,7 +81,7 @@ class DensityIntegrator(SplitIntegrator):
                 result = self._advance(state, dt, reached, limited=True)
                 if not result.finite:
                     raise NonFinite(f"the step of {dt:.3g} is not finite")
-                end = self._measured(reached, values)
+                end = self._measured(reached, values, result.stable_dt)
             except NonFinite as error:  # this one, or a term's
                 self._fail(state, error)
             if attempts.accept(dt, self._error(dt, self._start, end), self.cfl * result.stable_dt):
@@ -104,8 +104,12 @@ class DensityIntegrator(SplitIntegrator):
         (start, _, first), part = self._work, (time - begin) / (end - begin)
         return (1 - part) * start + (part * (1 - part)) * first + part**2 * values
 
-    def _measured(self, time: float, values: Floats) -> _Measured:
-        """Moments of values, for which the explicit terms are prepared, and of their rates of change."""
+    def _measured(self, time: float, values: Floats, stable: float) -> _Measured:
+        """Moments of values, for which the explicit terms are prepared, and of their rates of change.
+
+        ``stable`` is their longest stable step. The stiff term's rate is that of a short step by itself, as undershoots
+        are limited in a step: next to unresolved cells that is another.
+        """
         rate, stiff = self._work[1], self.equation.stiff
         rate[...] = 0.0
         for term in self.equation.terms:
@@ -113,7 +117,13 @@ class DensityIntegrator(SplitIntegrator):
         explicit = self._moments(rate)
         if stiff is None:
             return _Measured(self._moments(values), explicit, None)
-        add_rate(stiff, time, values, rate)
+        probe = float(np.finfo(values.dtype).eps) ** 0.25 * stable
+        if math.isfinite(probe):
+            after = values.copy()
+            stiff.step(probe, after, True)
+            rate += (after - values) / probe
+        else:
+            add_rate(stiff, time, values, rate)
         return _Measured(self._moments(values), self._moments(rate), explicit)
 
     def _error(self, dt: float, start: _Measured, end: _Measured) -> float:
@@ -145,8 +155,8 @@ class _Attempts:
     all, at the third attempt at the earliest.
     """
 
-    def __init__(self, wanted: float, stable: float, least: float) -> None:
-        self.longest = self.next_step = min(stable, wanted) if wanted > 0 else stable
+    def __init__(self, proposed: float, stable: float, least: float) -> None:
+        self.longest = self.next_step = min(stable, proposed) if proposed > 0 else stable
         self._least = least
         self._refused: list[tuple[float, float]] = []  # (dt, error over what is allowed)
         self._is_last = False

@@ -13,7 +13,8 @@ import meanfield as mf
 from meanfield.cli.parser import main
 from meanfield.components import loading
 from meanfield.components.component import LOADED
-from meanfield.components.loading import load_sources, loaded_sources
+from meanfield.components.loaded import loaded_sources
+from meanfield.components.loading import load_sources
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
 

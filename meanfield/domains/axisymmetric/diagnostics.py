@@ -18,7 +18,7 @@ from solvers.transforms.polar import log_area, log_masses
 class Polar:
     """A density p (cells) of the polar angle at a time, how it moves, β, and the multiples q k of Q and K."""
 
-    law: AxisymmetricVelocity
+    velocity: AxisymmetricVelocity
     time: float
     density: Floats
     beta: float
@@ -26,7 +26,7 @@ class Polar:
 
     @property
     def attention(self) -> AxisymmetricAttention:
-        return self.law.attention
+        return self.velocity.attention
 
     @cached_property
     def masses(self) -> Floats:
@@ -62,7 +62,7 @@ def energy(sample: Polar) -> float:
 
 def speed(sample: Polar) -> float:
     """Root mean square speed of the tokens."""
-    return functionals.speed(sample.masses, sample.law(sample.time, sample.density))
+    return functionals.speed(sample.masses, sample.velocity(sample.time, sample.density))
 
 
 def centroid(sample: Polar) -> Floats:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .launching import inline, kernel, share
+from .caching import compiled
+from .launching import index, inline, kernel, share
 
 
 @kernel
@@ -17,11 +18,19 @@ def advance(worker, workers, start, stage, rate, dt, weight, result):
         result[i] = w + weight * (start[i] - w)
 
 
-@kernel
+@compiled(fastmath={"contract"}, apart=True)
 def scale_softmax(worker, workers, normalizer, numerator, reach):
     """N /= max(Z, |N|/reach) in place, (n, d) by (n,), so that |N| ≤ reach also where Z is lost to rounding."""
     first, last = share(worker, workers, len(normalizer))
     d = numerator.shape[1]
+    if d == 2:  # by vector instructions
+        for i in range(first, last):
+            k = index(i)
+            x, y = numerator[k, 0], numerator[k, 1]
+            bound = max(normalizer[k], np.sqrt(x * x + y * y) / reach)
+            over = 1.0 / bound if bound > 0.0 else 1.0
+            numerator[k, 0], numerator[k, 1] = x * over, y * over
+        return
     for i in range(first, last):
         square = 0.0
         for c in range(d):

@@ -123,7 +123,7 @@ def test_what_cannot_be_trained_is_refused_in_a_line(overrides):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["digits", "characters"])
+@pytest.mark.parametrize("name", ["digits", "digits_pde", "characters", "characters_sparse"])
 def test_shipped_training_files_are_read_and_written(name):
     case = load_training(name)
     assert parse_training(to_toml(case)) == case
