@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from benchmarks.measure import Figure, copy_bandwidth, shortest
+from benchmarks.measure import Figure, copy_bandwidth, core_seconds, shortest
 from benchmarks.problem import SphereProblem, brute_force_velocity, sphere_problem
 from benchmarks.transforms import ducc0_installed, ducc0_transforms
+from solvers.backends import cpu
+from solvers.mesh.mesh import Floats
 from solvers.transforms.exponential import exponential_degree
 
 RINGS = (128, 256, 512, 1024)
@@ -23,15 +27,18 @@ def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
         for beta in BETAS:
             problem = sphere_problem(count, beta)
             cells, name = problem.mesh.cells, _name(problem)
-            seconds = shortest(problem.velocity)
-            moved = problem.density.nbytes + problem.velocity().nbytes
-            ducc0, note = _ducc0_seconds(problem)
+            seconds = shortest(problem.components)
+            moved = problem.density.nbytes + problem.components().nbytes
+            ducc0, note = _over_ducc0(problem)
+            asked = 1.2 if cells >= LARGE and beta == max(BETAS) else None
             dense, error = _brute_force(problem)
             figures += [
                 Figure(f"velocity, {name}", 1e3 * seconds, "ms"),
                 Figure(f"velocity, {name}: per cell", 1e9 * seconds / cells, "ns"),
                 Figure(f"velocity, {name}: over a copy of ρ and X", seconds * bandwidth / (2 * moved), "×"),
-                Figure(f"velocity, {name}: over ducc0's transforms", ducc0 and seconds / ducc0, "×", note=note),
+                Figure(
+                    f"velocity, {name}: core time over that of ducc0's transforms", ducc0, "×", most=asked, note=note
+                ),
                 Figure(f"dense sum over velocity, {name}", dense / seconds, "×"),
                 Figure(f"velocity, {name}: less dense sum, over max |X|", error, "1", most=1e-12),
             ]
@@ -46,11 +53,25 @@ def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
         for beta in BETAS:
             problem = sphere_problem(count, beta)
             name, (of_velocity, of_flux) = _name(problem), _seconds(problem)
-            moved = 5 * problem.density.nbytes  # ρ, the velocity's three components, the rate
-            asked = 500.0 if problem.mesh.cells >= LARGE else None
+            moved = 4 * problem.density.nbytes  # ρ, the velocity's two components, the rate
+            large = problem.mesh.cells >= LARGE
+            asked = 500.0 if large else None
+            core, copied = core_seconds(_one_flux(problem)), core_seconds(_copy(problem.density))
             figures += [
                 Figure(f"flux, {name}", 1e3 * of_flux, "ms"),
                 Figure(f"flux, {name}: over a copy of ρ, X and rate", of_flux * bandwidth / (2 * moved), "×"),
+                Figure(
+                    f"flux, {name}: core time of a cell",
+                    1e9 * core / problem.mesh.cells,
+                    "ns",
+                    most=40.0 if large else None,
+                ),
+                Figure(
+                    f"flux, {name}: a core's share over a copy of ρ, X and rate by NumPy",
+                    core / cpu.WORKERS / copied,
+                    "×",
+                    most=5.0 if large else None,
+                ),
                 Figure(f"velocity and flux, {name}", 1e3 * (of_velocity + of_flux), "ms", most=asked),
             ]
     return figures
@@ -76,21 +97,31 @@ def _name(problem: SphereProblem) -> str:
 
 def _seconds(problem: SphereProblem) -> tuple[float, float]:
     """Of one velocity, and of one flux by a known velocity."""
+    return shortest(problem.components), shortest(_one_flux(problem))
+
+
+def _one_flux(problem: SphereProblem) -> Callable[[], None]:
     advection, rate = problem.flux()
 
     def one_flux() -> None:
         dt = advection.prepare(0.0, problem.density)
         advection.rate(0.5 * dt, rate)
 
-    return shortest(problem.velocity), shortest(one_flux)
+    return one_flux
 
 
-def _ducc0_seconds(problem: SphereProblem) -> tuple[float | None, str]:
+def _copy(density: Floats) -> Callable[[], None]:
+    """A copy of four such arrays."""
+    source, target = np.ones((4, len(density))), np.zeros((4, len(density)))
+    return lambda: np.copyto(target, source)
+
+
+def _over_ducc0(problem: SphereProblem) -> tuple[float | None, str]:
     if not ducc0_installed():
         return None, "skipped: ducc0 is not installed (pip install ducc0)"
     masses = problem.density * problem.mesh.volumes
     degree = exponential_degree(problem.mesh.centers.shape[1], problem.attention.beta)
-    return shortest(ducc0_transforms(problem.mesh, masses, degree)), ""
+    return core_seconds(problem.components) / core_seconds(ducc0_transforms(problem.mesh, masses, degree)), ""
 
 
 def _brute_force(problem: SphereProblem) -> tuple[float, float]:

@@ -56,6 +56,17 @@ def shortest(call: Callable[[], object], repeats: int = REPEATS) -> float:
     return min(times)
 
 
+def core_seconds(call: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Least processor time of ``call`` in seconds, of all its threads, which other programs hardly change."""
+    call()
+    times = []
+    for _ in range(repeats):
+        began = time.process_time()
+        call()
+        times.append(time.process_time() - began)
+    return min(times)
+
+
 def copy_bandwidth(megabytes: int = 256) -> float:
     """Bytes a second, read and written together, of a plain copy between two arrays on all cores."""
     source = np.ones(megabytes * 2**20 // 8)

@@ -21,6 +21,7 @@ SAFETY, SHRINK, GROW = 0.9, 0.1, 10.0  # of the step that the error asks for; li
 OPPOSED_PART = 0.3  # of what explicit terms alone change: where the stiff one undoes it, splitting errs all the same
 OTHERS_PART = 1e-6  # of the larger norm, that of smaller moments: below it limiters and rounding break symmetries
 ROUNDING = 1e-13  # of moments of a density of mass 1
+SINGLE_ROUNDING = 3e-7  # in float32
 MIN_GAIN = 0.5  # power of the step that an error of time falls by at least; another is of limiters
 LARGE = 50.0  # times the tolerance: such an error may fall later, and is of limiters only where the end is as stable
 MARGIN = 2.0  # times an error: what errs no more than that errs no more
@@ -63,10 +64,11 @@ class DensityIntegrator(SplitIntegrator):
         to_device: Callable[[Floats], Floats] = lambda values: values,
     ) -> None:
         super().__init__(equation, stepper, cfl, to_device=to_device)
-        self._moments, self._tolerance = moments, rtol
+        self._moments, self._tolerance, self._rounding = moments, rtol, ROUNDING
 
     def begin(self, state: State) -> None:
         super().begin(state)
+        self._rounding = ROUNDING if state.values.dtype == np.float64 else SINGLE_ROUNDING
         if self.equation.stiff is None:
             self._work = (*self._work, np.empty_like(state.values))
         self._start = self._measured(state.time, state.values, self._stable)
@@ -134,7 +136,7 @@ class DensityIntegrator(SplitIntegrator):
         allowed = norms(change, size)
         if end.explicit is not None:
             allowed += OPPOSED_PART * dt * norms(end.explicit, size)
-        allowed = self._tolerance * (allowed + OTHERS_PART * allowed.max()) + ROUNDING
+        allowed = self._tolerance * (allowed + OTHERS_PART * allowed.max()) + self._rounding
         ratio = float((norms(error, size) / allowed).max())
         return ratio if math.isfinite(ratio) else math.inf
 
