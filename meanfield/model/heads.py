@@ -126,6 +126,11 @@ class ZonalSums:
             vectors += (self._radial * mean) * self.mesh.centers
         return self.log_bound, normalizer, vectors
 
+    @property
+    def has_components(self) -> bool:
+        """Whether there are rings of latitude, along which vectors have components."""
+        return isinstance(self._operator, SphereZonal)
+
     def apply_along_rings(self, density: Floats) -> tuple[float, Floats, Floats]:
         """As ``apply``, on the sphere without the part along x: N by its components along east and north (cells, 2)."""
         masses, mean = self._masses_beside(density)

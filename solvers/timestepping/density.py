@@ -116,9 +116,9 @@ class DensityIntegrator(SplitIntegrator):
         rate[...] = 0.0
         for term in self.equation.terms:
             term.rate(0.0, rate)
-        explicit = self._moments(rate)
         if stiff is None:
-            return _Measured(self._moments(values), explicit, None)
+            return _Measured(*self._moments(values, rate), None)
+        explicit = rate.copy()
         probe = float(np.finfo(values.dtype).eps) ** 0.25 * stable
         if math.isfinite(probe):
             after = values.copy()
@@ -126,7 +126,7 @@ class DensityIntegrator(SplitIntegrator):
             rate += (after - values) / probe
         else:
             add_rate(stiff, time, values, rate)
-        return _Measured(self._moments(values), self._moments(rate), explicit)
+        return _Measured(*self._moments(values, rate, explicit))
 
     def _error(self, dt: float, start: _Measured, end: _Measured) -> float:
         """The error of a step over what is allowed."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from meanfield.domains.domain import MAX_CELLS, Domain
+from meanfield.domains.domain import MAX_CELLS, Domain, load
 from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.sections.initial import (
     Array,
@@ -68,9 +68,7 @@ class _Closed(Domain, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, labels=labels)
 
     def estimates(self, case: Case) -> list[str]:
-        from meanfield.domains.sphere.precision import in_words
-
-        return [in_words(case)] if self.in_single else []
+        return [load("meanfield.domains.sphere.precision:in_words")(case)] if self.in_single else []
 
     @property
     def in_single(self) -> bool:
