@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import REPEATS, Figure, core_seconds
+from benchmarks.measure import CORES, REPEATS, Figure, timed
 from benchmarks.problem import sphere_problem
 from meanfield.case.case import Case
 from meanfield.case.load import load, parse
@@ -26,7 +26,7 @@ from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
 GROWTH = (86, 272, 860)  # rings: 10⁴, 10⁵ and 10⁶ cells
-CORES = 280  # rings, some 10⁵ cells
+RINGS = 280  # some 10⁵ cells
 STEPS = 60
 SHARES = 2  # cores
 FINE = 2000  # equal steps that a departure is compared with
@@ -39,9 +39,9 @@ time = {end = 6.0}
 DEPARTURES = {"without noise": 0.0, "with noise": 0.01}
 
 
-def steps(growth: tuple[int, ...] = GROWTH, rings: int = CORES, count: int = STEPS, fine: int = FINE) -> list[Figure]:
+def steps(growth: tuple[int, ...] = GROWTH, rings: int = RINGS, count: int = STEPS, fine: int = FINE) -> list[Figure]:
     """A step over its kernels, exponents of its cost, all cores over one, |m| of clusters that leave a balance."""
-    costs = [(sphere(each).cells, core_seconds(_step(each))) for each in growth]
+    costs = [(sphere(each).cells, timed(_step(each), clock=CORES).low) for each in growth]
     figures = [_over_kernels(load("metastable_sphere"), count)]
     for (few, short), (many, long) in pairwise(costs):
         exponent = np.log(long / short) / np.log(many / few)
@@ -110,7 +110,7 @@ def _over_kernels(case: Case, count: int) -> Figure:
     integrator.begin(state)
     clock = _clock_seconds()
 
-    def timed(*arguments: Any) -> Any:
+    def measured_launch(*arguments: Any) -> Any:
         began = time.process_time()
         try:
             return launch(*arguments)
@@ -123,7 +123,7 @@ def _over_kernels(case: Case, count: int) -> Figure:
         return time.process_time() - began
 
     plain = np.median([measured() for _ in range(count)])
-    cpu.launch = timed
+    cpu.launch = measured_launch
     try:
         for _ in range(count):
             measured()

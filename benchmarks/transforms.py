@@ -1,4 +1,4 @@
-"""The harmonic transforms of one velocity by ducc0, on the same rings: a yardstick where it is installed."""
+"""The harmonic transforms of one velocity by ducc0, on the same rings: a reference where it is installed."""
 
 from __future__ import annotations
 

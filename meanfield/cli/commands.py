@@ -131,7 +131,7 @@ def branch(options: argparse.Namespace) -> int:
     case = load(options.case, options.overrides)
     from meanfield.analysis.branches.branch import as_dict, branch_of, report
 
-    found = branch_of(case, options.degree, options.over)
+    found = branch_of(case, options.degree, options.over, options.negative)
     if options.json:
         print_json(as_dict(found))
     else:

@@ -106,7 +106,7 @@ def watch(options: argparse.Namespace) -> int:
 def export(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_file
 
-    require_file(options.file, "run")
+    require_file(options.file, "run", "index")
     from meanfield.export.formats import export as write
 
     chosen = options.diagnostics

@@ -15,9 +15,9 @@ from typing import Any
 from meanfield.case.errors import CaseError
 from meanfield.components.component import LOADED, Component
 from meanfield.components.installing import INSTALL, built_in
+from meanfield.components.loaded import SOURCES, Source
 
 GROUP = "meanfield.components"
-Source = tuple[str, str]  # a file's path and text, or an entry point and an empty text
 
 
 def load_components(*sources: str | Path | Component) -> list[Component]:
@@ -51,20 +51,9 @@ def load_sources(sources: Iterable[Source]) -> list[Component]:
         own = [replace(one, source=path, sha256=digest) for one in made]
         for one in own:
             _install(one)
-        _SOURCES[path] = text
+        SOURCES[path] = text
         found += own
     return found
-
-
-def loaded_sources() -> tuple[Source, ...]:
-    """What has been loaded, for other processes. Raises CaseError for a function that no file holds."""
-    for one in LOADED.values():
-        if one.source not in _SOURCES:
-            raise CaseError(
-                f"component {one.name}: is a function of this process; other processes need it in a file: "
-                "load_components(FILE)"
-            )
-    return tuple(_SOURCES.items())
 
 
 def _install(one: Component) -> None:
@@ -117,6 +106,3 @@ def _entry_point(name: str) -> dict[str, Any]:
 def _version(name: str) -> str:
     point = entry_points(group=GROUP)[name]
     return f"{point.value} {point.dist.name} {point.dist.version}" if point.dist else point.value
-
-
-_SOURCES: dict[str, str] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,18 +48,21 @@ AHEAD = 2.0  # last samples: an event that is predicted sooner is shown
 STEPS, ROOM = 200, 10.0  # of a curve beyond the last sample, and how many times the largest value it may reach
 GROWTH = 1e4  # of an energy, from which a log axis reads better
 ATOMS = "atoms from here"
+MAX_CURVES = 16  # of a diagnostic that is an array
+TITLE = 48  # letters of a panel's title, of text that a user wrote
 LABELS = 6  # of a causal mask, named in a legend
 
 
 def panels(run_data: RunData) -> list[str]:
     """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples.
 
-    Those that have a prediction come first.
+    Those that have a prediction come first, and those of a user's own.
     """
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
     names = [name for name in recorded_panels(run_data) if not _is_conserved(run_data, name)]
-    return sorted(names, key=lambda name: name not in run_data.predictions)[:MAX_LINES]
+    first = {*run_data.predictions, *run_data.components}
+    return sorted(names, key=lambda name: name not in first)[:MAX_LINES]
 
 
 def _is_conserved(run_data: RunData, name: str) -> bool:
@@ -88,12 +92,16 @@ def is_worth(run_data: RunData, name: str) -> bool:
 
 def recorded_panels(run_data: RunData) -> list[str]:
     """Names of all panels that the recorded diagnostics fill."""
-    return [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
+    known = [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
+    return known + [name for name in run_data.components if is_worth(run_data, name)]
 
 
 def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
     """One panel over time, with a ``note`` at the label of that axis."""
-    PANELS[name][1](ax, run_data)
+    if name in PANELS:
+        PANELS[name][1](ax, run_data)
+    else:
+        _draw_component(ax, run_data, name)
     set_time(ax, run_data.time_label + note, time_range(run_data, name), log=run_data.log_time)
     mark_time(ax, run_data.hand_over, ATOMS)
     if (predicted := run_data.predictions.get(name)) is not None:
@@ -177,9 +185,9 @@ def _draw_speed(ax: Axes, run_data: RunData) -> None:
 def _draw_clusters(ax: Axes, run_data: RunData) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    clusters = run_data.diagnostics["clusters"]
+    times, clusters = run_data.clusters_over(snapshots_chosen(run_data, SNAPSHOTS))
     most = max(float(np.nanmax(clusters)), 1.0)
-    ax.step(run_data.diagnostics["time"], clusters, where="post", color=ink(0), lw=1.4)
+    ax.step(times, clusters, where="post", color=ink(0), lw=1.4)
     ax.set(ylabel="number", title="clusters", ylim=(-0.05 * most, 1.1 * most))  # zero stays off the axis
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
@@ -285,6 +293,17 @@ def _draw_label_centroid(ax: Axes, run_data: RunData) -> None:
     ax.set_title("mean token of each label")
     label_linear(ax.yaxis, "angle from label 1 (rad)", float(angles.max()))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small", labelspacing=0.2)
+
+
+def _draw_component(ax: Axes, run_data: RunData, name: str) -> None:
+    """A diagnostic of a user's own: a number over time, or a curve for each of several."""
+    values = run_data.diagnostics[name].reshape(len(run_data.diagnostics[name]), -1)
+    curves = values.T[np.unique(np.linspace(0, values.shape[1] - 1, MAX_CURVES).astype(int))]
+    colors = color_map()(np.linspace(0, 0.9, len(curves))) if len(curves) > 1 else [BLUE]
+    for curve, color in zip(curves, colors, strict=True):
+        ax.plot(run_data.diagnostics["time"], curve, color=color, lw=1.4)
+    label_linear(ax.yaxis, name, float(np.nanmax(np.abs(curves))))
+    ax.set_title(shorten(run_data.components[name], TITLE, placeholder=" …"))
 
 
 PANELS = {  # the first that were recorded are drawn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from meanfield.figures.saving import figure_target, save
 from solvers.io.run_file import FileError, Run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from solvers.mesh.mesh import Floats
+
+    AnyFigure = TypeVar("AnyFigure", Figure, SubFigure)
 
 SNAPSHOTS = 4  # columns
 UNIT = 1e-6  # departure of |x| from 1 on a circle or a sphere
@@ -24,17 +26,25 @@ def plot_fields(run: Run, figure: Path) -> Path:
     from matplotlib.figure import Figure
 
     target = figure_target(figure)
+    return save(compose_fields(run, Figure(figsize=size_of_fields(run), layout="constrained")), target)
+
+
+def size_of_fields(run: Run) -> tuple[float, float]:
+    """Inches of a figure: a row for each field, and one for the diagnostics."""
+    return 10.0, 2.4 * _rows(run) + 0.5
+
+
+def _rows(run: Run) -> int:
+    return len(run.fields) + bool(run.diagnostics)
+
+
+def compose_fields(run: Run, figure: AnyFigure) -> AnyFigure:
+    """Lay fields and diagnostics out on an empty ``figure``, and return it. FileError where there is no snapshot."""
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
-    return save(compose_fields(run, Figure(layout="constrained")), target)
-
-
-def compose_fields(run: Run, figure: Figure) -> Figure:
-    """Lay fields and diagnostics out on an empty ``figure``, and return it."""
     places, labels = chart(run.cell_centers)
     shown = np.unique(np.linspace(0, run.snapshots - 1, SNAPSHOTS).round().astype(int))
-    rows = len(run.fields) + bool(run.diagnostics)
-    figure.set_size_inches(10, 2.4 * rows + 0.5)
+    rows = _rows(run)
     parts = figure.subfigures(rows, 1, squeeze=False)[:, 0]
     for name, part in zip(run.fields, parts, strict=False):
         draw = _draw_lines if places.shape[1] == 1 else _draw_maps

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from meanfield.model.errors import ArgumentError
+from meanfield.model.errors import ArgumentError, check_number, finite_array
 from meanfield.model.kernel import Kernel
 from meanfield.model.layer_norm import projected
 from meanfield.model.matrices import norm_of_product
@@ -32,6 +32,7 @@ class Head:
     """Q, K and V of one head, each a (d, d) matrix or the number that multiplies the identity, and its weight.
 
     Trained heads have fewer rows: Q and K (d_head, d), and V = out·value of ``out`` (d, d_head), value (d_head, d).
+    Raises ArgumentError for what is neither a finite number nor a finite matrix, and for a weight that is no number.
     """
 
     query: Factor = 1.0
@@ -39,6 +40,29 @@ class Head:
     value: Factor = 1.0
     weight: float = 1.0
     out: Floats | None = None
+
+    def __post_init__(self) -> None:
+        check_number("weight", self.weight)
+        for name in ("query", "key", "value", "out"):
+            matrix = getattr(self, name)
+            if np.ndim(matrix):
+                object.__setattr__(self, name, finite_array(name, matrix, axes=2))
+            elif name != "out" or matrix is not None:
+                check_number(name, matrix)
+
+    def check_dimension(self, d: int) -> None:
+        """Raise ArgumentError unless Q, K and V are matrices of R^d, and Q and K have as many rows."""
+        inner = d if self.out is None else np.shape(self.out)[1]
+        shapes = {"query": (None, d), "key": (None, d), "value": (inner, d), "out": (d, None)}
+        for name, (rows, columns) in shapes.items():
+            found = np.shape(getattr(self, name))
+            if found and (found[0] != (rows or found[0]) or found[1] != (columns or found[1])):
+                expected = f"{'k' if rows is None else rows} × {'k' if columns is None else columns}"
+                raise ArgumentError(name, f"{found[0]} × {found[1]}", f"a number, or a matrix of {expected} in R^{d}")
+        query, key = np.shape(self.query), np.shape(self.key)
+        rows = [shape[0] if shape else d for shape in (query, key)]
+        if rows[0] != rows[1]:
+            raise ArgumentError("key", f"{rows[1]} rows", f"{rows[0]}, as the query has")
 
     @property
     def is_scalar(self) -> bool:

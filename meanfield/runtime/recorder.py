@@ -100,6 +100,7 @@ class Record:
         if np.isfinite(self._problem.run_scalars.get("hand_over_time", np.nan)):
             self._remaining.handed_over()
         self.progress.update(state)
+        self._file.flush_if_due()
         if clock.monotonic() - self._saved > self._every:
             self.save(state)
             self._saved = clock.monotonic()
@@ -109,7 +110,7 @@ class Record:
         """Write a checkpoint, after all that it refers to is on disk."""
         file = self._file
         file.sync()
-        self._checkpoints.write(*checkpoint_of(state, file.snapshots, file.samples, self.wall_time))
+        self._checkpoints.write(*checkpoint_of(state, *file.rows_until(state.time), self.wall_time))
         file.update(wall_time=self.wall_time, **self._problem.run_scalars)
 
     def end(self, state: State) -> None:
@@ -123,6 +124,8 @@ class Record:
 
     def __enter__(self) -> Self:
         self.progress.__enter__()
+        if self.state.steps == 0 and not self._problem.snapshot_is_exact:
+            self.save(self.state)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -140,7 +143,7 @@ class Record:
         self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time, **attributes)
 
     def _write_snapshot(self, state: State) -> None:
-        self._file.write_snapshot(state.time, self._problem.snapshot(_in_double(state.values)))
+        self._file.write_snapshot(state.time, self._problem.snapshot(_in_double(state.values)), may_wait=True)
 
     def _write_sample(self, state: State) -> bool:
         """Whether a stop condition holds."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from meanfield.case.errors import CaseError
-from meanfield.components.loading import Source, load_sources
+from meanfield.components.loaded import Source
 from meanfield.sweeping.point import DONE, FINISHED, Result, solve_point
 
 _REPORT = 1.0  # seconds after which results that are there are returned
@@ -41,6 +41,8 @@ def _together(cases: Mapping[int, str], components: tuple[Source, ...]) -> Itera
 
     began, numbers, problems = clock.monotonic(), list[int](), list[Problem]()
     if components:
+        from meanfield.components.loading import load_sources
+
         load_sources(components)
     parsed = {number: parse(text) for number, text in cases.items()}
     batch = batch_of(next(iter(parsed.values())))

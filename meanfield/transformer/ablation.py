@@ -23,7 +23,7 @@ from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
 from meanfield.model.trained_layer import TrainedLayer
 from meanfield.transformer.case import CaseOptions, layer_arrays, start_of
 from meanfield.transformer.families import family_of, form_of
-from meanfield.transformer.model import States
+from meanfield.transformer.model import Booleans, States
 from solvers.mesh.mesh import Floats
 
 WHOLE, STILL = "whole model", "standing still"
@@ -69,7 +69,7 @@ def ablate(texts: Iterator[States], variants: Variants, drop: Sequence[str] = ()
     return Ablation(tuple(variants), tuple(names), measures)
 
 
-def kept_tokens(states: States, drop: Sequence[str]) -> Floats:
+def kept_tokens(states: States, drop: Sequence[str]) -> Booleans:
     """(n,) which tokens are measured: not special ones, such as [CLS], or not the first, to which many attend."""
     for name in drop:
         if name not in DROPS:
@@ -99,7 +99,7 @@ def states_of_variant(states: States, options: CaseOptions | None) -> Floats:
     return np.stack(found)
 
 
-def _measures(hidden: Floats, keep: Floats, whole: Floats) -> list[list[float]]:
+def _measures(hidden: Floats, keep: Booleans, whole: Floats) -> list[list[float]]:
     directions = _directions(hidden[:, keep])
     rows = [[quantity(points) for points in directions] for quantity in QUANTITIES.values()]
     return [*rows, list((directions * whole).sum(axis=2).mean(axis=1))]

@@ -80,7 +80,7 @@ class Backend(Protocol):
     scale_softmax: Kernel
 
     # Kernels of transport and diffusion.
-    diffuse_on_curve: Kernel
+    diffuse_on_lines: Kernel
     diffuse_on_surface: Kernel
     limit_outgoing_flux: Kernel
     local_components: Kernel
@@ -92,7 +92,7 @@ class Backend(Protocol):
     reconstruct_on_surface: Kernel
     outflow_rates: Kernel
     divergence: Kernel
-    diffusive_flux_on_curve: Kernel
+    diffusive_flux_on_lines: Kernel
     diffusive_flux_on_surface: Kernel
     outgoing_flux_on_curve: Kernel
     outgoing_flux_on_surface: Kernel

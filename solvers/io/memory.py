@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -120,7 +121,7 @@ class RunMemory:
         self._sample_times: list[float] = []
         self._rows: dict[str, list[Floats]] = {name: [] for name in self._columns}
 
-    def write_snapshot(self, t: float, values: ArrayLike) -> None:
+    def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = True) -> None:
         """Keep a copy of a density (cells,) or positions (n, d) at ``t``."""
         self._times.append(float(t))
         self._values.append(np.array(values, dtype=np.float64))
@@ -136,7 +137,11 @@ class RunMemory:
     def flush(self) -> None:
         """Nothing waits."""
 
-    sync = flush
+    sync = flush_if_due = flush
+
+    def rows_until(self, time: float) -> tuple[int, int]:
+        """How many snapshots and samples have times up to ``time``."""
+        return bisect_right(self._times, time), bisect_right(self._sample_times, time)
 
     def update(self, **attributes: Attribute) -> None:
         """Set attributes."""

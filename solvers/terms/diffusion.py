@@ -11,6 +11,7 @@ from ..mesh.arguments import check_count
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Robin, Value, boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number
 from ..mesh.mesh import Floats, Mesh
+from .consistency import has_linear_precision
 from .operators import FaceOperator, Operator, TensorOperator, diffusion_source, links_matrix, two_point_rates
 from .term import Step
 
@@ -21,7 +22,9 @@ CONDITIONS = (Outflow, Value, Flux, Robin)
 class Diffusion:
     """div(D∇u), explicit, or advanced by itself by RKL2 super-time-stepping (Meyer, Balsara and Aslam 2014, § 2.3).
 
-    Second order in time and space (fourth in space on a curve of equal cells); s stages cover (s² + s − 2)/4 explicit
+    Second order in time and space, in space of fourth order on curves and in boxes of equal cells, between walls, of a
+    number D. On rings of latitude fields of any sign have fluxes with gradients (:class:`TensorOperator`), since
+    two-point ones are inconsistent where rings of N and 2N cells meet; s stages cover (s² + s − 2)/4 explicit
     steps, so the cost grows as √dt and there is no parabolic limit. The stages are polynomials of the operator L,
     so the step is u + L ψ: where a density undershoots zero next to an unresolved cell, the fluxes of ψ are limited to
     what each cell has and receives.
@@ -56,7 +59,7 @@ class Diffusion:
         self.mesh, self.nonnegative, self._seen, self.time = mesh, nonnegative, False, 0.0
         self._parts = boundary_parts(mesh, boundaries, CONDITIONS)
         self._each, self._by_field = each, len(each) if isinstance(D, (list, tuple)) else 0
-        self._operators = [_operator(mesh, one, self._parts) for one in each]
+        self._operators = [_operator(mesh, one, self._parts, nonnegative) for one in each]
         self._explicit_dt = min(operator.explicit_dt for operator in self._operators)
         self._rate: Any = None
 
@@ -268,8 +271,12 @@ class NonlinearDiffusion:
         return 1.0 / self._operator.explicit_dt
 
 
-def _operator(mesh: Mesh, D: Any, parts: Any) -> Operator:
-    return FaceOperator(mesh, D, parts) if np.ndim(D) < 2 else TensorOperator(mesh, D, parts)
+def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:
+    """Two-point fluxes, which are monotone; with gradients for a tensor, and where two-point ones are inconsistent."""
+    is_tensor = np.ndim(D) > 1
+    if is_tensor or (np.ndim(D) == 0 and not monotone and not has_linear_precision(mesh.on_host)):
+        return TensorOperator(mesh, D, parts)
+    return FaceOperator(mesh, D, parts)
 
 
 def _at_centers(mesh: Mesh, D: Any) -> Any:

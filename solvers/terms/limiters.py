@@ -75,7 +75,7 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     reach = mesh.shortest(mesh.face_centers[sides >> 1] - mesh.centers[own])
     _check_enclosed(mesh, own, (normals * reach).sum(axis=1) * mesh.face_areas[sides >> 1])
 
-    plane = _tangent_planes(_sums(own, normals, normals, mesh.cells), dimension)
+    plane = tangent_planes(mesh)
     slopes = _slopes(own, offsets, plane)
 
     square = (offsets**2).sum(axis=1)
@@ -93,11 +93,9 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
 def gradient_weights(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, Floats]:
     """Owner i and neighbour j of each side of the cells, and weights (sides, d): ∇u_i = Σ weights (u_j − u_i)."""
     own, sides = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start)), mesh.cell_sides
-    normals = mesh.face_normals[sides >> 1] * np.where(sides & 1, -1.0, 1.0)[:, None]
     neighbor = mesh.side_cells[sides ^ 1]
     offsets = mesh.shortest(mesh.centers[neighbor] - mesh.centers[own])
-    plane = _tangent_planes(_sums(own, normals, normals, mesh.cells), mesh.dimension)
-    return own, neighbor, _slopes(own, offsets, plane)
+    return own, neighbor, _slopes(own, offsets, tangent_planes(mesh))
 
 
 def _slopes(own: np.ndarray, offsets: Floats, plane: Floats) -> Floats:
@@ -114,9 +112,12 @@ def _sums(own: np.ndarray, left: Floats, right: Floats, cells: int) -> Floats:
     return np.stack(columns, axis=1).reshape(cells, left.shape[1], right.shape[1])
 
 
-def _tangent_planes(spread: Floats, dimension: int) -> Floats:
+def tangent_planes(mesh: Mesh) -> Floats:
     """(cells, d, dimension) orthonormal directions in which the normals of a cell's faces point."""
-    return np.asarray(np.linalg.eigh(spread)[1][:, :, -dimension:])
+    own = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
+    normals = mesh.face_normals[mesh.cell_sides >> 1]
+    spread = _sums(own, normals, normals, mesh.cells)
+    return np.asarray(np.linalg.eigh(spread)[1][:, :, -mesh.dimension :])
 
 
 def _check_enclosed(mesh: Mesh, own: np.ndarray, parts: Floats) -> None:

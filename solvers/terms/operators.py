@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..mesh.boundaries import Flux, Outflow, Part, Robin
+from ..mesh.lines import opposite_sides
 from ..mesh.mesh import Floats, Integers, Mesh
 from .limiters import gradient_weights
 
@@ -29,7 +30,7 @@ class Operator(Protocol):
 class FaceOperator:
     """Two-point fluxes with a number D, or D ≥ 0 in each cell, whose harmonic mean is a face's.
 
-    On a curve of equal cells, with one D and walls only, fluxes are of fourth order.
+    On a curve or in a box of equal cells, with one D and walls only, fluxes are of fourth order.
     """
 
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
@@ -44,13 +45,14 @@ class FaceOperator:
         self._decay = _decay(mesh, 1.0 if is_number else D, parts)
         rates = two_point_rates(mesh, conductances) + (0.0 if self._decay is None else backend.to_host(self._decay))
         fastest = self.coefficient * rates.max()
-        uniform = mesh.dimension == 1 and np.ptp(volumes) < 1e-9 * volumes.max()  # but for the rounding of their edges
-        fourth = bool(uniform and is_number and not parts)
-        if fourth:
+        opposite = opposite_sides(mesh.on_host) if is_number and not parts else None
+        self._opposite = opposite
+        if opposite is not None:
             fastest *= 4 / 3  # the highest mode of the fourth-order flux
         self.explicit_dt = 1.0 / fastest if fastest > 0 else np.inf
-        self._apply, self.send = _KERNELS[fourth]
-        self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+        self._apply, self._send = _KERNELS[opposite is not None]
+        sides = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
+        self._neighborhood = sides if opposite is None else (backend.to_device(opposite), *sides)
 
     def apply(self, values: Floats, out: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
@@ -61,47 +63,51 @@ class FaceOperator:
 
     def matrix(self) -> Any:
         """L / coefficient (cells, cells), sparse."""
-        links = _curve_matrix if self._apply == "diffuse_on_curve" else links_matrix
-        matrix = links(self.mesh.on_host, self.mesh.backend.to_host(self.conductances))
+        conductances = self.mesh.backend.to_host(self.conductances)
+        if self._opposite is None:
+            matrix = links_matrix(self.mesh.on_host, conductances)
+        else:
+            matrix = _lines_matrix(self.mesh.on_host, conductances, self._opposite)
         return _without(matrix, self.mesh, self._decay)
 
     def sent(self, values: Floats) -> Floats:
         """(2 faces,) outward part of the flux through each side."""
         mesh, backend = self.mesh, self.mesh.backend
         sent: Floats = backend.zeros(2 * mesh.faces, values.dtype)  # the outer sides of walls send nothing
-        kernel = getattr(backend, self.send)
+        kernel = getattr(backend, self._send)
         backend.launch(kernel, mesh.cells, self.conductances, *self._neighborhood, values, sent)
         return sent
 
 
 _KERNELS = {
-    True: ("diffuse_on_curve", "diffusive_flux_on_curve"),
+    True: ("diffuse_on_lines", "diffusive_flux_on_lines"),
     False: ("diffuse_on_surface", "diffusive_flux_on_surface"),
 }
 
 
 class TensorOperator:
-    """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, as a sparse matrix.
+    """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, or a number, as a sparse matrix.
 
     The flux is that of D n along the line between two centers, and of what is left with the mean of both cells'
-    least-squares gradients: second order, not monotone where D is strongly anisotropic.
+    least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic.
     """
 
-    coefficient = 1.0
-
-    def __init__(self, mesh: Mesh, D: Floats, parts: tuple[Part, ...] = ()) -> None:
-        self.mesh = mesh
+    def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
+        self.mesh, self.coefficient = mesh, 1.0
+        if np.ndim(D) == 0:
+            self.coefficient, D = float(D), np.eye(mesh.centers.shape[1])
         rows, columns, weights = _tensor_entries(mesh.on_host, np.asarray(mesh.backend.to_host(D), dtype=np.float64))
         to_device = mesh.backend.to_device
         self.rows, self.columns = to_device(rows), to_device(columns)
         self.weights = to_device(weights.astype(mesh.volumes.dtype))
         self._decay = _decay(mesh, np.abs(_along_normals(D, parts)) if parts else 1.0, parts)
         sums = np.bincount(rows, np.abs(weights), mesh.cells) / 2
-        fastest = (sums + (0.0 if self._decay is None else mesh.backend.to_host(self._decay))).max()
+        fastest = self.coefficient * (sums + (0.0 if self._decay is None else mesh.backend.to_host(self._decay))).max()
         self.explicit_dt = 1.0 / fastest if fastest > 0 else np.inf
 
     def apply(self, values: Floats, out: Floats) -> None:
-        out[...] = self.mesh.backend.sums_at(self.rows, self.weights * values[self.columns], self.mesh.cells)
+        rises = values[self.columns] - values[self.rows]  # rows sum up to 0: of what is uniform, exactly
+        out[...] = self.mesh.backend.sums_at(self.rows, self.weights * rises, self.mesh.cells)
         if self._decay is not None:
             out -= self._decay * values
 
@@ -129,17 +135,18 @@ def links_matrix(mesh: Mesh, ahead: Floats, back: Floats | None = None) -> Any:
     return coo_matrix((amounts, (rows, columns)), (mesh.cells, mesh.cells)).tocsr()
 
 
-def _curve_matrix(mesh: Mesh, conductances: Floats) -> Any:
-    """(cells, cells) of the fluxes of fourth order on a curve, as the kernels have them."""
+def _lines_matrix(mesh: Mesh, conductances: Floats, opposite: Integers) -> Any:
+    """(cells, cells) of the fluxes of fourth order on lines of equal cells, as the kernels have them."""
     from scipy.sparse import csr_matrix, diags
 
-    sides = mesh.cell_sides.reshape(-1, 2)
-    every = np.arange(mesh.cells)
-    one, shape = diags(np.ones(mesh.cells)), (mesh.cells, mesh.cells)
-    behind, ahead = (csr_matrix((np.ones(mesh.cells), (every, mesh.side_cells[side ^ 1])), shape) for side in sides.T)
-    rise = diags(conductances[sides[:, 1] >> 1]) @ (15 * (ahead - one) - (ahead @ ahead - behind)) / 12
-    fall = diags(conductances[sides[:, 0] >> 1]) @ (15 * (one - behind) - (ahead - behind @ behind)) / 12
-    return diags(1 / mesh.volumes) @ (rise - fall)
+    every, shape = np.arange(mesh.cells), (mesh.cells, mesh.cells)
+    sides = mesh.cell_sides.reshape(mesh.cells, -1)
+    next_to = [csr_matrix((np.ones(mesh.cells), (every, mesh.side_cells[column ^ 1])), shape) for column in sides.T]
+    one, total = diags(np.ones(mesh.cells)), csr_matrix(shape)
+    for k, ahead in enumerate(next_to):
+        rise = (15 * (ahead - one) - (ahead @ ahead - next_to[opposite[k]])) / 12
+        total = total + diags(conductances[sides[:, k] >> 1] / mesh.volumes) @ rise
+    return total
 
 
 def _without(matrix: Any, mesh: Mesh, decay: Floats | None) -> Any:
@@ -243,6 +250,14 @@ def _added(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
 def _tensor_entries(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floats]:
     """Rows, columns and weights of div(D∇u) (cells)."""
     inner = np.flatnonzero(mesh.face_cells[:, 0] != mesh.face_cells[:, 1])
+    face, column, weight = gradient_fluxes(mesh, inner, D)
+    first, second = mesh.face_cells[inner].T
+    rows, columns, amounts = np.append(first[face], second[face]), np.append(column, column), np.append(weight, -weight)
+    return _summed(rows, columns, amounts / mesh.volumes[rows], mesh.cells)
+
+
+def gradient_fluxes(mesh: Mesh, inner: Integers, D: Floats) -> tuple[Integers, Integers, Floats]:
+    """Numbers of faces within ``inner``, columns and weights of the flux A n·D∇u into the first cell of each."""
     first, second = mesh.face_cells[inner].T
     offset = mesh.shortest(mesh.centers[second] - mesh.centers[first])
     distance = np.linalg.norm(offset, axis=1)
@@ -251,21 +266,18 @@ def _tensor_entries(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floats]:
     conormal = np.einsum("fcd,fc->fd", tensor, mesh.face_normals[inner]) * mesh.face_areas[inner, None]
     along = (conormal * line).sum(axis=1)
     across = conormal - along[:, None] * line
-    fluxes = [(second, along / distance), (first, -along / distance)]  # (column, weight) of the flux into ``first``
-    entries = [(first, second, np.arange(len(inner)), column, weight) for column, weight in fluxes]
+    every = np.arange(len(inner))
+    entries = [(every, second, along / distance), (every, first, -along / distance)]
     owner, neighbor, weights = gradient_weights(mesh)
     start = np.append(0, np.cumsum(np.bincount(owner, minlength=mesh.cells)))
     for cell in (first, second):
         counts = np.diff(start)[cell]
-        face = np.repeat(np.arange(len(inner)), counts)
+        face = np.repeat(every, counts)
         entry = np.repeat(start[cell] - np.append(0, np.cumsum(counts)[:-1]), counts) + np.arange(counts.sum())
         weight = 0.5 * (across[face] * weights[entry]).sum(axis=1)
-        for column, sign in ((neighbor[entry], 1.0), (owner[entry], -1.0)):
-            entries.append((first, second, face, column, sign * weight))
-    rows = np.concatenate([np.append(one[face], other[face]) for one, other, face, _, _ in entries])
-    columns = np.concatenate([np.append(column, column) for *_, column, _ in entries])
-    amounts = np.concatenate([np.append(weight, -weight) for *_, weight in entries])
-    return _summed(rows, columns, amounts / mesh.volumes[rows], mesh.cells)
+        entries += [(face, neighbor[entry], weight), (face, owner[entry], -weight)]
+    faces, columns, amounts = (np.concatenate(parts) for parts in zip(*entries, strict=True))
+    return faces, columns, amounts
 
 
 def _summed(rows: Any, columns: Any, weights: Floats, cells: int) -> tuple[Integers, Integers, Floats]:

@@ -11,29 +11,29 @@ import numpy as np
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number, takes
 from ..mesh.mesh import Floats, Mesh
 from .diffusion import amplitude, time_to_move
-from .drift_diffusion import bernoulli
-from .operators import links_matrix
+from .gibbs_fluxes import GibbsFluxes
 from .term import Step
+
+NEGLIGIBLE = 1e-8  # mass below zero, of all, that is cut off; with more a step of a density is of first order
 
 Potential = Floats | Callable[[Floats], Floats] | Callable[[float, Floats], Floats]
 
 
 class DriftDiffusion:
-    """div(D∇u + u∇V), D > 0, with walls: explicit, or a stiff term, of second order.
+    """div(D∇u + u∇V), D > 0, with walls: explicit, or a stiff term.
 
-    Fluxes of Scharfetter and Gummel (1969) through each face, D c (B(q) u_i − B(−q) u_j), q = (V_j − V_i)/D,
-    B(q) = q/(e^q − 1), c the face's area over the distance of the centers: zero for u = e^{−V/D}, whatever the cells.
-    ``step`` compares two implicit Euler half steps with a whole one, 2 E(½dt)² − E(dt), which damps what is stiff; a
-    density that would undershoot takes the half steps themselves, which keep u ≥ 0. Mass is kept to rounding.
+    Fluxes (:class:`~solvers.terms.gibbs_fluxes.GibbsFluxes`) are zero for u = e^{−V/D}, whatever the cells: of fourth
+    order in space on curves, tori and boxes of equal cells, else of second. ``step`` compares two implicit Euler half
+    steps with a whole one, 2 E(½dt)² − E(dt), which damps what is stiff; a density that would undershoot takes the half
+    steps themselves, by two-point fluxes, which keep u ≥ 0. Mass is kept to rounding.
 
     D             a number > 0
     potential     V (cells,), or V(x) of centers x (cells, d); or (time, u) → V (cells,) of the state, as a
                   convolution: an equation then takes it for an explicit term, ``step`` takes V at the last ``prepare``
-    nonnegative   whether u is a density ≥ 0, which steps keep
+    nonnegative   whether u is a density ≥ 0, which steps keep; then of second order where V is a function of u
 
     u is (cells,) or (fields, cells). Raises ValueError and TypeError for input that does not fit.
-    Good values: |q| up to 1 for second order, up to 0.1 where the density is for errors of 1e-4; larger ones are
-    stable, with upwind fluxes.
+    Good values: steps of V up to D/2 between cells where the density is; from 2 D on fluxes are upwind, and stable.
     """
 
     def __init__(self, mesh: Mesh, D: float, potential: Potential, *, nonnegative: bool = False) -> None:
@@ -47,14 +47,10 @@ class DriftDiffusion:
             potential = np.asarray(of_place(mesh.centers), dtype=np.float64)
         self.mesh, self.D, self.nonnegative = mesh, float(D), nonnegative
         self._potential: Any = potential
-        host = mesh.on_host
-        self._inner = np.flatnonzero(host.face_cells[:, 0] != host.face_cells[:, 1])
-        self._first, self._second = host.face_cells[self._inner].T.astype(np.int64)
-        self._conductances = self.D * np.asarray(mesh.face_conductances(), dtype=np.float64)[self._inner]
-        self._ahead = self._back = np.zeros(0)
-        self._fastest, self._rate = 0.0, np.zeros(0)
+        self._fluxes = GibbsFluxes(mesh, self.D, monotone=nonnegative and callable(potential))
+        self._rate, self._is_set = np.zeros(0), False
         self.is_stiff = callable(potential)  # and nonlinear
-        self._solver = lru_cache(maxsize=4)(self._factorized)
+        self._solver = lru_cache(maxsize=6)(self._factorized)
         if not callable(potential):
             self._set_potential(potential)
             self.longest_step = self._longest_step  # what an equation takes for a stiff, linear term
@@ -65,7 +61,8 @@ class DriftDiffusion:
         if callable(self._potential):
             self._set_potential(self._potential(time, values))
         self._rate = self._rates(values)
-        return 1.0 / self._fastest if self._fastest > 0 else np.inf
+        fastest = self._fluxes.fastest
+        return 1.0 / fastest if fastest > 0 else np.inf
 
     def rate(self, dt: float, rate: Floats) -> None:
         check_field("rate", rate, self.mesh)
@@ -73,9 +70,9 @@ class DriftDiffusion:
 
     def jacobian(self, fields: int) -> list[Any]:
         """Of each field the sparse matrix of rates, V as at the last ``prepare``."""
-        ahead, back = np.zeros((2, self.mesh.faces))
-        ahead[self._inner], back[self._inner] = self._ahead, self._back
-        return [links_matrix(self.mesh.on_host, ahead, back)] * fields
+        from scipy.sparse import diags
+
+        return [diags(1 / self.mesh.volumes) @ self._fluxes.matrix()] * fields
 
     def _longest_step(self, values: Floats) -> Step:
         """½ ∫u/∫|∂ₜu|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""
@@ -88,59 +85,52 @@ class DriftDiffusion:
     def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
         """Advance by dt in place; returns the least value before undershoots of a density were limited, else ∞."""
         check_field("values", values, self.mesh)
-        if not len(self._ahead):
+        if not self._is_set:
             self.prepare(0.0, values)
-        half, whole = self._solver(dt / 2), self._solver(dt)
-        lowest = np.inf
-        for row in values.reshape(-1, self.mesh.cells):
-            halves = self._euler(half, dt / 2, self._euler(half, dt / 2, row))
-            better = 2 * halves - self._euler(whole, dt, row)
-            least = float(better.min())
-            new = np.maximum(halves, 0.0) if self.nonnegative and limited and least < 0 else better
-            if self.nonnegative and limited:
-                held = float(self.mesh.volumes @ new)
-                new *= float(self.mesh.volumes @ row) / held if held > 0 else 1.0  # mass to rounding
-            row[:] = new
-            lowest = min(lowest, least)
+        rows = values.reshape(-1, self.mesh.cells)
+        lowest = min(self._step_field(dt, row, limited) for row in rows)
         return lowest if self.nonnegative else np.inf
+
+    def _step_field(self, dt: float, row: Floats, limited: bool) -> float:
+        better = self._extrapolated(dt, row)[1]
+        lowest = float(better.min())
+        if self.nonnegative and limited:
+            negative = -float(self.mesh.volumes @ np.minimum(better, 0.0))
+            if negative > NEGLIGIBLE * float(self.mesh.volumes @ np.abs(row)):
+                better = self._extrapolated(dt, row, monotone=True)[0]
+            better = np.maximum(better, 0.0)
+            held = float(self.mesh.volumes @ better)
+            better *= float(self.mesh.volumes @ row) / held if held > 0 else 1.0  # mass to rounding
+        row[:] = better
+        return lowest
+
+    def _extrapolated(self, dt: float, row: Floats, monotone: bool = False) -> tuple[Floats, Floats]:
+        """Two implicit Euler steps of dt/2, and 2 E(½dt)² − E(dt)."""
+        halves = self._euler(dt / 2, self._euler(dt / 2, row, monotone), monotone)
+        return halves, 2 * halves - self._euler(dt, row, monotone)
+
+    def _euler(self, dt: float, values: Floats, monotone: bool) -> Floats:
+        """(1 − dt L)⁻¹ u = u + (1 − dt L)⁻¹ dt L u: what is steady stays so to rounding."""
+        change: Floats = values + self._solver(dt, monotone)(dt * self._fluxes.gain(values, monotone))
+        return change
 
     def _set_potential(self, potential: Floats) -> None:
         check_array("potential", potential, (self.mesh.cells,))
         check_finite("potential", potential)
-        rise = (potential[self._second] - potential[self._first]) / self.D
-        self._ahead, self._back = self._conductances * bernoulli(rise), self._conductances * bernoulli(-rise)
-        leaving = np.bincount(self._first, self._ahead, self.mesh.cells)
-        leaving += np.bincount(self._second, self._back, self.mesh.cells)
-        self._fastest = float((leaving / self.mesh.volumes).max())
-        self._leaving = leaving
+        self._fluxes.set_potential(potential)
+        self._is_set = True
         self._solver.cache_clear()
 
     def _rates(self, values: Floats) -> Floats:
         rates = np.empty_like(values)
         rows = zip(values.reshape(-1, self.mesh.cells), rates.reshape(-1, self.mesh.cells), strict=True)
         for row, rate in rows:
-            rate[:] = self._gain(row) / self.mesh.volumes
+            rate[:] = self._fluxes.gain(row) / self.mesh.volumes
         return rates
 
-    def _gain(self, values: Floats) -> Floats:
-        """(cells,) mass that each cell gains per time."""
-        flux = self._ahead * values[self._first] - self._back * values[self._second]
-        cells = self.mesh.cells
-        return np.asarray(np.bincount(self._second, flux, cells) - np.bincount(self._first, flux, cells), np.float64)
-
-    def _euler(self, solve: Any, dt: float, values: Floats) -> Floats:
-        """(1 − dt L)⁻¹ u = u + (1 − dt L)⁻¹ dt L u: what is steady stays so to rounding."""
-        change: Floats = values + solve(dt * self._gain(values))
-        return change
-
-    def _factorized(self, dt: float) -> Any:
-        """Solver of (V − dt A) x = b, A the matrix of :meth:`_gain`."""
-        from scipy.sparse import coo_matrix
+    def _factorized(self, dt: float, monotone: bool) -> Any:
+        """Solver of (V − dt A) x = b, A the matrix of the fluxes."""
+        from scipy.sparse import diags
         from scipy.sparse.linalg import splu
 
-        cells = np.arange(self.mesh.cells)
-        rows = np.concatenate([cells, self._first, self._second])
-        columns = np.concatenate([cells, self._second, self._first])
-        entries = np.concatenate([self.mesh.volumes + dt * self._leaving, -dt * self._back, -dt * self._ahead])
-        matrix = coo_matrix((entries, (rows, columns)), shape=(len(cells), len(cells)))
-        return splu(matrix.tocsc()).solve
+        return splu((diags(self.mesh.volumes) - dt * self._fluxes.matrix(monotone)).tocsc()).solve

@@ -157,8 +157,8 @@ class _Attempts:
     all, at the third attempt at the earliest.
     """
 
-    def __init__(self, wanted: float, stable: float, least: float) -> None:
-        self.longest = self.next_step = min(stable, wanted) if wanted > 0 else stable
+    def __init__(self, proposed: float, stable: float, least: float) -> None:
+        self.longest = self.next_step = min(stable, proposed) if proposed > 0 else stable
         self._least = least
         self._refused: list[tuple[float, float]] = []  # (dt, error over what is allowed)
         self._is_last = False

@@ -177,6 +177,11 @@ def _sine_derivative_factors(size: int, backend: Backend) -> tuple[Floats, Float
     return backend.to_device((l[1:] - 1) * ratio[1:]), backend.to_device((l[:-1] + 2) * ratio[1:])
 
 
+def has_harmonics(mesh: Mesh) -> bool:
+    """Whether there is a harmonic transform of the mesh: a circle, or a sphere of rings."""
+    return mesh.manifold in _TRANSFORMS
+
+
 def harmonic_transform(mesh: Mesh, degree: int) -> Harmonics:
     """The harmonic transform of a mesh up to a degree."""
     return _TRANSFORMS[mesh.manifold](mesh, degree)

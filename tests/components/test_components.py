@@ -11,7 +11,8 @@ import pytest
 import meanfield as mf
 from meanfield.cli.parser import main
 from meanfield.components.component import LOADED
-from meanfield.components.loading import load_sources, loaded_sources
+from meanfield.components.loaded import loaded_sources
+from meanfield.components.loading import load_sources
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
 
@@ -132,8 +133,8 @@ def run_killed(folder, path):
 
     write = solvers.io.run_file.RunFile.write_snapshot
 
-    def killing(file, time, values):
-        write(file, time, values)
+    def killing(file, *arguments, **options):
+        write(file, *arguments)
         if file.snapshots == 3:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -326,6 +327,31 @@ def test_a_diagnostic_may_be_an_array(folder, domain):
     assert found.dims == ("sample", "sector")
     assert result.diagnostics["sectors"].shape == (9, 8)
     np.testing.assert_allclose(found.sum("sector"), result.diagnostics["mass"], rtol=1e-12)
+
+
+def test_diagnostics_are_drawn(folder, capsys):
+    """A number and an array, by name on the command line, and on the page of the run, before built-in ones."""
+    (folder / "diagnostic.py").write_text(
+        FILES["diagnostic"]
+        + """
+@component("diagnostic", long_name="mass in each half", dimensions={"half": 2})
+def halves(x, mass):
+    return [mass[x[:, 0] < 0].sum(), mass[x[:, 0] >= 0].sum()]
+"""
+    )
+    mf.load_components("diagnostic.py")
+    names = ["mass", "energy", "speed", "clusters", "centroid", "first_square", "halves"]
+    result = mf.run(mf.load_case("case.toml", {"output.diagnostics": names}), "run.h5")
+    figure = result.plot(panels=["halves", "first_square"])
+    drawn = [[line.get_ydata() for line in ax.lines] for ax in figure.axes]
+    np.testing.assert_array_equal(np.transpose(drawn[0]), result.diagnostics["halves"])
+    np.testing.assert_array_equal(drawn[1][0], result.diagnostics["first_square"])
+    assert [ax.get_title() for ax in figure.axes] == ["mass in each half", "mean square of the first coordinate"]
+    assert {"mass in each half", "mean square of the first coordinate"} < {ax.get_title() for ax in result.plot().axes}
+    own = ["--component", "diagnostic.py"]
+    assert main(["plot", "run.h5", *own, "-o", "own.png", "--panels", "first_square,halves"]) == 0
+    assert main(["plot", "run.h5", *own, "-o", "own.png", "--panels", "first_cube"]) == 2
+    assert "first_square, halves" in capsys.readouterr().err
 
 
 def test_a_diagnostic_of_another_shape_is_refused(folder):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from support import exact
-from support.meshes import MESHES, VOLUMES, level, square
+from support.meshes import AXIS, MESHES, VOLUMES, level, smooth, square
 from support.needs import need_module
 
 from solvers.mesh.axisymmetric import axisymmetric
@@ -15,6 +15,8 @@ from solvers.mesh.product import box, product, torus
 from solvers.mesh.triangles import read_triangles, triangles
 from solvers.terms.diffusion import Diffusion
 from solvers.terms.limiters import Reconstruction
+from solvers.timestepping.equation import Equation
+from solvers.timestepping.solve import solve
 
 EACH = pytest.mark.parametrize("name", MESHES)
 FLAT = ("interval", "stretched", "periodic", "box", "box 3", "triangles")
@@ -154,3 +156,32 @@ def test_arguments_of_other_types_are_refused(build, message):
 
 def test_an_extent_may_be_a_list():
     assert box((4, 4), [[0.0, 1.0], [2.0, 4.0]]).volume == pytest.approx(2.0)
+
+
+HEAT = {  # as docs/numerics.md has them: the fewest cells, about, whose own error is below 1e-4
+    "interval": lambda: (interval(0.0, np.pi, 32), lambda x: np.cos(2 * x[:, 0]), 4),
+    "stretched": lambda: (interval(0.0, np.pi, 192, stretch=smooth), lambda x: np.cos(2 * x[:, 0]), 4),
+    "circle": lambda: (circle(64), lambda x: x[:, 0] * x[:, 1], 4),
+    "box": lambda: (box((32, 32), (np.pi, np.pi)), lambda x: np.cos(x[:, 0]) * np.cos(2 * x[:, 1]), 5),
+    "box 3": lambda: (box((16,) * 3, (np.pi,) * 3), lambda x: np.cos(x).prod(axis=1), 3),
+    "torus": lambda: (torus((32, 32)), lambda x: x[:, 0] * x[:, 3], 2),
+    "sphere": lambda: (sphere(64), lambda x: x @ AXIS, 2),
+    "icosphere": lambda: (icosphere(5), lambda x: x @ AXIS, 2),
+    "axisymmetric": lambda: (axisymmetric(3, 160), lambda x: np.cos(x[:, 0]), 2),
+}
+
+
+@pytest.mark.parametrize("name", HEAT)
+def test_heat_to_the_default_tolerance_in_one_call(name):
+    """e^{−½} of a mode of any sign, in each cell, by ``solve`` as it is: within its rtol of 1e-4."""
+    mesh, mode, eigenvalue = HEAT[name]()
+    u0 = mode(mesh.centers)
+    found = solve(Equation(mesh, [Diffusion(mesh, 1.0)]), u0, (0.0, 0.5 / eigenvalue)).u[-1]
+    assert np.abs(found - np.exp(-0.5) * u0).max() < 1e-4 * np.abs(u0).max()
+
+
+def test_diffusion_decays_on_rings_of_latitude():
+    """Fluxes with gradients are not symmetric: no eigenvalue grows or turns, whatever the field."""
+    found = np.linalg.eigvals(Diffusion(sphere(12), 1.0).jacobian(1)[0].toarray())
+    assert found.real.max() < 1e-10 * np.abs(found).max()  # rounding
+    assert np.abs(found.imag).max() < 1e-10 * np.abs(found).max()

@@ -27,9 +27,9 @@ from .cells import (
     scale_softmax,
 )
 from .diffusion import (
-    diffuse_on_curve,
+    diffuse_on_lines,
     diffuse_on_surface,
-    diffusive_flux_on_curve,
+    diffusive_flux_on_lines,
     diffusive_flux_on_surface,
     limit_outgoing_flux,
 )
@@ -84,9 +84,9 @@ __all__ = [
     "average_neighbors",
     "cached",
     "conditional",
-    "diffuse_on_curve",
+    "diffuse_on_lines",
     "diffuse_on_surface",
-    "diffusive_flux_on_curve",
+    "diffusive_flux_on_lines",
     "diffusive_flux_on_surface",
     "distances_from",
     "divergence",

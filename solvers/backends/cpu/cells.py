@@ -114,17 +114,20 @@ def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbo
     """
     basin[:] = -1
     for i in order:
-        best = -1
+        best, several = -1, False
         for k in range(cell_start[i], cell_start[i + 1]):
             j = neighbors[cell_sides[k] ^ 1]
             if basin[j] >= 0:
                 peak = _root(basin, j)
+                several = several or (best >= 0 and peak != best)
                 if best < 0 or level[peak] > level[best] or (level[peak] == level[best] and peak < best):
                     best = peak
         if best < 0:
             basin[i] = i
             continue
         basin[i] = best
+        if not several:
+            continue
         for k in range(cell_start[i], cell_start[i + 1]):
             j = neighbors[cell_sides[k] ^ 1]
             if basin[j] >= 0:
@@ -133,3 +136,43 @@ def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbo
                     basin[peak] = best
     for i in order:
         basin[i] = _root(basin, i)
+
+
+@kernel
+def sort_equal(order, level):
+    """Cells of equal levels in the order of their numbers, where ``order`` (cells,) has equal ones side by side."""
+    first = 0
+    for k in range(1, len(order) + 1):
+        if k == len(order) or level[order[k]] != level[order[first]]:
+            if k - first > 1:
+                order[first:k].sort()
+            first = k
+
+
+@kernel
+def sum_over_basins(basin, masses, points, number, peaks, sums):
+    """Sums over the cells of each basin, added in their order: (basins, 1 + d) of masses m and of m x.
+
+    basin    (cells,) the peak of each cell, a cell that is its own
+    points   (cells, d) x
+    number   (cells,) out: the number of each cell's basin, by their peaks
+    peaks    (cells,) out: the first are the peaks
+    sums     (cells, 1 + d) out: the first are the sums
+    Returns how many basins there are.
+    """
+    count = 0
+    for i in range(len(basin)):
+        if basin[i] == i:
+            number[i] = count
+            peaks[count] = i
+            sums[count] = 0.0
+            count += 1
+    for i in range(len(basin)):
+        k = number[basin[i]]
+        sums[k, 0] += masses[i]
+        for c in range(points.shape[1]):
+            sums[k, 1 + c] += masses[i] * points[i, c]
+    for i in range(len(basin)):
+        if basin[i] != i:
+            number[i] = number[basin[i]]
+    return count

@@ -1,4 +1,4 @@
-"""Diffusion: two-point fluxes on surfaces, fourth-order fluxes on curves of equal cells."""
+"""Diffusion: two-point fluxes on surfaces, fourth-order fluxes on curves and in boxes of equal cells."""
 
 from .launching import inline, kernel, share
 
@@ -10,23 +10,25 @@ def _fourth_order(before, left, right, after):
 
 
 @inline
-def _curve_fluxes(i, conductance, cell_start, cell_sides, neighbors, density):
-    """Inward diffusion fluxes through the two sides of a cell of a curve of equal cells."""
-    back, ahead = cell_sides[cell_start[i]], cell_sides[cell_start[i] + 1]
-    a, b = neighbors[back ^ 1], neighbors[ahead ^ 1]
-    aa, bb = neighbors[cell_sides[cell_start[a]] ^ 1], neighbors[cell_sides[cell_start[b] + 1] ^ 1]
-    rise = conductance[ahead >> 1] * _fourth_order(density[a], density[i], density[b], density[bb])
-    fall = conductance[back >> 1] * _fourth_order(density[aa], density[a], density[i], density[b])
-    return -fall, rise
+def _flux_along_line(i, k, opposite, conductance, cell_start, cell_sides, neighbors, density):
+    """Inward diffusion flux through side k of a cell, on a line of equal cells."""
+    start = cell_start[i]
+    side = cell_sides[start + k]
+    behind, ahead = neighbors[cell_sides[start + opposite[k]] ^ 1], neighbors[side ^ 1]
+    beyond = neighbors[cell_sides[cell_start[ahead] + k] ^ 1]
+    rise = _fourth_order(density[behind], density[i], density[ahead], density[beyond])
+    return conductance[side >> 1] * rise
 
 
 @kernel
-def diffuse_on_curve(worker, workers, volumes, conductance, cell_start, cell_sides, neighbors, density, rate):
-    """rate = Δρ on a curve of equal cells by fourth-order fluxes."""
+def diffuse_on_lines(worker, workers, volumes, conductance, opposite, cell_start, cell_sides, neighbors, density, rate):
+    """rate = Δρ on lines of equal cells by fourth-order fluxes; ``opposite``: of each side of a cell the one behind."""
     first, last = share(worker, workers, len(rate))
     for i in range(first, last):
-        back, ahead = _curve_fluxes(i, conductance, cell_start, cell_sides, neighbors, density)
-        rate[i] = (back + ahead) / volumes[i]
+        total = 0.0
+        for k in range(len(opposite)):
+            total += _flux_along_line(i, k, opposite, conductance, cell_start, cell_sides, neighbors, density)
+        rate[i] = total / volumes[i]
 
 
 @kernel
@@ -42,13 +44,13 @@ def diffuse_on_surface(worker, workers, volumes, conductance, cell_start, cell_s
 
 
 @kernel
-def diffusive_flux_on_curve(worker, workers, conductance, cell_start, cell_sides, neighbors, density, sent):
-    """The outward part of the fluxes of :func:`diffuse_on_curve`, side by side."""
+def diffusive_flux_on_lines(worker, workers, conductance, opposite, cell_start, cell_sides, neighbors, density, sent):
+    """The outward part of the fluxes of :func:`diffuse_on_lines`, side by side."""
     first, last = share(worker, workers, len(density))
     for i in range(first, last):
-        back, ahead = _curve_fluxes(i, conductance, cell_start, cell_sides, neighbors, density)
-        sent[cell_sides[cell_start[i]]] = max(-back, 0.0)
-        sent[cell_sides[cell_start[i] + 1]] = max(-ahead, 0.0)
+        for k in range(len(opposite)):
+            flux = _flux_along_line(i, k, opposite, conductance, cell_start, cell_sides, neighbors, density)
+            sent[cell_sides[cell_start[i] + k]] = max(-flux, 0.0)
 
 
 @kernel

@@ -21,10 +21,10 @@ masses_above = on_grid(cells.masses_above)
 project_to_tangent = on_grid(cells.project_to_tangent)
 scale_softmax = on_grid(cells.scale_softmax)
 
-diffuse_on_curve = on_grid(diffusion.diffuse_on_curve)
+diffuse_on_lines = on_grid(diffusion.diffuse_on_lines)
 diffuse_on_surface = on_grid(diffusion.diffuse_on_surface)
 limit_outgoing_flux = on_grid(diffusion.limit_outgoing_flux)
-diffusive_flux_on_curve = on_grid(diffusion.diffusive_flux_on_curve)
+diffusive_flux_on_lines = on_grid(diffusion.diffusive_flux_on_lines)
 diffusive_flux_on_surface = on_grid(diffusion.diffusive_flux_on_surface)
 
 reconstruct_on_curve = on_grid(transport_curve.reconstruct_on_curve)
