@@ -64,7 +64,7 @@ def solve_point(
                 load_sources(components)
             return _run(case, keep, over)
         except Exception as error:
-            return Result(FAILED, reason=_in_words(error), wall_time=clock.monotonic() - began)
+            return Result(FAILED, reason=in_words(error), wall_time=clock.monotonic() - began)
         except KeyboardInterrupt:
             if not over.is_set():
                 raise  # this worker is being stopped, and another has to solve the point
@@ -143,7 +143,7 @@ def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
         ended.set()
 
 
-def _in_words(error: Exception) -> str:
+def in_words(error: Exception) -> str:
     """One line: errors of bad input are one already; others have their name before it."""
     from meanfield.case.errors import CaseError
     from solvers.io.run_file import FileError

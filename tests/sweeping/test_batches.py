@@ -10,6 +10,7 @@ import pytest
 from support.sweeping import write
 
 from meanfield.case.case import Case
+from meanfield.case.errors import CaseError
 from meanfield.case.load import parse, to_toml
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.particles import batch
@@ -179,16 +180,27 @@ def test_a_sweep_solves_together_what_can_be(tmp_path: Path, monkeypatch: pytest
     np.testing.assert_allclose(found.scalars["centroid"][7], single.diagnostics["centroid"][-1], atol=SAME)
 
 
-def test_components_that_fail_in_a_batch_fail_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error among points that are solved together is that of the points that have it."""
+@pytest.mark.parametrize(
+    ("error", "statuses", "reason"),
+    [
+        (CaseError("component mine: line 3"), ["done", "done"], ""),
+        (MemoryError(), ["done", "done"], ""),
+        (ZeroDivisionError("division by zero"), ["failed", "failed"], "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_fails_in_a_batch_is_tried_alone_or_reported(
+    error: Exception, statuses: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of one point's input is that of the point that has it; a fault of the package is not passed over."""
     case = parse(TOKENS)
 
-    def broken(*_: object) -> Any:
-        raise ZeroDivisionError
+    def broken(*_: object, **__: object) -> Any:
+        raise error
 
     monkeypatch.setattr("meanfield.domains.particles.batch.sums_of_systems", broken)
     results = merged(solve_task({0: to_toml(case), 1: to_toml(case)}))
-    assert [result.status for result in results.values()] == ["done", "done"]
+    assert [result.status for result in results.values()] == statuses
+    assert {result.reason for result in results.values()} == {reason}
 
 
 def test_work_does_not_grow_with_the_number_of_systems(monkeypatch: pytest.MonkeyPatch) -> None:
