@@ -117,7 +117,8 @@ class DensityIntegrator(SplitIntegrator):
         for term in self.equation.terms:
             term.rate(0.0, rate)
         if stiff is None:
-            return _Measured(*self._moments(values, rate), None)
+            moments, rates = self._moments(values, rate)
+            return _Measured(moments, rates, None)
         explicit = rate.copy()
         probe = float(np.finfo(values.dtype).eps) ** 0.25 * stable
         if math.isfinite(probe):
@@ -126,7 +127,8 @@ class DensityIntegrator(SplitIntegrator):
             rate += (after - values) / probe
         else:
             add_rate(stiff, time, values, rate)
-        return _Measured(*self._moments(values, rate, explicit))
+        moments, rates, explicit_rates = self._moments(values, rate, explicit)
+        return _Measured(moments, rates, explicit_rates)
 
     def _error(self, dt: float, start: _Measured, end: _Measured) -> float:
         """The error of a step over what is allowed."""
