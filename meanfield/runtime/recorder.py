@@ -21,6 +21,7 @@ from meanfield.simulation import sample_schedule, snapshot_schedule
 from solvers.backends import backend_for
 from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
+from solvers.mesh.mesh import Floats
 from solvers.timestepping.observers import Observer
 from solvers.timestepping.state import Exploding, NonFinite, State
 
@@ -154,16 +155,22 @@ class Record:
         self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time, **attributes)
 
     def _write_snapshot(self, state: State) -> None:
-        self._file.write_snapshot(state.time, self._problem.snapshot(state.values), may_wait=True)
+        self._file.write_snapshot(state.time, self._problem.snapshot(_in_double(state.values)), may_wait=True)
 
     def _write_sample(self, state: State) -> bool:
         """Whether a stop condition holds."""
-        values = self._diagnostics(state.time, state.values)
+        density = _in_double(state.values)
+        values = self._diagnostics(state.time, density)
         self._file.write_sample(state.time, values)
-        self._watch(Moment(state.time, self._problem.snapshot(state.values), values, self._problem.space))
+        self._watch(Moment(state.time, self._problem.snapshot(density), values, self._problem.space))
         if "clusters" in values:
             self.progress.clusters = f", {counted(float(np.asarray(values['clusters'])), 'cluster')}"
         return bool(self._watch.message)
+
+
+def _in_double(values: Floats) -> Floats:
+    """Values as files and diagnostics have them, whatever the format of the state."""
+    return values.astype(np.float64, copy=False)
 
 
 def reason(error: NonFinite) -> str:
