@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 MAX_LINES = 4  # panels
-STEP_NOISE = 1e-7  # of the largest speed: steps of tokens have errors of about 1e-9 of a position
+STEP_NOISE = 1e-6  # of the largest speed: steps of tokens have errors of about 1e-9 of a position
 NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
 NO_CHANGE = 1e-12  # of a mass, relative: what rounding leaves of one that is kept
 ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
