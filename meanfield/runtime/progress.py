@@ -74,6 +74,9 @@ class Progress:
     @contextmanager
     def show_if_slow(self, text: str) -> Iterator[None]:
         """Say a text if the block takes longer than compiled kernels would."""
+        if self.quiet:
+            yield
+            return
         timer = threading.Timer(COMPILING, self.show, [text])
         timer.start()
         try:

@@ -173,7 +173,7 @@ def test_sweep_figures(monkeypatch):
     figures = sweep.sweep((1.0,), 2, 4, 0.5)
     by_name(figures)
     assert 0 < value_of(figures, "error of the mean token by Euler", "largest") < 1e-3  # half of dt = 0.0025
-    assert value_of(figures, "error of the mean token of the sweep", "largest") < 1e-9  # ten steps at 1e-10
+    assert value_of(figures, "error of the mean token of the sweep, largest") < 1e-9  # ten steps at 1e-10
     ends = sweep._euler(np.array([[[1.0, 0.0], [0.0, 1.0]]]), np.zeros(1), 1.0)[0]
     assert np.arccos(ends[0] @ ends[1]) == pytest.approx(2 * np.arctan(np.exp(-1.0)), abs=0.005)  # dt
 
