@@ -86,7 +86,7 @@ _KERNELS = {
 
 
 class TensorOperator:
-    """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, or a number, as a sparse matrix.
+    """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, or numbers, as a sparse matrix.
 
     The flux is that of D n along the line between two centers, and of what is left with the mean of both cells'
     least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic.
@@ -95,8 +95,11 @@ class TensorOperator:
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
         self.mesh, self.coefficient = mesh, 1.0
         if np.ndim(D) == 0:
-            self.coefficient, D = float(D), np.eye(mesh.centers.shape[1])
-        rows, columns, weights = _tensor_entries(mesh.on_host, np.asarray(mesh.backend.to_host(D), dtype=np.float64))
+            self.coefficient, D = float(D), np.ones(mesh.cells)
+        D = np.asarray(mesh.backend.to_host(D), dtype=np.float64)
+        if D.ndim == 1:
+            D = D[:, None, None] * np.eye(mesh.centers.shape[1])
+        rows, columns, weights = _tensor_entries(mesh.on_host, D)
         to_device = mesh.backend.to_device
         self.rows, self.columns = to_device(rows), to_device(columns)
         self.weights = to_device(weights.astype(mesh.volumes.dtype))
