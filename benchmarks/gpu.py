@@ -1,7 +1,7 @@
 """Cost on a GPU, beside a copy and a product there, and beside two cores of the same machine's CPU.
 
 Without a GPU the table says what is still to be measured. With one it is made to take less than eight minutes, most for
-the CPU's share, and the figures are kept in ``benchmarks/results/gpu.json``. What fails, for want of memory or time,
+the CPU's share, and the figures are kept in ``benchmarks/results/gpu.json``. What fails, out of memory or time,
 says so in its row, and the others are kept.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Figure, shortest
+from benchmarks.measure import Figure, timed
 from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.equation import Velocity, mean_field_equation
@@ -40,7 +40,7 @@ AT_STEP, AT_MEMORY = 4042, 2724  # and of how many rings
 CORES = 2  # of the CPU that a device is compared with
 CPU_SECONDS = 330  # that the CPU's share may take: about 250 on two cores of 2024, in both formats
 SIMULATED_RINGS = 16  # at most in the simulator, where a thread of Python stands for each of a device's
-REPEATS = 3  # on the device; on the CPU, which takes minutes, one after one that does not count
+REPEATS = 7  # on the device; on the CPU, which takes minutes, one after one that does not count
 NUMBERS = (np.float64, np.float32)
 MEASURED = ("velocity", "flux", "SSPRK3 step")
 Timed = dict[str, float]
@@ -90,7 +90,7 @@ def _tried(timings: Callable[[], Timed]) -> tuple[Timed, str]:
     """Times, or none and what went wrong."""
     try:
         return timings(), ""
-    except Exception as error:  # of CuPy, Numba or a library, most likely for want of memory
+    except Exception as error:  # of CuPy, Numba or a library, most likely out of memory
         return {}, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
@@ -123,14 +123,14 @@ def _copy_bandwidth(backend: Backend, copied: int) -> float:
 
 
 def _seconds(backend: Backend, call: Callable[[], object]) -> float:
-    """Least time of a call until the device has done it."""
+    """Median time of a call until the device has done it."""
     last = backend.zeros(1)
 
     def done() -> None:
         call()
         backend.to_host(last)  # kernels run in order, so all before have ended
 
-    return shortest(done, 1 if backend is cpu else REPEATS)
+    return timed(done, 1 if backend is cpu else REPEATS).median
 
 
 def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float, here: Timed) -> Iterator[Figure]:

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from solvers.backends import cpu
 
-REPEATS = 7  # other programs only ever add time, so the least of a few repeats is what the machine can do
+CORES = time.process_time
+REPEATS = 7  # of which the median counts: one that other programs have delayed does not move it
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median of some measurements, and the least and the largest of them; of a ratio, of all pairs of both."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Of some positive numbers."""
+        return cls(statistics.median(values), min(values), max(values))
+
+    def __mul__(self, factor: float) -> Spread:
+        return Spread(self.median * factor, self.low * factor, self.high * factor)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Spread) -> Spread:
+        return Spread(self.median + other.median, self.low + other.low, self.high + other.high)
+
+    def __truediv__(self, other: Spread | float) -> Spread:
+        if not isinstance(other, Spread):
+            return self * (1 / other)
+        return Spread(self.median / other.median, self.low / other.high, self.high / other.low)
+
+    def __rtruediv__(self, number: float) -> Spread:
+        return Spread(number / self.median, number / self.high, number / self.low)
 
 
 @dataclass(frozen=True)
@@ -20,6 +53,7 @@ class Figure:
     name   what was measured
     value  the number, in ``unit``; None where it could not be measured, with the reason as ``note``
     most, least   what it was asked not to exceed, or to reach, if anything was asked
+    low, high     the least and the largest of what was measured, where ``value`` is the median of several
     """
 
     name: str
@@ -28,6 +62,15 @@ class Figure:
     most: float | None = None
     least: float | None = None
     note: str = ""
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, name: str, spread: Spread | None, unit: str, **others: Any) -> Figure:
+        """A figure of several measurements, None where there are none."""
+        if spread is None:
+            return cls(name, None, unit, **others)
+        return cls(name, spread.median, unit, low=spread.low, high=spread.high, **others)
 
     @property
     def asked(self) -> str:
@@ -45,18 +88,36 @@ class Figure:
         return too_much or (self.least is not None and not self.value >= self.least)
 
 
-def shortest(call: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Least wall time of ``call`` in seconds over ``repeats``, after one call that does not count."""
-    call()
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
+def timed(
+    call: Callable[[], object], repeats: int | None = None, clock: Callable[[], float] = time.perf_counter
+) -> Spread:
+    """Wall time of ``call`` in seconds over ``repeats``, by default REPEATS, after one call that does not count.
+
+    clock   of what: CORES for the processor time of all threads, which other programs change least
+    """
+    return both_timed(call, lambda: None, repeats, clock)[0]
+
+
+def both_timed(
+    one: Callable[[], object],
+    other: Callable[[], object],
+    repeats: int | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[Spread]:
+    """Wall times of two calls in seconds, taken in turn: what slows the machine for a while slows both."""
+    calls = one, other
+    times: tuple[list[float], ...] = ([], [])
+    for call in calls:
         call()
-        times.append(time.perf_counter() - began)
-    return min(times)
+    for _ in range(repeats or REPEATS):
+        for call, taken in zip(calls, times, strict=True):
+            began = clock()
+            call()
+            taken.append(clock() - began)
+    return [Spread.of(taken) for taken in times]
 
 
-def copy_bandwidth(megabytes: int = 256) -> float:
+def copy_bandwidth(megabytes: int = 256) -> Spread:
     """Bytes a second, read and written together, of a plain copy between two arrays on all cores."""
     source = np.ones(megabytes * 2**20 // 8)
     target = np.zeros_like(source)
@@ -65,4 +126,4 @@ def copy_bandwidth(megabytes: int = 256) -> float:
         here = slice(len(source) * worker // workers, len(source) * (worker + 1) // workers)
         np.copyto(target[here], source[here])
 
-    return 2 * source.nbytes / shortest(lambda: cpu.launch(share, len(source)))
+    return 2 * source.nbytes / timed(lambda: cpu.launch(share, len(source)))

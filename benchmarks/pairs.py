@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Figure, shortest
+from benchmarks.measure import Figure, both_timed, timed
 from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.particles.velocity import ParticleVelocity
 from solvers.backends import cpu
@@ -19,7 +19,6 @@ BETA = 4.0
 SIZES = ((2, 10_000), (3, 20_000), (16, 10_000), (128, 10_000))  # dimension and tokens
 BESIDE_TORCH = (128, 10_000)
 ASKED = {(3, np.float64): 1.2}  # nanoseconds a pair
-REPEATS = 3
 
 
 def pairs(sizes: tuple[tuple[int, int], ...] = SIZES, beside_torch: tuple[int, int] = BESIDE_TORCH) -> list[Figure]:
@@ -27,12 +26,12 @@ def pairs(sizes: tuple[tuple[int, int], ...] = SIZES, beside_torch: tuple[int, i
     figures = []
     for number in (np.float64, np.float32):
         for d, count in sizes:
-            seconds = shortest(_sums(d, count, number), REPEATS)
+            seconds = timed(_sums(d, count, number))
             name = f"sums over {count}² pairs, d = {d}, {number.__name__}: a pair"
-            figures.append(Figure(name, 1e9 * seconds / count**2, "ns", most=ASKED.get((d, number))))
+            figures.append(Figure.of(name, 1e9 * seconds / count**2, "ns", most=ASKED.get((d, number))))
     figures.append(_beside_torch(*beside_torch))
     for d, count in (sizes[1], sizes[-1]):
-        figures.append(Figure(f"rates of {count} particles, d = {d}", shortest(_rates(d, count), REPEATS), "s"))
+        figures.append(Figure.of(f"rates of {count} particles, d = {d}", timed(_rates(d, count)), "s"))
     return figures
 
 
@@ -59,4 +58,5 @@ def _beside_torch(d: int, count: int) -> Figure:
     def attend() -> None:
         torch.nn.functional.scaled_dot_product_attention(BETA * points, points, points, scale=1.0)
 
-    return Figure(name, shortest(attend) / shortest(_sums(d, count, np.float32)), "×", least=0.8)
+    own, theirs = both_timed(_sums(d, count, np.float32), attend)
+    return Figure.of(name, theirs / own, "×", least=0.8)

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from benchmarks.measure import Figure, shortest
+from benchmarks.measure import Figure, both_timed, timed
 from solvers import Diffusion, DriftDiffusion, Equation, box, interval, solve
 from solvers.mesh.mesh import Floats
 
 Answer = Callable[[], float]  # the error of a run
-REPEATS = 3
 
 
 def peers(cells: int = 64, line: int = 400, wells: int = 100) -> Iterator[Figure]:
@@ -28,8 +27,7 @@ def peers(cells: int = 64, line: int = 400, wells: int = 100) -> Iterator[Figure
         (f"front of Fisher's equation, {line} cells", lambda: _fisher(line), _others_of_fisher(line)),
         (f"Kramers' rate, {wells} cells", lambda: _kramers(wells), _others_of_kramers(wells)),
     ):
-        seconds = shortest(ours, REPEATS)
-        yield Figure(f"{name}: solve", 1e3 * seconds, "ms")
+        yield Figure.of(f"{name}: solve", 1e3 * timed(ours), "ms")
         yield Figure(f"{name}: error of solve", ours(), "1")
         for other, answer in others.items():
             try:
@@ -38,7 +36,8 @@ def peers(cells: int = 64, line: int = 400, wells: int = 100) -> Iterator[Figure
                 note = "not installed"
                 yield Figure(f"{name}: {other} over solve", None, "×", least=1.0, note=note)
                 continue
-            yield Figure(f"{name}: {other} over solve", shortest(answer, 1) / seconds, "×", least=1.0)
+            seconds, theirs = both_timed(ours, answer)
+            yield Figure.of(f"{name}: {other} over solve", theirs / seconds, "×", least=1.0)
             yield Figure(f"{name}: error of {other}", error, "1")
 
 

@@ -1,14 +1,18 @@
-"""A sweep of many small systems of tokens, the whole command, beside Euler steps of all of them in one array."""
+"""A sweep of many small systems of tokens, the whole command, beside Euler steps of all of them in one array.
+
+The steps are those of a user's own loop in PyTorch, or in NumPy where PyTorch is not installed.
+"""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import Figure, shortest
+from benchmarks.measure import Figure, Spread, timed
 from benchmarks.startup import seconds_of
 from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.sweeping.results import read_sweep
@@ -16,6 +20,7 @@ from solvers.mesh.mesh import Floats
 
 BETAS = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0, 12.0, 16.0)
 SEEDS, TOKENS, END, STEPS, SAMPLES = 32, 32, 20.0, 200, 1
+QUICK = 1e-6  # tolerance of steps that is enough for an error of 1e-3
 _SWEEP = """
 [case]
 domain = {{manifold = "particles", dimension = 2, count = {tokens}}}
@@ -30,25 +35,55 @@ output = {{snapshots = 1, samples = {samples}}}
 
 
 def sweep(betas: Sequence[float] = BETAS, seeds: int = SEEDS, tokens: int = TOKENS, end: float = END) -> list[Figure]:
-    """Time of ``meanfield sweep`` over that of the steps of Euler, and how far the mean tokens of these are off."""
+    """Time of ``meanfield sweep`` over that of the steps of Euler, and how far the mean tokens of both are off."""
     text = _SWEEP.format(tokens=tokens, end=end, samples=SAMPLES, betas=list(betas), seeds=seeds)
     points = np.stack([tokens_uniform(tokens, 2, seed) for seed in range(seeds)])
     points, beta = np.tile(points, (len(betas), 1, 1)), np.repeat(betas, seeds)
+    whole, centroids = _whole_command(text)
+    exact = _whole_command(text + '[set]\n"time.tolerance" = 1e-12\n', 1)[1]
+    name, loop = f"sweep of {len(beta)} systems of {tokens} tokens", _euler_torch if find_spec("torch") else _euler
+    other = "PyTorch" if find_spec("torch") else "NumPy"
+    euler = timed(lambda: loop(points, beta, end))
+    errors = {
+        "by Euler": np.linalg.norm(loop(points, beta, end).mean(axis=1) - exact, axis=1),
+        "of the sweep": np.linalg.norm(centroids - exact, axis=1),
+    }
+    quick, near = _whole_command(text + f'[set]\n"time.tolerance" = {QUICK:g}\n')
+    errors[f"of the sweep at tolerance {QUICK:g}"] = np.linalg.norm(near - exact, axis=1)
+    over = f"whole command over {STEPS} Euler steps of all in {other}"
+    return [
+        Figure.of(f"{name}, whole command", whole, "s"),
+        Figure.of(f"{name}: {STEPS} Euler steps of all in {other}", euler, "s"),
+        Figure.of(f"{name}: {over}", whole / euler, "×", most=4.0),
+        Figure.of(f"{name}, tolerance {QUICK:g}: {over}", quick / euler, "×", most=4.0),
+        *(
+            Figure(f"{name}: error of the mean token {of}, {what}", float(number), "1")
+            for of, error in errors.items()
+            for what, number in (("median", np.median(error)), ("largest", error.max()))
+        ),
+    ]
+
+
+def _whole_command(text: str, repeats: int | None = None) -> tuple[Spread, Floats]:
+    """Wall times of a sweep, and the mean tokens of its points."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "sweep.toml").write_text(text, encoding="utf-8")
         command = ["sweep", "sweep.toml", "-o", "index.h5", "--quiet", "--overwrite"]
-        seconds_of(command, folder)  # compiles
-        whole = seconds_of(command, folder)
-        centroids = read_sweep(Path(folder, "index.h5")).scalars["centroid"]
-    euler = shortest(lambda: _euler(points, beta, end), 3)
-    error = np.linalg.norm(_euler(points, beta, end).mean(axis=1) - centroids, axis=1)
-    name = f"sweep of {len(beta)} systems of {tokens} tokens"
-    return [
-        Figure(f"{name}, whole command", whole, "s"),
-        Figure(f"{name}: over {STEPS} Euler steps of all in NumPy", whole / euler, "×", most=4.0),
-        Figure(f"{name}: error of the mean token by Euler, median", float(np.median(error)), "1"),
-        Figure(f"{name}: error of the mean token by Euler, largest", float(error.max()), "1"),
-    ]
+        times = timed(lambda: seconds_of(command, folder), repeats)
+        return times, read_sweep(Path(folder, "index.h5")).scalars["centroid"]
+
+
+def _euler_torch(points: Floats, beta: Floats, end: float) -> Floats:
+    """The same as ``_euler``, in PyTorch."""
+    import torch
+
+    x, dt = torch.from_numpy(points), end / STEPS
+    factor = torch.from_numpy(np.asarray(beta, dtype=float))[:, None, None]
+    for _ in range(STEPS):
+        output = torch.softmax(factor * (x @ x.transpose(1, 2)), dim=2) @ x
+        x = x + dt * (output - (output * x).sum(2, keepdim=True) * x)
+        x = x / x.norm(dim=2, keepdim=True)
+    return np.asarray(x.numpy())
 
 
 def _euler(points: Floats, beta: Floats, end: float) -> Floats:

@@ -19,7 +19,7 @@ _HIDDEN = (": per cell",)
 
 def line(figure: Figure) -> str:
     """One line for a terminal."""
-    return f"{figure.name:<78} {_number(figure):>12}  {figure.asked or figure.note}".rstrip()
+    return f"{figure.name:<78} {_number(figure):>28}  {figure.asked or figure.note}".rstrip()
 
 
 def markdown(results: dict[str, Any]) -> str:
@@ -82,5 +82,11 @@ def _escaped(text: str) -> str:
 def _number(figure: Figure) -> str:
     if figure.value is None:
         return "skipped"
-    value = f"{figure.value:.0f}" if 100 <= abs(figure.value) < 1e6 else f"{figure.value:.3g}"
+    value = _digits(figure.value)
+    if figure.low is not None and figure.high is not None:
+        value += f" ({_digits(figure.low)} to {_digits(figure.high)})"
     return value if figure.unit == "1" else f"{value} {figure.unit}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.3g}"

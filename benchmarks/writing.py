@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Figure
+from benchmarks import measure
+from benchmarks.measure import Figure, Spread
 from meanfield.case.case import Case
 from meanfield.case.load import load
 from meanfield.running import run
@@ -27,23 +28,22 @@ def writing(rings: int = RINGS, snapshots: int = SNAPSHOTS, end: float = END) ->
     case = load("metastable_sphere", changes)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "run.h5")
-        total, spent = _timed(case, path)
+        shares = [_share(case, path) for _ in range(measure.REPEATS)]
         size = os.path.getsize(path)
     name = f"{snapshots} snapshots, {rings} rings, t = {end:g}"
     return [
-        Figure(f"writing, {name}: of the run's time", 100 * spent / total, "%", most=3.0),
+        Figure.of(f"writing, {name}: of the run's time", 100 * Spread.of(shares), "%", most=3.0),
         Figure(f"writing, {name}: file for 1000 such", 1000 * size / (snapshots + 1) / 1e6, "MB", most=250.0),
     ]
 
 
-def _timed(case: Case, path: Path) -> tuple[float, float]:
-    """Seconds of a run of ``case`` into ``path``, and of these seconds in writing."""
+def _share(case: Case, path: Path) -> float:
+    """Part of the seconds of a run of ``case`` into ``path`` that is spent in writing."""
     spent = [0.0]
     with _timing(spent):
         began = time.perf_counter()
-        run(case, path)
-        total = time.perf_counter() - began
-    return total, spent[0]
+        run(case, path, overwrite=True)
+        return spent[0] / (time.perf_counter() - began)
 
 
 @contextmanager

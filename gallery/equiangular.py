@@ -41,3 +41,12 @@ def formula(norm: str, n: int, beta: float, times: Floats) -> Floats:
 
     found = solve_ivp(rate, (0, times[-1]), [0.0, 1.0], t_eval=times, rtol=1e-11, atol=1e-13)
     return np.asarray(1 - found.y[0])
+
+
+def after_a_layer(n: int, cosine: float, beta: float) -> float:
+    """Cosine of n tokens of equal cosines after one layer without residual."""
+    changes = [f"attention.beta={beta}", f"domain.count={n}", f"domain.dimension={n}", f"initial.cosine={cosine}"]
+    changes += ["time.step=1", "time.method=layers", "time.layers=1", "stabilizers.residual=false"]
+    quiet = ["output.snapshots=1", "output.samples=1", 'output.diagnostics=["mass"]']
+    tokens = np.asarray(mf.simulate(mf.load_case("tokens_equiangular", [*changes, *quiet])).position)[-1]
+    return float(tokens[0] @ tokens[1])

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from meanfield.figures.figure import STYLE
 from meanfield.figures.run_data import BLUE, VERMILION
 
+Floats = NDArray[np.float64]
 COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito: told apart by the color-blind too
 FEW = 20  # points of a curve that are marked each
+
+
+def draw_growth(time: Floats, power: Floats, rate: float) -> None:
+    """Draw the amplitude of a mode, the root of its ``power``, beside e^{rate t}."""
+    amplitude = np.sqrt(power)
+    draw(
+        "time",
+        "amplitude of the mode",
+        logy=True,
+        run=(time, amplitude),
+        formula=(time, amplitude[0] * np.exp(rate * time)),
+    )
 
 
 def draw(x: str, y: str, *, logx: bool = False, logy: bool = False, **curves: tuple[Any, Any]) -> None:

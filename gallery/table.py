@@ -25,7 +25,9 @@ python -m gallery noise/unnormalized_fold
 
 `python -m gallery --page docs/statements.md` runs them all and writes this page, `--full` with ensembles of full size;
 a test runs each at its quick size and compares. *Read* says what was seen of the source: where only the abstract could
-be read, the formula was derived again, and equation numbers are missing.
+be read, the formula was derived again, and equation numbers are missing. The text of 2512.01868, a survey, is its TeX
+source as a public repository keeps it, of a version that it does not name; statements *as a third party has transcribed
+them* are those of a formalization of the named version, which has sections and labels, and no equation numbers.
 
 | entry | statement | source | published | found | verdict |
 |---|---|---|---|---|---|

@@ -49,6 +49,14 @@ class Velocity:
         """X (cells, d), tangent, of a density (cells)."""
         return self.of_output(time, self.attention.output(density))
 
+    def along_rings(self, time: float, density: Floats) -> Floats | None:
+        """X by its components along east and north (2, cells); None where they are not found without vectors in R³."""
+        output = self.attention.along_rings(density) if self._local is None else None
+        if output is None:
+            return None
+        scale = self.norm.speed_scale(time, 1.0, output.T)
+        return output if np.ndim(scale) == 0 and scale == 1.0 else output / scale
+
     def output(self, density: Floats) -> Floats:
         """A + F (cells, d) of a density (cells), P_x of them where attention is tangent: what one layer adds."""
         return self._with_local(self.attention.output(density))

@@ -107,8 +107,9 @@ def run_in_memory(
 def evolve(problem: Problem, state: State, end: float, recorder: Recorder, show: Printer = print_nothing) -> None:
     """Integrate a state to ``end``, in place; the recorder's observers are called at their times.
 
-    Raises NonFinite, Interrupted or Terminated in the step after a signal, and KeyboardInterrupt at once after a second
-    one; the state is then the one after the last good step, and the recorder is closed.
+    Raises NonFinite, Interrupted or Terminated in the step after a signal, or where samples within a step are left,
+    and KeyboardInterrupt at once after a second one; the state is then the one after the last good step, and the
+    recorder is closed.
     """
 
     def after_step(state: State) -> bool:
@@ -123,7 +124,7 @@ def evolve(problem: Problem, state: State, end: float, recorder: Recorder, show:
     ):
         with recorder.compiling():
             problem.prepare(state)
-        integrate(state, problem.dynamics, end, recorder.observers, after_step)
+        integrate(state, problem.dynamics, end, recorder.observers, after_step, lambda: bool(stop))
         recorder.end(state)
         if state.time < end and stop:
             raise stop.error(f"interrupted at time {state.time:.6g}")

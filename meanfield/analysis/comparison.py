@@ -151,11 +151,11 @@ def _common_times(a: Run, b: Run) -> tuple[Pairs, list[str]]:
 def _distances(a: Run, k: int, b: Run, j: int, space: str) -> dict[str, float]:
     """One row, by the names of DISTANCES."""
     l1 = distance_l1(a, k, b, j)
-    laws: tuple[Measure, Measure] = measure_of(a, k, space), measure_of(b, j, space)
-    if not all(law.masses.sum() > 0 for law in laws):
+    measures: tuple[Measure, Measure] = measure_of(a, k, space), measure_of(b, j, space)
+    if not all(measure.masses.sum() > 0 for measure in measures):
         raise FileError(f"{a.path}, t = {a.times[k]:g}: a distribution without mass")
-    centroid = float(np.linalg.norm(laws[0].centroid - laws[1].centroid))
-    gathered = common_patches(*laws)
+    centroid = float(np.linalg.norm(measures[0].centroid - measures[1].centroid))
+    gathered = common_patches(*measures)
     w1, w2 = (wasserstein(*gathered, order) for order in (1, 2))
     values = (np.nan if l1 is None else l1, w1.value, w1.error, w2.value, w2.error, centroid)
     return dict(zip(DISTANCES, values, strict=True))

@@ -36,7 +36,7 @@ def describe(path: str | Path | Run) -> dict[str, Any]:
     steady = state == "running" and "hand_over" not in case  # atoms take decades of time in seconds
     last = run.snapshots - 1
     particles = not run.is_solution and kind_of(run.manifold).has_tokens
-    density = run.density(last) if last >= 0 and not particles else None
+    density = run.density(last) if last >= 0 and not particles and not run.is_solution else None
     return {
         "path": str(run.path),
         "title": case.get("title"),
@@ -64,6 +64,7 @@ def describe(path: str | Path | Run) -> dict[str, Any]:
         "wall_time": attributes["wall_time"],
         "remaining": _remaining(run, segments[-1]) if segments and steady else None,
         "mass_drift": _mass_drift(run),
+        "ranges": _ranges(run) if run.is_solution else None,
         "minimum_density": None if density is None else float(density.min()),
         "maximum_density": None if density is None else float(density.max()),
         "clusters": _last(run, "clusters"),
@@ -88,7 +89,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("title", facts["title"] or ""),
         ("state", _state_text(facts)),
         ("domain", _domain(facts)),
-        ("fields", ", ".join(facts["fields"] or ())),
+        ("fields", _fields(facts)),
         ("physics", _physics(facts)),
         ("time", _time(facts)),
         (
@@ -107,6 +108,21 @@ def _domain(facts: dict[str, Any]) -> str:
     if facts["tokens"] is not None:
         return f"{facts['tokens']} particles in {facts['dimension']} dimensions"
     return f"{facts['manifold']}, resolution {facts['resolution']}, {facts['cells']} cells"
+
+
+def _fields(facts: dict[str, Any]) -> str:
+    """Of a recorded solution: each field, and its range in the last snapshot."""
+    ranges = facts["ranges"] or {}
+    texts = [f"{name} from {ranges[name][0]:.3g} to {ranges[name][1]:.3g}" for name in ranges]
+    return f"{', '.join(texts)} in the last snapshot" if texts else ", ".join(facts["fields"] or ())
+
+
+def _ranges(run: Run) -> dict[str, list[float]]:
+    """Least and largest value of each field in the last snapshot; none before the first."""
+    if not run.snapshots:
+        return {}
+    last = {name: run.field(name, -1) for name in run.fields}
+    return {name: [float(values.min()), float(values.max())] for name, values in last.items()}
 
 
 def _state(run: Run) -> str:
@@ -245,12 +261,12 @@ def _size(size: int) -> str:
 
 def _mass_drift(run: Run) -> float | None:
     """The largest departure from the first mass, by the diagnostics, else by the last snapshot; tokens keep theirs."""
-    if not run.is_solution and kind_of(run.manifold).has_tokens:
+    if run.is_solution or kind_of(run.manifold).has_tokens:  # fields of a PDE need not have one
         return None
     mass = run.diagnostics.get("mass")
     if mass is not None and len(mass):
         return float(abs(mass - mass[0]).max())
-    if run.snapshots == 0 or run.is_solution:  # whose fields need not keep a mass
+    if run.snapshots == 0:
         return None
     return abs(float(run.cell_areas @ (run.density(-1) - run.density(0))))
 

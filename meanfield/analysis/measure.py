@@ -62,7 +62,7 @@ def spaces_of(run: Run) -> tuple[str, ...]:
 
 
 def measure_of(run: Run, k: int, space: str | None = None) -> Measure:
-    """The law of the tokens in snapshot k, in ``space``, by default the first of `spaces_of`.
+    """The distribution of the tokens in snapshot k, in ``space``, by default the first of `spaces_of`.
 
     Cells are spread evenly in one dimension, and points with an extent in more. Raises IndexError for no such snapshot.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
-    from meanfield.clusters.on_cells import Clusters
     from solvers.io.run_file import Run
 
 MAX_ANGLE = np.pi / 3  # by which a cluster moves from one sample to the next; one farther away is another
@@ -119,8 +117,10 @@ class _OpenTrack:
 def tracks_of(run: Run) -> Tracks:
     """The clusters of a run through time: by its diagnostics cluster_mass and cluster_center, else by its snapshots.
 
-    Raises ValueError for a manifold other than circle, sphere and particles.
+    Raises ValueError for a domain without clusters.
     """
+    from meanfield.analysis.snapshot_clusters import cluster_finder
+
     recorded = run.diagnostics
     if "cluster_mass" in recorded and "cluster_center" in recorded:
         return track(run.sample_times, recorded["cluster_mass"], recorded["cluster_center"])
@@ -179,33 +179,3 @@ def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
     held = MASS_SCALE * np.concatenate([masses / masses.sum(), new_masses / new_masses.sum()])
     found = linprog(angle.ravel() ** 2, A_eq=sums[:-1], b_eq=held[:-1], method="highs")  # the last sum follows
     return np.asarray(found.x.reshape(a, b) * (masses.sum() / MASS_SCALE))
-
-
-def cluster_finder(run: Run) -> Callable[[int], Clusters]:
-    """Finds the clusters of snapshot k as the diagnostics do. Raises ValueError as :func:`tracks_of`."""
-    from meanfield.clusters.among_tokens import find_clusters_of_tokens
-    from meanfield.clusters.on_cells import find_clusters
-    from meanfield.domains.domain import load
-    from meanfield.domains.table import kind_of
-
-    kind = kind_of(run.manifold)
-    if kind.has_tokens:
-        scale = _scale_of_tokens(run)
-        return lambda k: find_clusters_of_tokens(run.positions(k), run.weights, scale)
-    if kind.mesh is None:
-        raise ValueError(
-            f"manifold {run.manifold}: expected circle, sphere or particles, whose clusters can be followed"
-        )
-    mesh = load(kind.mesh)(run.resolution)
-    return lambda k: find_clusters(mesh, run.density(k))
-
-
-def _scale_of_tokens(run: Run) -> float:
-    """The scale of the velocity at the run's start."""
-    from meanfield.domains.common.model_of_case import heads_by_layer
-    from meanfield.domains.particles.diagnostics import cluster_scale
-    from meanfield.domains.particles.setup import particle_velocity
-    from meanfield.runtime.segments import case_of
-
-    case = case_of(run)
-    return cluster_scale(particle_velocity(case, heads_by_layer(case)[0]))

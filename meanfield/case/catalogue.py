@@ -42,7 +42,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "causal", "tokens_causal", "window", "sinkhorn", "heads", "random_qkv", "repulsion",
     ),
     "Feed-forward networks and reactions": ("feed_forward", "reaction"),
-    "Fields along a sequence": ("representation_field", "representation_rate"),
+    "Fields along a sequence": ("representation_field", "representation_rate", "representation_window"),
 }  # fmt: skip
 
 

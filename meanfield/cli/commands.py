@@ -125,13 +125,14 @@ def stability(options: argparse.Namespace) -> int:
 
 def branch(options: argparse.Namespace) -> int:
     from meanfield.case.load import load
-    from meanfield.cli.kinds import require_kind
+    from meanfield.cli.kinds import require_figure, require_kind
 
     require_kind(options.case, "case")
+    require_figure(options.output)
     case = load(options.case, options.overrides)
     from meanfield.analysis.branches.branch import as_dict, branch_of, report
 
-    found = branch_of(case, options.degree, options.over)
+    found = branch_of(case, options.degree, options.over, options.negative)
     if options.json:
         print_json(as_dict(found))
     else:
@@ -145,9 +146,10 @@ def branch(options: argparse.Namespace) -> int:
 
 def convergence(options: argparse.Namespace) -> int:
     from meanfield.case.load import load
-    from meanfield.cli.kinds import require_kind
+    from meanfield.cli.kinds import require_figure, require_kind
 
     require_kind(options.case, "case")
+    require_figure(options.output)
     case = load(options.case, options.overrides)
     from meanfield.analysis.convergence import as_dict, convergence_of, report
 

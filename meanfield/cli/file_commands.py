@@ -106,7 +106,7 @@ def watch(options: argparse.Namespace) -> int:
 def export(options: argparse.Namespace) -> int:
     from meanfield.cli.kinds import require_file
 
-    require_file(options.file, "run")
+    require_file(options.file, "run", "index")
     from meanfield.export.formats import export as write
 
     chosen = options.diagnostics
@@ -115,9 +115,10 @@ def export(options: argparse.Namespace) -> int:
 
 
 def mergers(options: argparse.Namespace) -> int:
-    from meanfield.cli.kinds import require_file
+    from meanfield.cli.kinds import require_figure, require_file
 
     require_file(options.file, "run")
+    require_figure(options.output)
     from meanfield.analysis.mergers import format_report, report
     from solvers.io.run_file import FileError, read
 
@@ -137,11 +138,12 @@ def mergers(options: argparse.Namespace) -> int:
 
 
 def compare(options: argparse.Namespace) -> int:
-    from meanfield.cli.kinds import require_file
+    from meanfield.cli.kinds import require_figure, require_file
 
     files = [options.file] if options.other is None else [options.file, options.other]
     for file in files:
         require_file(file, "run")
+    require_figure(options.output)
     from meanfield.analysis.comparison import as_dict
     from meanfield.analysis.comparison import compare as measure
     from meanfield.analysis.comparison_text import format_text, next_in_words

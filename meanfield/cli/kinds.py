@@ -1,4 +1,7 @@
-"""Kind of a command's argument: case, sweep, run file or index of a sweep; errors name the command that takes it."""
+"""Kind of a command's argument: case, sweep, run file or index of a sweep; errors name the command that takes it.
+
+And the path of a figure that a command draws once it has computed something.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,14 @@ def require_file(path: str, *kinds: str) -> None:
 
     require_kind(path, *kinds)
     require_readable(path)
+
+
+def require_figure(output: str | None) -> None:
+    """Raise FileError where a figure is asked for and cannot be drawn there, before anything is computed."""
+    if output is not None:
+        from meanfield.figures.saving import figure_target
+
+        figure_target(Path(output))
 
 
 def kind_of(name_or_path: str) -> str:

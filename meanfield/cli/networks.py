@@ -30,7 +30,9 @@ def train_options(parser: ArgumentParser) -> None:
 
 def training_file(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "case", metavar="TRAINING", help="a training file, a shipped one (digits, characters), or the FILE.h5 to go on"
+        "case",
+        metavar="TRAINING",
+        help="a training file, a shipped one (digits, digits_pde, characters, ...), or the FILE.h5 to go on",
     )
     cli_options.overrides(parser)
 
@@ -73,23 +75,13 @@ def experiment_options(parser: ArgumentParser) -> None:
     cli_options.overwrite(parser, "FILE.h5")
 
 
-def _require_torch() -> None:
-    """Raises CaseError where PyTorch is missing."""
-    from importlib.util import find_spec
-
-    from meanfield.case.errors import CaseError
-    from meanfield.transformer.loading import INSTALL
-
-    if find_spec("torch") is None:
-        raise CaseError(f"torch is not installed: {INSTALL}")
-
-
 def train(options: argparse.Namespace) -> int:
     from meanfield.case.errors import CaseError
     from meanfield.figures.saving import figure_target, save
     from meanfield.runtime.paths import output_for, require_writable
+    from meanfield.transformer.loading import require_torch
 
-    _require_torch()
+    require_torch()
     if options.until is not None and options.until < 1:
         raise CaseError(f"--until {options.until}: expected an integer >= 1")
     goes_on = Path(options.case).suffix in (".h5", ".hdf5")
@@ -121,8 +113,9 @@ def experiment(options: argparse.Namespace) -> int:
     from meanfield.case.errors import CaseError
     from meanfield.figures.saving import figure_target, save
     from meanfield.runtime.paths import require_writable
+    from meanfield.transformer.loading import require_torch
 
-    _require_torch()
+    require_torch()
     for name in ("seeds", "jobs"):
         if getattr(options, name) < 1:
             raise CaseError(f"--{name} {getattr(options, name)}: expected an integer >= 1")
@@ -151,9 +144,10 @@ def fit(options: argparse.Namespace) -> int:
     from meanfield.figures.saving import figure_target, save
     from meanfield.runtime.paths import require_writable
     from meanfield.transformer.families import family_of
+    from meanfield.transformer.loading import require_torch
     from meanfield.transformer.model import load_model, read_texts, short_name
 
-    _require_torch()
+    require_torch()
     for name in ("held", "rank", "width", "steps"):
         if getattr(options, name) < 1:
             raise CaseError(f"--{name} {getattr(options, name)}: expected an integer >= 1")

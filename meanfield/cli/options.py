@@ -168,12 +168,14 @@ def figure_if_named(parser: ArgumentParser) -> None:
 def branch_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--over",
-        choices=("stabilizers.noise", "attention.beta"),
+        choices=("stabilizers.noise", "attention.beta", "attention.value"),
         default="stabilizers.noise",
-        help="what varies (default: the noise)",
+        help="what varies: noise, beta, or v of V = vI (default: the noise)",
     )
     help_text = "degree of the mode that bifurcates (default: 1)"
     parser.add_argument("--degree", metavar="L", type=_degree, default=1, help=help_text)
+    help_text = "with less at the axis: another branch of even degrees, but on the circle (default: more)"
+    parser.add_argument("--negative", action="store_true", help=help_text)
 
 
 def _degree(text: str) -> int:

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import NoReturn
 
 from meanfield import __version__
@@ -179,6 +180,7 @@ def help_texts() -> dict[str, str]:
     return found
 
 
+@cache
 def _parsers() -> _Parser:
     """The parser, with those of its commands."""
     parser = _Parser(
@@ -196,7 +198,7 @@ def _parsers() -> _Parser:
 def _add_commands(parser: argparse.ArgumentParser, words: str, table: Mapping[str, _Command]) -> None:
     """Add the commands of a table to the parser of what is typed before them."""
     parser.set_defaults(handler=None)
-    group = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+    group = parser.add_subparsers(title="commands", metavar="COMMAND", prog=words, parser_class=_Parser)
     for name, (handler, summary, usage, arguments) in table.items():
         typed = f"{words} {name}"
         command = group.add_parser(
@@ -321,7 +323,7 @@ _COMMANDS: dict[str, _Command] = {
     "branch": (
         cli_commands.branch,
         "stationary densities over the noise, stable and unstable, through their folds",
-        f"CASE [--over stabilizers.noise] [--degree L] [-o FIGURE.png] [--json] {_SET}",
+        f"CASE [--over stabilizers.noise] [--degree L] [--negative] [-o FIGURE.png] [--json] {_SET}",
         (cli_options.case_file, cli_options.branch_options, cli_options.figure_if_named, cli_options.as_json),
     ),
     "convergence": (

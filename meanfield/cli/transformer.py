@@ -20,6 +20,7 @@ def model(parser: ArgumentParser) -> None:
 
 
 def read_options(parser: ArgumentParser) -> None:
+    _drop(parser, "written")
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the model's name with .h5, here")
     cli_options.overwrite(parser, "FILE.h5")
 
@@ -47,6 +48,12 @@ def _variant(parser: ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of random or rotated weights (default: 0)")
 
 
+def _drop(parser: ArgumentParser, done: str) -> None:
+    parser.add_argument(
+        "--drop", metavar="TOKENS", default="", help=f"special, first or both: tokens that are moved but not {done}"
+    )
+
+
 def ablate_options(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a folder, or a name on the hub of Hugging Face")
     parser.add_argument("--texts", metavar="FOLDER", help="its files *.txt (default: ten texts of the package)")
@@ -57,7 +64,7 @@ def ablate_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", metavar="N", type=int, default=3, help="of random and of rotated weights (default: 3)"
     )
-    parser.add_argument("--drop", metavar="TOKENS", default="", help="not measured: special, first or both")
+    _drop(parser, "measured")
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the model's name with -ablation.h5, here")
     parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
     cli_options.overwrite(parser, "FILE.h5")
@@ -66,7 +73,7 @@ def ablate_options(parser: ArgumentParser) -> None:
 def histogram_options(parser: ArgumentParser) -> None:
     parser.add_argument("--repeat", metavar="N", type=int, default=4, help="its layers N times (default: 4)")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of random and rotated weights (default: 0)")
-    parser.add_argument("--drop", metavar="TOKENS", default="", help="not measured: special, first or both")
+    _drop(parser, "measured")
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the model's name with -histogram.h5, here")
     parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
     cli_options.overwrite(parser, "FILE.h5")
@@ -79,14 +86,16 @@ def reference_options(parser: ArgumentParser) -> None:
 
 def read(options: argparse.Namespace) -> int:
     from meanfield.runtime.paths import require_writable
+    from meanfield.transformer.ablation import kept_tokens
     from meanfield.transformer.model import short_name, states_of
 
     path = f"{short_name(options.model)}.h5" if options.output is None else options.output
     require_writable(path, options.text or "", options.overwrite)
     from meanfield.transformer.reading import read_transformer
 
-    states = states_of(options.model, options.text)
-    given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command}
+    states, drop = states_of(options.model, options.text), _parts(options.drop)
+    states = states.only(kept_tokens(states, drop))
+    given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command, "drop": drop}
     read_transformer(states, path, **given, show=print_message)
     return 0
 
@@ -152,7 +161,7 @@ def ablate(options: argparse.Namespace) -> int:
     variants, drop, texts = variants_of(parts, options.seeds), _parts(options.drop), read_texts(options.texts)
     model = load_model(options.model, family_of)
     states = [model.read(*text) for text in texts]
-    ablation = ablate(iter(states), variants, drop)
+    ablation = ablate(states, variants, drop)
 
     from matplotlib.figure import Figure
 
@@ -231,7 +240,7 @@ COMMANDS = {
     "read": (
         read,
         "write the directions of a text's tokens after each layer of a model, as particles",
-        "MODEL [--text FILE|-] [-o FILE.h5] [--overwrite] [--quiet]",
+        "MODEL [--text FILE|-] [--drop special,first] [-o FILE.h5] [--overwrite] [--quiet]",
         (model, read_options, cli_options.quiet),
     ),
     "case": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import marshal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,9 +15,9 @@ from typing import Any
 from meanfield.case.errors import CaseError
 from meanfield.components.component import LOADED, Component
 from meanfield.components.installing import INSTALL, built_in
+from meanfield.components.loaded import SOURCES, Source
 
 GROUP = "meanfield.components"
-Source = tuple[str, str]  # a file's path and text, or an entry point and an empty text
 
 
 def load_components(*sources: str | Path | Component) -> list[Component]:
@@ -47,24 +47,13 @@ def load_sources(sources: Iterable[Source]) -> list[Component]:
         made = [value for value in values.values() if isinstance(value, Component)]
         if not made:
             raise CaseError(f"{path}: expected functions with @component, found none")
-        digest = hashlib.sha256((text or _version(path)).encode()).hexdigest()
+        digest = hashlib.sha256((text or _content(path, made)).encode()).hexdigest()
         own = [replace(one, source=path, sha256=digest) for one in made]
         for one in own:
             _install(one)
-        _SOURCES[path] = text
+        SOURCES[path] = text
         found += own
     return found
-
-
-def loaded_sources() -> tuple[Source, ...]:
-    """What has been loaded, for other processes. Raises CaseError for a function that no file holds."""
-    for one in LOADED.values():
-        if one.source not in _SOURCES:
-            raise CaseError(
-                f"component {one.name}: is a function of this process; other processes need it in a file: "
-                "load_components(FILE)"
-            )
-    return tuple(_SOURCES.items())
 
 
 def _install(one: Component) -> None:
@@ -114,9 +103,9 @@ def _entry_point(name: str) -> dict[str, Any]:
     return {name: value} if isinstance(value, Component) else vars(value)
 
 
-def _version(name: str) -> str:
+def _content(name: str, made: Sequence[Component]) -> str:
+    """What makes up an entry point: its package's version, and the files of its functions, which may be edited."""
     point = entry_points(group=GROUP)[name]
-    return f"{point.value} {point.dist.name} {point.dist.version}" if point.dist else point.value
-
-
-_SOURCES: dict[str, str] = {}
+    version = f"{point.dist.name} {point.dist.version}" if point.dist else ""
+    files = sorted({Path(one.function.__code__.co_filename) for one in made})
+    return "\n".join([point.value, version, *(file.read_text(encoding="utf-8") for file in files if file.is_file())])

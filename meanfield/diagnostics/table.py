@@ -73,7 +73,10 @@ class Diagnostics:
         return result
 
     def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
-        sample = self.sample_of(time, values)
+        return self.values(self.sample_of(time, values))
+
+    def values(self, sample: Any) -> dict[str, float | Floats]:
+        """Of what ``sample_of`` has returned."""
         with np.errstate(over="ignore", invalid="ignore"):  # of what is about to blow up
             return {name: self.table[name].function(sample) for name in self.names}
 

@@ -41,8 +41,13 @@ def chosen_diagnostics(run: Run, names: Sequence[str] | None) -> dict[str, Float
 
 def column_names(diagnostics: Mapping[str, Floats]) -> list[str]:
     """Names of the columns: time, mass, …, centroid_x, centroid_y, …, power_0, power_1, …; beyond R³ centroid_0, …"""
-    names = ["time"]
-    for name, values in diagnostics.items():
+    return ["time", *names_of_numbers(diagnostics)]
+
+
+def names_of_numbers(columns: Mapping[str, Floats]) -> list[str]:
+    """As above, of columns (rows, ...) without the time."""
+    names = []
+    for name, values in columns.items():
         for index in np.ndindex(values.shape[1:]):
             named = name == "centroid" and values.shape[1] <= len(AXES)
             parts = [AXES[i] if named else str(i) for i in index]

@@ -1,6 +1,7 @@
 """Export formats of a run file: diagnostics as CSV, densities on a regular grid as netCDF, cells for VTK.
 
-The run may be running, killed or finished: what is committed when the export begins is what comes out.
+The index of a sweep is exported as CSV, a row a point, or as netCDF. What is running, killed or finished alike is
+exported as it was committed when the export began.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from pathlib import Path
 
 from meanfield.export.csv import write_csv
 from meanfield.export.netcdf import write_netcdf
+from meanfield.export.sweep import write_sweep_csv, write_sweep_netcdf
 from meanfield.export.vtkhdf import write_vtkhdf
 from meanfield.runtime.paths import require_free
+from meanfield.sweeping.results import is_sweep, read_sweep
 from solvers.io.reading import path_of
 from solvers.io.replacing import replacement
 from solvers.io.run_file import FileError, Run, read
@@ -27,7 +30,7 @@ def export(
     overwrite: bool = False,
     diagnostics: Sequence[str] | None = None,
 ) -> Path:
-    """Export the run file ``path`` in the format ``to``, a key of FORMATS; returns the file written.
+    """Export a run file, or the index of a sweep, in the format ``to``, a key of FORMATS; returns the file written.
 
     ``output`` defaults to ``path`` with the format's suffix. ``diagnostics`` are those of a CSV, all for None: one that
     is an array may have a file of its own. The file appears whole or not at all. Raises
@@ -35,23 +38,29 @@ def export(
     is false, and where it cannot be written; KeyError for an unknown format.
     """
     suffix, write = FORMATS[to]
-    if diagnostics is not None:
-        if to != "csv":
-            raise FileError(f"diagnostics = {', '.join(diagnostics)}: expected none for {to}, only csv has columns")
-        write = partial(write_csv, diagnostics=diagnostics)
     source = path_of(path)
+    of_sweep = not isinstance(path, Run) and source.is_file() and is_sweep(source)
+    if diagnostics is not None and to != "csv":
+        raise FileError(f"diagnostics = {', '.join(diagnostics)}: expected none for {to}, only csv has columns")
+    if of_sweep and to not in SWEEP_FORMATS:
+        raise FileError(f"{source}: is the index of a sweep; expected one of {', '.join(SWEEP_FORMATS)}, got {to}")
+    columns = {} if diagnostics is None else {"diagnostics": diagnostics}
     target = source.with_suffix(suffix) if output is None else Path(output)
     if target.exists() and source.exists() and target.samefile(source):
         raise FileError(f"{target}: is the run file itself; -o writes elsewhere")
     require_free(target, overwrite)
-    run = read(path)
+    content = partial(SWEEP_FORMATS[to], read_sweep(source)) if of_sweep else partial(write, read(path))
     with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite) as new:
-        write(run, new)
+        content(new, **columns)
     return target
 
 
-FORMATS: dict[str, tuple[str, Callable[[Run, Path], None]]] = {
+FORMATS: dict[str, tuple[str, Callable[..., None]]] = {  # of a run and a path
     "vtkhdf": (".vtkhdf", write_vtkhdf),
     "netcdf": (".nc", write_netcdf),
     "csv": (".csv", write_csv),
+}
+SWEEP_FORMATS: dict[str, Callable[..., None]] = {  # of an index and a path
+    "csv": write_sweep_csv,
+    "netcdf": write_sweep_netcdf,
 }

@@ -2,7 +2,7 @@
 
 Particles likewise, as vertices. Densities or positions are a virtual dataset onto the run file, found beside the
 exported one by its relative path: move the two together. Without the run file densities are NaN, positions 0. VTK
-refuses them while somebody writes the run file.
+refuses them while a process writes the run file.
 """
 
 from __future__ import annotations

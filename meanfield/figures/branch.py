@@ -1,4 +1,4 @@
-"""The figure of `meanfield branch`: length of the mean token over noise or β, unstable states dashed."""
+"""The figure of `meanfield branch`: mean token or a higher moment over noise or β, unstable states dashed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from meanfield.analysis.branches.branch import BranchOfCase
 from meanfield.figures.figure import STYLE
-from meanfield.figures.run_data import BLUE, VERMILION
+from meanfield.figures.run_data import BLUE, GREEN, VERMILION
 from meanfield.figures.saving import figure_target, save
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def plot_branch(found: BranchOfCase, figure: str | Path) -> Path:
 
 
 def draw_branch(found: BranchOfCase, ax: Axes) -> None:
-    """Mean token over noise or β on ``ax``; the uniform density, whose mean token is zero, along the bottom."""
+    """The branch's moment over noise or β on ``ax``; the uniform density, of which it is zero, along the bottom."""
     branch, critical = found.branch, found.critical
     points = branch.equilibria
     right = 1.1 * max(found.parameter(point) for point in points)
@@ -37,12 +37,12 @@ def draw_branch(found: BranchOfCase, ax: Axes) -> None:
         ax.plot([critical, side], [0, 0], "-" if stable else "--", color=BLUE)
     named = set()
     for unstable, group in groupby(range(1, len(points)), lambda k: points[k].unstable + points[k].unstable_across > 0):
-        part = [points[k] for k in group]
-        before = [points[max(points.index(part[0]) - 1, 0)]]
+        places = list(group)
+        part = points[places[0] - 1 : places[-1] + 1]  # from the point before, so that the curve has no gap
         kind = "unstable" if unstable else "stable"
         ax.plot(
-            [found.parameter(point) for point in before + part],
-            [abs(point.order) for point in before + part],
+            [found.parameter(point) for point in part],
+            [found.moment(point) for point in part],
             "--" if unstable else "-",
             color=BLUE,
             label=None if kind in named else kind,
@@ -51,15 +51,19 @@ def draw_branch(found: BranchOfCase, ax: Axes) -> None:
     ax.plot(critical, 0, "o", color=VERMILION, label=f"critical {found.name} {critical:.5g}")
     for fold in branch.folds:
         at = found.parameter(fold)
-        ax.plot(at, abs(fold.order), "s", color=VERMILION, label=f"fold at {at / critical:.5f} of it")
+        ax.plot(at, found.moment(fold), "s", color=VERMILION, label=f"fold at {at / critical:.5f} of it")
+    for one in branch.bifurcations:
+        at = found.parameter(one.state)
+        ax.plot(at, found.moment(one.state), "D", color=GREEN, label=f"order {one.order} at {at / critical:.5f} of it")
     case, attention = found.case, found.case.attention
-    is_noise = found.name == "noise"
     ax.set(
-        xlabel="noise κ" if is_noise else "β",
-        ylabel="length of the mean token ∫xρ",
+        xlabel={"noise": "noise κ", "beta": "β", "value": "v of V = vI"}[found.name],
+        ylabel="length of the mean token ∫xρ" if branch.degree == 1 else found.measure,
         xlim=(0, right),
-        ylim=(-0.03, 1.03),
+        ylim=(-0.03, 1.03) if min(map(found.moment, points)) > -0.01 else None,
     )
-    other = f"β = {attention.beta:g}" if is_noise else f"κ = {case.stabilizers.noise:g}"
-    ax.set_title(f"{case.domain.space}, {attention.normalization} attention, {other}")
-    ax.legend(loc="center left", frameon=False)
+    fixed = {"noise": f"κ = {case.stabilizers.noise:g}", "beta": f"β = {attention.beta:g}"}
+    others = ", ".join(text for name, text in fixed.items() if name != found.name)
+    space = case.domain.space or f"S{case.domain.d - 1}"
+    ax.set_title(f"{space}, {attention.normalization} attention, {others}")
+    ax.legend(loc="center right" if found.grows_above else "center left", frameon=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.figures.run_data import LAYERS, TIME, RunData
+from meanfield.figures.run_data import LAYERS, SNAPSHOTS, TIME, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
@@ -94,13 +94,15 @@ def cluster_history(run_data: RunData) -> str:
     As in "7 clusters from t = 7.94, 6 from 27.4, 5 from 53.1"; nothing where there never was one. Without noise each
     fall is a merger. The count at a time is the largest from then on, so one that only flickers does not fall.
     """
-    counts = np.nan_to_num(run_data.diagnostics.get("clusters", np.zeros(0))).astype(int)
+    if "clusters" not in run_data.diagnostics:
+        return ""
+    times, found = run_data.clusters_over(snapshots_chosen(run_data, SNAPSHOTS))
+    counts = np.nan_to_num(found).astype(int)
     if not counts.any():
         return ""
     most = int(np.argmax(counts == counts.max()))
     later = np.maximum.accumulate(counts[::-1])[::-1]  # the most from each sample on
     falls = [k for k in range(most + 1, len(counts)) if later[k] < later[k - 1]]
-    times = run_data.diagnostics["time"]
     texts = [f"{later[k]} from {_time(times[k])}" for k in falls]
     if len(texts) > MAX_STEPS:
         texts = [*texts[: MAX_STEPS - 2], "…", texts[-1]]

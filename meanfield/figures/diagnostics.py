@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meanfield.figures.axes import (
     Floats,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 MAX_LINES = 4  # panels
+STEP_NOISE = 1e-7  # of the largest speed: steps of tokens have errors of about 1e-9 of a position
 NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
 NO_CHANGE = 1e-12  # of a mass, relative: what rounding leaves of one that is kept
 ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
@@ -47,18 +50,21 @@ AHEAD = 2.0  # last samples: an event that is predicted sooner is shown
 STEPS, ROOM = 200, 10.0  # of a curve beyond the last sample, and how many times the largest value it may reach
 GROWTH = 1e4  # of an energy, from which a log axis reads better
 ATOMS = "atoms from here"
+MAX_CURVES = 16  # of a diagnostic that is an array
+TITLE = 48  # letters of a panel's title, of text that a user wrote
 LABELS = 6  # of a causal mask, named in a legend
 
 
 def panels(run_data: RunData) -> list[str]:
     """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples.
 
-    Those that have a prediction come first.
+    Those that have a prediction come first, and those of a user's own.
     """
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
     names = [name for name in recorded_panels(run_data) if not _is_conserved(run_data, name)]
-    return sorted(names, key=lambda name: name not in run_data.predictions)[:MAX_LINES]
+    first = {*run_data.predictions, *run_data.components}
+    return sorted(names, key=lambda name: name not in first)[:MAX_LINES]
 
 
 def _is_conserved(run_data: RunData, name: str) -> bool:
@@ -88,12 +94,16 @@ def is_worth(run_data: RunData, name: str) -> bool:
 
 def recorded_panels(run_data: RunData) -> list[str]:
     """Names of all panels that the recorded diagnostics fill."""
-    return [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
+    known = [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
+    return known + [name for name in run_data.components if is_worth(run_data, name)]
 
 
 def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
     """One panel over time, with a ``note`` at the label of that axis."""
-    PANELS[name][1](ax, run_data)
+    if name in PANELS:
+        PANELS[name][1](ax, run_data)
+    else:
+        _draw_component(ax, run_data, name)
     set_time(ax, run_data.time_label + note, time_range(run_data, name), log=run_data.log_time)
     mark_time(ax, run_data.hand_over, ATOMS)
     if (predicted := run_data.predictions.get(name)) is not None:
@@ -170,16 +180,27 @@ def _draw_speed(ax: Axes, run_data: RunData) -> None:
         ax.set_yticks([])
         annotate(ax, "nothing moves: zero to rounding")
         return
+    speed = np.where(_is_over(run_data), np.nan, speed)
     ax.plot(run_data.diagnostics["time"], positive(speed), color=GREEN, lw=1.4)
     set_decades(ax, speed, decades=20 if np.isnan(run_data.hand_over) else 300)
+
+
+def _is_over(run_data: RunData) -> NDArray[np.bool_]:
+    """(samples,) whether all tokens are one cluster for good, and move only by the tolerance of the steps."""
+    speed, clusters = run_data.diagnostics["speed"], run_data.diagnostics.get("clusters")
+    if run_data.particles is None or clusters is None or np.isfinite(run_data.hand_over):
+        return np.zeros(len(speed), dtype=bool)
+    moving = (clusters != 1) | ~(speed < STEP_NOISE * np.nanmax(speed))
+    last = np.flatnonzero(moving)[-1] if moving.any() else len(speed)
+    return np.arange(len(speed)) > last
 
 
 def _draw_clusters(ax: Axes, run_data: RunData) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    clusters = run_data.diagnostics["clusters"]
+    times, clusters = run_data.clusters_over(snapshots_chosen(run_data, SNAPSHOTS))
     most = max(float(np.nanmax(clusters)), 1.0)
-    ax.step(run_data.diagnostics["time"], clusters, where="post", color=ink(0), lw=1.4)
+    ax.step(times, clusters, where="post", color=ink(0), lw=1.4)
     ax.set(ylabel="number", title="clusters", ylim=(-0.05 * most, 1.1 * most))  # zero stays off the axis
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
@@ -285,6 +306,17 @@ def _draw_label_centroid(ax: Axes, run_data: RunData) -> None:
     ax.set_title("mean token of each label")
     label_linear(ax.yaxis, "angle from label 1 (rad)", float(angles.max()))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small", labelspacing=0.2)
+
+
+def _draw_component(ax: Axes, run_data: RunData, name: str) -> None:
+    """A diagnostic of a user's own: a number over time, or a curve for each of several."""
+    values = run_data.diagnostics[name].reshape(len(run_data.diagnostics[name]), -1)
+    curves = values.T[np.unique(np.linspace(0, values.shape[1] - 1, MAX_CURVES).astype(int))]
+    colors = color_map()(np.linspace(0, 0.9, len(curves))) if len(curves) > 1 else [BLUE]
+    for curve, color in zip(curves, colors, strict=True):
+        ax.plot(run_data.diagnostics["time"], curve, color=color, lw=1.4)
+    label_linear(ax.yaxis, name, float(np.nanmax(np.abs(curves))))
+    ax.set_title(shorten(run_data.components[name], TITLE, placeholder=" …"))
 
 
 PANELS = {  # the first that were recorded are drawn

@@ -11,7 +11,7 @@ from meanfield.figures.saving import figure_target, save
 from solvers.io.run_file import FileError, Run
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from solvers.mesh.mesh import Floats
 
@@ -24,17 +24,27 @@ def plot_fields(run: Run, figure: Path) -> Path:
     from matplotlib.figure import Figure
 
     target = figure_target(figure)
+    drawn = Figure(figsize=size_of_fields(run), layout="constrained")
+    compose_fields(run, drawn)
+    return save(drawn, target)
+
+
+def size_of_fields(run: Run) -> tuple[float, float]:
+    """Inches of a figure: a row for each field, and one for the diagnostics."""
+    return 10.0, 2.4 * _rows(run) + 0.5
+
+
+def _rows(run: Run) -> int:
+    return len(run.fields) + bool(run.diagnostics)
+
+
+def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
+    """Lay fields and diagnostics out on an empty ``figure``. Raises FileError where there is no snapshot."""
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
-    return save(compose_fields(run, Figure(layout="constrained")), target)
-
-
-def compose_fields(run: Run, figure: Figure) -> Figure:
-    """Lay fields and diagnostics out on an empty ``figure``, and return it."""
     places, labels = chart(run.cell_centers)
     shown = np.unique(np.linspace(0, run.snapshots - 1, SNAPSHOTS).round().astype(int))
-    rows = len(run.fields) + bool(run.diagnostics)
-    figure.set_size_inches(10, 2.4 * rows + 0.5)
+    rows = _rows(run)
     parts = figure.subfigures(rows, 1, squeeze=False)[:, 0]
     for name, part in zip(run.fields, parts, strict=False):
         draw = _draw_lines if places.shape[1] == 1 else _draw_maps
@@ -45,7 +55,6 @@ def compose_fields(run: Run, figure: Figure) -> Figure:
             ax.plot(run.sample_times, values)
             ax.set(title=name, xlabel="time")
     figure.suptitle(f"{run.path.name}: {', '.join(run.fields)} on a {run.manifold}, {run.cells} cells")
-    return figure
 
 
 def chart(centers: Floats) -> tuple[Floats, list[str]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.analysis.snapshot_clusters import counter
 from meanfield.case.summary import layer_in_words
 from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
@@ -33,7 +34,7 @@ from meanfield.figures.trim import trimmed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from meanfield.case.case import Case
     from solvers.io.run_file import Run
@@ -118,8 +119,15 @@ def load(path: str | Path | Run) -> RunData:
         log_spacing=case.output.spacing == "log",
         in_layers=case.time.counts_layers,
         predictions=predictions_of(case),
+        components=_components(run),
+        clusters=counter(run),
     )
     return trimmed(run_data) if kind.edges is not None and not kind.has_radius else run_data
+
+
+def _components(run: Run) -> dict[str, str]:
+    lines = [line.split() for line in str(run.attributes.get("components", "")).splitlines()]
+    return {name: run.attributes_of(name)["long_name"] for kind, name, *_ in lines if kind == "diagnostic"}
 
 
 def _particles(run: Run, case: Case) -> Particles:
@@ -158,6 +166,23 @@ def draw(run_data: RunData, target: Path) -> Path:
 
     with matplotlib.rc_context(STYLE):
         return save(compose(run_data, Figure()), target)
+
+
+def fill(figure: Figure | SubFigure, run_data: RunData, options: FigureOptions) -> None:
+    """Draw the whole page, or some panels, into an empty figure of another's, in the size that it has.
+
+    Raises ValueError for a panel that is unknown, given twice, or was not recorded.
+    """
+    whole = figure.figure
+    if whole.get_layout_engine() is None:  # labels would lie on each other
+        whole.set_layout_engine("constrained")
+    if background := options.context.get("figure.facecolor"):
+        figure.set_facecolor(background)
+    if options.panels is None:
+        draw_page(figure, run_data)
+    else:
+        require_panels(run_data, options.panels)
+        draw_selected(figure, run_data, options.panels)
 
 
 def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
@@ -205,16 +230,24 @@ def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Fi
 
 def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None = None) -> Figure:
     """Lay the run data out on an empty ``figure``, of a ``size`` or the one that its parts need, and return it."""
-    rows = -(-len(panels(run_data)) // 2)
-    draw_snapshots, height = map(domains.load, run_data.kind.figure)
-    heights = [height(run_data)] + ([PANEL_HEIGHT * rows + 0.3] if rows else [])
-    figure.set_size_inches(size or (WIDTH, min(sum(heights) + 0.9, MAX_HEIGHT)))
-    lines, width = heading(run_data), 0.97 * figure.get_figwidth()
+    figure.set_size_inches(size or (WIDTH, min(sum(_heights(run_data)) + 0.9, MAX_HEIGHT)))
+    draw_page(figure, run_data)
+    return figure
+
+
+def draw_page(figure: Figure | SubFigure, run_data: RunData) -> None:
+    """The whole page, in the size that a figure has."""
+    heights, lines, width = _heights(run_data), heading(run_data), 0.97 * figure.bbox.width / figure.figure.dpi
     figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, width, HEADING_SIZE))
     if history := cluster_history(run_data):
         figure.supxlabel(history, fontsize=fitting_size([history], width, HISTORY_SIZE))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    draw_snapshots(parts[0], run_data)
-    if rows:
+    domains.load(run_data.kind.figure[0])(parts[0], run_data)
+    if len(parts) > 1:
         draw_diagnostics(parts[1], run_data)
-    return figure
+
+
+def _heights(run_data: RunData) -> list[float]:
+    """Inches of the snapshots, and of the diagnostics if there are any."""
+    rows = -(-len(panels(run_data)) // 2)
+    return [domains.load(run_data.kind.figure[1])(run_data)] + ([PANEL_HEIGHT * rows + 0.3] if rows else [])

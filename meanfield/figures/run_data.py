@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.analysis.snapshot_clusters import TIME_RTOL, Counted
 from meanfield.analysis.text import format_time
 from meanfield.domains.domain import Domain
 from meanfield.domains.table import kind_of
@@ -57,6 +58,8 @@ class RunData:
     critical      noise below which the uniform density is unstable, or None
     growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
     predictions   of diagnostics, by their names
+    components    diagnostics of a user's own: their names, and what they are in words
+    clusters      clusters(k): those of snapshot k, as the diagnostic counts them; None where there are none to count
     state         how the run stands, where it has not simply finished
     dimension     d of the ambient R^d, where the manifold does not say it
     edges         (cells + 1,) where the cells end: polar angles, points of the line, radii; None where they are equal.
@@ -98,6 +101,8 @@ class RunData:
     log_spacing: bool = False
     in_layers: bool = False
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
+    components: Mapping[str, str] = field(default_factory=dict)
+    clusters: Callable[[int], Counted] | None = None
 
     def ratio(self, k: int) -> Floats:
         """(cells,) density of snapshot k in units of the uniform density; as it is where there is no uniform one."""
@@ -160,24 +165,24 @@ class RunData:
         time = self.diagnostics["time"]
         return float(time[time > 0].min() if self.log_time else time[0]), float(time[-1])
 
-    def clusters_at(self, t: float) -> int | None:
-        """The recorded number of clusters at the last sample up to t; None where none was recorded."""
-        if "clusters" not in self.diagnostics:
-            return None
-        sample = self.sample_at(t)
-        found = self.diagnostics["clusters"][sample] if sample >= 0 else np.nan
-        return int(found) if np.isfinite(found) else None
-
-    def counted_at(self, t: float) -> str:
-        """As in "3 clusters", from the handover on "3 atoms", which are one only when they touch; else nothing."""
-        if (found := self.clusters_at(t)) is None:
+    def counted_at(self, k: int) -> str:
+        """As in "3 clusters" of snapshot k, from the handover on "3 atoms", which are one only when they touch."""
+        if self.clusters is None:
             return ""
-        kind = "atom" if t >= self.hand_over else "cluster"
+        found = self.clusters(k).number
+        kind = "atom" if self.times[k] >= self.hand_over else "cluster"
         return f"{found} {kind}{'' if found == 1 else 's'}"
 
-    def sample_at(self, t: float) -> int:
-        """Number of the last sample up to t; −1 where there is none."""
-        return int(np.searchsorted(self.diagnostics["time"], t * (1 + 1e-9), side="right")) - 1
+    def clusters_over(self, snapshots: Sequence[int]) -> tuple[Floats, Floats]:
+        """Times and number of clusters, NaN for unknown, as recorded and of these snapshots; at each time once."""
+        times, counts = self.diagnostics["time"], self.diagnostics["clusters"]
+        if self.clusters is None:
+            return times, counts
+        more = [k for k in snapshots if not np.isclose(times, self.times[k], rtol=TIME_RTOL, atol=0).any()]
+        times = np.concatenate([times, self.times[more]])
+        counts = np.concatenate([counts, [float(self.clusters(k).number) for k in more]])
+        order = np.argsort(times, kind="stable")
+        return times[order], counts[order]
 
 
 def snapshots_chosen(run_data: RunData, count: int) -> list[int]:
@@ -207,7 +212,7 @@ def _fraction(values: Floats) -> Floats:
     return variation / variation[-1] if variation[-1] > 0 else variation
 
 
-def moment_in_words(run_data: RunData, t: float) -> str:
-    """As in "t = 12.5 · 3 clusters"; of a trained Transformer "layer 6"."""
-    counted = run_data.counted_at(t)
-    return run_data.moment(t) + (f" · {counted}" if counted else "")
+def moment_in_words(run_data: RunData, k: int) -> str:
+    """Of snapshot k, as in "t = 12.5 · 3 clusters"; of a trained Transformer "layer 6"."""
+    counted = run_data.counted_at(k)
+    return run_data.moment(run_data.times[k]) + (f" · {counted}" if counted else "")

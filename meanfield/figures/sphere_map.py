@@ -1,7 +1,7 @@
 """Densities on the sphere: equal-area maps of chosen snapshots, drawn cell by cell, with the clusters marked.
 
 The map is Hammer's: it keeps areas, so that equal colours over equal patches are equal masses, and it has a
-closed inverse, so that each pixel asks for the cell that it lies in. Azimuth 0 is at the centre.
+closed inverse, so that each pixel asks for the cell that it lies in. Azimuth 0 is at the center.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import UNIFORM_TEXT, Scale, color_map, scale_of
-from meanfield.figures.peaks import PEAK, peaks_of
 from meanfield.figures.run_data import SNAPSHOTS, Integers, RunData, moment_in_words, snapshots_chosen
 from solvers.mesh.rings import sphere_cells
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 HALF_WIDTH, HALF_HEIGHT = 2 * np.sqrt(2), np.sqrt(2)
 LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), (0.5, 0.32)  # a cluster's mass, and its middle from the peak, in map units
+RINGS = "; rings: clusters, with their mass"
 MIN_MASS = 0.005  # below it 0.00 would be written
 
 
@@ -58,18 +58,18 @@ def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
             interpolation="nearest",
         )
         draw_graticule(ax)
-        draw_peaks(ax, run_data, ratio)
-        ax.set_title(moment_in_words(run_data, run_data.times[k]))
+        draw_clusters(ax, run_data, k)
+        ax.set_title(moment_in_words(run_data, k))
     extend = "min" if not scale.deviation and min(r.min() for r in ratios) < scale.low else "neither"
     bar = figure.colorbar(image, ax=drawn, extend=extend, shrink=0.9, aspect=30)
     scale.draw_on(bar.ax.yaxis, scale.label)
-    figure.supxlabel(_caption(len(chosen), scale), fontsize="medium")
+    figure.supxlabel(_caption(run_data, len(chosen), scale), fontsize="medium")
 
 
-def _caption(maps: int, scale: Scale) -> str:
-    marks = f"; rings: peaks above {PEAK}, with their mass" if scale.high > PEAK else ""
+def _caption(run_data: RunData, maps: int, scale: Scale) -> str:
+    marks = "" if run_data.clusters is None or scale.deviation else RINGS
     seen = f"; the density is uniform, within {UNIFORM_TEXT}" if scale.is_uniform else ""
-    return f"equal-area map{'s' * (maps > 1)}; azimuth 0 at the centre, lines every 30°{marks}{seen}"
+    return f"equal-area map{'s' * (maps > 1)}; azimuth 0 at the center, lines every 30°{marks}{seen}"
 
 
 def pixel_columns(ring_cells: Integers) -> int:
@@ -113,18 +113,16 @@ def cell_angles(ring_cells: Integers) -> tuple[Floats, Floats, Floats]:
     return theta, (place + 0.5) * width, width * 2 * np.sin(theta) * np.sin(np.pi / rings / 2)
 
 
-def peaks(run_data: RunData, ratio: Floats) -> tuple[Floats, Floats, Floats]:
-    """Peaks of a density, heaviest first, as plot_peaks has them: (peaks,) polar angle, azimuth, mass."""
-    theta, phi, area = cell_angles(run_data.ring_cells)
-    center = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=1)
-    width = 2 * np.pi / len(run_data.ring_cells)  # two cells
-    cells, masses = peaks_of(center, ratio, ratio * area / (4 * np.pi), run_data.beta, width)
-    return theta[cells], phi[cells], masses
+def polar_and_azimuth(points: Floats) -> tuple[Floats, Floats]:
+    """(n,) each, of unit vectors (n, 3)."""
+    return np.arccos(np.clip(points[:, 2], -1, 1)), np.arctan2(points[:, 1], points[:, 0])
 
 
-def draw_peaks(ax: Axes, run_data: RunData, ratio: Floats) -> None:
-    """Ring each peak of a density, with its mass."""
-    draw_rings(ax, *peaks(run_data, ratio))
+def draw_clusters(ax: Axes, run_data: RunData, k: int) -> None:
+    """Ring the clusters of snapshot k, with their masses."""
+    if run_data.clusters is not None:
+        _, masses, places = run_data.clusters(k)
+        draw_rings(ax, *polar_and_azimuth(places), masses)
 
 
 def draw_rings(ax: Axes, polar: Floats, azimuth: Floats, masses: Floats) -> None:

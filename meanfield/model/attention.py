@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from meanfield.model.heads import Head, HeadSums, head_sums
+from meanfield.model.errors import ArgumentError, check_number
+from meanfield.model.heads import Head, HeadSums, ZonalSums, head_sums
 from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.linear_stability import linear_rates
 from meanfield.model.normalization import normalization_of
 from meanfield.model.sinkhorn import doubly_stochastic_density, transposed
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.transforms.harmonics import has_harmonics
 
 
 class Attention:
@@ -37,7 +39,8 @@ class Attention:
     ``tangent``: whether A is returned as P_x A; ``log_bound``: logarithm of the largest k; ``rate``: the fastest
     growth or decay of a mode about the uniform density (an upper bound for general matrices), ``rate_degree``: that
     mode's degree.
-    The cells' masses count as points at the cell centers. Raises ArgumentError for an unknown normalization or kernel.
+    The cells' masses count as points at the cell centers. Raises ArgumentError for another mesh, a beta
+    that is not finite, an unknown normalization or kernel, and matrices that do not fit.
     """
 
     def __init__(
@@ -52,6 +55,13 @@ class Attention:
         rescaled: bool = False,
         include_radial: bool = False,
     ) -> None:
+        if not isinstance(mesh, Mesh) or not has_harmonics(mesh):
+            raise ArgumentError("mesh", getattr(mesh, "manifold", mesh), "a circle or a sphere")
+        check_number("beta", beta)
+        if isinstance(heads, Head) or not heads or not all(isinstance(head, Head) for head in heads):
+            raise ArgumentError("heads", heads, "a list of one or more Head")
+        for head in heads:
+            head.check_dimension(mesh.centers.shape[1])
         self.normalization, self.kernel = normalization_of(normalization), kernel_of(kernel, window)
         self.mesh, self.beta, self.rescaled = mesh, beta, rescaled
         self.heads = tuple(heads)
@@ -72,6 +82,20 @@ class Attention:
         """A[ρ] at cell centers, (cells, d), of a density (cells)."""
         return self._over_heads(density, None)
 
+    def along_rings(self, density: Floats) -> Floats | None:
+        """P_x A[ρ] on the sphere by its components along east and north (2, cells); None where A has to be in R³."""
+        if not self.tangent or self.normalization.is_two_sided:
+            return None
+        output = None
+        for head, sums in zip(self.heads, self._sums, strict=True):
+            if not (isinstance(sums, ZonalSums) and sums.has_components):
+                return None
+            found = self.normalization(sums.apply_along_rings(density), self._log_rescaling, reach=1.0)
+            added = head.values(found, head.weight)
+            output = added if output is None else output + added
+        assert output is not None
+        return output.T
+
     def normalizer_and_output(self, density: Floats) -> tuple[Floats, Floats]:
         """Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, (cells), and A[ρ], (cells, d), of a density (cells)."""
         normalizer = np.zeros_like(density)
@@ -79,6 +103,8 @@ class Attention:
 
     def _over_heads(self, density: Floats, normalizer: Floats | None) -> Floats:
         """A[ρ], one head after the other; ``normalizer`` (cells,) is added to unless it is None."""
+        if density.shape != (self.mesh.cells,):
+            raise ArgumentError("density", density.shape, f"shape ({self.mesh.cells},), as the mesh has cells")
         output = None
         for each in zip(self.heads, self._sums, self._back, strict=True):
             added = self._attend(*each, density, normalizer)

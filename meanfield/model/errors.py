@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
 
 Entry = TypeVar("Entry")
 
@@ -21,3 +24,23 @@ def one_of(argument: str, name: str, table: Mapping[str, Entry]) -> Entry:
     if name not in table:
         raise ArgumentError(argument, name, f"one of {', '.join(table)}")
     return table[name]
+
+
+def check_number(argument: str, value: Any) -> None:
+    """Raise ArgumentError unless ``value`` is one finite real number."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not np.isfinite(float(value)):
+        raise ArgumentError(argument, value, "a finite number")
+
+
+def finite_array(argument: str, value: Any, axes: int) -> Any:
+    """``value`` as an array of so many axes. Raises ArgumentError if it is none, or not finite."""
+    try:
+        array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(argument, value, f"an array of {axes} axes") from None
+    if array.ndim != axes or array.dtype.kind not in "fiu":
+        raise ArgumentError(argument, f"{array.dtype} of shape {array.shape}", f"numbers in an array of {axes} axes")
+    if not np.isfinite(array).all():
+        raise ArgumentError(argument, "not finite", "finite numbers")
+    return array

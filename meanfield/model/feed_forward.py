@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meanfield.model.errors import ArgumentError, finite_array, one_of
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 
@@ -20,7 +21,7 @@ class FeedForward:
     outer        W (d, width)
     activation   σ: "relu", "gelu" (x Φ(x), not its tanh approximation) or "tanh"
 
-    Raises ValueError for another activation or shapes that do not fit.
+    Raises ArgumentError for another activation, numbers that are not finite, and shapes that do not fit.
     """
 
     inner: Floats
@@ -29,14 +30,13 @@ class FeedForward:
     activation: str = "relu"
 
     def __post_init__(self) -> None:
-        if self.activation not in ACTIVATIONS:
-            raise ValueError(f"activation = {self.activation!r}: expected one of {', '.join(ACTIVATIONS)}")
+        one_of("activation", self.activation, ACTIVATIONS)
+        for name, axes in (("inner", 2), ("bias", 1), ("outer", 2)):
+            object.__setattr__(self, name, finite_array(name, getattr(self, name), axes))
         width, dimension = self.inner.shape
-        if self.bias.shape != (width,) or self.outer.shape != (dimension, width):
-            raise ValueError(
-                f"feed-forward of width {width} in R^{dimension}: expected bias ({width},) and outer "
-                f"({dimension}, {width}), got {self.bias.shape} and {self.outer.shape}"
-            )
+        for name, shape in (("bias", (width,)), ("outer", (dimension, width))):
+            if (found := getattr(self, name).shape) != shape:
+                raise ArgumentError(name, found, f"shape {shape}, as inner is {self.inner.shape}")
 
     def __call__(self, points: Floats) -> Floats:
         """F at points (n, d)."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from meanfield.model.errors import ArgumentError
+from meanfield.model.errors import ArgumentError, check_number, finite_array
 from meanfield.model.kernel import Kernel
 from meanfield.model.layer_norm import projected
 from meanfield.model.matrices import norm_of_product
@@ -17,8 +17,8 @@ from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.bilinear import Bilinear
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
-from solvers.transforms.uniform import uniform_share
-from solvers.transforms.zonal import gradient_multipliers, radial_multipliers, zonal_operator
+from solvers.transforms.uniform import share_at, uniform_share
+from solvers.transforms.zonal import SphereZonal, gradient_multipliers, radial_multipliers, zonal_operator
 
 Factor = float | Floats
 
@@ -32,6 +32,7 @@ class Head:
     """Q, K and V of one head, each a (d, d) matrix or the number that multiplies the identity, and its weight.
 
     Trained heads have fewer rows: Q and K (d_head, d), and V = out·value of ``out`` (d, d_head), value (d_head, d).
+    Raises ArgumentError for what is neither a finite number nor a finite matrix, and for a weight that is no number.
     """
 
     query: Factor = 1.0
@@ -39,6 +40,29 @@ class Head:
     value: Factor = 1.0
     weight: float = 1.0
     out: Floats | None = None
+
+    def __post_init__(self) -> None:
+        check_number("weight", self.weight)
+        for name in ("query", "key", "value", "out"):
+            matrix = getattr(self, name)
+            if np.ndim(matrix):
+                object.__setattr__(self, name, finite_array(name, matrix, axes=2))
+            elif name != "out" or matrix is not None:
+                check_number(name, matrix)
+
+    def check_dimension(self, d: int) -> None:
+        """Raise ArgumentError unless Q, K and V are matrices of R^d, and Q and K have as many rows."""
+        inner = d if self.out is None else np.shape(self.out)[1]
+        shapes = {"query": (None, d), "key": (None, d), "value": (inner, d), "out": (d, None)}
+        for name, (rows, columns) in shapes.items():
+            found = np.shape(getattr(self, name))
+            if found and (found[0] != (rows or found[0]) or found[1] != (columns or found[1])):
+                expected = f"{'k' if rows is None else rows} × {'k' if columns is None else columns}"
+                raise ArgumentError(name, f"{found[0]} × {found[1]}", f"a number, or a matrix of {expected} in R^{d}")
+        query, key = np.shape(self.query), np.shape(self.key)
+        rows = [shape[0] if shape else d for shape in (query, key)]
+        if rows[0] != rows[1]:
+            raise ArgumentError("key", f"{rows[1]} rows", f"{rows[0]}, as the query has")
 
     @property
     def is_scalar(self) -> bool:
@@ -119,19 +143,35 @@ class ZonalSums:
         self._masses = mesh.backend.work_array(mesh.cells, mesh.volumes.dtype)
 
     def apply(self, density: Floats, active: Floats | None = None) -> tuple[float, Floats, Floats]:
-        mean = self.mesh.backend.dot(density, self.mesh.volumes) * self._mean
-        mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
-        masses = self._masses()
-        np.subtract(density, mean, out=masses)
-        masses *= self.mesh.volumes
-        share = uniform_share(masses, mean * self.mesh.volume)
-        masses += (mean - share * mean) * self.mesh.volumes
-        mean = share * mean
+        masses, mean = self._masses_beside(density)
         normalizer, vectors = self._operator.apply(masses)
         normalizer += self._kernel * mean
         if self._radial is not None:
             vectors += (self._radial * mean) * self.mesh.centers
         return self.log_bound, normalizer, vectors
+
+    @property
+    def has_components(self) -> bool:
+        """Whether there are rings of latitude, along which vectors have components."""
+        return isinstance(self._operator, SphereZonal)
+
+    def apply_along_rings(self, density: Floats) -> tuple[float, Floats, Floats]:
+        """As ``apply``, on the sphere without the part along x: N by its components along east and north (cells, 2)."""
+        masses, mean = self._masses_beside(density)
+        assert isinstance(self._operator, SphereZonal)
+        normalizer, components = self._operator.apply_along_rings(masses)
+        normalizer += self._kernel * mean
+        return self.log_bound, normalizer, components.T
+
+    def _masses_beside(self, density: Floats) -> tuple[Floats, Floats]:
+        """Masses of the cells beside a uniform density, and that density, ()."""
+        mean: Floats = self.mesh.backend.dot(density, self.mesh.volumes) * self._mean
+        mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
+        mesh, backend, masses = self.mesh, self.mesh.backend, self._masses()
+        backend.launch(backend.distances_from, mesh.cells, density, np.reshape(mean, 1), masses)
+        uniform = mean * share_at(backend.dot(masses, mesh.volumes), mean * mesh.volume)
+        backend.launch(backend.masses_above, mesh.cells, density, mesh.volumes, np.reshape(uniform, 1), masses)
+        return masses, uniform
 
 
 class OppositeSums:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.model.errors import one_of
+from meanfield.model.errors import ArgumentError, check_number, one_of
 
 if TYPE_CHECKING:
     from solvers.mesh.mesh import Floats
@@ -37,7 +37,7 @@ class LayerNorm:
     alpha    the α of nGPT, constant in time
     switch   the time τ at which mix goes over from post to pre
 
-    Raises ArgumentError for another name.
+    Raises ArgumentError for another name, for an alpha that is not positive and finite, and a negative switch.
     """
 
     name: str = "post"
@@ -45,7 +45,14 @@ class LayerNorm:
     switch: float = 1.0
 
     def __post_init__(self) -> None:
-        one_of("layer_norm", self.name, LAYER_NORMS)
+        one_of("name", self.name, LAYER_NORMS)
+        check_number("alpha", self.alpha)
+        if self.alpha <= 0:
+            raise ArgumentError("alpha", self.alpha, "a number > 0")
+        if self.switch != np.inf:  # never
+            check_number("switch", self.switch)
+        if self.switch < 0:
+            raise ArgumentError("switch", self.switch, "a number >= 0")
 
     @property
     def scheme(self) -> Scheme:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from meanfield.model.errors import ArgumentError, check_number
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.term import Step
 
@@ -25,9 +26,13 @@ class Reaction:
     """R[ρ] = ρ g[ρ], an explicit term; ``growth`` gives g (cells,) or a number of a density (cells).
 
     ``fastest`` is the rate at which ρ relaxes to g = 0, which g itself does not give.
+    Raises ArgumentError for a growth that is no function, and a rate that is no finite number.
     """
 
     def __init__(self, growth: Growth, fastest: float = 0.0) -> None:
+        if not callable(growth):
+            raise ArgumentError("growth", growth, "a function of the density")
+        check_number("fastest", fastest)
         self.growth, self._fastest = growth, abs(fastest)
         self._rate: Floats = np.zeros(0)
 

@@ -109,11 +109,11 @@ def balanced(
     worth = np.minimum(masses / masses.mean(), 1.0)  # sums where there is little mass may have fewer digits
     for _ in range(rounds):
         scale, normalizer, vectors = forth(np.where(held, log_there, -np.inf))
-        log_here = wanted = -scale - _log(normalizer)
+        log_here = target = -scale - _log(normalizer)
         if back is not None:
             scale, sums, _ = back(np.where(held, log_here, -np.inf))
-            wanted = -scale - _log(sums)
-        off = np.where(held, wanted - log_there, 0.0)
+            target = -scale - _log(sums)
+        off = np.where(held, target - log_there, 0.0)
         defect = float((worth * np.abs(off)).max())
         if defect <= tolerance:
             _check_range(log_there, held)

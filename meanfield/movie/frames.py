@@ -55,7 +55,7 @@ class Frames:
         """Put snapshot k on the page."""
         time = self._story.times[k]
         self._clock.set_text(self._story.moment(time))
-        self._count.set_text(self._story.counted_at(time))
+        self._count.set_text(self._story.counted_at(k))
         for update in self._updates:
             update(k)
 

@@ -14,7 +14,6 @@ from meanfield.figures.particles.projected import caption as axes_in_words
 from meanfield.figures.particles.projected import draw_pairs_picture, has_pairs, pair_shares, reach_of, set_reach
 from meanfield.figures.particles.sphere import (
     caption,
-    draw_clusters,
     draw_dots,
     draw_ground,
     map_places,
@@ -31,7 +30,7 @@ from meanfield.figures.particles.tokens import (
 )
 from meanfield.figures.profiles import columns
 from meanfield.figures.run_data import RunData
-from meanfield.figures.sphere_map import draw_graticule
+from meanfield.figures.sphere_map import draw_clusters, draw_graticule
 from meanfield.movie.page import HEIGHT, LINES, WIDTH, Moving, both, place, uncovered
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def _draw_circle(figure: Figure, run_data: RunData) -> Moving:
 
 
 def _draw_map(figure: Figure, run_data: RunData) -> Moving:
-    """Dots on an equal-area map, the clusters that were recorded ringed."""
+    """Dots on an equal-area map, the clusters ringed."""
     ax = place(figure, *MAP_PLACE)
     draw_ground(ax)
     dots = draw_dots(ax, run_data)
@@ -88,7 +87,7 @@ def _draw_map(figure: Figure, run_data: RunData) -> Moving:
         dots.set_offsets(map_places(directions(run_data, k)))
         for artist in [*ax.lines[constant:], *ax.texts]:
             artist.remove()
-        draw_clusters(ax, run_data, run_data.times[k])
+        draw_clusters(ax, run_data, k)
 
     return update, [dots, *ax.lines]
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from meanfield.figures.color_scale import Scale, scale_of
 from meanfield.figures.free_radius import directions_of, radii_of
-from meanfield.figures.peaks import PEAK
 from meanfield.figures.profiles import columns, coordinate, set_heights, space_time
 from meanfield.figures.run_data import RunData
-from meanfield.figures.sphere_map import HALF_HEIGHT, HALF_WIDTH, draw_graticule, draw_peaks, pixel_cells
+from meanfield.figures.sphere_map import HALF_HEIGHT, HALF_WIDTH, RINGS, draw_clusters, draw_graticule, pixel_cells
 from meanfield.movie.page import HEIGHT, LINES, WIDTH, Moving, both, draw_scale, label_density, place, shades, uncovered
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def draw_sphere(figure: Figure, run_data: RunData, width: int = MAP_WIDTH) -> Mo
     margin = 1 + 4 * MARGIN / width
     ax.set(ylim=(-HALF_HEIGHT * margin, HALF_HEIGHT * margin))
     draw_scale(figure, scale, MAP_LEFT + width + 2 * MARGIN + 4, top + 45, width // 2 - 80)
-    _caption(figure, scale, MAP_LEFT + width / 2, top + width / 2 + 22, whole=width == MAP_WIDTH)
+    _caption(figure, run_data, MAP_LEFT + width / 2, top + width / 2 + 22, whole=width == MAP_WIDTH)
     constant = len(ax.lines)
 
     def update(k: int) -> None:
@@ -48,14 +47,14 @@ def draw_sphere(figure: Figure, run_data: RunData, width: int = MAP_WIDTH) -> Mo
         image.set_data(np.where(cell[..., None] < 0, picture, colors[cell]))
         for artist in [*ax.lines[constant:], *ax.texts]:
             artist.remove()
-        draw_peaks(ax, run_data, ratio)
+        draw_clusters(ax, run_data, k)
 
     return update, [image, *ax.lines]
 
 
-def _caption(figure: Figure, scale: Scale, x: float, y: float, *, whole: bool) -> None:
-    marks = f"; rings: peaks above {PEAK}, with their mass" if scale.high > PEAK else ""
-    shown = f"equal-area map; azimuth 0 at the centre, lines every 30°{marks}"
+def _caption(figure: Figure, run_data: RunData, x: float, y: float, *, whole: bool) -> None:
+    marks = "" if run_data.clusters is None else RINGS
+    shown = f"equal-area map; azimuth 0 at the center, lines every 30°{marks}"
     text = shown if whole else f"directions, on an {shown}".replace("; ", "\n")
     figure.text(x / WIDTH, 1 - y / HEIGHT, text, ha="center", va="center" if whole else "top", fontsize=9)
 

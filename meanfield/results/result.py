@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.case.errors import CaseError
 from meanfield.results.rows import DiagnosticsTable, Snapshots
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.memory import MemoryRun
@@ -20,7 +21,7 @@ from solvers.io.run_file import FileError, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
     from xarray import Dataset
 
     from meanfield.analysis.mergers import Merger
@@ -102,7 +103,7 @@ class Result:
 
     def clusters(self, time: float | None = None) -> Clusters:
         """Masses (k,) and centers (k, d) of the clusters, heaviest first, at the last snapshot up to ``time``."""
-        from meanfield.analysis.tracks import cluster_finder
+        from meanfield.analysis.snapshot_clusters import cluster_finder
 
         return cluster_finder(self._run)(self._number(time))
 
@@ -118,6 +119,7 @@ class Result:
         ax: Axes | None = None,
         panels: str | Sequence[str] | None = None,
         *,
+        figure: Figure | SubFigure | None = None,
         size: tuple[float, float] | None = None,
         dpi: int | None = None,
         cmap: str = "viridis",
@@ -126,30 +128,43 @@ class Result:
         """The figure of the run: snapshots above, diagnostics over time below; or some ``panels`` of these.
 
         ax      axes for the one panel that is named, else for the first diagnostic; its figure has a size of its own
+        figure  an empty figure, or a part of one (``figure.subfigures``), to be filled in place of a new one
         panels  names such as "density", "energy", "clusters"; by default the first four that were recorded
         size    width and height in inches
         dpi     pixels an inch
         cmap    name of a colour map of Matplotlib's
         style   "paper", "screen" or "dark"
-        Raises ValueError for a panel that is unknown or was not recorded, and for other values that cannot be.
+        Returns the whole figure. Raises ValueError for a panel that is unknown or was not recorded, and for other
+        values that cannot be.
         """
         import matplotlib
 
-        from meanfield.figures.figure import load, page, panel
+        from meanfield.figures.figure import fill, load, page, panel
         from meanfield.figures.panels.options import FigureOptions
         from meanfield.figures.saving import DPI
 
+        if self._run.is_solution:
+            if any(given is not None for given in (ax, panels, size, dpi)):
+                raise ValueError("a recorded solution of a PDE is drawn as a whole: expected a figure alone")
+            return self._plot_fields(figure)
         names = None if panels is None else (panels,) if isinstance(panels, str) else tuple(panels)
         options = FigureOptions(names, size, DPI if dpi is None else dpi, cmap, style)
-        if ax is None:
+        if ax is None and figure is None:
             return page(load(self._run), options)
+        if ax is not None and figure is not None:
+            raise ValueError("ax and figure: expected one of the two")
         if size is not None or dpi is not None:
-            raise ValueError(f"size = {size}, dpi = {dpi}: expected none with ax, whose figure has its own")
+            given = "figure, which" if ax is None else "ax, whose figure"
+            raise ValueError(f"size = {size}, dpi = {dpi}: expected none with {given} has its own")
         with matplotlib.rc_context(options.context):
-            return panel(load(self._run), ax, names)
+            if ax is not None:
+                return panel(load(self._run), ax, names)
+            assert figure is not None
+            fill(figure, load(self._run), options)
+            return figure.figure
 
     def movie(self, path: str | Path, *, fps: int = 12, overwrite: bool = False, progress: bool = False) -> Path:
-        """Film the snapshots to a .gif or .mp4, and return its path."""
+        """Animate the snapshots to a .gif or .mp4, and return its path."""
         from meanfield.movie.animate import movie
 
         return movie(self._run, path, fps=fps, overwrite=overwrite, quiet=not progress)
@@ -180,8 +195,8 @@ class Result:
         if path.exists() and (not overwrite or path.samefile(self._run.path)):
             raise FileError(f"{path}: exists already; choose another name")
         shutil.copyfile(self._run.path, path)
-        if (checkpoint := Checkpoints(self._run.path).read()) is not None:
-            Checkpoints(path).write(*checkpoint)
+        if Checkpoints(self._run.path).latest_beside() and (found := Checkpoints(self._run.path).read()):
+            Checkpoints(path).write(*found)  # of a run that goes on, or of an earlier version
         return path
 
     def __repr__(self) -> str:
@@ -192,16 +207,32 @@ class Result:
         return "\n".join(line for line in lines if not line.startswith(hidden))
 
     def _repr_html_(self) -> str:
-        """The figure above a folded table of facts."""
+        """The figure above a folded table of facts; why there is no figure, where none can be drawn."""
         facts = html.escape(repr(self))
-        picture = ""
-        if len(self.time):
-            file = io.BytesIO()
-            self.plot().savefig(file, format="png", dpi=80)
-            title = html.escape(self.case.title)
-            source = b64encode(file.getvalue()).decode()
-            picture = f'<img alt="{title}" style="max-width: 100%" src="data:image/png;base64,{source}">'
+        try:
+            picture = self._picture() if len(self.time) else ""
+        except (FileError, CaseError) as error:
+            picture = f"<p>{html.escape(str(error))}</p>"
         return f"{picture}<details><summary>{self.stop_reason}</summary><pre>{facts}</pre></details>"
+
+    def _picture(self) -> str:
+        """The figure as an element of a page."""
+        file = io.BytesIO()
+        self.plot().savefig(file, format="png", dpi=80)
+        title = self._run.path.name if self._run.is_solution else self.case.title
+        source = b64encode(file.getvalue()).decode()
+        return f'<img alt="{html.escape(title)}" style="max-width: 100%" src="data:image/png;base64,{source}">'
+
+    def _plot_fields(self, figure: Figure | SubFigure | None) -> Figure:
+        """The figure of a recorded solution."""
+        from matplotlib.figure import Figure
+
+        from meanfield.figures.fields import compose_fields, size_of_fields
+
+        if figure is None:
+            figure = Figure(figsize=size_of_fields(self._run), layout="constrained")
+        compose_fields(self._run, figure)
+        return figure.figure
 
     def _number(self, time: float | None) -> int:
         """The last snapshot up to a time. Raises ValueError where there is none."""

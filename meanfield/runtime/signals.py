@@ -65,7 +65,8 @@ class Stop:
 def stop_on_signal(show: Callable[[str], None] | None = None) -> Iterator[Stop]:
     """What Ctrl-C and SIGTERM set, for the loop to check after each step; ``show`` shows a line at the first.
 
-    Signals reach the main thread only; a run in another one is not stopped by them.
+    A second one leaves the block with what the first stands for, Interrupted or Terminated. Signals reach the main
+    thread only; a run in another one is not stopped by them.
     """
     stop = Stop(show)
     if threading.current_thread() is not threading.main_thread():
@@ -75,6 +76,8 @@ def stop_on_signal(show: Callable[[str], None] | None = None) -> Iterator[Stop]:
     try:
         with _no_interrupt_lost():
             yield stop
+    except KeyboardInterrupt as error:
+        raise error if str(error) else stop.error("interrupted at once") from None
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

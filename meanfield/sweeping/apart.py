@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import IO, Any
 
-from meanfield.components.loading import Source
+from meanfield.components.loaded import Source
 from meanfield.sweeping.point import Result
 
 _LENGTH = 8  # bytes of the length before each message

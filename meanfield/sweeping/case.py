@@ -18,6 +18,8 @@ from meanfield.case.overrides import inline
 from meanfield.sections.section import Count, Positive, Section, Seed
 from meanfield.sweeping.grid import MAX_POINTS, RANDOM_DESIGNS, Value, flattened, plan
 
+_KEPT = 1024  # points whose cases are kept once they are made
+
 
 class Keep(Section, frozen=True):
     """``files`` true: the run file of each point is kept, in the folder NAME.runs beside the index."""
@@ -66,13 +68,14 @@ class Point:
 
 
 class Points(Sequence[Point]):
-    """The points of a sweep, whose cases are made when they are asked for: of many points they take much memory.
+    """The points of a sweep, whose cases are made when they are asked for: all of many points take much memory.
 
     rows   the values of the keys at each
     """
 
     def __init__(self, base: str, fixed: tuple[str, ...], rows: Sequence[dict[str, Value]]) -> None:
         self.rows, self._fixed, self._template = rows, fixed, Template(base)
+        self._first: dict[int, Point] = {}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -87,13 +90,18 @@ class Points(Sequence[Point]):
         """Raises CaseError for a case that cannot be."""
         if isinstance(number, slice):
             return [self[k] for k in range(*number.indices(len(self)))]
+        if number in self._first:
+            return self._first[number]
         values = self.rows[number]
         ordered = sorted(values, key=lambda key: key.count("."))  # whole sections first, so that keys within them hold
         overrides = tuple(f"{key}={inline(values[key])}" for key in ordered)
         try:
-            return Point(values, overrides, self._template.case((*self._fixed, *overrides)))
+            point = Point(values, overrides, self._template.case((*self._fixed, *overrides)))
         except CaseError as error:
             raise CaseError(f"point {number} ({' '.join(overrides)}): {error}") from None
+        if 0 <= number < _KEPT:
+            self._first[number] = point
+        return point
 
     def identity(self, keep: Keep) -> str:
         """A hash of the cases of all, in order. Raises CaseError for the first that cannot be."""

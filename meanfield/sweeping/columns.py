@@ -218,4 +218,12 @@ def values_of(group: h5py.Group, name: str, rows: Any = slice(None)) -> NDArray[
     """Values of a dataset, texts as str. Raises ValueError for what a file of its size cannot hold."""
     dataset = dataset_of(group, name)
     require_size(dataset, group.file.id.get_filesize())
-    return np.asarray(dataset.asstr()[rows] if dataset.dtype == object else dataset[rows])
+    return _same_once(dataset.asstr()[rows]) if dataset.dtype == object else np.asarray(dataset[rows])
+
+
+def _same_once(texts: Texts) -> Texts:
+    """Equal texts as one object each: of 10⁵ points most have the same status, and no reason."""
+    known = dict[Any, Any]()
+    if np.ndim(texts):
+        texts[...] = [known.setdefault(text, text) for text in texts.tolist()]
+    return np.asarray(texts)

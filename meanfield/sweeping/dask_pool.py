@@ -8,7 +8,7 @@ import time as clock
 from typing import TYPE_CHECKING, Any
 
 from meanfield.case.errors import CaseError, install
-from meanfield.components.loading import Source, loaded_sources
+from meanfield.components.loaded import Source, loaded_sources
 from meanfield.runtime.messages import print_message
 from meanfield.sweeping.apart import solve_apart
 from meanfield.sweeping.local_pool import SolverLost

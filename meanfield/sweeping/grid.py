@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, overload
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from meanfield.sections.section import Section
 Value = Any  # what TOML has: a number, text, a list, a table
 Row = dict[str, Value]
 _Table = TypeVar("_Table", bound=Section)
-MAX_POINTS = 100_000  # of a sweep, and so values of a key
+MAX_POINTS = 250_000  # of a sweep, and so values of a key
 Number = Annotated[int, msgspec.Meta(ge=1, le=MAX_POINTS)]
 RANDOM_DESIGNS = ("random", "sobol", "latin hypercube")  # of points anywhere in ranges
 _WHOLE = 1e-9  # of a number: what rounding may add to the whole numbers of a range
@@ -80,7 +80,27 @@ class Key:
         return self.values[int(fraction * len(self.values))]
 
 
-def plan(table: Any, design: str, points: int | None, seed: int, most: int) -> tuple[dict[str, str], list[Row]]:
+class Rows(Sequence[Row]):
+    """Values of the keys at each point, kept as a column for each key: a dictionary a point takes ten times as much."""
+
+    def __init__(self, columns: dict[str, list[Value]]) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    @overload
+    def __getitem__(self, number: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Rows: ...
+
+    def __getitem__(self, number: int | slice) -> Row | Rows:
+        some = {name: values[number] for name, values in self._columns.items()}
+        return Rows(some) if isinstance(number, slice) else some
+
+
+def plan(table: Any, design: str, points: int | None, seed: int, most: int) -> tuple[dict[str, str], Rows]:
     """Spacings by key, and the values of the keys at each point. Raises CaseError."""
     if not isinstance(table, dict) or not table:
         expected = 'a table such as {"attention.beta" = [1, 4, 9]}'
@@ -96,10 +116,13 @@ def plan(table: Any, design: str, points: int | None, seed: int, most: int) -> t
         )
     else:
         rows = _DESIGNS[design](keys)
-    found = list(islice(rows, most + 1))
-    if len(found) > most:
-        raise CaseError(f"keys: more than {most} points; expected at most that many")
-    return {name: key.spacing for name, key in keys.items()}, found
+    columns: dict[str, list[Value]] = {name: [] for name in keys}
+    for number, row in enumerate(islice(rows, most + 1)):
+        if number == most:
+            raise CaseError(f"keys: more than {most} points; expected at most that many")
+        for name, value in row.items():
+            columns[name].append(value)
+    return {name: key.spacing for name, key in keys.items()}, Rows(columns)
 
 
 def _spread(design: str, keys: int, points: int, seed: int) -> list[list[float]]:
@@ -191,8 +214,8 @@ def _zip(keys: dict[str, Key]) -> Iterator[Row]:
     first, *others = keys
     for name in others:
         if len(keys[name].values) != len(keys[first].values):
-            there, wanted = len(keys[name].values), len(keys[first].values)
-            raise CaseError(f'keys.{name}: {there} values; expected {wanted}, as keys.{first} has, with design = "zip"')
+            found, count = len(keys[name].values), len(keys[first].values)
+            raise CaseError(f'keys.{name}: {found} values; expected {count}, as keys.{first} has, with design = "zip"')
     for values in zip(*(key.values for key in keys.values()), strict=True):
         yield dict(zip(keys, values, strict=True))
 

@@ -27,7 +27,7 @@ from meanfield.runtime.provenance import provenance
 from meanfield.sweeping.case import Sweep
 from meanfield.sweeping.columns import columns_of
 from meanfield.sweeping.files import own_points, point_file, remove_points, run_file
-from meanfield.sweeping.layout import image_of_points, lay_out_index
+from meanfield.sweeping.layout import Parameters, image_of_points, lay_out_index
 from meanfield.sweeping.point import FAILED, OVER_TIME, Result
 from meanfield.sweeping.sources import WAITING, Merged, Source
 from solvers.io.heaps import require_sound_heaps
@@ -106,7 +106,7 @@ class Index:
     def _replace(self, state: str, *, overwrite: bool = True) -> None:
         with replacement(self.path, overwrite=overwrite) as new, new_file_on_disk(new) as file:
             file.attrs.update(self._attributes(state))
-            lay_out_index(file, self.sweep, self.results)
+            lay_out_index(file, Parameters.of(self.sweep), self.results)
 
     def close(self, state: str) -> None:
         """Write the index for the last time, with all that there is."""

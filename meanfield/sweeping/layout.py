@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meanfield.case.overrides import inline
 from meanfield.sweeping.case import Sweep
@@ -36,10 +39,30 @@ def image_of_points(columns: Columns, identity: str) -> bytes:
     return bytes_of_file(fill)
 
 
-def lay_out_index(file: h5py.File, sweep: Sweep, results: Merged) -> None:
+@dataclass(frozen=True)
+class Parameters:
+    """What varies between the points.
+
+    values    of each key (points,) numbers, or texts
+    spacings  of each key "log", "linear", "seeds" or "list"
+    manifold  of the points' domain
+    """
+
+    values: Mapping[str, NDArray[Any]]
+    spacings: Mapping[str, str]
+    manifold: str
+
+    @classmethod
+    def of(cls, sweep: Sweep) -> Parameters:
+        """Of a sweep."""
+        values = {key: _column([row[key] for row in sweep.rows]) for key in sweep.keys}
+        return cls(values, sweep.spacings, sweep.points[0].case.domain.manifold)
+
+
+def lay_out_index(file: h5py.File, parameters: Parameters, results: Merged) -> None:
     """Parameters, states and results, a row a point; some rows at once, so that memory does not grow with them."""
     shapes, count = results.shapes, results.count
-    _lay_out_parameters(file, sweep)
+    _lay_out_parameters(file, parameters)
     write_heads(file, results.heads)
     rows = 1 << (max(1, _BLOCK // max(shapes.row_bytes, 1)).bit_length() - 1)
     create_columns(file, count, shapes, rows)
@@ -48,17 +71,16 @@ def lay_out_index(file: h5py.File, sweep: Sweep, results: Merged) -> None:
         fill_columns(file, slice(first, last), results.block(first, last, shapes))
     for name in shapes.scalars:
         file["result"][name].attrs["long_name"] = long_name(name)
-    _name_dimensions(file, sweep.points[0].case.domain.manifold)
+    _name_dimensions(file, parameters.manifold)
 
 
-def _lay_out_parameters(file: h5py.File, sweep: Sweep) -> None:
+def _lay_out_parameters(file: h5py.File, parameters: Parameters) -> None:
     import h5py
 
     text = h5py.string_dtype()
-    for key in sweep.keys:
-        values = _column([row[key] for row in sweep.rows])
+    for key, values in parameters.values.items():
         data = file.create_dataset(f"parameters/{key}", data=values, dtype=text if values.dtype == object else None)
-        data.attrs["spacing"] = sweep.spacings[key]
+        data.attrs["spacing"] = parameters.spacings[key]
 
 
 def _column(values: list[Any]) -> Any:

@@ -24,7 +24,7 @@ from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import Any
 
-from meanfield.components.loading import loaded_sources
+from meanfield.components.loaded import loaded_sources
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.point import FAILED, Result
 from meanfield.sweeping.tasks import Solved, Solver, Task, Work

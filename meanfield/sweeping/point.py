@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from meanfield.components.loading import load_sources
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -54,17 +52,19 @@ def solve_point(
 ) -> Result:
     """Run a case, given as TOML, in memory or a folder of its own; errors are in the result, and never raised.
 
-    components   of a user's own: what `meanfield.components.loading.loaded_sources` returned in the sweep
+    components   of a user's own: what `meanfield.components.loaded.loaded_sources` returned in the sweep
     After ``limit`` seconds the run is stopped, as by Ctrl-C. Only for the main thread of a process.
     """
     began = clock.monotonic()
     with _interrupted_after(limit) as over:
         try:
             if components:
+                from meanfield.components.loading import load_sources
+
                 load_sources(components)
             return _run(case, keep, over)
         except Exception as error:
-            return Result(FAILED, reason=_in_words(error), wall_time=clock.monotonic() - began)
+            return Result(FAILED, reason=in_words(error), wall_time=clock.monotonic() - began)
         except KeyboardInterrupt:
             if not over.is_set():
                 raise  # this worker is being stopped, and another has to solve the point
@@ -87,10 +87,10 @@ def _run(text: str, keep: bool, over: threading.Event) -> Result:
 
 
 def _fits_memory(case: Case) -> bool:
-    """Whether the snapshots of some tokens take little memory: a file of its own would cost more than the run."""
+    """Whether the snapshots take little memory: a file of its own costs as much as a small run."""
     from meanfield.runtime.cost import file_bytes
 
-    return case.domain.has_tokens and 0 < file_bytes(case) <= _MAX_MEMORY  # 0: not known before it is read
+    return 0 < file_bytes(case) <= _MAX_MEMORY  # 0: not known before it is read
 
 
 def _ended(solve: Callable[[], Any], over: threading.Event) -> tuple[int, Any]:
@@ -143,7 +143,7 @@ def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
         ended.set()
 
 
-def _in_words(error: Exception) -> str:
+def in_words(error: Exception) -> str:
     """One line: errors of bad input are one already; others have their name before it."""
     from meanfield.case.errors import CaseError
     from solvers.io.run_file import FileError

@@ -7,21 +7,22 @@ from collections.abc import Mapping
 from typing import Self
 
 from meanfield.runtime.messages import print_message
-from meanfield.runtime.progress import LOG_EVERY, has_bar
+from meanfield.runtime.progress import LOG_EVERY, bar_stream, has_bar
 from meanfield.sweeping.point import FAILED, Result
 
 
 class SweepProgress:
-    """Counts points on stderr, with those that failed and the time that remains; says nothing if quiet."""
+    """Counts points, and those that failed, with the time that remains; says nothing if quiet."""
 
     def __init__(self, title: str, points: int, done: int, quiet: bool) -> None:
         self.quiet, self._points, self._first, self._done, self._failed = quiet, points, done, done, 0
-        self._began = self._told = clock.monotonic()
+        self._began = self._reported = clock.monotonic()
         self._terminal = has_bar() and not quiet
         if self._terminal:
             from tqdm import tqdm
 
-            self._bar = tqdm(total=points, initial=done, desc=title, unit=" points", dynamic_ncols=True)
+            options = {"unit": " points", "dynamic_ncols": True, "file": bar_stream()}
+            self._bar = tqdm(total=points, initial=done, desc=title, **options)
 
     def update(self, results: Mapping[int, Result]) -> None:
         """Count some more points, and print where a line is due."""
@@ -30,12 +31,12 @@ class SweepProgress:
         if self._terminal:
             self._bar.set_postfix_str(f"{self._failed} failed", refresh=False)
             self._bar.update(len(results))
-        elif not self.quiet and clock.monotonic() - self._told > LOG_EVERY:
-            self._told = clock.monotonic()
+        elif not self.quiet and clock.monotonic() - self._reported > LOG_EVERY:
+            self._reported = clock.monotonic()
             print_message(self._line())
 
     def _line(self) -> str:
-        elapsed = self._told - self._began
+        elapsed = self._reported - self._began
         remaining = elapsed * (self._points - self._done) / (self._done - self._first)
         counts = f"{self._done} of {self._points} points, {self._failed} failed"
         return f"{counts}, {elapsed:.0f} s, about {remaining:.0f} s remain"

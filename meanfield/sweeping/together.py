@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from meanfield.case.errors import CaseError
-from meanfield.components.loading import Source, load_sources
-from meanfield.sweeping.point import DONE, FINISHED, Result, solve_point
+from meanfield.components.loaded import Source
+from meanfield.sweeping.point import DONE, FAILED, FINISHED, Result, in_words, solve_point
+from solvers.io.repair import FileError
 
 _REPORT = 1.0  # seconds after which results that are there are returned
 
@@ -23,11 +24,15 @@ def solve_task(
     """
     waiting = dict(cases)
     if len(cases) > 1 and not keep and limit is None:
-        with suppress(Exception):  # of a user's component, say: solved alone, the point that has it says so
-            for results in _together(cases, components):
-                for number in results:
-                    del waiting[number]
-                yield results
+        try:
+            with suppress(CaseError, FileError, MemoryError):  # of a user's component, say: alone the point says so
+                for results in _together(cases, components):
+                    for number in results:
+                        del waiting[number]
+                    yield results
+        except Exception as error:  # which none of the points is known to have
+            yield {number: Result(FAILED, reason=in_words(error)) for number in waiting}
+            return
     for number, case in waiting.items():
         yield {number: solve_point(case, keep, limit, components)}
 
@@ -41,6 +46,8 @@ def _together(cases: Mapping[int, str], components: tuple[Source, ...]) -> Itera
 
     began, numbers, problems = clock.monotonic(), list[int](), list[Problem]()
     if components:
+        from meanfield.components.loading import load_sources
+
         load_sources(components)
     parsed = {number: parse(text) for number, text in cases.items()}
     batch = batch_of(next(iter(parsed.values())))

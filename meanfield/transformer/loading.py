@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +24,32 @@ INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _NOUNS = {"AutoConfig": "a model", "AutoTokenizer": "a tokenizer"}
 
 
+def require_torch() -> Any:
+    """PyTorch. Raises CaseError where it is missing or cannot be imported."""
+    return _imported("torch")
+
+
 def require_transformers() -> Any:
-    """The library, silenced. Raises CaseError where it or torch is missing."""
+    """The library, silenced. Raises CaseError where it or PyTorch is missing or cannot be imported."""
+    require_torch()
+    hub, library = _imported("huggingface_hub"), _imported("transformers")
+    hub.logging.set_verbosity_error()
+    library.utils.logging.set_verbosity_error()
+    library.utils.logging.disable_progress_bar()
+    return library
+
+
+def _imported(name: str) -> Any:
+    """An optional library. Raises CaseError in one line, also where what is installed is damaged."""
     try:
-        import huggingface_hub
-        import torch  # noqa: F401
-        import transformers
-    except ImportError as error:
-        raise CaseError(f"{error.name or 'torch'} is not installed: {INSTALL}") from None
-    huggingface_hub.logging.set_verbosity_error()
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    return transformers
+        library = import_module(name)
+    except Exception as error:  # of a damaged one, or of a part that the system lacks: of many kinds
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            raise CaseError(f"{name} is not installed: {INSTALL}") from None
+        raise CaseError(f"{name} cannot be imported: {first_line(error)}; {INSTALL}") from None
+    if getattr(library, "__file__", None) is None:  # a folder of that name, left by one that was removed
+        raise CaseError(f"{name} is not installed: {INSTALL}")
+    return library
 
 
 def load_config(model: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,11 @@ class States:
     def lengths(self) -> Floats:
         """(layers + 1, n) |h|."""
         return np.asarray(np.linalg.norm(self.hidden, axis=2))
+
+    def only(self, keep: Booleans) -> States:
+        """The states of some tokens (n,), as they are among all the others."""
+        tokens = tuple(token for token, kept in zip(self.tokens, keep, strict=True) if kept)
+        return replace(self, ids=self.ids[keep], tokens=tokens, special=self.special[keep], hidden=self.hidden[:, keep])
 
 
 def short_name(model: str) -> str:

@@ -58,14 +58,14 @@ def next_token(prompts: Sequence[States], head: Floats) -> NextToken:
     """The distributions of all prompts, of the model's own layers."""
     logs = [np.stack([one @ head.T for one in _normalized(states)]) for states in prompts]
     logs = [found - _log_sum(found) for found in logs]  # of each prompt (layers + 1, words)
-    laws = np.exp(np.stack(logs, axis=1))
+    distributions = np.exp(np.stack(logs, axis=1))
     own = np.stack(logs, axis=1)
     return NextToken(
-        entropy=-(laws * own).sum(axis=2),
-        divergence=(laws[-1] * (own[-1] - own)).sum(axis=2),
-        apart=np.array([_apart(layer) for layer in laws]),
-        top=laws.argmax(axis=2).astype(float),
-        likelihood=laws.max(axis=2),
+        entropy=-(distributions * own).sum(axis=2),
+        divergence=(distributions[-1] * (own[-1] - own)).sum(axis=2),
+        apart=np.array([_apart(layer) for layer in distributions]),
+        top=distributions.argmax(axis=2).astype(float),
+        likelihood=distributions.max(axis=2),
     )
 
 
@@ -83,7 +83,7 @@ def _log_sum(values: Floats) -> Floats:
     return np.asarray(highest + np.log(np.exp(values - highest).sum(axis=-1, keepdims=True)))
 
 
-def _apart(laws: Floats) -> float:
+def _apart(distributions: Floats) -> float:
     """Mean of ½ Σ |p − q| over pairs of rows (prompts, words)."""
-    n = len(laws)
-    return float(sum(np.abs(laws[:k] - laws[k]).sum() for k in range(n)) / (n * (n - 1)))
+    n = len(distributions)
+    return float(sum(np.abs(distributions[:k] - distributions[k]).sum() for k in range(n)) / (n * (n - 1)))

@@ -37,19 +37,22 @@ def read_transformer(
     overwrite: bool = False,
     quiet: bool = True,
     command: str = "",
+    drop: Sequence[str] = (),
     show: Printer = print_nothing,
 ) -> None:
     """Write the directions of a model's states into a new file, a snapshot a layer.
 
     Beside what any run of particles has: token_id, token_text (UTF-8) and state_length, |h| after each layer;
     diagnostics cosine, length and effective_rank; attributes name the model. Energy and speed belong to a law of
-    motion, which is not read here. Raises CaseError for a model that is too wide or has a state 0.
+    motion, which is not read here. ``drop`` names, for the file, tokens that the states are without. Raises CaseError
+    for a model that is too wide or has a state 0.
     """
     if states.hidden.shape[2] > MAX_WIDTH:
         raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MAX_WIDTH}")
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
-    run(_case(states), path, problem=_problem(states), overwrite=overwrite, quiet=quiet, command=command, show=show)
+    problem = _problem(states, {"drop": ",".join(drop)} if drop else {})
+    run(_case(states), path, problem=problem, overwrite=overwrite, quiet=quiet, command=command, show=show)
 
 
 class GivenLayers:
@@ -65,7 +68,7 @@ class GivenLayers:
         return after
 
 
-def _problem(states: States) -> Problem:
+def _problem(states: States, facts: dict[str, str]) -> Problem:
     lengths = states.lengths
     positions = states.hidden / lengths[:, :, None]
     _, n, d = positions.shape
@@ -81,7 +84,7 @@ def _problem(states: States) -> Problem:
         prepare=lambda state: None,
         diagnostics=diagnostics,
         variables=(PAIR_EDGE, *_variables(states)),
-        attributes=_attributes(states),
+        attributes=_attributes(states) | facts,
     )
 
 

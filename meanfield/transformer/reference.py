@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.case.case import Case
-from meanfield.case.errors import CaseError, refusal
+from meanfield.case.errors import refusal
 from meanfield.domains.common.model_of_case import heads_by_interval, network_of
 from meanfield.model.discrete_layers import LayerIntegrator
 from meanfield.model.heads import Head, matrix_of
@@ -25,7 +25,7 @@ from meanfield.model.layer_norm import NEGLIGIBLE
 from meanfield.running import Printer, print_nothing, run
 from meanfield.sections.attention import FeedForward
 from meanfield.simulation import set_up
-from meanfield.transformer.loading import INSTALL
+from meanfield.transformer.loading import require_torch
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed
@@ -46,10 +46,7 @@ def run_reference(
     is missing.
     """
     _check(case)
-    try:
-        import torch
-    except ImportError:
-        raise CaseError(f"torch is not installed: {INSTALL}") from None
+    torch = require_torch()
     problem = set_up(case)
     assert isinstance(problem.space, Points)  # checked above
     attributes = problem.attributes | {"layers_of": f"torch {torch.__version__}"}  # such a file cannot be resumed

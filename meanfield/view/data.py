@@ -42,13 +42,14 @@ def thinned_in_time(run_data: RunData) -> tuple[RunData, list[str]]:
     fewer, notes = len(keep) < len(run_data.times), []
     if fewer:
         notes.append(f"{len(keep)} of {len(run_data.times)} snapshots are shown, evenly chosen")
-    particles = run_data.particles
+    particles, clusters = run_data.particles, run_data.clusters
     thin = replace(
         run_data,
         times=run_data.times[keep],
         density=lambda k: run_data.density(int(keep[k])),
         diagnostics={name: values[samples] for name, values in run_data.diagnostics.items()},
         particles=particles and replace(particles, positions=lambda k: particles.positions(int(keep[k]))),
+        clusters=clusters and (lambda k: clusters(int(keep[k]))),
     )
     return thin, notes
 
@@ -110,7 +111,7 @@ def timeline(run_data: RunData) -> dict[str, Any]:
         "timeName": run_data.time_label,
         "logTime": run_data.log_time,
         "timeRange": _time_range(run_data),
-        "clusters": [run_data.counted_at(t) for t in run_data.times],
+        "clusters": [run_data.counted_at(k) for k in range(len(run_data.times))],
         "sampleTimes": rounded(run_data.diagnostics.get("time", np.empty(0))),
         "panels": panels(run_data),
     }
@@ -128,7 +129,7 @@ def describe(run_data: RunData) -> tuple[dict[str, Any], str]:
         "bytes": np.dtype(stage.dtype).itemsize,
         "scale": _scale(scale),
         "uniform": _uniform(run_data, scale),
-        "marks": [stage.marks(run_data, run_data.ratio(k)) for k in count],
+        "marks": [stage.marks(run_data, k) for k in count],
     }
     return description, encode(run_data, scale)
 

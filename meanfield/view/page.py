@@ -122,8 +122,7 @@ def _cells(run_data: RunData) -> Shown:
     from meanfield.figures.free_radius import directions_of
     from meanfield.figures.particles.tokens import as_density
     from meanfield.view.data import describe, thinned
-    from meanfield.view.stages import CLUSTERS, PEAKS, stage_of
-    from meanfield.view.tokens import cluster_marks
+    from meanfield.view.stages import stage_of
 
     if run_data.particles is None:
         shown, notes = thinned(directions_of(run_data) if run_data.has_radius else run_data)
@@ -131,12 +130,7 @@ def _cells(run_data: RunData) -> Shown:
     shown, notes = thinned(as_density(run_data))
     count = len(run_data.particles.weights)
     notes.insert(0, f"{count} tokens are shown as a density, each in the cell that it lies in")
-    description, levels = describe(shown)
-    usage = list(stage_of(shown).help)
-    if {"cluster_center", "cluster_mass"} <= run_data.diagnostics.keys():
-        description["marks"] = [cluster_marks(run_data, t) for t in shown.times]
-        usage = [*(text for text in usage if text != PEAKS), CLUSTERS]
-    return description, levels, usage, notes
+    return *describe(shown), list(stage_of(shown).help), notes
 
 
 def _points(run_data: RunData) -> Shown:
@@ -146,7 +140,7 @@ def _points(run_data: RunData) -> Shown:
 
     shown, notes = thinned_tokens(run_data)
     usage = [*(TURNING if run_data.dimension == 3 else ()), DOTS]
-    if {"cluster_center", "cluster_mass"} <= run_data.diagnostics.keys():
+    if run_data.clusters is not None:
         usage.append(CLUSTERS)
     return *describe_tokens(shown), usage, notes
 

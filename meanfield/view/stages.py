@@ -1,4 +1,4 @@
-"""Pictures of each manifold on the page of `meanfield view`: kind, coordinate, and the peaks marked."""
+"""Pictures of each manifold on the page of `meanfield view`: kind, coordinate, and the clusters marked."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from meanfield.domains.domain import load
-from meanfield.figures.axes import Floats
-from meanfield.figures.peaks import PEAK, peaks_of
+from meanfield.figures.particles.tokens import angles
 from meanfield.figures.run_data import RunData
-from meanfield.figures.sphere_map import peaks
+from meanfield.figures.sphere_map import polar_and_azimuth
 from meanfield.view.panels import rounded
 
 Marks = list[list[float]]
 CLUSTERS = "Rings and arrows mark clusters, numbers their mass."
-PEAKS = f"Rings and arrows mark peaks above {PEAK} ρ̄, numbers their mass."
 
 
 @dataclass(frozen=True)
@@ -27,14 +25,14 @@ class Stage:
     kind    of picture, a key of STAGES in web/main.js
     dtype   of the levels
     axis    one dimension: edges of the cells, label and ticks of the coordinate; None on the sphere
-    marks   (run data, ρ/ρ̄) to the peaks, heaviest first: [polar angle, azimuth, mass], or [coordinate, mass]
+    marks   (run data, k) to the clusters, heaviest first: [polar angle, azimuth, mass], or [coordinate, mass]
     help    sentences about how to use the picture
     """
 
     kind: str
     dtype: type[np.uint8] | type[np.uint16]
     axis: Callable[[RunData], dict[str, Any]] | None
-    marks: Callable[[RunData, Floats], Marks]
+    marks: Callable[[RunData, int], Marks]
     help: tuple[str, ...] = ()
 
 
@@ -44,33 +42,23 @@ def _axis(run_data: RunData) -> dict[str, Any]:
     return {"edges": rounded(shown.edges), "label": shown.label, "ticks": [list(tick) for tick in shown.ticks]}
 
 
-def _sphere_marks(run_data: RunData, ratio: Floats) -> Marks:
-    rows: Marks = np.stack(peaks(run_data, ratio), axis=1).round(5).tolist()
+def cluster_marks(run_data: RunData, k: int) -> Marks:
+    """The clusters of snapshot k in two or three dimensions, heaviest first."""
+    if run_data.clusters is None:
+        return []
+    _, masses, places = run_data.clusters(k)
+    where = [angles(places)] if places.shape[1] == 2 else list(polar_and_azimuth(places))
+    rows: Marks = np.stack([*where, masses], axis=1).round(5).tolist()
     return rows
 
 
-def _circle_marks(run_data: RunData, ratio: Floats) -> Marks:
-    """Peaks as on the sphere, see :func:`meanfield.figures.peaks.peaks_of`."""
-    count = len(ratio)
-    angle = 2 * np.pi * (np.arange(count) + 0.5) / count
-    centers = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    cells, masses = peaks_of(centers, ratio, ratio / count, run_data.beta, 4 * np.pi / count)
-    rows: Marks = np.stack([angle[cells], masses], axis=1).round(5).tolist()
-    return rows
-
-
-def _no_marks(run_data: RunData, ratio: Floats) -> Marks:
-    """Where there is no uniform density there is nothing that a peak has to rise above."""
-    return []
-
-
-RING = Stage("ring", np.uint16, _axis, _circle_marks, (PEAKS,))
-PROFILE = Stage("profile", np.uint16, _axis, _no_marks)
+RING = Stage("ring", np.uint16, _axis, cluster_marks, (CLUSTERS,))
+PROFILE = Stage("profile", np.uint16, _axis, lambda run_data, k: [])
 TURNING = (
     "Drag the globe or turn it with the arrow keys; a double click turns it back.",
     "A click on the map turns the globe there.",
 )
-GLOBE = Stage("globe", np.uint8, None, _sphere_marks, (*TURNING, PEAKS))
+GLOBE = Stage("globe", np.uint8, None, cluster_marks, (*TURNING, CLUSTERS))
 
 
 def stage_of(run_data: RunData) -> Stage:

@@ -11,10 +11,7 @@ from meanfield.figures.axes import Floats
 from meanfield.figures.particles.tokens import (
     MAX_DOTS,
     MAX_LINES,
-    angles,
-    clusters_recorded,
     directions,
-    polar_and_azimuth,
     principal_axes,
     tokens_of,
 )
@@ -23,12 +20,12 @@ from meanfield.view.bands import field_bands, pair_band
 from meanfield.view.data import evenly, thinned_in_time, timeline
 from meanfield.view.packing import leveled, packed
 from meanfield.view.panels import rounded
+from meanfield.view.stages import Marks, cluster_marks
 from solvers.mesh.mesh import sphere
 
 MAX_TOKENS = 1000  # in more than three dimensions, and along a sequence
 AXES = 6  # principal axes to choose from in more than three dimensions, and as many coordinates
 GROUND = 8  # rings of the empty sphere on which tokens lie
-Marks = list[list[float]]
 
 
 def are_points(run_data: RunData) -> bool:
@@ -61,7 +58,7 @@ def describe_tokens(run_data: RunData) -> tuple[dict[str, Any], str]:
         "bytes": 2,
         "rings": sphere(GROUND).ring_cells.tolist(),
         "tokens": {"weights": rounded(tokens.weights / tokens.weights.sum()), "axes": names, "note": note},
-        "marks": [cluster_marks(run_data, t, matrix) for t in run_data.times],
+        "marks": [_marks(run_data, k, matrix) for k in range(len(run_data.times))],
         "bands": field_bands(run_data) if tokens.length is not None and len(run_data.times) > 1 else [],
         "pairs": pair_band(run_data) if len(tokens.weights) > 1 else None,
     }
@@ -85,17 +82,15 @@ def _axes(run_data: RunData) -> tuple[Floats, list[str], str]:
     return np.hstack([principal, np.eye(d)[:, :count]]), names, note
 
 
-def cluster_marks(run_data: RunData, t: float, matrix: Floats | None = None) -> Marks:
-    """The clusters recorded at the last sample up to t, heaviest first: where they are in the picture, and their mass.
+def _marks(run_data: RunData, k: int, matrix: Floats) -> Marks:
+    """The clusters of snapshot k, heaviest first: where they are in the picture, and their mass.
 
     An angle on the circle, polar angle and azimuth on the sphere, else places along the axes ``matrix`` (d, axes).
     """
-    centers, masses = clusters_recorded(run_data, t)
-    if run_data.dimension == 2:
-        places = [angles(centers)]
-    elif run_data.dimension == 3 or matrix is None:
-        places = list(polar_and_azimuth(centers))
-    else:
-        places = list((centers @ matrix).T)
-    rows: Marks = np.stack([*places, masses], axis=1).round(5).tolist()
+    if run_data.dimension in (2, 3):
+        return cluster_marks(run_data, k)
+    if run_data.clusters is None:
+        return []
+    _, masses, places = run_data.clusters(k)
+    rows: Marks = np.column_stack([places @ matrix, masses]).round(5).tolist()
     return rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .attributes import CHANGING, Attribute, check_attributes, create_attributes, root_attributes
-from .checkpoint import Checkpoints, Contents, Scalar
+from .checkpoint import Checkpoints, Contents, Scalar, packed, store
 from .layout import Column, Measure, Points, Space, Variable
 from .lock import Lock
 from .reading import Floats, Run
@@ -77,8 +78,6 @@ class MemoryRun(Run):
                 new.write_bytes(self.layout)
                 self._fill(new)
                 Checkpoints(path).remove()
-            if self.checkpoint is not None:
-                Checkpoints(path).write(*self.checkpoint)
         finally:
             lock.release()
 
@@ -90,6 +89,8 @@ class MemoryRun(Run):
             group = file["diagnostics"]
             Series(file, group, group.attrs["columns"]).append(0, list(self.sample_times), self.diagnostics)
             create_attributes(file, self.attributes)
+            if self.checkpoint is not None:
+                store(file, packed(*self.checkpoint))
 
 
 class RunMemory:
@@ -120,7 +121,7 @@ class RunMemory:
         self._sample_times: list[float] = []
         self._rows: dict[str, list[Floats]] = {name: [] for name in self._columns}
 
-    def write_snapshot(self, t: float, values: ArrayLike) -> None:
+    def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = True) -> None:
         """Keep a copy of a density (cells,) or positions (n, d) at ``t``."""
         self._times.append(float(t))
         self._values.append(np.array(values, dtype=np.float64))
@@ -136,7 +137,11 @@ class RunMemory:
     def flush(self) -> None:
         """Nothing waits."""
 
-    sync = flush
+    sync = flush_if_due = flush
+
+    def rows_until(self, time: float) -> tuple[int, int]:
+        """How many snapshots and samples have times up to ``time``."""
+        return bisect_right(self._times, time), bisect_right(self._sample_times, time)
 
     def update(self, **attributes: Attribute) -> None:
         """Set attributes."""

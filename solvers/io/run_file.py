@@ -7,6 +7,7 @@ time is written, which is the last thing that happens to it; the same holds for 
 
 from __future__ import annotations
 
+import math
 import os
 import time as clock
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .attributes import CHANGING, Attribute, check_attributes, overwrite_attributes
-from .checkpoint import Checkpoints
+from .checkpoint import Checkpoints, store
 from .layout import Column, Measure, Space, Variable
 from .lock import Lock
 from .reading import Floats, Run, plain_attributes, read
@@ -34,15 +35,15 @@ if TYPE_CHECKING:
 
 __all__ = ["STOP_REASONS", "Attribute", "Column", "FileError", "Run", "RunFile", "read"]
 
-FLUSH_EVERY = 1.0  # seconds that samples wait in memory at most, so that one a step costs next to nothing
+FLUSH_EVERY = 1.0  # seconds that rows wait in memory at most, so that one a step costs next to nothing
+MAX_WAITING = 1 << 22  # bytes of snapshots that wait
 
 
 class RunFile:
     """A run file open for writing, by `create` or `append`; close it, or use it in a `with` block.
 
-    snapshots   number of snapshots written
-    samples     number of samples written, those that still wait in memory included
-    checkpoints   beside it
+    snapshots, samples   how many are written, those that still wait in memory included
+    checkpoints          beside it
 
     Methods raise FileError when the disk is full or a write fails; the file is then valid up to the last snapshot.
     """
@@ -52,7 +53,8 @@ class RunFile:
         self._adopt(file)
         self.snapshots, self.samples = self._snapshots.committed, self._samples.committed
         self._waiting: list[tuple[float, dict[str, Floats]]] = []
-        self._flushed = clock.monotonic()
+        self._waiting_snapshots: list[tuple[float, dict[str, Floats]]] = []
+        self._flushed = -math.inf  # the first row of a run is written at once
         self.checkpoints = Checkpoints(path)
 
     @classmethod
@@ -131,10 +133,10 @@ class RunFile:
                 self._cut(*kept)
             return self
 
-    def write_snapshot(self, t: float, values: ArrayLike) -> None:
+    def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = False) -> None:
         """Write a density, (cells,) with respect to surface area, fields (fields, cells), or positions (n, d) at ``t``.
 
-        What waited is written, too.
+        What waited is written, too; unless it ``may_wait`` as samples do, in a copy.
 
         Raises ValueError for another shape, or a time that is not finite.
         """
@@ -143,10 +145,13 @@ class RunFile:
         if len(rows) != len(self._kinds):
             raise ValueError(f"{len(rows)} fields: expected {len(self._kinds)}")
         row = self._snapshots.row(t, dict(zip(self._kinds, rows, strict=True)))
-        self.flush()
-        with self._writing():
-            self._snapshots.append(self.snapshots, [t], {name: value[None] for name, value in row.items()})
-            self.snapshots += 1
+        self._waiting_snapshots.append((float(t), {name: value.copy() for name, value in row.items()}))
+        self.snapshots += 1
+        size = sum(value.nbytes for value in row.values()) * len(self._waiting_snapshots)
+        if may_wait and size < MAX_WAITING:
+            self.flush_if_due()
+        else:
+            self.flush()
 
     def write_sample(self, t: float, values: Mapping[str, ArrayLike]) -> None:
         """Write one value for each column at time ``t``; it may wait in memory, a second or until `flush`.
@@ -157,25 +162,40 @@ class RunFile:
         row = self._samples.row(t, values)
         self._waiting.append((float(t), {name: value.copy() for name, value in row.items()}))
         self.samples += 1
+        self.flush_if_due()
+
+    def flush_if_due(self) -> None:
+        """`flush` once a second; call it now and then, so that what waits does so no longer."""
         if clock.monotonic() - self._flushed > FLUSH_EVERY:
             self.flush()
 
     def flush(self) -> None:
-        """Write the samples that wait in memory. Call it before a checkpoint that counts on them."""
+        """Write the rows that wait in memory: samples, then snapshots, from which a run may be resumed.
+
+        Call it before a checkpoint that counts on them.
+        """
         self._flushed = clock.monotonic()
-        if not self._waiting:
-            return
-        times, rows = zip(*self._waiting, strict=True)
         with self._writing():
-            columns = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-            self._samples.append(self.samples - len(rows), times, columns)
-            self._waiting.clear()
+            self._write_waiting(self._samples, self._waiting, self.samples)
+            self._write_waiting(self._snapshots, self._waiting_snapshots, self.snapshots)
+
+    def _write_waiting(self, series: Series, waiting: list[tuple[float, dict[str, Floats]]], count: int) -> None:
+        """Append the last rows of ``count``, those that wait."""
+        if waiting:
+            times, rows = zip(*waiting, strict=True)
+            series.append(count - len(rows), times, {name: np.stack([row[name] for row in rows]) for name in rows[0]})
+            waiting.clear()
 
     def sync(self) -> None:
         """`flush`, and wait until the disk has everything: what is written then survives a power cut."""
         self.flush()
         with self._writing():
             os.fsync(self._handle.id.get_vfd_handle())
+
+    def rows_until(self, time: float) -> tuple[int, int]:
+        """How many snapshots and samples have times up to ``time``; what waits is written first."""
+        self.flush()
+        return self._snapshots.rows_until(time), self._samples.rows_until(time)
 
     def update(self, **attributes: Attribute) -> None:
         """Overwrite attributes that exist since `create`: numbers, stop_reason and message."""
@@ -185,18 +205,21 @@ class RunFile:
     def close(self, **attributes: Attribute) -> None:
         """Write what waits, overwrite ``attributes`` (they exist since `create`), and give the file free.
 
+        The last checkpoint moves from beside the file into it.
         ``stop_reason`` is "finished" unless given: see STOP_REASONS. A second call does nothing. After a failed write
         it still records the attributes, if there is room for them; else it raises FileError.
         """
         if self._lock.released:
             return
         try:
+            stored = self._file is not None and self._store_checkpoint()
             if self._file is None:
                 self._waiting.clear()  # the write that failed may have been theirs
                 with disk_errors(self.path, "cannot record how the run ended"):
                     repair(self.path)
                     self._adopt(open_shared(self.path))
                 self.samples = min(self.samples, self._samples.committed)
+                self.snapshots = min(self.snapshots, self._snapshots.committed)
             self.flush()
             with self._writing():
                 self._cut(self.snapshots, self.samples)  # what an interrupt left half written
@@ -205,10 +228,21 @@ class RunFile:
             self._abandon()  # all is in the file; HDF5's own close writes more, and crashes where that fails
             with disk_errors(self.path, "cannot close it"):
                 repair(self.path)
+                if stored:
+                    self.checkpoints.remove()
         finally:
             if self._file is not None:
                 self._abandon()
             self._lock.release()
+
+    def _store_checkpoint(self) -> bool:
+        """Whether the last checkpoint is in the file now, on the disk."""
+        if (data := self.checkpoints.latest_beside()) is None:
+            return False
+        with self._writing():
+            stored = store(self._handle, data)
+            os.fsync(self._handle.id.get_vfd_handle())
+        return stored
 
     def __enter__(self) -> Self:
         return self
@@ -247,6 +281,8 @@ class RunFile:
             yield
         except (OSError, RuntimeError) as error:  # h5py has RuntimeError for a failing flush
             self._abandon()
+            self.snapshots -= len(self._waiting_snapshots)
+            self._waiting_snapshots.clear()
             good = f"the file is valid up to its {self.snapshots} snapshots"
             raise FileError(f"{self.path}: cannot write: {reason(error)}; {good}") from error
 

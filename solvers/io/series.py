@@ -34,6 +34,10 @@ class Series:
         """(rows,) those of the rows that exist."""
         return read_times(self._times)
 
+    def rows_until(self, time: float) -> int:
+        """How many rows have times up to ``time``."""
+        return int(np.searchsorted(self.times, time, side="right"))
+
     def values(self) -> dict[str, Floats]:
         """(rows, ...) of each dataset."""
         return {name: column[: self.committed] for name, column in self._columns.items()}

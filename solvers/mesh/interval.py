@@ -119,8 +119,8 @@ def line(cells: int, extent: float, core: float) -> Mesh:
 def polar(cells: int, dimension: int) -> Mesh:
     """The polar angle θ ∈ [0, π] of S^{d−1}: θ − π/2 = c sinh ξ, ξ in equal steps, c = 2/√(d − 2).
 
-    The uniform law, ∝ sin^{d−2} θ, has the width 1/√(d − 2) about the equator: cells are nearly equal there and grow
-    in proportion to their distance from it towards the poles; for d = 2 all are equal. Volumes are in radians.
+    The uniform distribution, ∝ sin^{d−2} θ, has the width 1/√(d − 2) about the equator: cells are nearly equal there
+    and grow in proportion to their distance from it towards the poles; for d = 2 all are equal. Volumes are in radians.
     Raises ValueError for dimension < 2.
     """
     check_count("cells", cells, 3)

@@ -155,9 +155,9 @@ def _tagged(rim: Table, first: int, tags: Mapping[str, ArrayLike]) -> dict[str, 
     order, found, free = np.argsort(key), {}, np.ones(len(rim), dtype=bool)
     for tag, pairs in tags.items():
         pair = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
-        wanted = pair[:, 0] * (rim.max() + 1) + pair[:, 1]
-        at = order[np.searchsorted(key[order], wanted).clip(0, len(rim) - 1)]
-        at = at[key[at] == wanted]  # lines within the mesh are no boundary
+        searched = pair[:, 0] * (rim.max() + 1) + pair[:, 1]
+        at = order[np.searchsorted(key[order], searched).clip(0, len(rim) - 1)]
+        at = at[key[at] == searched]  # lines within the mesh are no boundary
         free[at] = False
         found[tag] = at
     if free.any():

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from copy import copy
 from functools import reduce
 from types import FunctionType
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,9 @@ class Advection:
 
     mesh       any mesh of a curve, a surface or a body, closed or with walls
     velocity   X(time, u) → (cells, d), tangent; of fields (fields, cells) also (fields, cells, d), one for each. Or
-               StreamFunction(psi), without divergence to rounding, or FaceFluxes(flux); not with "lump"
+               StreamFunction(psi), without divergence to rounding, or FaceFluxes(flux); not with "lump". On
+               the sphere an object may have a method ``along_rings(time, u)``: its components along east and north,
+               (2, cells), or None, which spare vectors in R³
     resolved   of "lump": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: below low a cell counts as
                resolved, above high as not. (0, 0) moves everything by donor cells
     limiter    default: "lump" for a density on a curve or the unit sphere, else "koren"
@@ -94,7 +97,6 @@ class Advection:
         by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh.on_host)
         self._rings = RingTransport(mesh) if by_rings else None
         self._make_work_arrays()
-        self._outgoing_flux = Advection._outgoing_flux_on_rings if by_rings else _OUTGOING_FLUXES.get(mesh.dimension)
 
     def _make_work_arrays(self) -> None:
         mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
@@ -112,8 +114,7 @@ class Advection:
             velocity = self.velocity.through_faces(mesh, time, values)
             check_array("face fluxes", velocity, (mesh.faces,), "faces")
         else:
-            velocity = self.velocity(time, values)
-            self._check_velocity(velocity, values)
+            velocity = self._velocity(time, values)
         if not self._seen:
             self._check_first(time, values, before, velocity)
         if values.ndim == 1:
@@ -133,6 +134,19 @@ class Advection:
         if values.ndim == 1 and not self._by_faces:
             warn_of_pointwise(self.velocity, time, values)
         self._seen = True
+
+    def _velocity(self, time: float, values: Floats) -> Floats:
+        """X(time, u), by components along east and north (2, cells) where it has them and rings take them."""
+        velocity, along_rings = self.velocity, getattr(self.velocity, "along_rings", None)
+        assert callable(velocity)
+        if self._rings is not None and along_rings is not None and values.ndim == 1:
+            components: Floats | None = along_rings(time, values)
+            if components is not None:
+                check_array("velocity", components, (2, self.mesh.cells))
+                return components
+        found: Floats = velocity(time, values)
+        self._check_velocity(found, values)
+        return found
 
     def _check_velocity(self, velocity: Floats, values: Floats) -> None:
         shape = self.mesh.centers.shape
@@ -164,22 +178,24 @@ class Advection:
         mean = backend.dot(mesh.volumes, values) / mesh.volume
         occupied = self._occupied
         occupied[0] = OCCUPIED * mean
-        assert self._outgoing_flux is not None  # of a curve or a surface
-        self._outgoing_flux(self, values, velocity, occupied)
+        if self._rings is not None:
+            flux = self._flow().reshape(2, -1)
+            shares = self._rings.outgoing_flux(
+                values, velocity, self.low_high, occupied, flux, self._sent, self._outflow
+            )
+            return _largest(shares)
+        _OUTGOING_FLUXES[mesh.dimension](self, values, velocity, occupied)
         return self._find_outflow_rates(values)
 
     def _find_outflow_rates(self, values: Floats) -> Step:
         """The part of its mass that each cell loses per time; returns the largest of the occupied ones."""
         mesh, backend = self.mesh, self.mesh.backend
-        if self._rings is not None:
-            shares = self._rings.outflow_rates(values, self._occupied, self._sent, self._outflow)
-        else:
-            shares = backend.launch(
+        return _largest(
+            backend.launch(
                 backend.outflow_rates, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values,
                 self._occupied, self._sent, self._outflow,
-            )  # fmt: skip
-        fastest: Step = np.max(reduce(np.maximum, shares))
-        return fastest
+            )
+        )  # fmt: skip
 
     def _outgoing_flux_through_faces(
         self, faces: Reconstruction, values: Floats, velocity: Floats, time: float, field: tuple[int, int]
@@ -196,7 +212,7 @@ class Advection:
             backend.outgoing_flux_through_faces, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides,
             mesh.side_cells, values, flux, at_side, self.nonnegative, self._sent,
         )  # fmt: skip
-        fastest: Step = np.max(reduce(np.maximum, shares))
+        fastest = _largest(shares)
         for part in self._parts:
             fastest = fastest + self._pass_boundary(part, values, flux, at_side, time, field)
         if self.nonnegative:
@@ -244,11 +260,6 @@ class Advection:
             backend.outgoing_flux_on_curve, mesh.cells, mesh.volumes, *neighborhood, density, flow, smooth, self._sent,
         )  # fmt: skip
 
-    def _outgoing_flux_on_rings(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
-        assert self._rings is not None
-        flux = self._flow().reshape(2, -1)
-        self._rings.outgoing_flux(density, velocity, self.low_high, occupied, flux, self._outflow, self._sent)
-
     def _outgoing_flux_on_surface(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
@@ -263,6 +274,12 @@ class Advection:
             backend.outgoing_flux_on_surface, work, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood,
             density, velocity, flow, smooth, occupied, self._sent,
         )  # fmt: skip
+
+
+def _largest(shares: list[Any]) -> Step:
+    """The largest number of all workers, or NaN."""
+    largest: Step = np.max(reduce(np.maximum, shares))
+    return largest
 
 
 def _knows_unresolved_cells(mesh: Mesh) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
+from ..backends import cpu
+from ..backends.cpu.rings import bands
 from ..mesh.mesh import Floats, Mesh
 from .ring_geometry import ring_geometry
 
@@ -21,33 +23,63 @@ class RingTransport:
         tables = ring_geometry(mesh.on_host)
         on_device = {field.name: backend.to_device(getattr(tables, field.name)) for field in fields(tables)}
         self.mesh, self._tables = mesh, replace(tables, **on_device)
+        self._bands = bands.bands_of(mesh.ring_cells) if backend is cpu else None
         self._east, self._north = backend.work_array(mesh.cells, number), backend.work_array(mesh.cells, number)
 
     def outgoing_flux(
         self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, flux: Floats,
-        smooth: Floats, sent: Floats,
-    ) -> None:  # fmt: skip
-        """Outgoing fluxes of each cell into ``sent``; uses ``flux`` (2, faces) and ``smooth`` (cells,)."""
-        mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
-        east, north = self._east(), self._north()
-        backend.launch(
-            backend.local_components, mesh.cells, tables.rows, tables.sine, tables.cosine, mesh.centers, velocity,
-            east, north,
-        )  # fmt: skip
-        backend.launch(
-            backend.reconstruct_on_rings, mesh.cells, tables.rows, tables.slopes, tables.offsets, tables.tangents,
-            tables.stencils, density, east, north, *low_high, occupied, flux, smooth, sent,
-        )  # fmt: skip
-        backend.launch(
-            backend.outgoing_flux_on_rings, mesh.cells, tables.rows, tables.volumes, tables.slopes, tables.offsets,
-            tables.reach, tables.spans, tables.opposite, density, east, north, flux, smooth, occupied, sent,
-        )  # fmt: skip
+        sent: Floats, outflow: Floats,
+    ) -> list[Any]:  # fmt: skip
+        """Outgoing fluxes of each cell into ``sent``, and the part of its mass that it loses per time, (cells,).
 
-    def outflow_rates(self, density: Floats, occupied: Floats, sent: Floats, outflow: Floats) -> list[Any]:
-        """The part of its mass that each cell loses per time, (cells,); returns the largest of the occupied ones."""
-        mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
+        ``velocity`` is (cells, 3), or (2, cells) along east and north; uses ``flux`` (2, faces). Returns the largest
+        outflow of the occupied cells, of each worker.
+        """
+        east, north = velocity if velocity.shape != self.mesh.centers.shape else self._local(velocity)
+        state = density, east, north, *low_high, occupied, flux, sent, outflow
+        return self._in_bands(*state) if self._bands is not None else self._by_kernels(*state)
+
+    def _local(self, velocity: Floats) -> tuple[Floats, Floats]:
+        """Components along east and north, in the same memory each time."""
+        mesh, backend, t, local = self.mesh, self.mesh.backend, self._tables, (self._east(), self._north())
+        backend.launch(
+            backend.local_components, mesh.cells, 0, mesh.cells, t.rows, t.sine, t.cosine, mesh.centers, velocity,
+            *local,
+        )  # fmt: skip
+        return local
+
+    def _in_bands(
+        self, density: Floats, east: Floats, north: Floats, low: float, high: float, occupied: Floats, flux: Floats,
+        sent: Floats, outflow: Floats,
+    ) -> list[Any]:  # fmt: skip
+        t = self._tables
+        shares = cpu.launch(
+            bands.flux_in_bands, self.mesh.cells, self._bands, t.rows, t.volumes, t.offsets, t.reach, t.slopes,
+            t.tangents, t.stencils, t.spans, t.opposite, density, east, north, low, high, occupied, flux, sent, outflow,
+        )  # fmt: skip
+        return shares + [
+            bands.join_bands(
+                worker, len(shares), self._bands, t.rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans, t.opposite,
+                density, occupied, east, north, flux, sent, outflow,
+            )
+            for worker in range(len(shares) - 1)
+        ]  # fmt: skip
+
+    def _by_kernels(
+        self, density: Floats, east: Floats, north: Floats, low: float, high: float, occupied: Floats, flux: Floats,
+        sent: Floats, outflow: Floats,
+    ) -> list[Any]:  # fmt: skip
+        backend, t, cells = self.mesh.backend, self._tables, self.mesh.cells
+        backend.launch(
+            backend.reconstruct_on_rings, cells, 0, cells, t.rows, t.slopes, t.offsets, t.tangents, t.stencils,
+            density, east, north, low, high, occupied, flux, outflow, sent,
+        )  # fmt: skip
+        backend.launch(
+            backend.outgoing_flux_on_rings, cells, 0, cells, t.rows, t.volumes, t.slopes, t.offsets, t.reach, t.spans,
+            t.opposite, density, east, north, flux, outflow, occupied, sent,
+        )  # fmt: skip
         return backend.launch(
-            backend.outflow_rates_on_rings, mesh.cells, tables.rows, tables.volumes, density, occupied, sent, outflow
+            backend.outflow_rates_on_rings, cells, 0, cells, t.rows, t.volumes, density, occupied, sent, outflow
         )
 
     def add_divergence(self, sent: Floats, outflow: Floats, dt: float, rate: Floats) -> None:

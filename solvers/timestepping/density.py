@@ -21,6 +21,7 @@ SAFETY, SHRINK, GROW = 0.9, 0.1, 10.0  # of the step that the error asks for; li
 OPPOSED_PART = 0.3  # of what explicit terms alone change: where the stiff one undoes it, splitting errs all the same
 OTHERS_PART = 1e-6  # of the larger norm, that of smaller moments: below it limiters and rounding break symmetries
 ROUNDING = 1e-13  # of moments of a density of mass 1
+SINGLE_ROUNDING = 3e-7  # in float32
 MIN_GAIN = 0.5  # power of the step that an error of time falls by at least; another is of limiters
 LARGE = 50.0  # times the tolerance: such an error may fall later, and is of limiters only where the end is as stable
 MARGIN = 2.0  # times an error: what errs no more than that errs no more
@@ -63,13 +64,14 @@ class DensityIntegrator(SplitIntegrator):
         to_device: Callable[[Floats], Floats] = lambda values: values,
     ) -> None:
         super().__init__(equation, stepper, cfl, to_device=to_device)
-        self._moments, self._tolerance = moments, rtol
+        self._moments, self._tolerance, self._rounding = moments, rtol, ROUNDING
 
     def begin(self, state: State) -> None:
         super().begin(state)
+        self._rounding = ROUNDING if state.values.dtype == np.float64 else SINGLE_ROUNDING
         if self.equation.stiff is None:
             self._work = (*self._work, np.empty_like(state.values))
-        self._start = self._measured(state.time, state.values)
+        self._start = self._measured(state.time, state.values, self._stable)
         self._last = (state.time, state.time, state.values)
 
     def step(self, state: State, target: float) -> StepResult:
@@ -81,7 +83,7 @@ class DensityIntegrator(SplitIntegrator):
                 result = self._advance(state, dt, reached, limited=True)
                 if not result.finite:
                     raise NonFinite(f"the step of {dt:.3g} is not finite")
-                end = self._measured(reached, values)
+                end = self._measured(reached, values, result.stable_dt)
             except NonFinite as error:  # this one, or a term's
                 self._fail(state, error)
             if attempts.accept(dt, self._error(dt, self._start, end), self.cfl * result.stable_dt):
@@ -104,17 +106,29 @@ class DensityIntegrator(SplitIntegrator):
         (start, _, first), part = self._work, (time - begin) / (end - begin)
         return (1 - part) * start + (part * (1 - part)) * first + part**2 * values
 
-    def _measured(self, time: float, values: Floats) -> _Measured:
-        """Moments of values, for which the explicit terms are prepared, and of their rates of change."""
+    def _measured(self, time: float, values: Floats, stable: float) -> _Measured:
+        """Moments of values, for which the explicit terms are prepared, and of their rates of change.
+
+        ``stable`` is their longest stable step. The stiff term's rate is that of a short step by itself, as undershoots
+        are limited in a step: next to unresolved cells that is another.
+        """
         rate, stiff = self._work[1], self.equation.stiff
         rate[...] = 0.0
         for term in self.equation.terms:
             term.rate(0.0, rate)
-        explicit = self._moments(rate)
         if stiff is None:
-            return _Measured(self._moments(values), explicit, None)
-        add_rate(stiff, time, values, rate)
-        return _Measured(self._moments(values), self._moments(rate), explicit)
+            moments, rates = self._moments(values, rate)
+            return _Measured(moments, rates, None)
+        explicit = rate.copy()
+        probe = float(np.finfo(values.dtype).eps) ** 0.25 * stable
+        if math.isfinite(probe):
+            after = values.copy()
+            stiff.step(probe, after, True)
+            rate += (after - values) / probe
+        else:
+            add_rate(stiff, time, values, rate)
+        moments, rates, explicit_rates = self._moments(values, rate, explicit)
+        return _Measured(moments, rates, explicit_rates)
 
     def _error(self, dt: float, start: _Measured, end: _Measured) -> float:
         """The error of a step over what is allowed."""
@@ -124,7 +138,7 @@ class DensityIntegrator(SplitIntegrator):
         allowed = norms(change, size)
         if end.explicit is not None:
             allowed += OPPOSED_PART * dt * norms(end.explicit, size)
-        allowed = self._tolerance * (allowed + OTHERS_PART * allowed.max()) + ROUNDING
+        allowed = self._tolerance * (allowed + OTHERS_PART * allowed.max()) + self._rounding
         ratio = float((norms(error, size) / allowed).max())
         return ratio if math.isfinite(ratio) else math.inf
 
@@ -145,8 +159,8 @@ class _Attempts:
     all, at the third attempt at the earliest.
     """
 
-    def __init__(self, wanted: float, stable: float, least: float) -> None:
-        self.longest = self.next_step = min(stable, wanted) if wanted > 0 else stable
+    def __init__(self, proposed: float, stable: float, least: float) -> None:
+        self.longest = self.next_step = min(stable, proposed) if proposed > 0 else stable
         self._least = least
         self._refused: list[tuple[float, float]] = []  # (dt, error over what is allowed)
         self._is_last = False

@@ -19,8 +19,6 @@ from .state import NonFinite, State, StepResult
 from .step_control import StepControl, root_mean_square
 from .steppers import Stepper, order_of, stepper_of
 
-STEPS_WITHOUT_UNDERSHOOT = 8  # after so many none is expected: a step that undershoots is repeated with the limiter
-
 
 class SplitIntegrator:
     """Steps of an equation: its explicit terms by a stepper, between two half steps of its stiff term (Strang 1968).
@@ -29,6 +27,8 @@ class SplitIntegrator:
     cfl          fraction of ``equation.longest_step`` that is used
     rtol, atol   tolerances of a step, as `evolve` has them; rtol = None for steps that are limited by ``cfl`` alone
     to_device    puts a state's values where the equation's terms are
+    calm         steps without undershoot, after which none is expected: a step that undershoots then is repeated with
+                 the limiter
     Values are taken as they come: `evolve` checks them. Raises ValueError and TypeError as it does for the rest.
     """
 
@@ -40,10 +40,11 @@ class SplitIntegrator:
         rtol: float | None = None,
         atol: float = 1e-8,
         to_device: Callable[[Floats], Floats] = lambda values: values,
+        calm: int = 8,
     ) -> None:
         check_positive(cfl=cfl, atol=atol, **({} if rtol is None else {"rtol": rtol}))
         self.equation, self.stepper, self.cfl = equation, stepper_of(stepper), cfl
-        self._rtol, self._atol, self._to_device = rtol, atol, to_device
+        self._rtol, self._atol, self._to_device, self._calm = rtol, atol, to_device, calm
 
     def begin(self, state: State) -> None:
         equation, state.values = self.equation, self._to_device(state.values)
@@ -94,7 +95,7 @@ class SplitIntegrator:
         limited   whether they are in any case; else a step that undershoots unexpectedly is repeated
         """
         equation, values, lowest = self.equation, state.values, None
-        stiff, limited = equation.stiff, limited or self._since_undershoot < STEPS_WITHOUT_UNDERSHOOT
+        stiff, limited = equation.stiff, limited or self._since_undershoot < self._calm
         while True:
             if stiff is None:
                 self.stepper.step(equation, state, dt, self._work)

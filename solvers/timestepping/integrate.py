@@ -60,6 +60,7 @@ def integrate(
     until: float,
     observers: Sequence[Observer] = (),
     after_step: AfterStep = lambda state: False,
+    stopping: Callable[[], bool] | None = None,
 ) -> State:
     """Advance ``state`` in place to ``until`` and return it.
 
@@ -67,26 +68,34 @@ def integrate(
     observers    called with the state when they are due; steps are shortened to meet those times, or interpolated.
                  One that returns True within a step ends the loop, with the state that it was given
     after_step   called after each step; True stops the loop
+    stopping     whether to stop within a step that is interpolated: observers still due in it are not called, and the
+                 state is the one before that step, from which a loop goes on to the same states
     Raises ValueError for an ``until`` that is not finite or before the state's time, and what integrators raise.
     """
     check_until(until, state.time)
     for observer in observers:
         observer.begin(state)
-    integrator, end = None, -math.inf
+    integrator: Integrator | None = None
+    dense: DenseIntegrator | None = None
+    start: State | None = None
+    end = -math.inf
     while state.time < until:
         if state.time >= end:
             before = integrator
             integrator, end = dynamics(state, until)
             if integrator is not before:
                 integrator.begin(state)
+                dense = integrator if isinstance(integrator, DenseIntegrator) else None  # slow: not in each step
         assert integrator is not None
         dues = [observer.due() for observer in observers]
         met = dues
-        if isinstance(integrator, DenseIntegrator):
-            met = [due for due, one in zip(dues, observers, strict=True) if one.keeps and integrator.meets_kept]
+        if dense is not None:
+            met = [due for due, one in zip(dues, observers, strict=True) if one.keeps and dense.meets_kept]
         target = next_time(met, min(until, end))
+        if dense is not None and stopping is not None:
+            start = _copied(state, start)
         result = integrator.step(state, target)
-        if isinstance(integrator, DenseIntegrator) and _observe_within_step(state, integrator, observers):
+        if dense is not None and _observe_within_step(state, start, dense, observers, stopping):
             break
         if state.time > target:  # a step with a length of its own
             state.time = _agreed(state.time, [until, end, *dues])
@@ -99,9 +108,21 @@ def integrate(
     return state
 
 
-def _observe_within_step(state: State, integrator: DenseIntegrator, observers: Sequence[Observer]) -> bool:
-    """Call observers that are due before the end of a step; where one ends the loop, the state becomes that one."""
+def _observe_within_step(
+    state: State,
+    start: State | None,
+    integrator: DenseIntegrator,
+    observers: Sequence[Observer],
+    stopping: Callable[[], bool] | None,
+) -> bool:
+    """Call observers that are due before the end of a step; returns whether the loop ends within it.
+
+    Where an observer ends it, the state becomes the one it was given; where it is to stop, the one at the step's start.
+    """
     while not is_reached(state.time, due := min((observer.due() for observer in observers), default=math.inf)):
+        if start is not None and stopping is not None and stopping():
+            _copied(start, state)
+            return True
         within = replace(state, time=due, values=integrator.between(due))
         ends = [observer.observe_if_due(within) for observer in observers]
         if any(ends):
@@ -110,6 +131,14 @@ def _observe_within_step(state: State, integrator: DenseIntegrator, observers: S
     return False
 
 
+def _copied(state: State, into: State | None) -> State:
+    """The state, in the memory of ``into`` where that has as many values."""
+    if into is None or into.values.shape != state.values.shape:
+        return replace(state, values=state.values.copy())
+    into.time, into.steps, into.dt, into.values[...] = state.time, state.steps, state.dt, state.values
+    return into
+
+
 def _agreed(time: float, dues: Sequence[float]) -> float:
-    """The first of the due times that is equal to ``time`` but for rounding, so that schedules agree to the bit."""
+    """The first of the due times that is equal to ``time`` but for rounding, so that schedules agree exactly."""
     return next((due for due in dues if abs(due - time) <= TIME_RTOL * abs(time)), time)

@@ -122,6 +122,21 @@ class SphereHarmonics:
         self, function: Complexes, potential: Complexes, radial: Complexes | None = None
     ) -> tuple[Floats, Floats]:
         """f (cells) and ∇p + x r (cells, 3) of coefficients of f, p and r; the highest degree of p has to vanish."""
+        values, (east, north), along = self._gradient(function, potential, radial)
+        centers, backend = self.mesh.centers, self.mesh.backend
+        vectors: Floats = backend.empty(centers.shape, centers.dtype)
+        backend.launch(backend.gradient_to_vectors, len(values), centers, east, north, vectors)
+        if along is not None:
+            vectors += along[:, None] * centers
+        return values, vectors
+
+    def gradient_along_rings(self, function: Complexes, potential: Complexes) -> tuple[Floats, Floats]:
+        """f (cells) and the components of ∇p along east and north (2, cells), as :meth:`gradient`."""
+        return self._gradient(function, potential)[:2]
+
+    def _gradient(
+        self, function: Complexes, potential: Complexes, radial: Complexes | None = None
+    ) -> tuple[Floats, Floats, Floats | None]:
         sets = [function, sine_derivative(potential), potential, *([] if radial is None else [radial])]
         return self._along_rings.gradient(*self._modes(np.stack(sets)))
 
@@ -130,7 +145,7 @@ class SphereHarmonics:
         backend = self.mesh.backend
         shape = (len(sets), self.degree + 1, len(self.mesh.ring_cells))
         re, im = backend.empty(shape), backend.empty(shape)
-        work = re.size * self.degree // (4 * PRODUCTS)  # l ≥ m, and half of the rings
+        work = re.size * self.degree // (2 * PRODUCTS)  # l ≥ m, half of the rings; sums in memory take twice as long
         backend.launch(backend.legendre_synthesis, work, *self._north, sets, self._mirror, re, im)
         return re, im
 
@@ -160,6 +175,11 @@ def _sine_derivative_factors(size: int, backend: Backend) -> tuple[Floats, Float
     l, m = np.arange(size)[:, None], np.arange(size)[None, :]
     ratio = np.sqrt(np.maximum(l * l - m * m, 0) / (4.0 * l * l - 1.0))
     return backend.to_device((l[1:] - 1) * ratio[1:]), backend.to_device((l[:-1] + 2) * ratio[1:])
+
+
+def has_harmonics(mesh: Mesh) -> bool:
+    """Whether there is a harmonic transform of the mesh: a circle, or a sphere of rings."""
+    return mesh.manifold in _TRANSFORMS
 
 
 def harmonic_transform(mesh: Mesh, degree: int) -> Harmonics:

@@ -33,10 +33,10 @@ class RingTransform(Protocol):
         """(cells) a real function of modes (1, degree + 1, rings)."""
         ...
 
-    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
-        """(cells) a function and (cells, 3) vectors, of modes (3 or 4, degree + 1, rings).
+    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats | None]:
+        """(cells) a function, (2, cells) east and north of a gradient, (cells) another function, of modes.
 
-        Of the function; of sin θ ∂f/∂θ and f, of which the vectors are the gradient; of a part along x beside.
+        These are (3 or 4, degree + 1, rings): of the function; of sin θ ∂f/∂θ and f for the gradient; of the other one.
         """
         ...
 
@@ -47,7 +47,7 @@ class RingSums:
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, self._shape = mesh, (degree + 1, (len(mesh.ring_cells) + 1) // 2)
         axis = mesh.centers[mesh.ring_start[:-1]]
-        self._sine, self._cosine = np.hypot(axis[:, 0], axis[:, 1]), axis[:, 2].astype(np.float64)
+        self._sine = np.hypot(axis[:, 0], axis[:, 1])
         self._rings = mesh.ring_start, mesh.ring_cells
         counts = np.asarray(mesh.ring_cells[: self._shape[1]], dtype=np.int64)
         self._points = _points(counts)
@@ -67,15 +67,16 @@ class RingSums:
         cpu.launch(sums.ring_synthesis, self._work, re, im, *self._rings, *self._tables, values)
         return values
 
-    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
-        mesh = self.mesh
-        values: Floats = cpu.empty(mesh.cells, mesh.volumes.dtype)
-        vectors: Floats = cpu.empty(mesh.centers.shape, mesh.centers.dtype)
+    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats | None]:
+        cells, number = self.mesh.cells, self.mesh.volumes.dtype
+        values: Floats = cpu.empty(cells, number)
+        components: Floats = cpu.empty((2, cells), number)
+        radial: Floats = cpu.empty(cells if len(re) > 3 else 0, number)
         cpu.launch(
-            sums.ring_gradient, 3 * self._work, re, im, *self._rings, self._sine, self._cosine, *self._tables,
-            values, vectors,
+            sums.ring_gradient, 3 * self._work, re, im, *self._rings, self._sine, *self._tables, values, components,
+            radial,
         )  # fmt: skip
-        return values, vectors
+        return values, components, radial if len(re) > 3 else None
 
 
 def _points(counts: np.ndarray) -> np.ndarray:
@@ -138,18 +139,17 @@ class RingFFTs:
             values[here] = block_values
         return values
 
-    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
-        mesh, backend = self.mesh, self.mesh.backend
-        outputs = [(False, self._one), (False, self._over_sine), (True, self._over_sine), (False, self._one)]
-        values = backend.empty(mesh.cells, mesh.volumes.dtype)
-        vectors = backend.empty(mesh.centers.shape, mesh.centers.dtype)
-        for here, (value, south, east, *radial) in self._synthesized(re, im, outputs[: len(re)]):
-            values[here] = value
-            backend.launch(backend.gradient_to_vectors, len(value), mesh.centers[here], south, east, vectors[here])
-            for along in radial:
-                vectors[here] += along[:, None] * mesh.centers[here]
-            del value, south, east, radial  # the next block is made in their place
-        return values, vectors
+    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats | None]:
+        backend, cells, number = self.mesh.backend, self.mesh.cells, self.mesh.volumes.dtype
+        outputs = [(False, self._one), (False, -self._over_sine), (True, self._over_sine), (False, self._one)]
+        values, components = backend.empty(cells, number), backend.empty((2, cells), number)
+        radial = backend.empty(cells, number) if len(re) > 3 else None
+        for here, (value, north, east, *along) in self._synthesized(re, im, outputs[: len(re)]):
+            values[here], components[0, here], components[1, here] = value, east, north
+            if radial is not None:
+                radial[here] = along[0]
+            del value, north, east, along  # the next block is made in their place
+        return values, components, radial
 
     def _synthesized(
         self, re: Floats, im: Floats, outputs: list[tuple[bool, Floats]]

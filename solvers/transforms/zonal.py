@@ -125,6 +125,11 @@ class SphereZonal:
         radial = None if self._radial is None else self._radial * coefficients
         return self._harmonics.gradient(self._value * coefficients, self._gradient * coefficients, radial)
 
+    def apply_along_rings(self, masses: Floats) -> tuple[Floats, Floats]:
+        """As ``apply`` without R, and the vectors by their components along east and north, (2, cells)."""
+        coefficients = self._harmonics.analysis(masses)
+        return self._harmonics.gradient_along_rings(self._value * coefficients, self._gradient * coefficients)
+
 
 def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:
     """Operator of the kernels K, G and R with multipliers ``value``, ``gradient`` and ``radial`` (see apply)."""

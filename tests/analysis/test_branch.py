@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
+import meanfield as mf
 from meanfield.analysis.branches.branch import branch_of, report
+from meanfield.analysis.branches.continuation import follow
+from meanfield.analysis.branches.equilibria import Equilibria
+from meanfield.analysis.branches.varied import OverNoise
 from meanfield.case.load import load
 from meanfield.cli.parser import main
 from meanfield.figures.branch import plot_branch
@@ -30,6 +35,12 @@ def test_json_is_that_of_the_branch(capsys):
     assert len(found["equilibria"]) > 20
 
 
+def test_the_same_in_python():
+    found = mf.branch(mf.load_case("noise_below", CIRCLE))
+    assert found.branch.folds[0].noise == pytest.approx(2.58351872782, rel=1e-10)
+    assert str(found) == report(found)
+
+
 def test_a_branch_over_beta(tmp_path):
     """At κ = 2.55 ordered states reach down to β = 3.98, where the uniform density is stable to 4.07."""
     found = branch_of(load("noise_below", [*CIRCLE, "stabilizers.noise=2.55"]), over="attention.beta")
@@ -47,6 +58,44 @@ def test_a_faster_clock_and_another_radius_scale_the_noise():
     larger = branch_of(load("noise_below", ["attention.beta=1", CIRCLE[1], "stabilizers.scale=2"]))
     assert slower.unit == pytest.approx(plain.unit * 2.718281828459045**-4)
     assert larger.unit * larger.branch.folds[0].noise == pytest.approx(4 * plain.branch.folds[0].noise)
+
+
+def test_a_branch_over_the_strength_of_values(tmp_path):
+    """States of v at noise κ are those of v = 1 at κ/v: the fold is at κ over that of the branch over noise."""
+    over_noise = branch_of(load("noise_below", CIRCLE)).branch.folds[0]
+    found = branch_of(load("noise_below", [*CIRCLE, "stabilizers.noise=2.5"]), over="attention.value")
+    fold = found.branch.folds[0]
+    assert found.parameter(fold) == pytest.approx(2.5 / over_noise.noise, rel=1e-9)
+    assert (found.uniform_is_stable(below=True), found.uniform_is_stable(below=False)) == (True, False)
+    again = branch_of(load("noise_below", [*CIRCLE, f"attention.value=[[{fold.value}, 0], [0, {fold.value}]]"]))
+    assert again.branch.folds[0].noise == pytest.approx(2.5, rel=1e-9)
+    assert f"fold             {2.5 / over_noise.noise:.8g} = " in report(found)
+    assert plot_branch(found, tmp_path / "value.png").stat().st_size > 10_000
+
+
+def test_both_branches_of_an_even_degree_on_the_sphere():
+    """They cross the uniform density: rings are there below the critical noise, two clusters above it, too."""
+    case = load("collapse_high_dimension", ["domain.dimension=3", "attention.beta=4"])
+    more, less = (branch_of(case, 2, negative=negative) for negative in (False, True))
+    assert [found.branch.equilibria[1].noise > found.critical for found in (more, less)] == [True, False]
+    assert more.moment(more.branch.equilibria[-1]) > 0.8  # 1 of two points
+    assert -0.5 < less.moment(less.branch.equilibria[-1]) < -0.4  # −½ of the equator
+
+
+def test_where_other_branches_leave_the_ring():
+    """A ring has tokens gather at three places on it from the bifurcation of order 3 on, where a rate is zero."""
+    found = [
+        follow(OverNoise(Equilibria(3, 4.0, nodes=nodes)), 2, negative=True, least=0.55).bifurcations
+        for nodes in (64, 96)
+    ]
+    ((one,), (again,)) = found
+    assert one.order == again.order == 3
+    assert one.state.noise == pytest.approx(again.state.noise, rel=1e-9)
+    assert np.abs(one.state.rates[3]).min() < 1e-9 * one.state.noise
+    text = report(
+        branch_of(load("collapse_high_dimension", ["domain.dimension=3", "attention.beta=4"]), 2, negative=True)
+    )
+    assert "bifurcation      0.065586741 = 0.6003409 of it, to states of order 3 about it" in text
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,39 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert (folder / "mine.toml").read_text() == CASE
 
 
+@pytest.mark.parametrize(
+    ("arguments", "function"),
+    [
+        (["branch", "noise_above"], "meanfield.analysis.branches.branch.branch_of"),
+        (["convergence", "mine.toml"], "meanfield.analysis.convergence.convergence_of"),
+        (["mergers", "run.h5"], "meanfield.analysis.mergers.report"),
+        (["compare", "run.h5", "run.h5"], "meanfield.analysis.comparison.compare"),
+    ],
+)
+def test_a_figure_that_cannot_be_drawn_is_refused_before_anything_is_computed(
+    arguments: list[str],
+    function: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def computing(*_: object) -> None:
+        raise AssertionError("something is computed")
+
+    with h5py.File(folder / "run.h5", "w"):
+        pass
+    monkeypatch.setattr(function, computing)
+    for output, expected in (
+        ("figure.txt", "unknown kind of figure '.txt'"),
+        ("no/figure.png", "the folder no does not exist"),
+        ("mine.png", "exists already and is no figure of this program"),
+    ):
+        (folder / "mine.png").write_text("a picture of somebody")
+        assert main([*arguments, "-o", output]) == 2
+        assert expected in capsys.readouterr().err
+    assert (folder / "mine.png").read_text() == "a picture of somebody"
+
+
 def test_what_a_file_is(folder: Path) -> None:
     (folder / "s.toml").write_text('case = "uniform"\n[keys]\n"attention.beta" = [1.0]\n')
     (folder / "damaged.toml").write_text("keys = ")

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 
 import meanfield as mf
 from meanfield.cli.parser import main
+from meanfield.components import loading
 from meanfield.components.component import LOADED
-from meanfield.components.loading import load_sources, loaded_sources
+from meanfield.components.loaded import loaded_sources
+from meanfield.components.loading import load_sources
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
 
@@ -132,8 +135,8 @@ def run_killed(folder, path):
 
     write = solvers.io.run_file.RunFile.write_snapshot
 
-    def killing(file, time, values):
-        write(file, time, values)
+    def killing(file, *arguments, **options):
+        write(file, *arguments)
         if file.snapshots == 3:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -196,6 +199,41 @@ def test_swept_in_processes_and_on_dask(folder):
         found = [mf.sweep(case_with("reaction"), keys, jobs=1), mf.sweep(case_with("reaction"), keys, client=client)]
     for dataset in found:
         np.testing.assert_allclose(dataset.mass, np.exp([-0.5, -1.0]), rtol=1e-4)
+
+
+@pytest.fixture
+def package(folder, monkeypatch):
+    """An installed package, as Python sees it: a module, and beside it the metadata with an entry point."""
+    name = f"own_{folder.name.replace('-', '_')}"  # modules stay loaded
+    site = folder / "site"
+    metadata = site / f"{name}-0.3.dist-info"
+    metadata.mkdir(parents=True)
+    (site / f"{name}.py").write_text(FILES["reaction"] + FILES["diagnostic"])
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.3\n")
+    (metadata / "entry_points.txt").write_text(f"[meanfield.components]\nown = {name}\n")
+    monkeypatch.syspath_prepend(site)
+    yield site / f"{name}.py"
+    sys.modules.pop(name, None)
+    loading._SOURCES.pop("own", None)
+
+
+def test_an_installed_package_lists_its_components(folder, package, capsys):
+    (folder / "decay.toml").write_text(BASE + '[reaction]\nkind = "decay"\nrate = 0.5\n')
+    assert main(["run", "decay.toml", "--quiet"]) == 2
+    assert package.stem not in sys.modules  # nothing is imported because it is installed
+    assert main(["run", "decay.toml", "--component", package.stem]) == 2
+    assert "an entry point of meanfield.components: own" in capsys.readouterr().err
+    settings = ["--set", 'output.diagnostics=["mass", "first_square"]']
+    assert main(["run", "decay.toml", "--component", "own", "--quiet", *settings]) == 0
+    recorded = read("decay.h5").attributes["components"]
+    (reaction,) = (one for one in mf.load_components("own") if one.kind == "reaction")
+    assert f"reaction decay {reaction.sha256}" in recorded
+    found = mf.sweep("decay.toml", {"reaction.rate": [0.5, 1.0]}, jobs=1)  # in another process
+    np.testing.assert_allclose(found.mass, np.exp([-0.5, -1.0]), rtol=1e-4)
+    package.write_text(package.read_text().replace("-rate", "-2 * rate"))  # of the same version
+    mf.load_components("own")
+    with pytest.raises(mf.CaseError, match=r"its .* was another: sha256 .*, that of own is"):
+        mf.resume("decay.h5", until=2.0)
 
 
 @pytest.mark.parametrize(
@@ -326,6 +364,31 @@ def test_a_diagnostic_may_be_an_array(folder, domain):
     assert found.dims == ("sample", "sector")
     assert result.diagnostics["sectors"].shape == (9, 8)
     np.testing.assert_allclose(found.sum("sector"), result.diagnostics["mass"], rtol=1e-12)
+
+
+def test_diagnostics_are_drawn(folder, capsys):
+    """A number and an array, by name on the command line, and on the page of the run, before built-in ones."""
+    (folder / "diagnostic.py").write_text(
+        FILES["diagnostic"]
+        + """
+@component("diagnostic", long_name="mass in each half", dimensions={"half": 2})
+def halves(x, mass):
+    return [mass[x[:, 0] < 0].sum(), mass[x[:, 0] >= 0].sum()]
+"""
+    )
+    mf.load_components("diagnostic.py")
+    names = ["mass", "energy", "speed", "clusters", "centroid", "first_square", "halves"]
+    result = mf.run(mf.load_case("case.toml", {"output.diagnostics": names}), "run.h5")
+    figure = result.plot(panels=["halves", "first_square"])
+    drawn = [[line.get_ydata() for line in ax.lines] for ax in figure.axes]
+    np.testing.assert_array_equal(np.transpose(drawn[0]), result.diagnostics["halves"])
+    np.testing.assert_array_equal(drawn[1][0], result.diagnostics["first_square"])
+    assert [ax.get_title() for ax in figure.axes] == ["mass in each half", "mean square of the first coordinate"]
+    assert {"mass in each half", "mean square of the first coordinate"} < {ax.get_title() for ax in result.plot().axes}
+    own = ["--component", "diagnostic.py"]
+    assert main(["plot", "run.h5", *own, "-o", "own.png", "--panels", "first_square,halves"]) == 0
+    assert main(["plot", "run.h5", *own, "-o", "own.png", "--panels", "first_cube"]) == 2
+    assert "first_square, halves" in capsys.readouterr().err
 
 
 def test_a_diagnostic_of_another_shape_is_refused(folder):

@@ -7,8 +7,10 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
+import meanfield as mf
 from meanfield.analysis.info import describe, format_text
 from meanfield.export.formats import export
 from meanfield.figures.fields import chart
@@ -44,8 +46,23 @@ def test_a_solution_is_described_and_drawn(name, tmp_path):
     path = written(tmp_path / "run.h5", SPACES[name], fields)
     text = format_text(describe(path))
     assert f"{SPACES[name].cells} cells" in text
-    assert f"fields    {', '.join(fields)}" in text
+    last = np.random.default_rng(2).random((len(fields), SPACES[name].cells))
+    ranges = [f"{field} from {u.min():.3g} to {u.max():.3g}" for field, u in zip(fields, last, strict=True)]
+    assert f"fields    {', '.join(ranges)} in the last snapshot" in text
+    assert "mass" not in text  # fields of a PDE are no densities
+    assert "density" not in text
     assert plot(path, tmp_path / "run.png").stat().st_size > 5000
+
+
+def test_a_result_shows_a_solution(tmp_path):
+    result = mf.open_run(written(tmp_path / "run.h5", SPACES["interval"], ("u", "v")))
+    assert result._repr_html_().startswith('<img alt="run.h5"')
+    assert "density" not in repr(result)
+    figure = Figure(figsize=(6, 5))
+    assert result.plot(figure=figure) is figure
+    assert [ax.get_ylabel() for ax in figure.axes[:2]] == ["u", "v"]
+    with pytest.raises(ValueError, match="a recorded solution of a PDE is drawn as a whole"):
+        result.plot(panels="u")
 
 
 @pytest.mark.parametrize("name", ["interval", "body", "icosphere"])

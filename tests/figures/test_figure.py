@@ -10,9 +10,10 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from support.run_data import BLOBS, LINEAR, MANIFOLDS, MASSES, blobs, law, run_data, without
+from support.run_data import BLOBS, LINEAR, MANIFOLDS, blobs, counted, law, run_data, without
 from support.status import run
 
+from meanfield.analysis.snapshot_clusters import Counted
 from meanfield.case.load import parse
 from meanfield.case.summary import layer_in_words
 from meanfield.figures.axes import label_decades, label_linear, set_time
@@ -23,7 +24,14 @@ from meanfield.figures.figure import MAX_HEIGHT, _growth, compose, draw, load, p
 from meanfield.figures.free_radius import directions_of, draw_plane, quantiles, radii_of
 from meanfield.figures.profiles import merged, time_edges
 from meanfield.figures.run_data import RunData, moment_in_words, snapshots_chosen
-from meanfield.figures.sphere_map import cell_angles, draw_peaks, hammer, hammer_inverse, peaks, pixel_cells
+from meanfield.figures.sphere_map import (
+    cell_angles,
+    draw_clusters,
+    hammer,
+    hammer_inverse,
+    pixel_cells,
+    polar_and_azimuth,
+)
 from solvers.io.run_file import Column, FileError, RunFile
 from solvers.mesh.mesh import Mesh, circle, sphere
 from solvers.mesh.rings import sphere_cells
@@ -89,22 +97,20 @@ def test_pixels_of_a_cell_are_in_proportion_to_its_area() -> None:
     assert cell[len(cell) // 2 - 1, columns // 2] == sphere_cells(mesh.ring_cells, np.array(1.57), np.array(1e-3))
 
 
-def test_peaks_are_the_blobs_with_their_masses() -> None:
-    mesh = sphere(48)
-    data = run_data(mesh, LINEAR)
-    polar, azimuth, masses = peaks(data, data.ratio(40))
-    # e^{-11} of a blob lies beyond the distance 1/3, and its cells at that edge count whole or not at all.
-    assert masses == pytest.approx(MASSES, rel=1e-4)
-    found = np.stack([np.sin(polar) * np.cos(azimuth), np.sin(polar) * np.sin(azimuth), np.cos(polar)], axis=1)
-    assert np.linalg.norm(found - BLOBS["sphere"], axis=1).max() < 1.5 * mesh.width
-    assert len(peaks(data, data.ratio(0))[2]) == 0
+def ringed(data: RunData, k: int) -> tuple[np.ndarray, list[str]]:
+    """Places of the rings on the map of snapshot k, (rings, 2), and the masses written beside them."""
+    ax = Figure().subplots()
+    draw_clusters(ax, data, k)
+    return ax.lines[0].get_xydata(), [text.get_text() for text in ax.texts]
 
 
-def test_a_broad_peak_has_no_second_peak_on_its_flank() -> None:
+def test_clusters_are_ringed_at_their_peaks_with_their_masses() -> None:
     mesh = sphere(48)
-    data = replace(run_data(mesh, LINEAR), beta=900.0)
-    broad = np.exp(60 * (mesh.centers[:, 2] - 1))
-    assert len(peaks(data, broad / (mesh.volumes @ broad) * 4 * np.pi)[2]) == 1
+    places, texts = ringed(run_data(mesh, LINEAR), 40)
+    assert texts == ["0.50", "0.30", "0.20"]
+    expected = hammer(*polar_and_azimuth(BLOBS["sphere"]))
+    np.testing.assert_allclose(places, np.stack(expected, axis=1), atol=1.5 * mesh.width)
+    assert len(ringed(run_data(mesh, LINEAR), 0)[0]) == 0
 
 
 def test_snapshots_are_chosen_where_something_happens() -> None:
@@ -184,12 +190,6 @@ def test_what_was_recorded_once_has_no_panel() -> None:
     assert "energy $E$" in titles
 
 
-def test_cluster_count_is_the_last_recorded() -> None:
-    data = run_data(circle(16), LINEAR)
-    assert [data.clusters_at(t) for t in (0.0, 4.9, 5.0, 10.0)] == [0, 0, 3, 3]
-    assert without(data, "clusters").clusters_at(1.0) is None
-
-
 @pytest.mark.parametrize(
     ("counts", "history"),
     [
@@ -203,7 +203,7 @@ def test_cluster_count_is_the_last_recorded() -> None:
 )
 def test_the_line_below_tells_when_clusters_were_lost(counts: list[int], history: str) -> None:
     recorded = {"time": np.arange(8.0), "clusters": np.array(counts, dtype=float)}
-    data = run_data(circle(16), LINEAR, diagnostics=recorded)
+    data = run_data(circle(16), LINEAR, diagnostics=recorded, clusters=None)
     assert cluster_history(data) == history
     below = compose(data, Figure()).get_supxlabel()
     assert below == history
@@ -236,12 +236,26 @@ def test_a_time_axis_of_a_run_that_was_stopped_at_once() -> None:
     assert ax.get_xlim()[0] < ax.get_xlim()[1]
 
 
+def test_a_snapshot_between_samples_counts_in_the_panel_and_in_the_line_below() -> None:
+    recorded = {"time": np.array([0.0, 8.0]), "clusters": np.array([5.0, 2.0])}
+    nothing = np.empty(0)
+    data = run_data(
+        circle(16),
+        np.array([0.0, 4.0, 8.0]),
+        diagnostics=recorded,
+        clusters=lambda k: Counted((5, 3, 2)[k], nothing, np.empty((0, 2))),
+    )
+    assert cluster_history(data) == "5 clusters from t = 0, 3 from 4, 2 from 8"
+    times, counts = data.clusters_over([0, 1, 2])
+    assert (times.tolist(), counts.tolist()) == ([0, 4, 8], [5, 3, 2])
+
+
 def test_from_the_hand_over_on_atoms_are_counted() -> None:
-    recorded = {"time": np.arange(4.0), "clusters": np.array([2.0, 2.0, 2.0, 1.0])}
-    data = run_data(circle(16), LINEAR, diagnostics=recorded, hand_over=2.0)
-    words = [moment_in_words(data, t) for t in recorded["time"]]
+    count = lambda k: Counted((2, 2, 2, 1)[k], np.empty(0), np.empty((0, 2)))  # noqa: E731
+    data = run_data(circle(16), np.arange(4.0), clusters=count, hand_over=2.0)
+    words = [moment_in_words(data, k) for k in range(4)]
     assert words == ["t = 0 · 2 clusters", "t = 1 · 2 clusters", "t = 2 · 2 atoms", "t = 3 · 1 atom"]
-    assert moment_in_words(without(data, "clusters"), 1.0) == "t = 1"
+    assert moment_in_words(replace(data, clusters=None), 1) == "t = 1"
 
 
 def test_noise_is_data_where_there_is_some() -> None:
@@ -275,8 +289,8 @@ def test_every_heavy_peak_gets_its_mass_written() -> None:
     density = np.zeros(mesh.cells)
     density[[np.argmax(mesh.centers @ direction) for direction in directions]] = np.arange(1.0, 7.0)
     ax = Figure().subplots()
-    data = run_data(mesh, LINEAR)
-    draw_peaks(ax, data, density / (mesh.volumes @ density) * mesh.volume)
+    density /= mesh.volumes @ density
+    draw_clusters(ax, run_data(mesh, LINEAR, density=lambda k: density, clusters=counted(mesh, lambda k: density)), 0)
     # At the poles and on the edge of the map, and in a row along the equator, where labels to the side are too many.
     assert len(ax.texts) == 6
 

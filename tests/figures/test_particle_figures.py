@@ -16,13 +16,12 @@ from support.run_data import LINEAR, LOG, particles, run_data, without
 from meanfield.figures.axes import draw_change, mark_time, set_decades
 from meanfield.figures.captions import cluster_history, facts
 from meanfield.figures.diagnostics import panels
-from meanfield.figures.figure import compose, load, plot
+from meanfield.figures.figure import compose, load, panel, plot
 from meanfield.figures.particles.circle import TWO_PI, copies, draw_angle_lines
 from meanfield.figures.particles.panels import draw_radii
 from meanfield.figures.particles.projected import BINS, draw_projections, has_pairs, pair_shares
 from meanfield.figures.particles.tokens import (
     as_density,
-    clusters_recorded,
     directions,
     gathered,
     principal_axes,
@@ -136,23 +135,28 @@ def test_pairs_are_in_the_row_of_their_angle() -> None:
 
 def test_clusters_of_several_tokens_are_ringed_in_projections() -> None:
     data = particles(16, 40, LINEAR[:2])
-    centers, masses = clusters_recorded(data, LINEAR[1])
+    _, masses, centers = data.clusters(1)
     figure = Figure()
     draw_projections(figure.subfigures(), data)
     rings = figure.axes[1].collections[1]
     several = masses > data.particles.weights.max()
     assert 0 < several.sum() <= len(centers)
     np.testing.assert_allclose(rings.get_offsets(), centers[several] @ principal_axes(data)[1], atol=1e-14)
-    assert len(figure.axes[0].collections[1].get_offsets()) == 0, "none was recorded at time 0"
+    assert len(figure.axes[0].collections[1].get_offsets()) == 0, "there is none at time 0"
 
 
-def test_only_clusters_that_there_are_are_ringed() -> None:
-    data = particles(3, 60)
-    centers, masses = clusters_recorded(data, LINEAR[3])
-    np.testing.assert_array_equal(centers, np.eye(3))
-    np.testing.assert_array_equal(masses, np.full(3, 1 / 3))
-    for nothing in (clusters_recorded(data, 0.0), clusters_recorded(without(data, "cluster_mass"), 1.0)):
-        assert nothing[0].shape == (0, 3)
+def test_speed_is_drawn_as_long_as_tokens_are_not_one() -> None:
+    """Then it is that of the errors of steps; before, it may be as small while clusters stay apart."""
+    speed = np.concatenate([np.full(20, 1e-12), np.geomspace(1e-1, 1e-5, 10), np.full(11, 1e-10)])
+    recorded = {"time": LINEAR, "speed": speed, "clusters": np.where(np.arange(41) < 25, 2.0, 1.0)}
+    for data, drawn in [
+        (particles(3, 12, diagnostics=recorded), 30),
+        (particles(3, 12, diagnostics=recorded | {"clusters": np.full(41, 2.0)}), 41),
+        (particles(3, 12, diagnostics=recorded, hand_over=9.0), 41),
+    ]:
+        ax = Figure().subplots()
+        panel(data, ax, ["speed"])
+        assert np.isfinite(ax.get_lines()[0].get_ydata()).sum() == drawn
 
 
 @pytest.mark.parametrize(
@@ -162,7 +166,7 @@ def test_only_clusters_that_there_are_are_ringed() -> None:
         (particles(2, 400), {"density over time", "profiles"}),
         (particles(2, 40, radius=True), {"tokens over time; width: mass", "radius of each token", "tokens at t = 10"}),
         (particles(3, 40, radius=True), {"radius of each token", "t = 10 · 3 clusters"}),
-        (particles(3, 400, radius=True), {"radius within which tokens are", "t = 0 · 0 clusters"}),
+        (particles(3, 400, radius=True), {"radius quantiles of the tokens", "t = 0 · 0 clusters"}),
         (particles(9, 40), {"angle between two tokens, arccos ⟨θ, θ′⟩", "t = 10 · 3 clusters"}),
     ],
 )  # fmt: skip
@@ -190,7 +194,9 @@ def test_what_is_no_number_leaves_a_gap() -> None:
     set_decades(ax, np.zeros(3))
     assert ax.texts[0].get_text() == "zero at all times"
     assert (
-        cluster_history(replace(particles(3, 4), diagnostics={"time": LINEAR[:1], "clusters": np.full(1, np.nan)}))
+        cluster_history(
+            particles(3, 4, diagnostics={"time": LINEAR[:1], "clusters": np.full(1, np.nan)}, clusters=None)
+        )
         == ""
     )
 
@@ -250,7 +256,7 @@ def test_run_files_of_particles_are_drawn(tmp_path: Path, d: int, norm: str) -> 
 
 @pytest.mark.parametrize(("d", "count"), [(2, 40), (2, 400), (2, 4000), (3, 40), (3, 4000), (16, 40)])
 def test_tokens_move_in_their_picture_and_keep_their_page(d: int, count: int) -> None:
-    bare = without(particles(d, count, LOG[::5]), "cluster_mass")  # no rings: what moves is the tokens
+    bare = replace(particles(d, count, LOG[::5]), clusters=None)  # no rings: what moves is the tokens
     for data in (particles(d, count, LINEAR[::5]), bare, particles(d, count, np.zeros(1))):
         times = data.times
         first, last = drawn_pages(data, [0, len(times) - 1])

@@ -316,11 +316,8 @@ WITH_AN_AXIS = [(AXISYMMETRIC.format(dimension=d, initial=initial), settings, 1)
 
 
 @pytest.mark.parametrize(("text", "settings", "numbers"), WITHOUT_LAYER_NORM + WITH_AN_AXIS)
-def test_steps_on_an_interval_are_the_cpu_s(text, settings, numbers, monkeypatch):
+def test_steps_on_an_interval_are_the_cpu_s(text, settings, numbers):
     """What comes to the host in a step: see in_attempts; on the line also the mass at the ends of the mesh."""
-    monkeypatch.setattr(
-        "solvers.timestepping.evolution.STEPS_WITHOUT_UNDERSHOOT", 1
-    )  # steps until no undershoot is expected
     case, steps = parse(text, settings), 3 if settings is NOISE else 2
     _, expected, _ = advanced(case, None, steps)
     problem, found, counts = advanced(case, gpu, steps)

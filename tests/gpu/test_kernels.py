@@ -20,6 +20,7 @@ from solvers.terms.advection import Advection
 from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.diffusion import Diffusion
 from solvers.terms.limiters import LIMITERS
+from solvers.terms.ring_transport import RingTransport
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
@@ -55,6 +56,10 @@ def use_every_kernel(mesh):
     cpu.launch(cpu.project_to_tangent, mesh.cells, mesh.centers, velocity)
     cpu.launch(cpu.apply_matrix, mesh.cells, random.standard_normal((mesh.centers.shape[1],) * 2), velocity.copy())
     cpu.launch(cpu.scale_softmax, mesh.cells, random.random(mesh.cells), velocity.copy(), 1.0)
+    cpu.launch(cpu.scale_softmax, mesh.cells, random.random(mesh.cells), velocity[:, :2].copy(), 1.0)
+    density, level, masses = random.random(mesh.cells), np.full(1, 0.4), np.zeros(mesh.cells)
+    cpu.launch(cpu.distances_from, mesh.cells, density, level, masses)
+    cpu.launch(cpu.masses_above, mesh.cells, density, mesh.volumes, level, masses)
     start, stage, rate = random.random((3, mesh.cells))
     cpu.launch(cpu.advance, mesh.cells, start, stage, rate, 0.3, 0.75, stage)
     value, gradient = (make(mesh.centers.shape[1], 4.0, 9) for make in MULTIPLIERS)
@@ -101,6 +106,7 @@ def calls():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "launch", launch)
         patch.setattr("solvers.transforms.harmonics.ring_transform", RingFFTs)
+        patch.setattr(RingTransport, "_in_bands", RingTransport._by_kernels)
         patch.setattr(cpu, "empty", cpu.zeros)  # what a kernel leaves out is compared as well
         for mesh in MESHES:
             use_every_kernel(mesh)

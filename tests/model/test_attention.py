@@ -5,8 +5,10 @@ import pytest
 from support import exact
 
 from meanfield.domains.sphere.initial import initial_points, initial_uniform
+from meanfield.equation import Velocity
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head
+from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.sinkhorn import Unbalanced
 from solvers.mesh.mesh import circle, sphere
 from solvers.transforms.pairwise import exponential_sums
@@ -203,3 +205,29 @@ def test_reported_rate_is_the_fastest():
 def test_unknown_normalization_is_refused():
     with pytest.raises(ValueError, match=r"normalization = 'softmx': expected one of softmax, unnormalized, sinkhorn"):
         Attention(CIRCLE, 1.0, "softmx")
+
+
+@pytest.mark.parametrize("norm", ["post", "ngpt", "cod"])
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+def test_components_along_rings_are_those_of_vectors(normalization, norm):
+    """Of two heads of different weights, summed by waves and, where there are more, by FFTs."""
+    for mesh, beta in ((SPHERE, 3.0), (sphere(9), 120.0)):
+        heads = (Head(value=0.7), Head(query=0.5, value=-0.2, weight=2.0))
+        attention = Attention(mesh, beta, normalization, heads=heads, rescaled=True)
+        velocity = Velocity(attention, LayerNorm(norm, alpha=0.6))
+        vectors, components = (each(2.0, density_smooth(mesh)) for each in (velocity, velocity.along_rings))
+        x, y, z = mesh.centers.T
+        east, north = np.stack([-y, x, 0 * x]), np.stack([-z * x, -z * y, x * x + y * y])
+        expected = np.stack([(each.T * vectors).sum(axis=1) for each in (east, north)]) / np.hypot(x, y)
+        assert np.abs(components - expected).max() < 1e-13 * np.abs(expected).max()
+
+
+def test_vectors_in_space_where_components_are_not_enough():
+    """Matrices, a network, sinkhorn attention, a layer norm that sees the part along x, and the circle."""
+    turned = Attention(SPHERE, 2.0, heads=(Head(value=np.diag([1.0, 2.0, 3.0])),))
+    density = density_smooth(SPHERE)
+    assert turned.along_rings(density) is None
+    assert Attention(SPHERE, 2.0, "sinkhorn").along_rings(density) is None
+    assert Attention(SPHERE, 2.0, include_radial=True).along_rings(density) is None
+    assert Attention(CIRCLE, 2.0).along_rings(density_smooth(CIRCLE)) is None
+    assert Velocity(Attention(SPHERE, 2.0), feed_forward=np.ones_like).along_rings(0.0, density) is None

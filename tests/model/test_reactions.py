@@ -90,7 +90,7 @@ def test_network_moves_tokens_along_the_sphere():
 
 
 def test_shapes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="expected bias"):
+    with pytest.raises(ValueError, match=r"bias = \(3,\): expected shape \(4,\)"):
         FeedForward(np.zeros((4, 3)), np.zeros(3), np.zeros((3, 4)))
     with pytest.raises(ValueError, match="activation = 'sigmoid'"):
         FeedForward(np.zeros((4, 3)), np.zeros(4), np.zeros((3, 4)), "sigmoid")

@@ -1,14 +1,18 @@
-"""Public names of both packages: all of them are listed, typed, importable and described in the reference."""
+"""What users write is in the reference: public names of both packages, typed and described, keys, commands, options."""
 
 import ast
 import importlib.util
 import inspect
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import meanfield
 import solvers
+from meanfield.case.schema import schema
+from meanfield.cli.parser import main
 from solvers.terms.term import StiffTerm, Term
 from solvers.timestepping.schedules import Schedule
 
@@ -23,12 +27,12 @@ def typed(package):
     return {name.asname or name.name for block in blocks for node in block.body for name in node.names}
 
 
-def reference():
-    """The page of names in Python, as the site is built with it."""
+def reference(page="python"):
+    """A page of the reference, as the site is built with it: python, keys, commands or cases."""
     spec = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "reference" / "pages.py")
     pages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pages)
-    return pages.python()
+    return getattr(pages, page)()
 
 
 PROTOCOLS = Term, StiffTerm, Schedule  # describe their methods once, for all classes that have them
@@ -64,3 +68,63 @@ def test_every_public_name_is_in_the_reference():
 @PACKAGES
 def test_every_public_class_and_function_is_described(package):
     assert [n for name in package.__all__ for n in undescribed(name, getattr(package, name))] == []
+
+
+def sections_of(page):
+    """Texts of a page's sections by the name that heads each."""
+    return dict(re.findall(r"^## `([^`]+)`\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+
+
+def keys_of(table, name=""):
+    """Dotted names of the keys of a case, those in lists of tables without their number."""
+    for key, value in table.items():
+        rows = value if isinstance(value, list) else [value]
+        tables = [row for row in rows if isinstance(row, dict)]
+        if not tables or name:  # of a section, which is no key itself
+            yield f"{name}.{key}".lstrip(".")
+        for row in tables:
+            yield from keys_of(row, f"{name}.{key}{'[]' if isinstance(value, list) else ''}".lstrip("."))
+
+
+def test_every_key_of_the_schema_is_in_the_reference():
+    """Of every section that a case can have: the names of the properties of its definition."""
+    page, definitions = reference("keys"), schema()["$defs"]
+    names = set(re.findall(r"^\| `([^`]+)`", page, re.MULTILINE))
+    last = {name.split(".")[-1] for name in names}
+    sections = sections_of(page)
+    assert [key for key in definitions["Case"]["properties"] if key not in sections] == []
+    keys = [key for name, found in definitions.items() if name != "Case" for key in found.get("properties", {})]
+    assert len(keys) > 100
+    assert [key for key in keys if key not in last] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "cases").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_key_of_the_shipped_cases_is_in_the_reference(path):
+    sections = sections_of(reference("keys"))
+    for key in keys_of(tomllib.loads(path.read_text("utf-8"))):
+        section, _, name = key.partition(".")
+        assert f"| `{name or section}`" in sections[section], key
+
+
+def help_of(capsys, *words):
+    """Names of commands and options in the help that a command prints."""
+    with pytest.raises(SystemExit):
+        main([*words, "--help"])
+    text = capsys.readouterr().out
+    commands = re.findall(r"^    ([a-z]+)(?:  |$)", text.partition("\ncommands:\n")[2], re.MULTILINE)
+    return commands, re.findall(r"^  (?:-\w[^,]*, )?(--[a-z-]+)", text, re.MULTILINE)
+
+
+def test_every_command_and_option_is_in_the_reference(capsys):
+    sections, waiting = sections_of(reference("commands")), [()]
+    for words in waiting:  # which grows by the commands of each
+        commands, options = help_of(capsys, *words)
+        text = sections[" ".join(("meanfield", *words))]
+        assert [option for option in options if option not in text] == []
+        waiting += [(*words, command) for command in commands]
+    assert len(waiting) == len(sections)
+    assert ("transformer", "read") in waiting
+
+
+def test_every_shipped_case_is_in_the_reference():
+    assert sorted(sections_of(reference("cases"))) == sorted(path.stem for path in (ROOT / "cases").glob("*.toml"))

@@ -15,8 +15,8 @@ STATUSES = (0, 2, 3)
 MAX_FAULTS = 20  # of a case, reported at once
 
 
-def failure_of(command: Sequence[str]) -> str | None:
-    """Why a command ended wrongly: a traceback, another status, a line without a fault. None where it did not."""
+def outcome_of(command: Sequence[str]) -> tuple[str | None, str]:
+    """Why a command ended wrongly (a traceback, another status, a line without a fault) or None; what it printed."""
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
@@ -24,12 +24,12 @@ def failure_of(command: Sequence[str]) -> str | None:
             status = main(list(command))
     except (Exception, SystemExit) as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
-        return f"{type(error).__name__}: {str(error)[:80]} ({Path(place.filename).name}:{place.lineno})"
+        return f"{type(error).__name__}: {str(error)[:80]} ({Path(place.filename).name}:{place.lineno})", ""
     lines = err.getvalue().strip().splitlines()
     of_a_case = len(lines) <= MAX_FAULTS and all(": " in line for line in lines)  # all its faults at once, a line each
     if status not in STATUSES or (status == 2 and not (lines and of_a_case)):
-        return f"status {status}, {len(lines)} lines: {lines[:2]}"
-    return None
+        return f"status {status}, {len(lines)} lines: {lines[:2]}", ""
+    return None, f"{status}\n{out.getvalue()}\n{err.getvalue()}"
 
 
 def contents(folder: Path) -> dict[str, bytes]:

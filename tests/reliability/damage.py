@@ -1,30 +1,39 @@
 """Damaged files of every kind through every command that reads them: bit flips, truncation, changes of structure.
 
-A command may refuse a file in one line, or not notice; it leaves no traceback and no file, changes none, and gives no
-byte of another file. The figure of merit is the number of file × command pairs in which something else happened.
+A command may refuse a file in one line, or not notice; it leaves no traceback and no file, changes none, and gives
+nothing of another file: where a file's structure is changed, what is printed and written is the same with other values
+in the files that it is linked to. The figure of merit is the number of file × command pairs in which something else
+happened.
 """
 
 from __future__ import annotations
 
 import contextlib
 import faulthandler
+import io
 import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import h5py
 import numpy as np
 
 from meanfield.case.load import parse
-from meanfield.sweeping.driver import sweep
+from meanfield.sweeping.case import load_sweep
+from meanfield.sweeping.driver import sweep, work_of
+from meanfield.sweeping.index import open_index
+from tests.support import sweeping
 from tests.support.status import run
 
-from .commands import contents, failure_of
+from .commands import contents, outcome_of
 
 MAX_SECONDS = 300  # of a command, all of which take less than one on these files
-SECRET = b"the bytes of somebody else's file, which nobody may get " * 40
+SECRETS = tuple(word * 200 for word in (b"the bytes of somebody else's file ", b"others that nobody else is to get "))
+FACTORS = (1.25, 1.5)  # of the values in the file that a damaged one is linked to
+POINT = "sharded.points"  # a file in this folder
 CELLS = """
 title = "damaged"
 [domain]
@@ -56,13 +65,21 @@ kind = "uniform"
 [case.time]
 end = 0.01
 [keys]
-"attention.beta" = [1.0, 2.0]
+"attention.beta" = [1.0, 2.0, 3.0]
 """
-COMMANDS = {  # of each kind of file; {0} is the damaged one, {1} a sound one of a run
+COSTLY, COSTLY_PART = ("plot", "compare"), 0.2  # commands that take most of the time, and how often they are run
+INDEX = ("info {0}", "info {0} --json", "info {0} --verify", "plot {0} -o figure.png", "view {0} -o page.html",
+         "sweep sweep.toml -o {0} --quiet")  # fmt: skip
+COMMANDS: dict[str, tuple[str, ...]] = {  # of each kind of file; {0} is the damaged one
     "cells.h5": ("info {0}", "info {0} --json", "info {0} --verify", "export {0} --to csv", "export {0} --to netcdf",
-                 "export {0} --to vtkhdf", "mergers {0}", "compare {0} {1}"),
-    "particles.h5": ("info {0}", "info {0} --verify", "export {0} --to csv", "mergers {0}", "compare {0}"),
-    "index.h5": ("info {0}", "info {0} --json", "info {0} --verify", "sweep sweep.toml -o {0} --quiet"),
+                 "export {0} --to vtkhdf", "mergers {0}", "compare {0} sound.h5", "plot {0} -o figure.png",
+                 "view {0} -o page.html"),
+    "particles.h5": ("info {0}", "info {0} --verify", "export {0} --to csv", "mergers {0}", "compare {0}",
+                     "plot {0} -o figure.png", "view {0} -o page.html"),
+    "index.h5": INDEX,
+    "stopped.h5": INDEX,  # one point waits
+    "version_1.h5": INDEX,  # with groups for points, one beside it
+    POINT: ("info sharded.h5", "info sharded.h5 --verify", "sweep sweep.toml -o sharded.h5 --quiet"),
     "case.toml": ("check {0}", "stability {0}"),
     "sweep.toml": ("sweep {0} --dask 127.0.0.1:1", "info {0}"),
     "tokens.npy": ("check uses_tokens.toml", "stability uses_tokens.toml"),
@@ -73,16 +90,48 @@ COMMANDS = {  # of each kind of file; {0} is the damaged one, {1} a sound one of
 def make_files(folder: Path) -> None:
     """One sound file of each kind."""
     run(parse(CELLS), folder / "cells.h5", quiet=True)
+    shutil.copy(folder / "cells.h5", folder / "sound.h5")
     run(parse(PARTICLES), folder / "particles.h5", quiet=True)
     (folder / "case.toml").write_text(CELLS)
-    (folder / "sweep.toml").write_text(SWEEP)
-    sweep(folder / "sweep.toml", folder / "index.h5", jobs=1, quiet=True)
+    make_indexes(folder)
     np.save(folder / "tokens.npy", np.random.default_rng(0).standard_normal((8, 2)))
     np.savez(folder / "matrices.npz", value=np.eye(2)[None])
     tokens = CELLS.replace('kind = "perturbed"\namplitude = 0.1', 'kind = "tokens"\nfile = "tokens.npy"')
     (folder / "uses_tokens.toml").write_text(tokens)
     (folder / "uses_matrices.toml").write_text(CELLS.replace("beta = 2.0", 'beta = 2.0\nfile = "matrices.npz"'))
-    (folder / "secret").write_bytes(SECRET)
+
+
+def make_indexes(folder: Path) -> None:
+    """Indexes of a sweep: whole, stopped, of version 1, and in shards."""
+    file = folder / "sweep.toml"
+    file.write_text(SWEEP)
+    sweep(file, folder / "index.h5", jobs=1, quiet=True)
+    index = open_index(folder / "stopped.h5", load_sweep(file), "", overwrite=False, retry=False)
+    index.start()
+    solved = sweeping.in_this_process(1)(work_of(index))
+    for _ in range(2):
+        index.put(next(solved))
+    solved.close()
+    index.close("interrupted")
+    sweeping.as_version_1(folder / "index.h5", folder / "version_1.h5", index.sweep.identity, left_out=1, beside=2)
+    for part in (1, 2):
+        sweep(file, folder / "sharded.h5", jobs=1, quiet=True, part=(part, 3))
+
+
+def scaled(path: Path, factor: float) -> bytes:
+    """The bytes of an HDF5 file, with all numbers of its datasets times a factor."""
+    other = path.with_name("scaled.h5")
+    shutil.copy(path, other)
+
+    def scale(name: str, node: object) -> None:
+        if isinstance(node, h5py.Dataset) and node.dtype.kind == "f":
+            node[...] = node[...] * factor
+
+    with h5py.File(other, "r+", locking=False) as file:
+        file.visititems(scale)
+    data = other.read_bytes()
+    other.unlink()
+    return data
 
 
 def flip_bits(path: Path, chance: random.Random) -> None:
@@ -117,8 +166,9 @@ def change_structure(path: Path, chance: random.Random) -> None:
         else:
             name = chance.choice(names)
             attributes = dict(file[name].attrs) if chance.random() < 0.5 else {}
+            shape = file[name].shape if isinstance(file[name], h5py.Dataset) else (5, 32)
             del file[name]
-            chance.choice(REPLACED)(file, name, chance)
+            chance.choice(REPLACED)(file, name, shape, chance)
             if isinstance(found := file.get(name) if name in file else None, h5py.Dataset):
                 for key in ("units", "long_name", "spacing"):
                     if key in attributes:
@@ -133,47 +183,60 @@ def _change_attribute(owner: h5py.Group | h5py.Dataset, chance: random.Random) -
         owner.attrs[name] = value
 
 
-REPLACED: tuple[Callable[[h5py.File, str, random.Random], object], ...] = (
-    lambda file, name, chance: None,
-    lambda file, name, chance: file.create_group(name),
-    lambda file, name, chance: file.create_dataset(name, data=np.zeros(chance.choice([0, 1, 5]))),
-    lambda file, name, chance: file.create_dataset(name, data=np.zeros((3, 3), dtype=np.int16)),
-    lambda file, name, chance: file.create_dataset(name, data="text"),
-    lambda file, name, chance: file.create_dataset(name, data=np.full(8, np.nan)),
-    lambda file, name, chance: file.create_dataset(name, shape=(2**40, 8), chunks=(1024, 8), dtype="f8"),
-    lambda file, name, chance: file.create_dataset(name, shape=(2**40,), dtype="f8"),
-    lambda file, name, chance: file.create_dataset(name, shape=(8,), dtype="f8", external=[("secret", 0, 64)]),
-    lambda file, name, chance: file.create_dataset(name, shape=(5, 32), dtype="f8", external=[("secret", 0, 1280)]),
-    lambda file, name, chance: file.create_virtual_dataset(name, _virtual()),
-    lambda file, name, chance: file.__setitem__(name, h5py.ExternalLink("other.h5", "/density")),
-    lambda file, name, chance: file.__setitem__(name, h5py.SoftLink("/nowhere")),
-    lambda file, name, chance: file.__setitem__(name, h5py.SoftLink("/")),
+REPLACED: tuple[Callable[[h5py.File, str, tuple[int, ...], random.Random], object], ...] = (
+    lambda file, name, shape, chance: None,
+    lambda file, name, shape, chance: file.create_group(name),
+    lambda file, name, shape, chance: file.create_dataset(name, data=np.zeros(chance.choice([0, 1, 5]))),
+    lambda file, name, shape, chance: file.create_dataset(name, data=np.zeros((3, 3), dtype=np.int16)),
+    lambda file, name, shape, chance: file.create_dataset(name, data="text"),
+    lambda file, name, shape, chance: file.create_dataset(name, data=np.full(8, np.nan)),
+    lambda file, name, shape, chance: file.create_dataset(name, shape=(2**40, 8), chunks=(1024, 8), dtype="f8"),
+    lambda file, name, shape, chance: file.create_dataset(name, shape=(2**40,), dtype="f8"),
+    lambda file, name, shape, chance: file.create_dataset(name, shape, "f8", external=[("secret", 0, 8 * size(shape))]),
+    lambda file, name, shape, chance: file.create_virtual_dataset(name, _virtual(name, shape)),
+    lambda file, name, shape, chance: file.__setitem__(name, h5py.ExternalLink("other.h5", f"/{name}")),
+    lambda file, name, shape, chance: file.__setitem__(name, h5py.SoftLink("/nowhere")),
+    lambda file, name, shape, chance: file.__setitem__(name, h5py.SoftLink("/")),
 )
 
 
-def _virtual() -> h5py.VirtualLayout:
-    layout = h5py.VirtualLayout(shape=(5, 32), dtype="f8")
-    layout[:] = h5py.VirtualSource("other.h5", "density", (5, 32), "f8")
+def size(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape))
+
+
+def _virtual(name: str, shape: tuple[int, ...]) -> h5py.VirtualLayout:
+    layout = h5py.VirtualLayout(shape=shape, dtype="f8")
+    layout[...] = h5py.VirtualSource("other.h5", name, shape, "f8")
     return layout
 
 
 DAMAGES = {"flip": flip_bits, "truncate": truncate, "block": overwrite_block, "structure": change_structure}
 
 
-def damaged(folder: Path, work: Path, count: int, seed: int) -> Iterator[tuple[str, str, str]]:
-    """So many pairs (kind of damage, name of the file, command), each file made anew in ``work`` from ``folder``."""
+def damaged(folder: Path, work: Path, count: int, seed: int) -> Iterator[tuple[str, Path, str]]:
+    """So many triples (kind of damage, the file, command), each file made anew in ``work`` from ``folder``."""
     chance, pairs = random.Random(seed), 0
     while pairs < count:
         name, kind = chance.choice(sorted(COMMANDS)), chance.choice(sorted(DAMAGES))
-        if kind == "structure" and not name.endswith(".h5"):
+        if kind == "structure" and not name.endswith((".h5", POINT)):
             continue
         shutil.rmtree(work, ignore_errors=True)
         shutil.copytree(folder, work)
-        shutil.copy(work / "cells.h5", work / "other.h5")
-        DAMAGES[kind](work / name, chance)
+        path = chance.choice(sorted((work / name).iterdir())) if name == POINT else work / name
+        if kind == "structure":
+            _put_others(work, path, 0)
+        DAMAGES[kind](path, chance)
         for command in COMMANDS[name]:
-            pairs += 1
-            yield kind, name, command
+            if pairs < count and (not command.startswith(COSTLY) or chance.random() < COSTLY_PART):
+                pairs += 1
+                yield kind, path, command
+
+
+def _put_others(work: Path, path: Path, number: int) -> None:
+    """The files that a damaged one may be linked to, beside it, with the one or the other values."""
+    sound = work.parent / "sound" / path.relative_to(work)
+    (path.parent / "other.h5").write_bytes(scaled(sound, FACTORS[number]))
+    (path.parent / "secret").write_bytes(SECRETS[number])
 
 
 def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
@@ -181,24 +244,70 @@ def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
     (folder / "sound").mkdir()
     make_files(folder / "sound")
     found: Counter[str] = Counter()
-    for kind, name, command in damaged(folder / "sound", folder / "work", count, seed):
-        faulthandler.dump_traceback_later(MAX_SECONDS, exit=True)  # in HDF5 no signal is seen; the files stay
-        if wrong := _outcome(folder / "work", name, command):
-            found[f"{kind} of {name}, {command.format(name, 'other.h5')}: {wrong}"] += 1
-    faulthandler.cancel_dump_traceback_later()
+    with mock.patch("meanfield.sweeping.driver.with_processes", sweeping.in_this_process):  # workers take seconds
+        _try_all(folder, count, seed, found)
     return found
 
 
-def _outcome(work: Path, name: str, command: str) -> str | None:
+def _try_all(folder: Path, count: int, seed: int, found: Counter[str]) -> None:
+    for kind, path, command in damaged(folder / "sound", folder / "work", count, seed):
+        faulthandler.dump_traceback_later(MAX_SECONDS, exit=True)  # in HDF5 no signal is seen; the files stay
+        typed = command.format(path.name)
+        if wrong := _wrong(folder / "work", path, typed, kind):
+            found[f"{kind} of {path.parent.name}/{path.name}, {typed}: {wrong}"] += 1
+    faulthandler.cancel_dump_traceback_later()
+
+
+def _wrong(work: Path, path: Path, command: str, kind: str) -> str | None:
     before = contents(work)
-    with contextlib.chdir(work):
-        wrong = failure_of(command.format(name, "other.h5").split())
-    after = contents(work)
-    exported = {path: data for path, data in after.items() if path not in before}
-    if any(SECRET[:16] in data or SECRET[:16].decode() in data.decode(errors="ignore") for data in exported.values()):
-        wrong = "bytes of another file were written"
-    if any(after.get(path) != data for path, data in before.items() if path != name or not command.startswith("sweep")):
-        wrong = "a file was changed"
-    for path in exported:
-        (work / path).unlink()
+    wrong, seen = _outcome(work, path, command, before)
+    if wrong is None and kind == "structure":
+        _restore(work, before)
+        _put_others(work, path, 1)
+        _, again = _outcome(work, path, command, contents(work))
+        if again != seen:
+            wrong = "what is printed or written depends on another file"
+    _restore(work, before)
     return wrong
+
+
+def _outcome(work: Path, path: Path, command: str, before: dict[str, bytes]) -> tuple[str | None, list[object]]:
+    """What went wrong, and all that has come of it: texts, files, values of an index that a sweep has gone on with."""
+    with contextlib.chdir(work):
+        wrong, printed = outcome_of(command.split())
+    after = contents(work)
+    seen: list[object] = [printed, {name: _plain(data) for name, data in after.items() if name not in before}]
+    if command.startswith("sweep"):  # which writes the index, and merges and removes files of points
+        index = work / command.split()[-2]
+        own = {name for name in before if name == index.name or name.split("/")[0] == f"{index.stem}.points"}
+        if after.get(index.name) != before.get(index.name):
+            seen.append(sweeping.contents(index))
+    else:
+        own = set()
+    if any(after.get(name) != data for name, data in before.items() if name not in own):
+        wrong = "a file was changed"
+    return wrong, seen
+
+
+def _plain(data: bytes) -> object:
+    """The bytes of a file, of HDF5 the datasets: it has the times of its groups."""
+    if not data.startswith(b"\x89HDF"):
+        return data
+    found: dict[str, object] = {}
+
+    def visit(name: str, node: object) -> None:
+        found[name] = (node.dtype, node[()].tolist()) if isinstance(node, h5py.Dataset) else None
+
+    with h5py.File(io.BytesIO(data)) as file:
+        file.visititems(visit)
+    return repr(found)  # in which NaN is NaN
+
+
+def _restore(work: Path, before: dict[str, bytes]) -> None:
+    after = contents(work)
+    for name in after.keys() - before.keys():
+        (work / name).unlink()
+    for name, data in before.items():
+        if after.get(name) != data:
+            (work / name).parent.mkdir(exist_ok=True)
+            (work / name).write_bytes(data)

@@ -1,7 +1,10 @@
 """Results in Python: the same class and numbers in memory and in a file, as arrays, in xarray and as figures."""
 
+import html
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -174,6 +177,30 @@ def test_figures_take_axes_and_panels(both):
         result.plot(ax=ax, panels=["energy", "clusters"])
 
 
+@pytest.mark.parametrize("style", ["screen", "dark"])
+def test_figures_are_filled_in_place_of_new_ones(both, style):
+    from matplotlib.figure import Figure
+
+    result = both[0]
+    whole, page = Figure(figsize=(9, 7)), result.plot(style=style)
+    assert result.plot(figure=whole, style=style) is whole
+    assert [ax.get_title() for ax in whole.axes] == [ax.get_title() for ax in page.axes]
+    assert whole.get_facecolor() == page.get_facecolor()
+    assert whole.get_size_inches().tolist() == [9, 7]
+    assert whole.get_layout_engine() is not None  # labels have room, whatever the figure was made with
+    both_parts = Figure(figsize=(12, 4))
+    left, right = both_parts.subfigures(1, 2)
+    result.plot(figure=left, panels="clusters", style=style)
+    result.plot(figure=right, panels=["speed", "mass"], style=style)
+    assert [ax.get_title().split()[0] for ax in both_parts.axes] == ["clusters", "speed", "mass"]
+    with pytest.raises(ValueError, match="ax and figure: expected one of the two"):
+        result.plot(both_parts.axes[0], figure=left)
+    with pytest.raises(ValueError, match="dpi = 90: expected none with figure, which has its own"):
+        result.plot(figure=left, dpi=90)
+    with pytest.raises(ValueError, match="panels = 'enrgy': expected some of"):
+        result.plot(figure=left, panels="enrgy")
+
+
 def test_theory_and_distances(both, case):
     theory = mf.stability(case)
     assert theory.rates[0] == pytest.approx(0.0, abs=1e-15)
@@ -253,6 +280,17 @@ def test_a_case_built_of_sections_is_that_of_a_file(tmp_path):
 def test_cases_built_in_python_are_checked_as_a_file_is(case, message):
     with pytest.raises(mf.CaseError, match=message):
         mf.simulate(case())
+
+
+def test_cases_and_clusters_are_shown_in_notebooks(both, case):
+    shown = case.replace({"title": "a < b"})._repr_html_()
+    assert "<b>a &lt; b</b>" in shown
+    assert "circle, β = 3, softmax attention" in shown
+    text = html.unescape(shown.split("<pre>")[1].split("</pre>")[0])
+    assert mf.load_case(tomllib.loads(text)) == case.replace({"title": "a < b"})
+    found = both[0].clusters()
+    rows = re.findall(r"<tr><td>(\d+)</td><td>(.*?)</td><td>(.*?)</td></tr>", found._repr_html_())
+    assert [float(mass) for _, mass, _ in rows] == pytest.approx(found.masses, rel=1e-5)  # six digits
 
 
 def test_meshes_and_clusters_are_shown_in_a_line(both):

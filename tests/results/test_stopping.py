@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -76,7 +77,10 @@ def test_bad_conditions_are_refused(case, changes, message):
 @pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
 @pytest.mark.parametrize("in_file", [True, False])
 def test_a_signal_ends_the_loop_that_runs_cases(case, tmp_path, number, kind, in_file, capfd):
-    """The handler is the caller's again, the file is closed well and goes on, what was computed is kept."""
+    """The handler is the caller's again, the file is closed well and goes on, what was computed is kept.
+
+    Samples lie within steps: after the one with the signal no more of its step are taken.
+    """
     done = []
 
     def send(moment):
@@ -94,18 +98,35 @@ def test_a_signal_ends_the_loop_that_runs_cases(case, tmp_path, number, kind, in
                 mf.simulate(changed, callbacks=[send])
             done.append(beta)
 
-    with pytest.raises(kind, match="interrupted at time 2") as error:
+    with pytest.raises(kind, match="interrupted at time ") as error:
         loop()
     assert done == []
     assert signal.getsignal(number) is before
     assert kind is KeyboardInterrupt or error.value.code == 143
     partial = mf.open_run(tmp_path / "3.h5") if in_file else error.value.result
     assert partial.stop_reason == "interrupted"
-    assert 2.0 <= partial.diagnostics.time[-1] < 2.5  # samples of the step that was being taken are interpolated in it
+    assert partial.diagnostics.time[-1] == 2.0
+    reached = float(str(error.value).split("interrupted at time ")[1].split(";")[0])
+    assert 1.0 < reached < 2.0  # where the step began
     if in_file:
-        whole = mf.simulate(case.replace({"time.end": 5}))
-        assert np.asarray(mf.resume(partial.path).density).tobytes() == whole.density.tobytes()
+        whole, resumed = mf.simulate(case.replace({"time.end": 5})), mf.resume(partial.path)
+        assert np.asarray(resumed.density).tobytes() == whole.density.tobytes()
+        assert np.array_equal(resumed.diagnostics.time, whole.diagnostics.time)
+        assert np.array_equal(resumed.diagnostics["mass"], whole.diagnostics["mass"])
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_second_signal_raises_what_the_first_stands_for(case, tmp_path, number, kind):
+    def send(moment):
+        if moment.time == 2.0:
+            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(kind, match="interrupted at once") as error:
+        mf.run(case, tmp_path / "run.h5", callbacks=[send])
+    assert kind is KeyboardInterrupt or error.value.code == 143
+    assert mf.open_run(tmp_path / "run.h5").stop_reason == "interrupted"
 
 
 def test_a_state_that_becomes_non_finite_is_raised_with_what_there_is(tmp_path):
@@ -119,14 +140,25 @@ def test_a_state_that_becomes_non_finite_is_raised_with_what_there_is(tmp_path):
     assert partial.density.tobytes() == np.asarray(file.density).tobytes()
 
 
-def test_a_live_plot_has_each_sample(case):
-    live = mf.LivePlot("clusters", "mass", interval=0)
+@pytest.mark.parametrize("interval", [0, 1e9], ids=["always", "at the end"])
+def test_a_live_plot_has_each_sample(case, interval):
+    """Also those since its last drawing, once the run has ended."""
+    live = mf.LivePlot("clusters", "mass", interval=interval)
     result = mf.simulate(case.replace({"time.end": 3, "output.samples": 6}), callbacks=[live])
     for ax, name in zip(live.figure.axes, live.names, strict=True):
         times, values = ax.lines[0].get_data()
         assert np.array_equal(times, result.diagnostics.time)
         assert np.array_equal(values, result.diagnostics[name])
         assert ax.get_xlim()[1] >= times[-1]  # in sight
+
+
+def test_a_bar_in_a_notebook_is_no_error(case, monkeypatch, capfd):
+    """Notebooks show standard error on red; on a terminal the bar is there, apart from what a program prints."""
+    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    mf.simulate(case.replace({"time.end": 1}))
+    out, err = capfd.readouterr()
+    assert "t = 1/1" in out
+    assert err == ""
 
 
 @pytest.mark.parametrize("name", ["enrgy", "centroid"])

@@ -20,6 +20,7 @@ from support.status import DONE, resume, run
 from meanfield.analysis.info import describe
 from meanfield.case.load import parse
 from meanfield.cli.parser import main
+from solvers.io import run_file
 from solvers.io.repair import is_open_for_writing
 from solvers.io.run_file import Run, RunFile, read
 
@@ -58,13 +59,14 @@ def run_and_die(path: Path, snapshots: int, wait: float) -> None:
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
     def then_die(method: Callable[..., None]) -> Callable[..., None]:
-        def dying(file: RunFile, *arguments: object) -> None:
-            method(file, *arguments)
+        def dying(file: RunFile, *arguments: object, **options: object) -> None:
+            method(file, *arguments, **options)
             if file.snapshots >= snapshots and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0):
                 signal.setitimer(signal.ITIMER_REAL, wait)
 
         return dying
 
+    run_file.FLUSH_EVERY = 0.0  # what is written waits for nothing, as where it is seconds apart
     RunFile.__init__ = then_die(RunFile.__init__)
     RunFile.write_snapshot = then_die(RunFile.write_snapshot)
     sys.exit(resume(path, quiet=True) if path.exists() else run(parse(CASE), path, quiet=True))

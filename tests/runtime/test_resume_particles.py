@@ -10,7 +10,7 @@ from meanfield import running
 from meanfield.analysis.info import describe
 from meanfield.case.load import parse
 from meanfield.runtime.signals import Stop
-from solvers.io.run_file import FileError, read
+from solvers.io.run_file import FileError, RunFile, read
 
 TOKENS = """
 [domain]
@@ -99,6 +99,29 @@ def test_goes_on_to_the_bit(name, steps, tmp_path, monkeypatch):
     for mark in ("hand_over_time", "hand_over_error", "hand_over_angle"):
         assert (mark in found.attributes) == name.startswith("handed over")
         assert repr(found.attributes.get(mark)) == repr(whole.attributes.get(mark))  # NaN is NaN
+
+
+@pytest.mark.parametrize("name", ["adaptive", "noise", "ssprk3", "layers", "sequence"])
+def test_ended_at_once_before_the_first_checkpoint_in_time(name, tmp_path, monkeypatch):
+    """Within the first minute: a step of tokens depends on more than a snapshot has."""
+    text, changes = CASES[name]
+    case = parse(text, changes)
+    assert run(case, tmp_path / "whole.h5", quiet=True) == DONE
+    whole, path, write = read(tmp_path / "whole.h5"), tmp_path / "run.h5", RunFile.write_snapshot
+
+    def write_three(file, *arguments):
+        write(file, *arguments)
+        if file.snapshots == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFile, "write_snapshot", write_three)
+        assert run(case, path, quiet=True) == INTERRUPTED
+    assert read(path).snapshots == 3
+    assert resume(path, quiet=True) == DONE
+    found = read(path)
+    assert found.times.tobytes() == whole.times.tobytes()
+    assert [found.snapshot(k).tobytes() for k in range(9)] == [whole.snapshot(k).tobytes() for k in range(9)]
 
 
 def test_hand_over_is_marked_and_mergers_are_samples(tmp_path):

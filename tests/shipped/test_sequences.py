@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 from support.shipped_runs import finished
 
 
-@pytest.mark.parametrize("name", ["domains", "rate", "drift", "blow_up"])
+@pytest.mark.parametrize("name", ["domains", "rate", "window", "drift", "blow_up"])
 def test_promise(name, tmp_path):
     name = {"domains": "representation_field"}.get(name, f"representation_{name}")
     PROMISES[name](*finished(name, tmp_path))
@@ -47,6 +47,15 @@ def rate(case, file):
     assert found == pytest.approx(expected, rel=1e-3)  # (kh)²/12 of the diffusion's part is 5e-5
 
 
+def window(case, file):
+    reach, k = case.attention.pattern.local, 2 * np.pi / case.domain.count
+    rate = 1 - np.cos(k * np.arange(-reach, reach + 1)).mean()
+    assert rate == pytest.approx(reach * (reach + 1) / 6 * k**2, rel=0.01)
+    late = file.sample_times >= 60
+    found = -np.polyfit(file.sample_times[late], np.log(file.diagnostics["roughness"][late]), 1)[0]
+    assert found == pytest.approx(2 * rate, rel=1e-5)  # of the next wave e^{-0.17·60} is left
+
+
 def drift(case, file):
     u, moved = file.positions(0), file.positions(0)
     for k in range(1, file.snapshots):
@@ -70,6 +79,7 @@ def blow_up(case, file):
 PROMISES = {
     "representation_field": domains,
     "representation_rate": rate,
+    "representation_window": window,
     "representation_drift": drift,
     "representation_blow_up": blow_up,
 }

@@ -75,7 +75,7 @@ def test_synthesis_inverts_analysis_to_second_order():
 @pytest.mark.parametrize("degree", [1, 7, 40])
 @pytest.mark.parametrize("mesh", [*map(sphere, range(4, 34)), GaussGrid(5), GaussGrid(6)])
 def test_sums_along_rings_are_the_ffts(mesh, degree):
-    """Values and vectors, with a part along x and without; a sum has 80 terms of size 1, times m ≤ 40 for ∂/∂φ."""
+    """Values and vectors, with another function and without; a sum has 80 terms of size 1, times m ≤ 40 for ∂/∂φ."""
     random = np.random.default_rng(degree)
     masses, (re, im) = (
         random.standard_normal(mesh.cells),
@@ -84,7 +84,8 @@ def test_sums_along_rings_are_the_ffts(mesh, degree):
     one, other = (along_rings(mesh, degree) for along_rings in ALONG_RINGS)
     pairs = [(one.analysis(masses), other.analysis(masses)), (one.synthesis(re, im), other.synthesis(re, im))]
     for sets in (3, 4):
-        pairs += zip(one.gradient(re[:sets], im[:sets]), other.gradient(re[:sets], im[:sets]), strict=True)
+        gradients = (each.gradient(re[:sets], im[:sets])[: sets - 1] for each in (one, other))
+        pairs += zip(*gradients, strict=True)
     for found, expected in pairs:
         error = np.abs(found - expected).max() / np.abs(expected).max()
         assert error < 1e-13 * (degree + 1), f"relative error {error:.1e}"

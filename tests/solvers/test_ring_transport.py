@@ -8,6 +8,7 @@ import pytest
 from solvers.mesh.mesh import sphere
 from solvers.terms.advection import Advection
 from solvers.terms.ring_geometry import is_of_rings
+from solvers.terms.ring_transport import RingTransport
 
 EQUAL = 1e-12  # relative to the largest rate: sums of ten terms, whose misfits are differences of neighbours
 RINGS = [*range(4, 36), 48, 65]  # odd and even, with rings that have half or twice as many cells on either side
@@ -49,14 +50,45 @@ def test_rates_are_those_of_lists_of_faces(rings):
             assert abs(one @ mesh.volumes) < 1e-14 * (np.abs(one) @ mesh.volumes)  # mass, to rounding
 
 
-def test_any_number_of_workers_gives_the_same(monkeypatch):
+class AlongRings:
+    """A velocity by its components, which alone are asked for."""
+
+    def __init__(self, mesh, vectors):
+        x, y, z = mesh.centers.T
+        east, north = np.stack([-y, x, 0 * x], axis=1), np.stack([-z * x, -z * y, x * x + y * y], axis=1)
+        self.components = np.stack([(each * vectors).sum(axis=1) for each in (east, north)]) / np.hypot(x, y)
+
+    def __call__(self, time, density):
+        raise AssertionError("asked for vectors")
+
+    def along_rings(self, time, density):
+        return self.components
+
+
+def test_components_move_a_density_as_vectors_do():
+    mesh = sphere(20)
+    density, vectors = next(densities(mesh)), tangent(mesh, 1)
+    dt, expected = rates(mesh, density, vectors)
+    advection = Advection(mesh, AlongRings(mesh, vectors), nonnegative=True)
+    assert abs(advection.prepare(0.0, density) / dt - 1.0) < EQUAL
+    found = np.zeros(mesh.cells)
+    advection.rate(100.0 * dt, found)
+    assert np.abs(found - expected[0]).max() < EQUAL * np.abs(found).max()
+
+
+@pytest.mark.parametrize("cells", [1, 40, 10**6])
+def test_any_number_of_workers_gives_the_same(monkeypatch, cells):
+    """In bands of few cells, of which each worker has one or more; and in one band."""
     mesh = sphere(20)
     density, velocity = next(densities(mesh)), tangent(mesh, 0)
+    monkeypatch.setattr("solvers.backends.cpu.rings.bands.BAND_CELLS", cells)
     monkeypatch.setattr("solvers.backends.cpu.launching.INLINE_WORK", 1)
     found = []
-    for workers in (1, 3, 7):
+    for workers in (1, 2, 3, 7):
         monkeypatch.setattr("solvers.backends.cpu.launching.WORKERS", workers)
         found.append(rates(mesh, density, velocity))
+    monkeypatch.setattr(RingTransport, "_in_bands", RingTransport._by_kernels)
+    found.append(rates(mesh, density, velocity))
     for dt, rate in found[1:]:
         assert dt == found[0][0]
         assert np.array_equal(rate, found[0][1])

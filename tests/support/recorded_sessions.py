@@ -178,13 +178,17 @@ def _describing() -> Iterator[str]:
     """Commands that need no run. Raises SystemExit where a command is there that is recorded nowhere."""
     names = re.findall(r"^    ([a-z]+)\b(?=  |\n {10,})", _help(), flags=re.MULTILINE)
     recorded = {"run", "resume", "info", "plot", "mergers", "compare", "sweep", "movie", "view", "export", "check"}
-    recorded |= {"cases", "schema", "stability", "transformer"}
+    recorded |= {"cases", "schema", "stability", "transformer", "keys", "new", "convergence", "branch"}
+    recorded |= {"selftest", "watch"}  # by their help alone: they have tests of their own
     if set(names) != recorded:
         raise SystemExit(f"commands {set(names) ^ recorded}: say in recorded_sessions.py how they are recorded")
     yield "--help"
     yield "--version"
     yield from (f"{name} --help" for name in names)
     yield from (f"transformer {name} --help" for name in ("read", "case", "reference"))
+    yield from ("keys", "keys attention", "new circle", "new sphere --phenomenon merging", "new nowhere")
+    yield "convergence growth_circle --values 8,16,32 --set time.end=1 --json"
+    yield "branch noise_below --set domain.resolution=48 --json"
     yield from ("cases", "schema", "", "runn", "run --foo", "run nowhere", "plot nowhere.h5", "sweep nowhere")
     for change in (
         "attention.bet=1",

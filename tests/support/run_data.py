@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from meanfield.analysis.snapshot_clusters import Counted, peaks
+from meanfield.clusters.on_cells import find_clusters
 from meanfield.clusters.pairs import pairs_of_points
 from meanfield.figures.run_data import Particles, RunData
 from meanfield.figures.trim import trimmed
@@ -30,6 +32,10 @@ def blobs(mesh: Mesh, concentration: float, amount: float) -> np.ndarray:
 def run_data(mesh: Mesh, times: np.ndarray, **changes: object) -> RunData:
     """Three blobs that grow and sharpen until half the time, with every diagnostic made up but plausible."""
     progress = np.minimum(2 * np.arange(len(times)) / max(len(times) - 1, 1), 1)
+
+    def density(k: int) -> np.ndarray:
+        return blobs(mesh, 4 * 50 ** progress[k], progress[k])
+
     power = 1e-6 ** (1 - progress)[:, None] * 10.0 ** -np.arange(13)
     diagnostics = {
         "time": times,
@@ -48,12 +54,23 @@ def run_data(mesh: Mesh, times: np.ndarray, **changes: object) -> RunData:
             noise=0.0,
             attention="softmax attention",
             times=times,
-            density=lambda k: blobs(mesh, 4 * 50 ** progress[k], progress[k]),
+            density=density,
             diagnostics=diagnostics,
             growth=0.5 - 0.1 * np.abs(np.arange(13) - 3),
+            clusters=counted(mesh, density) if mesh.manifold in BLOBS else None,
         ),
         **changes,
     )
+
+
+def counted(mesh: Mesh, density: Callable[[int], np.ndarray]) -> Callable[[int], Counted]:
+    """The clusters of each snapshot of a density on circle or sphere."""
+
+    def count(k: int) -> Counted:
+        found = find_clusters(mesh, density(k))
+        return Counted(found.count, found.masses, peaks(mesh, density(k), found))
+
+    return count
 
 
 def crowd(mesh: Mesh) -> np.ndarray:
@@ -130,6 +147,12 @@ def particles(
     def positions(k: int) -> np.ndarray:
         return cloud(dimension, count, parts[k], 8 * parts[k] if radius else 0.0)
 
+    def clusters(k: int) -> Counted:
+        return Counted(
+            found if k else 0,
+            *((masses[k, :found], centers[k, :found]) if k else (np.empty(0), np.empty((0, dimension)))),
+        )
+
     few = min(count, 99)
     masses, centers = np.full((len(times), 32), np.nan), np.full((len(times), 32, dimension), np.nan)
     found = min(3, dimension, count)
@@ -160,6 +183,7 @@ def particles(
         diagnostics=recorded,
         dimension=dimension,
         particles=Particles(positions, weights, radius),
+        clusters=clusters,
     )
     return replace(data, **changes)
 

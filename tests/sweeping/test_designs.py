@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from support.sweeping import CASE
 
 from meanfield.case.errors import CaseError
 from meanfield.sweeping.case import parse_sweep
-from meanfield.sweeping.grid import Range
+from meanfield.sweeping.grid import MAX_POINTS, Range, plan
 
 RANGES = """
 [keys]
@@ -69,3 +71,16 @@ def test_ranges_of_integers() -> None:
 def test_what_cannot_be_is_refused(text: str, expected: str) -> None:
     with pytest.raises(CaseError, match=expected):
         parse_sweep(text + CASE)
+
+
+def test_many_points_take_little_memory() -> None:
+    """Two values of 10⁴ points, themselves few: a pointer each, and what a growing list has in reserve."""
+    tracemalloc.start()
+    try:
+        _, rows = plan({"a": [1.5] * 100, "b": {"seeds": 100}}, "grid", None, 0, MAX_POINTS)
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < 3 * 8 * len(rows)
+    assert rows[101] == {"a": 1.5, "b": 1}
+    assert [row["b"] for row in rows[98:102]] == [98, 99, 0, 1]

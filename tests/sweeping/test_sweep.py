@@ -157,9 +157,10 @@ def test_a_point_over_its_time_is_stopped_as_by_an_interrupt(tmp_path: Path) -> 
     assert solve_point(to_toml(parse(CASE.replace("case.", ""))), False, PATIENCE).status == "done"
 
 
-def test_points_of_few_tokens_run_in_memory_to_the_same_results(tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("domain", ["manifold = 'particles'\ncount = 8", "manifold = 'circle'\nresolution = 48"])
+def test_small_points_run_in_memory_to_the_same_results(domain: str, tmp_path: Path, monkeypatch: Any) -> None:
     """Bitwise those of a run file: of a point that ends, and of one that is stopped; no folder is made."""
-    tokens = "[domain]\nmanifold = 'particles'\ncount = 8\n[attention]\nbeta = 4.0\n[time]\nend = 0.5\n"
+    tokens = f"[domain]\n{domain}\n[attention]\nbeta = 4.0\n[time]\nend = 0.5\n"
     text = to_toml(parse(tokens, ["initial.kind=uniform", "output.snapshots=2", "output.samples=5"]))
     with_file = solve_point(text, True)
     monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda **_: pytest.fail("made a folder"))

@@ -3,6 +3,8 @@
 import json
 import shutil
 import signal
+import sys
+from types import ModuleType
 
 import h5py
 import numpy as np
@@ -101,11 +103,33 @@ def test_what_is_no_model_is_refused_in_one_line(tmp_path, monkeypatch, capsys, 
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]
 
 
-def test_without_torch_the_line_says_what_to_install(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    assert main(["transformer", "read", "bert", "-o", str(tmp_path / "x.h5")]) == 2
-    extra = "pip install 'meanfield-transformers[transformer]'"
-    assert capsys.readouterr().err == f"meanfield: torch is not installed: {extra}\n"
+COMMANDS = ("read m", "case m", "ablate m", "histogram m", "prompts m", "fit m", "train digits")
+REFERENCE = 'reference tokens_equiangular --set time={method="layers",layers=2,step=0.1} output={snapshots=2}'
+INSTALL = "pip install 'meanfield-transformers[transformer]'"
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "experiment scaling", REFERENCE])
+def test_without_torch_the_line_says_what_to_install(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert main(["transformer", *command.split(), "-o", str(tmp_path / "x.h5")]) == 2
+    assert capsys.readouterr().err == f"meanfield: torch is not installed: {INSTALL}\n"
+
+
+@pytest.mark.parametrize("command", ["read m", "train digits", REFERENCE])
+def test_a_damaged_torch_is_one_line(tmp_path, monkeypatch, capsys, command):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise OSError('libtorch.so: cannot open\\nshared object')")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["transformer", *command.split(), "-o", str(tmp_path / "x.h5")]) == 2
+    assert capsys.readouterr().err == f"meanfield: torch cannot be imported: libtorch.so: cannot open; {INSTALL}\n"
+
+
+def test_an_empty_folder_named_torch_is_none(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    assert main(["transformer", "train", "digits", "-o", str(tmp_path / "x.h5")]) == 2
+    assert capsys.readouterr().err == f"meanfield: torch is not installed: {INSTALL}\n"
 
 
 def test_the_package_has_a_text():
@@ -209,3 +233,18 @@ def test_interrupted_it_says_what_can_be_done(model, tmp_path, monkeypatch, caps
     assert read(path).snapshots == 2
     assert main(["info", str(path)]) == 0
     assert message in capsys.readouterr().out
+
+
+def test_dropped_tokens_are_not_written(model, file, tmp_path, capsys):
+    """[CLS], the first token, is moved with the others, and left out of the file."""
+    path = tmp_path / "dropped.h5"
+    arguments = ["transformer", "read", str(model), "--text", text_file(tmp_path), "--drop", "first"]
+    assert main([*arguments, "-o", str(path), "--quiet"]) == 0
+    for k in range(LAYERS + 1):
+        np.testing.assert_array_equal(read(path).positions(k), read(file).positions(k)[1:])
+    with h5py.File(path) as opened:
+        assert opened.attrs["drop"] == "first"
+        assert [text.decode() for text in opened["token_text"][:]] == TEXT.split()[1:]
+        np.testing.assert_array_equal(opened["state_length"][:], h5py.File(file)["state_length"][:, 1:])
+    assert main([*arguments, "--drop", "last", "-o", str(tmp_path / "x.h5")]) == 2
+    assert "--drop last: expected one of special, first\n" in capsys.readouterr().err

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib import colormaps
-from support.run_data import law
+from support.run_data import counted, law
 
+from meanfield.analysis.snapshot_clusters import cluster_finder
 from meanfield.cli.parser import main
 from meanfield.domains.table import DOMAINS
 from meanfield.figures.color_scale import Scale
@@ -25,7 +26,7 @@ from meanfield.figures.sphere_map import cell_angles
 from meanfield.view.data import describe, encode, levels, thinned
 from meanfield.view.page import view
 from meanfield.view.panels import curve_of, linear, panels, radii
-from solvers.io.run_file import Column, FileError, RunFile
+from solvers.io.run_file import Column, FileError, RunFile, read
 from solvers.mesh.mesh import Mesh, circle, sphere
 
 CASE = """title = {title}
@@ -125,7 +126,7 @@ def test_real_runs_of_every_manifold_come_back_from_the_page(tmp_path: Path, man
         off = decoded - shown.ratio(k) if scale["deviation"] else np.log(decoded / shown.ratio(k).clip(low))
         assert np.abs(off).max() <= 0.5001 * step / count  # half a level, and rounding
     titles = [panel["title"] for panel in description["panels"]]
-    assert ("radius within which tokens are" in titles) == data.has_radius
+    assert ("radius quantiles of the tokens" in titles) == data.has_radius
     assert (description["uniform"] is None) == (manifold == "line")
 
 
@@ -163,7 +164,10 @@ def test_densities_come_back_from_the_page(tmp_path: Path, manifold: str) -> Non
         assert np.abs(np.log(decoded / ratio.clip(low))).max() <= 0.5001 * np.log(high / low) / count
     assert description["times"] == [0, 1, 2, 3, 4]
     assert description["timeLabels"] == ["t = 0", "t = 1", "t = 2", "t = 3", "t = 4"]
-    assert description["clusters"] == ["0 clusters", "1 cluster", "2 clusters", "2 clusters", "2 clusters"]
+    find = cluster_finder(read(run))
+    for k, words in enumerate(description["clusters"]):
+        assert words.split()[0] == str(find(k).count)
+        assert [mark[-1] for mark in description["marks"][k]] == pytest.approx(find(k).masses, abs=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
@@ -177,9 +181,9 @@ def test_leading_bits_of_a_level_are_its_colour(dtype: type[np.uint8] | type[np.
 @pytest.mark.parametrize("manifold", MESHES)
 def test_marks_are_the_blobs(tmp_path: Path, manifold: str) -> None:
     run_data = load(run_file(tmp_path / "run.h5", manifold))
-    # On the circle a peak is above ten times the uniform density only where it is sharper.
-    mesh, k = MESHES[manifold](), SNAPSHOTS - 1 + 16 * (manifold == "circle")
-    run_data = replace(run_data, times=run_data.times[:1], density=lambda _: blobs(mesh, k))
+    mesh, k = MESHES[manifold](), SNAPSHOTS - 1
+    density = lambda _: blobs(mesh, k)  # noqa: E731
+    run_data = replace(run_data, times=run_data.times[:1], density=density, clusters=counted(mesh, density))
     description, _ = describe(run_data)
     [marks] = description["marks"]
     near = 2 * np.pi / 32  # a cell
@@ -196,7 +200,9 @@ def test_marks_are_the_blobs(tmp_path: Path, manifold: str) -> None:
 def test_circle_cluster_across_angle_zero_is_one_mark() -> None:
     ratio = np.zeros(64)
     ratio[[63, 0, 1]] = 20, 24, 20
-    run_data = RunData("", "circle", np.array([64]), 9.0, 0.0, "", np.zeros(1), lambda k: ratio / (2 * np.pi), {})
+    density = lambda k: ratio / (2 * np.pi)  # noqa: E731
+    run_data = RunData("", "circle", np.array([64]), 9.0, 0.0, "", np.zeros(1), density, {})
+    run_data = replace(run_data, clusters=counted(circle(64), density))
     [[[angle, mass]]] = describe(run_data)[0]["marks"]
     assert angle == pytest.approx(np.pi / 64, abs=1e-5)
     assert mass == pytest.approx(1.0, abs=1e-5)

@@ -8,7 +8,7 @@ For n tokens of cosine ρ and β = γ log n a token attends to itself if γ > 1/
 import numpy as np
 from scipy.optimize import brentq
 
-import meanfield as mf
+from gallery.equiangular import after_a_layer
 from gallery.figure import draw
 from gallery.statement import Statement
 
@@ -25,16 +25,13 @@ def cosine(weight):
 
 
 for gamma in gammas:
-    changes = [f"attention.beta={gamma * np.log(N)}", f"domain.count={N}", f"domain.dimension={N}", "time.step=1"]
-    changes += [f"initial.cosine={RHO}", "time.method=layers", "time.layers=1", "stabilizers.residual=false"]
-    quiet = ["output.snapshots=1", "output.samples=1", 'output.diagnostics=["mass"]']
-    tokens = np.asarray(mf.simulate(mf.load_case("tokens_equiangular", [*changes, *quiet])).position)[-1]
-    weights.append(brentq(lambda w, g=tokens[0] @ tokens[1]: cosine(w) - g, 1 / N, 1 - 1e-9))
+    g = after_a_layer(N, RHO, gamma * np.log(N))
+    weights.append(brentq(lambda w, g=g: cosine(w) - g, 1 / N, 1 - 1e-9))
 
 STATEMENT = Statement(
     text="γ at which a token gives itself half of its attention, β = γ log n, n = 256, ρ = ½",
-    source="Chen, Lin, Polyanskiy, Rigollet 2510.05554 (as in Rigollet 2512.01868v1)",
-    read="third party (1/(1 − ρ)); formula derived here",
+    source="Chen, Lin, Polyanskiy, Rigollet 2510.05554v1; Rigollet 2512.01868, section 6.3",
+    read="abstract; text of 2512.01868",
     published=1 / (1 - RHO),
     found=np.interp(0.5, weights, gammas),
     tolerance=5e-3,

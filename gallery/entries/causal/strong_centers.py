@@ -25,8 +25,8 @@ others = np.linalg.norm(path - path[0], axis=2).max(axis=1)
 
 STATEMENT = Statement(
     text="largest way of strong centers until t = 15 over δ, 150 tokens on S², β = 60, δ = 4/√β",
-    source="Karagodin, Polyanskiy, Rigollet 2411.04990v2, lemma 5.1 and figure 2",
-    read="abstract, and the figure's caption by a third party",
+    source="Karagodin, Polyanskiy, Rigollet 2411.04990v2, section 5, lemma on strong Rényi centers (d = 2), figure 2",
+    read="statement as a third party has transcribed it; for d = 3 here",
     published=0.0,
     found=moved[-1] / DELTA,
     tolerance=0.05,

@@ -19,8 +19,9 @@ energy, speed = (np.asarray(result.diagnostics[name]) for name in ("energy", "sp
 
 STATEMENT = Statement(
     text="∫∫|X|² dμ dt over a run of 32 tokens is the energy gained",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
-    read="abstract; formula derived here",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4; "
+    "Rigollet 2512.01868, section 3.2 (gradient flow of the energy)",
+    read="text of 2512.01868; formula derived here",
     published=energy[-1] - energy[0],
     found=simpson(speed**2, x=time),
     tolerance=1e-6,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw
+from gallery.figure import draw_growth
 from gallery.statement import Statement
 
 case = mf.load_case("growth_circle", ["attention.value=[[-1, 0], [0, -1]]", "initial.amplitude=1e-3", "time.end=4"])
@@ -28,11 +28,5 @@ STATEMENT = Statement(
 )
 
 # %%
-draw(
-    "time",
-    "amplitude of the mode",
-    logy=True,
-    run=(time, np.sqrt(power)),
-    formula=(time, np.sqrt(power[0]) * np.exp(STATEMENT.published * time)),
-)
+draw_growth(time, power, STATEMENT.published)
 print(STATEMENT)

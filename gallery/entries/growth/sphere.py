@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw
+from gallery.figure import draw_growth
 from gallery.statement import Statement
 
 case = mf.load_case("growth_sphere", ["domain.resolution=48"])
@@ -32,11 +32,5 @@ STATEMENT = Statement(
 )
 
 # %%
-draw(
-    "time",
-    "amplitude of the mode",
-    logy=True,
-    run=(time, np.sqrt(power)),
-    formula=(time, np.sqrt(power[0]) * np.exp(STATEMENT.published * time)),
-)
+draw_growth(time, power, STATEMENT.published)
 print(STATEMENT)

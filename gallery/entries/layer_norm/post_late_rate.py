@@ -18,8 +18,8 @@ late = (apart < 1e-3) & (apart > 1e-10)
 
 STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as e^{−2t} (post)",
-    source="Karagodin and others 2510.22026v2, table 5.1",
-    read="abstract; formula derived here",
+    source="Karagodin and others 2510.22026v2, table 5.1; Rigollet 2512.01868, section 6.2",
+    read="text of 2512.01868",
     published=-2.0,
     found=np.polyfit(time[late], np.log(apart[late]), 1)[0],
     tolerance=2e-3,

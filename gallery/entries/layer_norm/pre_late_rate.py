@@ -16,8 +16,8 @@ late = time > 1000
 
 STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as t⁻² (pre)",
-    source="Karagodin and others 2510.22026v2, table 5.1",
-    read="abstract; formula derived here",
+    source="Karagodin and others 2510.22026v2, table 5.1; Rigollet 2512.01868, section 6.2",
+    read="text of 2512.01868",
     published=-2.0,
     found=np.polyfit(np.log(time[late]), np.log(apart[late]), 1)[0],
     tolerance=1e-2,

@@ -20,8 +20,8 @@ for beta in betas:
 
 STATEMENT = Statement(
     text="log of the ratio of speeds of tokens 1 and 3 at 0, 0.8 and 2.8 rad, per unit of β",
-    source="Bruno, Pasqualotto, Agazzi 2509.25040v1 (slow phase)",
-    read="abstract; formula derived here",
+    source="Bruno, Pasqualotto, Agazzi 2509.25040v1 (slow phase); Rigollet 2512.01868, section 5.2",
+    read="text of 2512.01868; rates at finite β derived here",
     published=np.cos(0.8) - np.cos(2.0),
     found=np.polyfit(betas, ratios, 1)[0],
     tolerance=1e-2,

@@ -21,8 +21,9 @@ for beta in betas:
 
 STATEMENT = Statement(
     text="time per β until a group of tokens is e^{−β} of its size, β = 8 to 16",
-    source="Geshkovski, Koubbi, Polyanskiy, Rigollet 2410.06833v1 (times T₁ ≪ T₂)",
-    read="abstract; rate derived here",
+    source="Geshkovski, Koubbi, Polyanskiy, Rigollet 2410.06833v1 (times T₁ ≪ T₂); "
+    "Rigollet 2512.01868, section 5.1 (T₁ ~ β, log T₂ ~ β)",
+    read="text of 2512.01868; rate derived here",
     published=1.0,
     found=np.polyfit(betas, times, 1)[0],
     tolerance=5e-3,

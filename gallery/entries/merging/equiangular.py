@@ -26,8 +26,8 @@ def rate(time, g):
 
 STATEMENT = Statement(
     text=f"cosine of {n} equiangular tokens at t = 2, β = {beta:g}",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
-    read="abstract; formula derived here",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4; Rigollet 2512.01868, section 6.1",
+    read="text of 2512.01868 (equation of ρ)",
     published=solve_ivp(rate, (0, 2), [start], rtol=1e-11, atol=1e-12).y[0, -1],
     found=cosines.mean(),
     tolerance=1e-7,

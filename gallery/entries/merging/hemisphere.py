@@ -23,8 +23,9 @@ height = np.asarray(result.position)[..., 2].min(axis=1)
 
 STATEMENT = Statement(
     text="the share of samples in which min ⟨x_i, w⟩ has not decreased",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (cone collapse)",
-    read="abstract; formula derived here",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (cone collapse); "
+    "Rigollet 2512.01868, section 4.2, theorem on cones",
+    read="text of 2512.01868",
     published=1.0,
     found=float((np.diff(height) >= -1e-12).mean()),
     tolerance=0.0,

@@ -20,8 +20,8 @@ ends = np.array(lengths)[:, -1]
 
 STATEMENT = Statement(
     text="share of uniform starts of 16 tokens on the circle that end in one cluster, β = 1",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4, section 4",
-    read="abstract and contents",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v5, section 4 (β ≤ C/n; β ≤ 1 on the circle)",
+    read="statement as a third party has transcribed it",
     published=1.0,
     found=float((ends > 0.999).mean()),
     tolerance=0.0,

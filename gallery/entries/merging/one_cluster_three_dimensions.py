@@ -24,8 +24,9 @@ for beta in (0.5, 1.5, 3.0):
 
 STATEMENT = Statement(
     text="share of uniform starts of 8 tokens on S² that end in one cluster, β = ½, 1.5 and 3",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4, part 2, and the works it names",
-    read="abstract and contents",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4, part 2, and the works it names; "
+    "Rigollet 2512.01868, section 4.1, first theorem",
+    read="text of 2512.01868",
     published=1.0,
     found=float((np.array(ends) > 0.999).mean()),
     tolerance=0.0,

@@ -27,8 +27,9 @@ scale = np.sqrt(np.log(sizes) / sizes)
 
 STATEMENT = Statement(
     text="power of √(log d/d) in the largest deviation of cosines at t = 1, β = 1, n = 12, d = 64 to 1024",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4, section 6",
-    read="abstract and contents; a bound, whose power is measured here",
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v5, section 6.2, theorem on the phase "
+    "transition curve",
+    read="statement as a third party has transcribed it; a bound, whose power is measured here",
     published=1.0,
     found=np.polyfit(np.log(scale), np.log(deviations), 1)[0],
     tolerance=0.25,

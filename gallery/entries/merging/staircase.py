@@ -25,8 +25,8 @@ levels = 2 * BETA * np.exp(-BETA) * energy
 
 STATEMENT = Statement(
     text="rise of 2βe^{−β}E when clusters of masses 0.5 and 0.3 merge, β = 12",
-    source="Geshkovski, Koubbi, Polyanskiy, Rigollet 2410.06833v1",
-    read="abstract; formula derived here",
+    source="Geshkovski, Koubbi, Polyanskiy, Rigollet 2410.06833v1; Rigollet 2512.01868, section 5.2",
+    read="text of 2512.01868; rise derived here",
     published=2 * MASSES[0] * MASSES[1],
     found=levels[-1] - levels[0],
     tolerance=1e-2,

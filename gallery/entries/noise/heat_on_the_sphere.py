@@ -8,7 +8,7 @@ Without attention degree l on the sphere decays as e^{−l(l+1)κt}.
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
+from gallery.figure import draw_growth
 from gallery.statement import Statement
 
 KAPPA = 0.1
@@ -29,11 +29,5 @@ STATEMENT = Statement(
 )
 
 # %%
-draw(
-    "time",
-    "amplitude of the mode",
-    logy=True,
-    run=(time, np.sqrt(power)),
-    formula=(time, np.sqrt(power[0]) * np.exp(STATEMENT.published * time)),
-)
+draw_growth(time, power, STATEMENT.published)
 print(STATEMENT)

@@ -9,13 +9,13 @@ cos(2πj/n)/Σ_j e^{β cos 2πj/n}.
 import numpy as np
 
 from gallery.figure import draw
+from gallery.polygon import self_attention
 from gallery.statement import Statement
 from gallery.tokens import on_circle, run
 
 N, BETA = 6, 2.0
 angles = 2 * np.pi * np.arange(N) / N
-weights = np.exp(BETA * np.cos(angles))
-a = weights @ np.cos(angles) / weights.sum()
+a = self_attention(N, BETA)
 
 
 def cosine_after_a_layer(step):
@@ -32,8 +32,8 @@ while high - low > 1e-6 * low:
 
 STATEMENT = Statement(
     text="step from which on a layer with V = −I turns a regular hexagon by π, β = 2",
-    source="2609.28448 (flip of regular polygons)",
-    read="third party: the paper was not found; formula derived here",
+    source="Gao, Yang, Chen 2609.28448v1 (V = −I in layers on the circle)",
+    read="abstract, and a summary by a third party; formula derived here",
     published=1 / a,
     found=low,
     tolerance=2e-6,

@@ -1,4 +1,4 @@
-"""Branches of stationary densities of a case over its noise or β: folds and stability, as numbers and as text."""
+"""Branches of stationary densities of a case over noise, β or V = vI: folds and stability, as numbers and as text."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import numpy as np
 
 from meanfield.analysis.branches.continuation import Branch, follow
 from meanfield.analysis.branches.equilibria import Equilibria, Equilibrium
-from meanfield.analysis.branches.varied import OverBeta, OverNoise, Varied
+from meanfield.analysis.branches.varied import OverBeta, OverNoise, OverValue, Varied
 from meanfield.analysis.stability_report import refusal_of_theory
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.model.linear_stability import growth_rates
 from meanfield.model.normalization import normalization_of
 
-NOISE, BETA = "stabilizers.noise", "attention.beta"
+NOISE, BETA, VALUE = "stabilizers.noise", "attention.beta", "attention.value"
+_NAMES = {NOISE: "noise", BETA: "beta", VALUE: "value"}
 _ROWS = 12  # of the table
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _RATES = 8  # of each order, in JSON
 
 
@@ -31,15 +33,18 @@ class BranchOfCase:
     unit: float
     beta_unit: float
 
+    def __str__(self) -> str:
+        return report(self)
+
     @property
     def name(self) -> str:
-        """Of what varies: noise or beta."""
-        return "noise" if self.over == NOISE else "beta"
+        """Of what varies: noise, beta or value."""
+        return _NAMES[self.over]
 
     @property
     def critical(self) -> float:
         """Where the branch leaves the uniform density."""
-        return self.branch.critical * (self.unit if self.over == NOISE else self.beta_unit)
+        return self.branch.critical * {NOISE: self.unit, BETA: self.beta_unit, VALUE: 1.0}[self.over]
 
     def uniform_is_stable(self, below: bool) -> bool:
         """To the degree that the branch begins with: below or above the critical noise or β."""
@@ -48,23 +53,36 @@ class BranchOfCase:
     @property
     def grows_above(self) -> bool:
         """Whether that degree grows above the critical value: never of the noise, of β where attention rises."""
-        if self.over == NOISE:
-            return False
+        if self.over != BETA:
+            return self.over == VALUE
         attention, degree, p = self.case.attention, self.branch.degree, self.branch.critical
         d, value = self.case.domain.d, attention.value_scale
         rates = [growth_rates(d, beta, [degree], attention.normalization, 0.0, value)[0] for beta in (p, 1.01 * p)]
         return bool(rates[1] > rates[0])
 
+    @property
+    def measure(self) -> str:
+        """Name of ``moment``."""
+        subscript = str(self.branch.degree).translate(_SUBSCRIPTS)
+        return "mean token" if self.branch.degree == 1 else f"⟨P{subscript}⟩"
+
+    def moment(self, point: Equilibrium) -> float:
+        """∫P_l(⟨x, e⟩)ρ, l the degree that the branch begins with: the departure from uniform. Degree 1: its length."""
+        value = float(point.moments[self.branch.degree - 1])
+        return abs(value) if self.branch.degree == 1 else value
+
     def parameter(self, point: Equilibrium) -> float:
         """What varies, at a point of the branch."""
-        return self.unit * point.noise if self.over == NOISE else self.beta_unit * point.beta
+        return {NOISE: self.unit * point.noise, BETA: self.beta_unit * point.beta, VALUE: point.value}[self.over]
 
 
-def branch_of(case: Case, degree: int = 1, over: str = NOISE) -> BranchOfCase:
+def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = False) -> BranchOfCase:
     """Stationary densities, symmetric about an axis, that leave the uniform one with the harmonic of ``degree``.
 
+    ``negative``: with less of it at the axis; another branch where the degree is even and the dimension at least 3.
+
     Raises CaseError where linear theory does not apply, and where the uniform density is neutral to this degree for no
-    value of the key ``over``, stabilizers.noise or attention.beta.
+    value of the key ``over``: stabilizers.noise, attention.beta, or attention.value, v of V = vI.
     """
     if (refused := refusal_of_theory(case)) is not None:
         raise refused
@@ -76,18 +94,20 @@ def branch_of(case: Case, degree: int = 1, over: str = NOISE) -> BranchOfCase:
     square = case.stabilizers.scale**2
     unit = square * (float(np.exp(-abs(beta))) if attention.rescaled else 1.0)
     try:
-        return BranchOfCase(case, follow(_varied(case, over), degree), over, unit, 1 / square)
+        return BranchOfCase(case, follow(_varied(case, over, unit), degree, negative=negative), over, unit, 1 / square)
     except ValueError as error:
         raise CaseError(str(error)) from None
 
 
-def _varied(case: Case, over: str) -> Varied:
-    """What varies. Raises CaseError where β cannot."""
+def _varied(case: Case, over: str, unit: float) -> Varied:
+    """What varies. Raises CaseError where β or V cannot."""
     attention, beta = case.attention, case.beta_on_unit_sphere
     if over == NOISE:
         return OverNoise(Equilibria(case.domain.d, beta, attention.normalization, attention.value_scale))
     if case.stabilizers.noise == 0:
-        raise refusal(NOISE, 0.0, f"a number > 0, for a branch over {BETA}")
+        raise refusal(NOISE, 0.0, f"a number > 0, for a branch over {over}")
+    if over == VALUE:
+        return OverValue(Equilibria(case.domain.d, beta, attention.normalization), case.stabilizers.noise / unit)
     if attention.rescaled:
         raise refusal("attention.rescaled", True, f"false, for a branch over {BETA}: its clock depends on it")
     if beta < 0:
@@ -104,6 +124,7 @@ def as_dict(found: BranchOfCase) -> dict[str, Any]:
         f"critical_{found.name}": found.critical,
         "end": branch.end,
         "folds": [_numbers(found, point) for point in branch.folds],
+        "bifurcations": [{"order": one.order} | _numbers(found, one.state) for one in branch.bifurcations],
         "equilibria": [_numbers(found, point) for point in branch.equilibria],
     }
 
@@ -113,17 +134,26 @@ def report(found: BranchOfCase) -> str:
     branch, critical, name = found.branch, found.critical, found.name
     lines = [f"stationary densities about an axis, from degree {branch.degree} of the uniform one", ""]
     lines.append(f"{'critical ' + name:<17}{critical:.8g}")
+    long = " long" if branch.degree == 1 else ""
     for fold in branch.folds:
         at = found.parameter(fold)
-        lines.append(f"{'fold':<17}{at:.8g} = {at / critical:.7f} of it, mean token {abs(fold.order):.7f} long")
+        lines.append(
+            f"{'fold':<17}{at:.8g} = {at / critical:.7f} of it, {found.measure} {found.moment(fold):.7f}{long}"
+        )
     if not branch.folds:
         lines.append("no fold: the transition is continuous along this branch")
-    lines += ["", f"{name:>12}   mean token   fastest rate   unstable   other axes   unstable"]
+    for one in branch.bifurcations:
+        at, what = (
+            found.parameter(one.state),
+            "about the same axis" if one.order == 0 else f"of order {one.order} about it",
+        )
+        lines.append(f"{'bifurcation':<17}{at:.8g} = {at / critical:.7f} of it, to states {what}")
+    lines += ["", f"{name:>12}   {found.measure:>10}   fastest rate   unstable   other axes   unstable"]
     for k in np.unique(np.linspace(0, len(branch.equilibria) - 1, _ROWS).astype(int)):
         point = branch.equilibria[k]
         lines.append(
-            f"{found.parameter(point):12.6g}   {abs(point.order):10.6f}   {point.fastest:+12.4e}   {point.unstable:8d}"
-            f"   {point.fastest_across:+10.3e}   {point.unstable_across:8d}"
+            f"{found.parameter(point):12.6g}   {found.moment(point):10.6f}   {point.fastest:+12.4e}"
+            f"   {point.unstable:8d}   {point.fastest_across:+10.3e}   {point.unstable_across:8d}"
         )
     lines += [
         "",
@@ -138,7 +168,9 @@ def _numbers(found: BranchOfCase, point: Equilibrium) -> dict[str, Any]:
     return {
         "noise": found.unit * point.noise,
         "beta": found.beta_unit * point.beta,
+        "value": point.value,
         "mean_token": point.order,
+        "moment": found.moment(point),
         "fastest_rate": point.fastest,
         "unstable": point.unstable,
         "unstable_across": point.unstable_across,

@@ -21,38 +21,54 @@ _ROUNDING = 1e-12  # of u, in the largest node, beside that of h, of which u is 
 
 
 @dataclass(frozen=True)
+class Bifurcation:
+    """A stationary density where a rate of perturbations of an order about the axis changes its sign, at no fold."""
+
+    order: int
+    state: Equilibrium
+
+
+@dataclass(frozen=True)
 class Branch:
     """Stationary densities along a curve, from the uniform one on, and the folds where the parameter turns back.
 
-    critical  parameter at which the branch leaves the uniform density
-    end       why it is followed no further
+    critical      parameter at which the branch leaves the uniform density
+    bifurcations  where other branches leave it
+    end           why it is followed no further
     """
 
     degree: int
     critical: float
     equilibria: tuple[Equilibrium, ...]
     folds: tuple[Equilibrium, ...]
+    bifurcations: tuple[Bifurcation, ...]
     end: str
 
 
-def follow(varied: Varied, degree: int = 1, least: float = 0.3, steps: int = 400) -> Branch:
+def follow(varied: Varied, degree: int = 1, least: float = 0.3, steps: int = 400, negative: bool = False) -> Branch:
     """The branch that leaves the uniform density with more of the harmonic of ``degree``, positive at the axis.
 
-    (For even degrees and d ≥ 3 the one with less of it is another branch, which is not followed.) It ends where the
+    ``negative``: with less of it, which is another branch for even degrees and d ≥ 3. It ends where the
     parameter is below ``least`` of the critical one or beyond 1/``least`` times it, the nodes do not resolve the
     density, or after ``steps`` steps. Raises ValueError where the uniform density is nowhere neutral to this degree.
     """
     critical = varied.critical(degree)
     nodes = varied.equilibria(critical)
-    points, folds = [varied.equilibrium(np.zeros_like(nodes.nodes), critical)], []
+    points = [varied.equilibrium(np.zeros_like(nodes.nodes), critical)]
+    folds: list[Equilibrium] = []
+    bifurcations: list[Bifurcation] = []
     end = "no step is short enough for Newton's iteration"
-    for before, after in _steps(varied, nodes, degree, critical, steps):
+    mode = -nodes.mode(degree) if negative else nodes.mode(degree)
+    for before, after in _steps(varied, nodes, mode, critical, steps):
         if not nodes.is_resolved(after.state[:-1]):
             end = f"{len(nodes.nodes)} nodes do not resolve the density beyond it"
             break
-        if before.tangent[-1] * after.tangent[-1] < 0:
-            folds.append(_equilibrium(varied, _fold(varied, nodes, before, after)))
         points.append(_equilibrium(varied, after.state))
+        if folded := before.tangent[-1] * after.tangent[-1] < 0:
+            folds.append(_equilibrium(varied, _fold(varied, nodes, before, after)))
+        if len(points) > 2:  # at the first, the uniform density, all orders of the degree are neutral
+            for order, index in _crossings(points[-2], points[-1], folded):
+                bifurcations.append(Bifurcation(order, _bifurcation(varied, nodes, before, after, order, index)))
         ratio = varied.parameter(points[-1]) / critical
         if ratio < least or (least > 0 and ratio > 1 / least):
             side = f"below {least:g} of" if ratio < 1 else f"beyond {1 / least:.3g} times"
@@ -60,7 +76,7 @@ def follow(varied: Varied, degree: int = 1, least: float = 0.3, steps: int = 400
             break
         if len(points) > steps:
             end = f"{steps} steps"
-    return Branch(degree, critical, tuple(points), tuple(folds), end)
+    return Branch(degree, critical, tuple(points), tuple(folds), tuple(bifurcations), end)
 
 
 @dataclass(frozen=True)
@@ -73,11 +89,10 @@ class _Point:
 
 
 def _steps(
-    varied: Varied, nodes: Equilibria, degree: int, critical: float, steps: int
+    varied: Varied, nodes: Equilibria, mode: Floats, critical: float, steps: int
 ) -> Iterator[tuple[_Point, _Point]]:
-    mode = np.append(nodes.mode(degree), 0.0)
     start = np.append(np.zeros_like(nodes.nodes), np.log(critical))
-    point, length = _Point(start, mode, 0.0), _FIRST_STEP
+    point, length = _Point(start, np.append(mode, 0.0), 0.0), _FIRST_STEP
     for _ in range(steps):
         while (found := _next(varied, nodes, point, length)) is None:
             length /= 2
@@ -114,15 +129,39 @@ def _fold(varied: Varied, nodes: Equilibria, before: _Point, after: _Point) -> F
     from scipy.optimize import brentq
 
     def slope(length: float) -> float:
-        found = _next(varied, nodes, before, length)
-        if found is None:
-            raise ValueError(f"no point of the branch at arclength {length:g} before a fold")
-        return float(found[0].tangent[-1])
+        return float(_between(varied, nodes, before, length).tangent[-1])
 
     length = float(brentq(slope, 1e-3 * after.length, after.length, xtol=1e-12, rtol=1e-12))
+    return _between(varied, nodes, before, length).state
+
+
+def _crossings(before: Equilibrium, after: Equilibrium, folded: bool) -> Iterator[tuple[int, int]]:
+    """Orders and places among their rates, largest first, of those that change their sign; but for that of a fold."""
+    for order in range(len(before.rates)):
+        fewer, more = sorted((before.unstable_of(order), after.unstable_of(order)))
+        yield from ((order, index) for index in range(fewer + (folded and order == 0), more))
+
+
+def _bifurcation(
+    varied: Varied, nodes: Equilibria, before: _Point, after: _Point, order: int, index: int
+) -> Equilibrium:
+    """The state between two points where a rate is zero."""
+    from scipy.optimize import brentq
+
+    def rate(length: float) -> float:
+        state = _between(varied, nodes, before, length).state if length > 0 else before.state
+        return float(_equilibrium(varied, state).rates[order][index])
+
+    length = float(brentq(rate, 0.0, after.length, xtol=1e-11, rtol=1e-10))
+    return _equilibrium(varied, _between(varied, nodes, before, length).state)
+
+
+def _between(varied: Varied, nodes: Equilibria, before: _Point, length: float) -> _Point:
+    """The point of the branch at an arclength below that of a step that succeeded."""
     found = _next(varied, nodes, before, length)
-    assert found is not None  # as it was for the last slope
-    return found[0].state
+    if found is None:
+        raise ValueError(f"no point of the branch at arclength {length:g} within a step")
+    return found[0]
 
 
 def _equilibrium(varied: Varied, state: Floats) -> Equilibrium:

@@ -19,6 +19,7 @@ import numpy as np
 from solvers.mesh.mesh import Floats
 
 NODES = 128
+MOMENTS = 32  # of each state, from degree 1 on
 _NEUTRAL = 1e-9  # of κ: an eigenvalue so small is zero to rounding
 _RESOLVED = 1e-8  # of the largest coefficient of f: what the last eighth of them may be
 
@@ -28,17 +29,24 @@ class Equilibrium:
     """A stationary density.
 
     noise, beta  κ and β
-    order        ∫⟨x, e⟩ρ, the length of the mean token with its sign
+    moments      ∫P_l(⟨x, e⟩)ρ for l = 1, 2, …, P_l(1) = 1
     log_density  log f at the nodes
     rates        real parts of the eigenvalues of perturbations, per unit of time, largest first, for each order m about
                  the axis (m = 0: the same axis); without the rotations of the axis, which are neutral
+    value        v of V = vI
     """
 
     noise: float
     beta: float
-    order: float
+    moments: Floats
     log_density: Floats
     rates: tuple[Floats, ...]
+    value: float = 1.0
+
+    @property
+    def order(self) -> float:
+        """∫⟨x, e⟩ρ, the length of the mean token with its sign."""
+        return float(self.moments[0])
 
     @property
     def fastest(self) -> float:
@@ -90,11 +98,17 @@ class Equilibria:
 
     def mode(self, degree: int) -> Floats:
         """The zonal harmonic of this degree, of unit mean square."""
+        values = self.zonal(degree)
+        return np.asarray(values / np.sqrt(self.weights @ values**2))
+
+    def zonal(self, degree: int) -> Floats:
+        """The same, 1 at the axis."""
         from scipy.special import eval_chebyt, eval_gegenbauer
 
-        d = self.dimension
-        values = eval_chebyt(degree, self.nodes) if d == 2 else eval_gegenbauer(degree, d / 2 - 1, self.nodes)
-        return np.asarray(values / np.sqrt(self.weights @ values**2))
+        if self.dimension == 2:
+            return np.asarray(eval_chebyt(degree, self.nodes))
+        nu = self.dimension / 2 - 1
+        return np.asarray(eval_gegenbauer(degree, nu, self.nodes) / eval_gegenbauer(degree, nu, 1.0))
 
     def residual(self, u: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
         """u − log f[u], its derivative by u and by log κ."""
@@ -137,7 +151,11 @@ class Equilibria:
 
         masses = self.weights * np.exp(u)
         rates = rates_of_orders(self, masses, noise)
-        return Equilibrium(noise, self.beta, float(masses @ self.nodes), u, rates)
+        return Equilibrium(noise, self.beta, self._zonals @ masses, u, rates, self.gain * self.beta)
+
+    @cached_property
+    def _zonals(self) -> Floats:
+        return np.array([self.zonal(degree) for degree in range(1, MOMENTS + 1)])
 
     def is_resolved(self, u: Floats) -> bool:
         """Whether the nodes hold f = e^u: its last coefficients are small beside its largest."""

@@ -1,8 +1,8 @@
-"""Parameters that branches of stationary densities are followed in: the noise κ, or the inverse temperature β."""
+"""Parameters that branches of stationary densities are followed in: the noise κ, the inverse temperature β, V = vI."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
@@ -111,6 +111,35 @@ class OverBeta:
 
     def parameter(self, point: Equilibrium) -> float:
         return point.beta
+
+
+@dataclass(frozen=True)
+class OverValue:
+    """v of V = vI varies, noise and β stay: states are those of v = 1 at the noise κ/v, their rates v times those."""
+
+    at: Equilibria  # of v = 1
+    noise: float
+    name = "value"
+
+    def equilibria(self, p: float) -> Equilibria:
+        return self.at
+
+    def critical(self, degree: int) -> float:
+        return self.noise / OverNoise(self.at).critical(degree)
+
+    def residual(self, u: Floats, p: float) -> tuple[Floats, Floats, Floats]:
+        residual, by_u, by_log_noise = self.at.residual(u, self.noise / p)
+        return residual, by_u, -by_log_noise
+
+    def rounding(self, p: float) -> float:
+        return self.at.rounding(self.noise / p)
+
+    def equilibrium(self, u: Floats, p: float) -> Equilibrium:
+        found = self.at.equilibrium(u, self.noise / p)
+        return replace(found, noise=self.noise, value=p, rates=tuple(p * rates for rates in found.rates))
+
+    def parameter(self, point: Equilibrium) -> float:
+        return point.value
 
 
 @lru_cache(maxsize=2)

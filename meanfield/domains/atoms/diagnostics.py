@@ -21,7 +21,7 @@ from solvers.mesh.mesh import Floats
 class AtomSample:
     """Atoms at a time, their velocity, and the number of degrees of the power."""
 
-    law: AtomVelocity
+    velocity: AtomVelocity
     time: float
     atoms: Atoms
     degrees: int
@@ -39,13 +39,13 @@ class AtomSample:
 def energy(sample: AtomSample) -> float:
     """(1/2β) Σ_ij m_i m_j e^{β⟨x_i,x_j⟩}, as :func:`meanfield.domains.particles.diagnostics.energy`."""
     atoms = sample.atoms
-    law = replace(sample.law.particles, masses=atoms.masses)
-    return particles.energy(particles.Particles(law, sample.time, atoms.positions, atoms.masses))
+    velocity = replace(sample.velocity.particles, masses=atoms.masses)
+    return particles.energy(particles.Particles(velocity, sample.time, atoms.positions, atoms.masses))
 
 
 def speed(sample: AtomSample) -> float:
     """√(Σ m|X|²), also where it is far below the rounding of a sum over particles."""
-    velocities = sample.law.velocities(sample.time, sample.atoms.positions, sample.atoms.masses)
+    velocities = sample.velocity.velocities(sample.time, sample.atoms.positions, sample.atoms.masses)
     return functionals.speed(sample.atoms.masses, velocities)
 
 

@@ -47,7 +47,13 @@ class Merger:
 
 
 def advance(
-    law: AtomVelocity, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
+    velocity: AtomVelocity,
+    atoms: Atoms,
+    time: float,
+    until: float,
+    *,
+    tolerance: float = TOLERANCE,
+    touch: float = TOUCH,
 ) -> tuple[Atoms, tuple[Merger, ...]]:
     """Atoms at ``until`` from those at ``time``, and the mergers between, in order.
 
@@ -61,18 +67,24 @@ def advance(
         raise ValueError(f"until = {until}: expected a finite time")
     atoms, mergers = _merge(atoms, [(time, i, j) for i, j in _touching(atoms.positions, touch)])
     while time < until:
-        atoms, time, touching = _advance_to_event(law, atoms, time, until, tolerance, touch)
+        atoms, time, touching = _advance_to_event(velocity, atoms, time, until, tolerance, touch)
         atoms, merged = _merge(atoms, touching)
         mergers += merged
     return atoms, tuple(mergers)
 
 
 def until_merger(
-    law: AtomVelocity, atoms: Atoms, time: float, until: float, *, tolerance: float = TOLERANCE, touch: float = TOUCH
+    velocity: AtomVelocity,
+    atoms: Atoms,
+    time: float,
+    until: float,
+    *,
+    tolerance: float = TOLERANCE,
+    touch: float = TOUCH,
 ) -> tuple[Atoms, float, tuple[Merger, ...]]:
     """As :func:`advance`, up to the first merger: atoms, its time, and the mergers."""
     while time < until:
-        atoms, time, touching = _advance_to_event(law, atoms, time, until, tolerance, touch)
+        atoms, time, touching = _advance_to_event(velocity, atoms, time, until, tolerance, touch)
         if touching:
             atoms, merged = _merge(atoms, touching)
             return atoms, time, tuple(merged)
@@ -83,7 +95,7 @@ Touch = tuple[float, int, int]
 
 
 def _advance_to_event(
-    law: AtomVelocity,
+    velocity: AtomVelocity,
     atoms: Atoms,
     time: float,
     until: float,
@@ -92,7 +104,7 @@ def _advance_to_event(
     uniform_time: bool = False,
 ) -> tuple[Atoms, float, list[Touch]]:
     """Atoms and time at ``until``, at a touch, or after a step without motion or too short for s; pairs that touch."""
-    time_map = _time_map(law, atoms, time, until, uniform_time)
+    time_map = _time_map(velocity, atoms, time, until, uniform_time)
     if time_map is None:
         return atoms, until, []
     solver = time_map.solver(atoms, tolerance)
@@ -104,7 +116,7 @@ def _advance_to_event(
             raise ArithmeticError(f"atoms stopped at time {time_map.time(before[-1]):g}: {message}")
         if solver.y[-1] > time_map.end and not time_map.uniform_time:
             return _advance_to_event(
-                law,
+                velocity,
                 time_map.atoms(before),
                 time_map.time(before[-1]),
                 until,
@@ -129,7 +141,7 @@ class _TimeMap:
     no_motion      whether no atom moves by more than rounding before ``until``
     """
 
-    law: AtomVelocity
+    velocity: AtomVelocity
     masses: Floats
     start: float
     until: float
@@ -140,14 +152,14 @@ class _TimeMap:
     @property
     def inverse_angle(self) -> float:
         """g/((u + t − t₀)|ẋ|)."""
-        return 0.0 if self.uniform_time else 1 + abs(self.law.particles.beta)
+        return 0.0 if self.uniform_time else 1 + abs(self.velocity.particles.beta)
 
     def longest(self, state: Floats) -> float:
         """The step in s in which speeds grow by MAX_GROWTH e-folds."""
         atoms, time = self.atoms(state), self.time(state[-1])
         passed = self.unit * math.exp(min(max(state[-1], 0.0), self.end))
-        speed = np.linalg.norm(self.law.velocities(time, atoms.positions, atoms.masses))
-        growth_rate = _growth_rate(self.law, time, atoms)
+        speed = np.linalg.norm(self.velocity.velocities(time, atoms.positions, atoms.masses))
+        growth_rate = _growth_rate(self.velocity, time, atoms)
         return (
             MAX_GROWTH
             * (1 + passed * self.inverse_angle * float(speed))
@@ -185,41 +197,41 @@ class _TimeMap:
         lengths = np.linalg.norm(vectors, axis=2, keepdims=True)
         passed = self.unit * np.exp(np.clip(states[-1], 0.0, self.end + 1))  # trial states may be anywhere
         times = self.start - self.unit + passed
-        velocities = self.law.velocities(times[:, None], vectors / lengths, self.masses)
+        velocities = self.velocity.velocities(times[:, None], vectors / lengths, self.masses)
         slowing = 1 + passed * self.inverse_angle * np.sqrt((velocities**2).sum(axis=(1, 2)))
         displacements = (lengths * velocities).reshape(states.shape[1], -1).T * passed
         matrix: Floats = np.vstack([displacements, np.ones(states.shape[1])]) / slowing
         return matrix
 
 
-def _time_map(law: AtomVelocity, atoms: Atoms, time: float, until: float, uniform_time: bool) -> _TimeMap | None:
+def _time_map(velocity: AtomVelocity, atoms: Atoms, time: float, until: float, uniform_time: bool) -> _TimeMap | None:
     """The transformation of time from now on, None where no atom moves."""
-    velocities = law.velocities(time, atoms.positions, atoms.masses)
+    velocities = velocity.velocities(time, atoms.positions, atoms.masses)
     speed = float(np.linalg.norm(velocities, axis=1).max())
     if speed == 0.0:
         return None
     span = until - time
     unit = max(1 / speed, span / MAX_LOG) if speed * span > 1 else span
-    changes = span * (speed * (1 + abs(law.particles.beta)) + _growth_rate(law, time, atoms))
+    changes = span * (speed * (1 + abs(velocity.particles.beta)) + _growth_rate(velocity, time, atoms))
     no_motion = bool(speed * span < np.finfo(float).eps)
     return _TimeMap(
-        law,
+        velocity,
         atoms.masses,
         time,
         until,
-        min(unit, law.period(time)),
+        min(unit, velocity.period(time)),
         uniform_time or changes < MAX_GROWTH,
         no_motion,
     )
 
 
-def _growth_rate(law: AtomVelocity, time: float, atoms: Atoms) -> float:
+def _growth_rate(velocity: AtomVelocity, time: float, atoms: Atoms) -> float:
     """The largest e_i · ∂ẋ_i > 0, all atoms moved along e_i = ẋ_i/|ẋ_i|: the rate at which speeds grow."""
-    inverse_angle = 1 + abs(law.particles.beta)
-    velocities = law.velocities(time, atoms.positions, atoms.masses)
+    inverse_angle = 1 + abs(velocity.particles.beta)
+    velocities = velocity.velocities(time, atoms.positions, atoms.masses)
     speeds = np.linalg.norm(velocities, axis=-1)
     along = velocities / np.where(speeds > 0, speeds, 1.0)[..., None]
-    moved = law.velocities(time, atoms.positions + DIFFERENCE_STEP / inverse_angle * along, atoms.masses)
+    moved = velocity.velocities(time, atoms.positions + DIFFERENCE_STEP / inverse_angle * along, atoms.masses)
     return max(0.0, float(((moved - velocities) * along).sum(axis=-1).max() * (inverse_angle / DIFFERENCE_STEP)))
 
 

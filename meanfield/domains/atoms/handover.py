@@ -68,7 +68,7 @@ def atoms_of(clusters: Clusters) -> Atoms:
 
 
 def hand_over_error(
-    law: AtomVelocity,
+    velocity: AtomVelocity,
     atoms_at: Callable[[Floats], Atoms],
     values: Floats,
     time: float,
@@ -82,19 +82,19 @@ def hand_over_error(
     end        time up to which the next merger is computed; itself where there is none
     carry_on   values, from, to → values, as before a handover
     """
-    early, _ = advance(law, atoms_at(values), time, later)
+    early, _ = advance(velocity, atoms_at(values), time, later)
     late = atoms_at(carry_on(values, time, later))
     angle, mass = difference(early, late)
     fewest = min(early.count, late.count)  # a merger that one has had by then, and the other is about to have, is past
-    times = [_falls_below(fewest, law, atoms, later, end) for atoms in (early, late)]
+    times = [_falls_below(fewest, velocity, atoms, later, end) for atoms in (early, late)]
     merger = abs(times[0] - times[1]) / (times[1] - time) if min(times) < end else np.nan
     return HandOverError(angle, mass, merger)
 
 
-def _falls_below(count: int, law: AtomVelocity, atoms: Atoms, time: float, end: float) -> float:
+def _falls_below(count: int, velocity: AtomVelocity, atoms: Atoms, time: float, end: float) -> float:
     """When there are fewer atoms than ``count``; ``end`` where that is later."""
     while time < end:
-        atoms, time, mergers = until_merger(law, atoms, time, end)
+        atoms, time, mergers = until_merger(velocity, atoms, time, end)
         if atoms.count < count:
             return mergers[-1].time
     return end

@@ -41,14 +41,14 @@ def with_hand_over(case: Case, problem: Problem) -> Problem:
     Its run scalars: the time of the handover; the relative change of the time left to the next merger, and the distance
     of the atoms (radians), if it is done ``again`` later.
     """
-    law = AtomVelocity(particle_velocity(case, heads_by_layer(case)[0]))
-    states = _states(case, problem, law)
-    stages = _Stages(case, problem, states, law)
+    velocity = AtomVelocity(particle_velocity(case, heads_by_layer(case)[0]))
+    states = _states(case, problem, velocity)
+    stages = _Stages(case, problem, states, velocity)
     return replace(
         problem,
         dynamics=stages.dynamics,
         prepare=lambda state: None if states.are_atoms(state.values) else problem.prepare(state),
-        diagnostics=lambda names, degrees: _OfEitherStage(problem.diagnostics(names, degrees), law, states),
+        diagnostics=lambda names, degrees: _OfEitherStage(problem.diagnostics(names, degrees), velocity, states),
         snapshot=states.snapshot,
         check=lambda state: None if states.are_atoms(state.values) else problem.check(state),
         snapshot_is_state=False,
@@ -56,11 +56,11 @@ def with_hand_over(case: Case, problem: Problem) -> Problem:
     )
 
 
-def _states(case: Case, problem: Problem, law: AtomVelocity) -> States:
+def _states(case: Case, problem: Problem, velocity: AtomVelocity) -> States:
     assert case.hand_over is not None
     space, spread = problem.space, case.hand_over.spread
     if isinstance(space, Points):
-        return TokenStates(space.weights, case.domain.d, spread, cluster_scale(law.particles))
+        return TokenStates(space.weights, case.domain.d, spread, cluster_scale(velocity.particles))
     assert isinstance(space, Mesh)
     return DensityStates(space, spread)
 
@@ -72,13 +72,13 @@ class _Stages:
     to 1e14 they may be 1e11 apart. A run that goes on from that time, or from before, is handed over then as well.
     """
 
-    def __init__(self, case: Case, problem: Problem, states: States, law: AtomVelocity) -> None:
+    def __init__(self, case: Case, problem: Problem, states: States, velocity: AtomVelocity) -> None:
         assert case.hand_over is not None
         self.run_scalars = dict.fromkeys(RUN_SCALARS, np.nan)
         unit = 1 / (case.attention.speed_bound or 1.0)  # the time in which the fastest token could move by a radian
         self._again, first = case.hand_over.again * unit, FIRST_CHECK * unit
         self._check_times = Logarithmic(first, 10 * first, 1 + CHECKS_PER_DECADE)
-        self._problem, self._states, self._atoms = problem, states, AtomIntegrator(law, states)
+        self._problem, self._states, self._atoms = problem, states, AtomIntegrator(velocity, states)
 
     def dynamics(self, state: State, until: float) -> tuple[Integrator, float]:
         """The integrator of a state of either stage, to the next check; hands it over where all has collapsed."""
@@ -105,22 +105,22 @@ class _Stages:
             copy = State(start, values.copy())
             return _on_host(integrate(copy, self._problem.dynamics, end).values)
 
-        law, later = self._atoms.law, min(state.time + self._again, until)
-        return hand_over_error(law, self._states.atoms, state.values, state.time, later, until, carry_on)
+        velocity, later = self._atoms.velocity, min(state.time + self._again, until)
+        return hand_over_error(velocity, self._states.atoms, state.values, state.time, later, until, carry_on)
 
 
 class AtomIntegrator:
     """Steps of atoms, each to its target or to the next merger, at which observers are called besides."""
 
-    def __init__(self, law: AtomVelocity, states: States) -> None:
-        self.law, self._states = law, states
+    def __init__(self, velocity: AtomVelocity, states: States) -> None:
+        self.velocity, self._states = velocity, states
 
     def begin(self, state: State) -> None:
         state.values = _on_host(state.values)
 
     def step(self, state: State, target: float) -> StepResult:
         before = state.values
-        atoms, state.time, mergers = until_merger(self.law, self._states.atoms(before), state.time, target)
+        atoms, state.time, mergers = until_merger(self.velocity, self._states.atoms(before), state.time, target)
         state.values, state.steps = self._states.moved(before, atoms, mergers), state.steps + 1
         return StepResult(event=bool(mergers))
 
@@ -128,14 +128,14 @@ class AtomIntegrator:
 class _OfEitherStage(Diagnostics):
     """The diagnostics of the first stage, and from the handover on the same ones of atoms."""
 
-    def __init__(self, at_first: Diagnostics, law: AtomVelocity, states: States) -> None:
+    def __init__(self, at_first: Diagnostics, velocity: AtomVelocity, states: States) -> None:
         super().__init__(at_first.names, at_first.table, at_first.lengths, at_first.sample_of)
-        self._law, self._states = law, states
+        self._velocity, self._states = velocity, states
 
     def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
         if not self._states.are_atoms(values):
             return super().__call__(time, values)
-        sample = AtomSample(self._law, time, self._states.atoms(values), self.lengths.get("degree", 0))
+        sample = AtomSample(self._velocity, time, self._states.atoms(values), self.lengths.get("degree", 0))
         theirs = [name for name in self.names if name in self._states.diagnostics]
         rest = [name for name in self.names if name not in theirs]
         found = {name: of_atoms[name](sample) for name in theirs}
@@ -145,5 +145,5 @@ class _OfEitherStage(Diagnostics):
 
 
 def _on_host(values: Floats) -> Floats:
-    brought: Floats = backend_for(values).to_host(values)
+    brought: Floats = backend_for(values).to_host(values).astype(np.float64, copy=False)
     return brought

@@ -69,12 +69,12 @@ class AtomVelocity:
 
     def velocities(self, time: Floats | float, positions: Floats, masses: Floats) -> Floats:
         """θ̇ (..., k, d) of atoms at ``positions`` (..., k, d), unit vectors, of ``masses`` (k,), at times (..., 1)."""
-        law, d = self.particles, positions.shape[-1]
+        velocity, d = self.particles, positions.shape[-1]
         offsets, tangents = _pairs(positions)
         lengths = np.linalg.norm(tangents, axis=-1)
         tangent, output = np.zeros_like(positions), np.zeros_like(positions)
         roundoff_bound = np.zeros(positions.shape[:-1])
-        for head in law.heads:
+        for head in velocity.heads:
             weights = head.weight * self._weights(head, positions, offsets, masses)
             mean = weights @ positions
             scale, rest = _split(head.value, d)
@@ -86,26 +86,26 @@ class AtomVelocity:
                 tangent += projected(positions, turned.copy())
                 output += turned
                 parts += np.linalg.norm(turned, axis=-1)
-            roundoff_bound += (1 + _size(*_split_bilinear(law.beta, head, d))) * parts  # exponents round as well
-        if law.feed_forward is not None:
-            local = law.feed_forward(positions.reshape(-1, d)).reshape(positions.shape)
+            roundoff_bound += (1 + _size(*_split_bilinear(velocity.beta, head, d))) * parts  # exponents round as well
+        if velocity.feed_forward is not None:
+            local = velocity.feed_forward(positions.reshape(-1, d)).reshape(positions.shape)
             tangent += projected(positions, local.copy())
             output += local
             roundoff_bound += np.linalg.norm(local, axis=-1)
         tangent[np.linalg.norm(tangent, axis=-1) < ROUNDING * roundoff_bound] = 0.0
-        return np.asarray(tangent / by_row(law.norm.speed_scale(time, 1.0, output)))
+        return np.asarray(tangent / by_row(velocity.norm.speed_scale(time, 1.0, output)))
 
     def _weights(self, head: Head, positions: Floats, offsets: Floats, masses: Floats) -> Floats:
         """a_ij (..., k, k); exponents are relative to that of i itself, −c|x_j − x_i|²/2 where βQᵀK = cI."""
-        law, d = self.particles, positions.shape[-1]
-        scale, rest = _split_bilinear(law.beta, head, d)
+        velocity, d = self.particles, positions.shape[-1]
+        scale, rest = _split_bilinear(velocity.beta, head, d)
         exponents = -scale / 2 * (offsets**2).sum(axis=-1)
         own: Floats | float = scale
         if rest is not None:
             mapped = positions @ rest
             exponents += (mapped[..., None, :] * offsets).sum(axis=-1)
             own = scale + (mapped * positions).sum(axis=-1)[..., None]
-        rule, log_rescaling = normalization_of(law.normalization), law.log_bound if law.rescaled else 0.0
+        rule, log_rescaling = normalization_of(velocity.normalization), velocity.log_bound if velocity.rescaled else 0.0
         shift = exponents.max(axis=-1, keepdims=True) if rule.is_relative else log_rescaling - own
         weights = masses * np.exp(exponents - shift)
         return rule((log_rescaling, weights.sum(axis=-1), weights), log_rescaling)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from meanfield.diagnostics.table import ENTROPY, Diagnostic, Table
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention, AxisymmetricVelocity
 from meanfield.model import functionals
-from solvers.mesh.mesh import Floats
+from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.polar import log_area, log_masses
 
 
@@ -18,7 +18,7 @@ from solvers.transforms.polar import log_area, log_masses
 class Polar:
     """A density p (cells) of the polar angle at a time, how it moves, β, and the multiples q k of Q and K."""
 
-    law: AxisymmetricVelocity
+    velocity: AxisymmetricVelocity
     time: float
     density: Floats
     beta: float
@@ -26,7 +26,7 @@ class Polar:
 
     @property
     def attention(self) -> AxisymmetricAttention:
-        return self.law.attention
+        return self.velocity.attention
 
     @cached_property
     def masses(self) -> Floats:
@@ -40,10 +40,13 @@ def mass(sample: Polar) -> float:
 
 def entropy(sample: Polar) -> float:
     """∫ρ log ρ with respect to area: −log|S^{d−1}| for the uniform density, growing as tokens cluster."""
-    attention = sample.attention
-    return functionals.entropy(
-        sample.masses, log_masses(attention.mesh, attention.dimension) + log_area(attention.dimension)
-    )
+    return functionals.entropy(sample.masses, _log_areas(sample.attention.mesh, sample.attention.dimension))
+
+
+@lru_cache(maxsize=2)
+def _log_areas(mesh: Mesh, dimension: int) -> Floats:
+    """(cells,) logarithms of the areas of cells, which are zones of S^{d−1}."""
+    return np.asarray(log_masses(mesh, dimension) + log_area(dimension))
 
 
 def energy(sample: Polar) -> float:
@@ -59,7 +62,7 @@ def energy(sample: Polar) -> float:
 
 def speed(sample: Polar) -> float:
     """Root mean square speed of the tokens."""
-    return functionals.speed(sample.masses, sample.law(sample.time, sample.density))
+    return functionals.speed(sample.masses, sample.velocity(sample.time, sample.density))
 
 
 def centroid(sample: Polar) -> Floats:

@@ -35,7 +35,7 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
     norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha)
 
     @cache
-    def law(mesh: Mesh) -> AxisymmetricAttention:
+    def attention_on(mesh: Mesh) -> AxisymmetricAttention:
         return AxisymmetricAttention(
             mesh,
             dimension,
@@ -46,8 +46,8 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
         )
 
     device_mesh = mesh if backend is None else mesh.on(backend)  # of the state; diagnostics are computed on the host
-    to_device, velocity = device_mesh.backend.to_device, AxisymmetricVelocity(law(mesh), norm)
-    equation = axisymmetric_equation(law(device_mesh), stabilizers.noise, norm)
+    to_device, velocity = device_mesh.backend.to_device, AxisymmetricVelocity(attention_on(mesh), norm)
+    equation = axisymmetric_equation(attention_on(device_mesh), stabilizers.noise, norm)
     time, moments = case.time, CosineMoments(device_mesh)
     integrator = DensityIntegrator(equation, time.method, moments, time.cfl, to_device=to_device)
 
@@ -67,7 +67,9 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
         diagnostics=diagnostics,
         variables=(
             Variable("cell_edge", ("edge",), edges_of(mesh), "rad", "polar angle between cells"),
-            Variable("uniform", ("cell",), law(mesh).uniform, "rad-1", "distribution of the angle of uniform tokens"),
+            Variable(
+                "uniform", ("cell",), attention_on(mesh).uniform, "rad-1", "distribution of the angle of uniform tokens"
+            ),
         ),
     )
 

@@ -34,6 +34,7 @@ class Problem:
     snapshot     values → density (cells), or positions (n, d), of a snapshot
     check        called after each step; raises Exploding for a state from which the run cannot continue
     snapshot_is_state  whether a run can continue from a snapshot
+    snapshot_is_exact  whether it is then the same to the last bit; where it is not, the first state is a checkpoint
     variables    further datasets of the mesh
     run_scalars  numbers found during the run, by the name of the file's attribute; NaN until then
     attributes   attributes of the file, such as the device
@@ -47,6 +48,7 @@ class Problem:
     snapshot: Callable[[Floats], Floats] = field(default=lambda values: values)
     check: Check = field(default=no_check)
     snapshot_is_state: bool = True
+    snapshot_is_exact: bool = True
     variables: tuple[Variable, ...] = ()
     run_scalars: dict[str, float] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)

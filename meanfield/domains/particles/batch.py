@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.batch import Batch, Tables
 from meanfield.domains.common.model_of_case import heads_by_interval
 from meanfield.domains.common.problem import Problem
+from meanfield.domains.particles.diagnostics import OF_ATTENTION, Particles
 from meanfield.domains.particles.setup import particle_velocity
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import matrix_of, multiple
@@ -71,17 +72,18 @@ def solve_batch(
     given up here: solved alone it says why.
     """
     masses = np.stack([_masses(problem) for problem in problems])
-    laws = [
+    velocities = [
         particle_velocity(case, heads_by_interval(case).of_interval(0), own)
         for case, own in zip(cases, masses, strict=True)
     ]
     ends = np.array([case.time.end for case in cases])
+    rates = _Rates(velocities, masses, cases[0].domain.d)
     systems = Systems(
         np.stack([problem.initial() for problem in problems]),
-        _Rates(laws, masses, cases[0].domain.d),
+        rates,
         ends,
         np.array([case.time.tolerance for case in cases], dtype=float),
-        _to_unit_length if not laws[0].norm.carries_radius else _as_it_is,
+        _to_unit_length if not velocities[0].norm.carries_radius else _as_it_is,
         _dues(schedules, ends),
     )
     measured = [
@@ -89,12 +91,10 @@ def solve_batch(
         for case, problem in zip(cases, problems, strict=True)
     ]
     with np.errstate(all="ignore"):
-        for number, time, values in systems.start():
-            measured[number].add(time, values)
+        _measure(measured, rates, systems.start())
         waiting = set(range(len(cases)))
         while waiting:
-            for number, time, values in systems.step():
-                measured[number].add(time, values)
+            _measure(measured, rates, systems.step())
             gone = waiting - set(systems.here.tolist())
             waiting -= gone
             for number in sorted(gone):
@@ -120,16 +120,33 @@ def _dues(schedules: Sequence[Schedule], ends: Floats) -> Floats:
     return dues
 
 
+def _measure(measured: Sequence[_Samples], rates: _Rates, looks: Iterable[tuple[int, float, Floats]]) -> None:
+    """Diagnostics of the systems that are looked at, (number, time, values); attention is found for all at once."""
+    numbers, samples = list[int](), list[Particles]()
+    for number, time, values in looks:
+        numbers.append(number)
+        samples.append(measured[number].diagnostics.sample_of(time, values))
+    for first in range(0, len(samples), len(measured)):  # of each at most a few times: memory is that of a step
+        some = slice(first, first + len(measured))
+        if any(measured[number].needs_attention for number in numbers[some]):
+            found = rates.normalizer_and_output(np.array(numbers[some]), np.stack([one.seen for one in samples[some]]))
+            for sample, *attention in zip(samples[some], *found, strict=True):
+                sample.know(*attention)
+        for number, sample in zip(numbers[some], samples[some], strict=True):
+            measured[number].add(sample)
+
+
 class _Samples:
     """The diagnostics of one case over time."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
-        self._diagnostics, self._times = diagnostics, list[float]()
+        self.diagnostics, self._times = diagnostics, list[float]()
         self._rows: dict[str, list[float | Floats]] = {name: [] for name in diagnostics.names}
+        self.needs_attention = not self._rows.keys().isdisjoint(OF_ATTENTION)
 
-    def add(self, time: float, values: Floats) -> None:
-        self._times.append(time)
-        for name, value in self._diagnostics(time, values).items():
+    def add(self, sample: Particles) -> None:
+        self._times.append(sample.time)
+        for name, value in self.diagnostics.values(sample).items():
             self._rows[name].append(value)
 
     def tables(self) -> Tables:
@@ -140,42 +157,58 @@ class _Samples:
 class _Rates:
     """ẋ of many systems of tokens, (k, n, d): that of :class:`meanfield.domains.particles.motion.Motion`, of each."""
 
-    def __init__(self, laws: Sequence[ParticleVelocity], masses: Floats, d: int) -> None:
-        self._law, self._masses = laws[0], masses
-        self._heads = [_HeadOfAll(laws, number, d) for number in range(len(laws[0].heads))]
-        self._bounds = np.array([law.log_bound if law.rescaled else 0.0 for law in laws])[:, None]
+    def __init__(self, velocities: Sequence[ParticleVelocity], masses: Floats, d: int) -> None:
+        self._velocity, self._masses = velocities[0], masses
+        self._heads = [_HeadOfAll(velocities, number, d) for number in range(len(velocities[0].heads))]
+        self._log_bounds = np.array([velocity.log_bound for velocity in velocities])[:, None]
 
     def __call__(self, here: Places, times: Floats, positions: Floats) -> Floats:
-        law = self._law
-        if law.sees_positions:
-            return self._output(here, positions) - law.gate * positions
+        velocity = self._velocity
+        if velocity.sees_positions:
+            return self._output(here, positions) - velocity.gate * positions
         shape, n = positions.shape, positions.shape[1]
         radii = np.sqrt(np.einsum("snd,snd->sn", positions, positions))
         directions = positions / radii[:, :, None]
         output = self._output(here, directions)
         flat = directions.reshape(-1, shape[2]), output.reshape(-1, shape[2])
-        return law.norm.velocity(np.repeat(times, n), radii.reshape(-1), *flat, law.gate).reshape(shape)
+        return velocity.norm.velocity(np.repeat(times, n), radii.reshape(-1), *flat, velocity.gate).reshape(shape)
+
+    def normalizer_and_output(self, here: Places, points: Floats) -> tuple[Floats, Floats]:
+        """Those of :meth:`meanfield.domains.particles.velocity.ParticleVelocity.normalizer_and_output`, of each."""
+        total, output = np.zeros(points.shape[:2]), np.zeros_like(points)
+        for head in self._heads:
+            sums = self._sums(head, here, points)
+            total += head.weights[here] * sums[1] * np.exp(sums[0] - self._log_bounds[here])
+            output += self._attended(head, here, sums)
+        return total, output
 
     def _output(self, here: Places, points: Floats) -> Floats:
         """A + F."""
-        law, shape = self._law, points.shape
+        velocity, shape = self._velocity, points.shape
         output = np.zeros_like(points)
-        if law.feed_forward is not None:
-            output += law.feed_forward(points.reshape(-1, shape[2])).reshape(shape)
-        rule = NORMALIZATIONS[law.normalization]
+        if velocity.feed_forward is not None:
+            output += velocity.feed_forward(points.reshape(-1, shape[2])).reshape(shape)
         for head in self._heads:
-            sums = sums_of_systems(head.towards(here, points), points, self._masses[here], causal=law.causal)
-            output += head.values(here, rule(sums, self._bounds[here]))
+            output += self._attended(head, here, self._sums(head, here, points))
         return output
+
+    def _sums(self, head: _HeadOfAll, here: Places, points: Floats) -> tuple[Floats, Floats, Floats]:
+        return sums_of_systems(head.towards(here, points), points, self._masses[here], causal=self._velocity.causal)
+
+    def _attended(self, head: _HeadOfAll, here: Places, sums: tuple[Floats, Floats, Floats]) -> Floats:
+        """w V Σ_j m_j y_j k / Z of one head."""
+        bounds = self._log_bounds[here] if self._velocity.rescaled else np.zeros((1, 1))
+        return head.values(here, NORMALIZATIONS[self._velocity.normalization](sums, bounds))
 
 
 class _HeadOfAll:
     """One head of every system: β QᵀK and w V, as numbers (systems, 1, 1) where all are multiples of the identity."""
 
-    def __init__(self, laws: Sequence[ParticleVelocity], number: int, d: int) -> None:
-        heads = [law.heads[number] for law in laws]
+    def __init__(self, velocities: Sequence[ParticleVelocity], number: int, d: int) -> None:
+        heads = [velocity.heads[number] for velocity in velocities]
         pairs = [(multiple(head.query), multiple(head.key)) for head in heads]
-        betas = [law.beta for law in laws]
+        betas = [velocity.beta for velocity in velocities]
+        self.weights = np.array([head.weight for head in heads])[:, None]
         self._towards = (
             np.array([beta * q * k for beta, (q, k) in zip(betas, pairs, strict=True)])[:, None, None]  # type: ignore[operator]
             if all(q is not None and k is not None for q, k in pairs)

@@ -27,22 +27,24 @@ if TYPE_CHECKING:
 
 MAX_LEADERS = 2048  # tokens among which leaders are searched: all pairs are held at once
 EQUAL_ATTENTION = 1e-9
+OF_ATTENTION = ("energy", "speed")  # diagnostics that need sums over all pairs of tokens
 
 
 @dataclass(frozen=True)
 class Particles:
-    """Tokens at points (n, d), x = rθ, with masses (n,) at a time, and the law that moves them.
+    """Tokens at points (n, d), x = rθ, with masses (n,) at a time, and the velocity that moves them.
 
-    In a sequence also where they started (n, d), and how they diffuse along it. What several diagnostics
-    want to know is found at most once.
+    In a sequence also where they started (n, d), and how they diffuse along it; ``scale`` is that of clusters, by
+    default the velocity's. What several diagnostics want to know is found at most once.
     """
 
-    law: ParticleVelocity
+    velocity: ParticleVelocity
     time: float
     points: Floats
     masses: Floats
     start: Floats | None = None
     along: SequenceDiffusion | None = None
+    scale: float | None = None
 
     @cached_property
     def radii(self) -> Floats:
@@ -56,15 +58,19 @@ class Particles:
     @cached_property
     def seen(self) -> Floats:
         """y (n, d), where tokens see each other: θ, or x without layer norm."""
-        return self.points if self.law.sees_positions else self.directions
+        return self.points if self.velocity.sees_positions else self.directions
 
     @cached_property
     def normalizer_and_output(self) -> tuple[Floats, Floats]:
-        return self.law.normalizer_and_output(self.seen)
+        return self.velocity.normalizer_and_output(self.seen)
+
+    def know(self, normalizer: Floats, output: Floats) -> None:
+        """Take :meth:`normalizer_and_output` from elsewhere, where it was found for many samples at once."""
+        vars(self)["normalizer_and_output"] = normalizer, output
 
     @cached_property
     def clusters(self) -> Clusters:
-        return find_clusters_of_tokens(self.directions, self.masses, cluster_scale(self.law))
+        return find_clusters_of_tokens(self.directions, self.masses, self.scale or cluster_scale(self.velocity))
 
     @cached_property
     def pairs(self) -> Floats:
@@ -76,25 +82,25 @@ def energy(sample: Particles) -> float:
 
     Over j ≤ i under a causal mask; y = θ, or x without layer norm.
     """
-    law = sample.law
+    velocity = sample.velocity
 
     def limit() -> float:
         masses, points = sample.masses[None], sample.seen
-        if law.causal:
+        if velocity.causal:
             masses, points = sample.masses[:, None], points[:, None]
-        return functionals.energy_limit(law.heads, law.kernel_record, masses, points)
+        return functionals.energy_limit(velocity.heads, velocity.kernel_record, masses, points)
 
-    return functionals.energy(sample.masses, sample.normalizer_and_output[0], law.beta, law.log_bound, limit)
+    return functionals.energy(sample.masses, sample.normalizer_and_output[0], velocity.beta, velocity.log_bound, limit)
 
 
 def speed(sample: Particles) -> float:
     """Root mean square of |ẋ|, √Σ m_i |r θ̇ + ṙ θ|²; in a sequence with what comes from neighbours."""
-    law, directions, output = sample.law, sample.directions, sample.normalizer_and_output[1]
-    if law.feed_forward is not None:
-        output = output + law.feed_forward(sample.seen)
-    moved = law.norm.velocity(sample.time, sample.radii, directions, output, law.gate)
+    velocity, directions, output = sample.velocity, sample.directions, sample.normalizer_and_output[1]
+    if velocity.feed_forward is not None:
+        output = output + velocity.feed_forward(sample.seen)
+    moved = velocity.norm.velocity(sample.time, sample.radii, directions, output, velocity.gate)
     if sample.along is not None:
-        moved = moved + sample.along.where(law.norm.keeps_radius(sample.time)).rate(sample.points)
+        moved = moved + sample.along.where(velocity.norm.keeps_radius(sample.time)).rate(sample.points)
     return functionals.speed(sample.masses, moved)
 
 
@@ -110,10 +116,10 @@ def leaders(sample: Particles) -> float:
     chosen = np.arange(len(sample.seen))
     if len(chosen) > MAX_LEADERS:
         chosen = np.arange(MAX_LEADERS) * len(chosen) // MAX_LEADERS
-    head, points = sample.law.heads[0], sample.seen[chosen]
-    seen = applied(head.query, points) @ applied(head.key, points).T * np.sign(sample.law.beta or 1.0)
+    head, points = sample.velocity.heads[0], sample.seen[chosen]
+    seen = applied(head.query, points) @ applied(head.key, points).T * np.sign(sample.velocity.beta or 1.0)
     same = EQUAL_ATTENTION * np.abs(seen).max()
-    if sample.law.causal:
+    if sample.velocity.causal:
         seen[np.triu_indices(len(seen), 1)] = -np.inf
     return float(len(np.unique((seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1))))
 
@@ -133,19 +139,19 @@ def roughness(sample: Particles) -> float:
 
 
 @lru_cache(maxsize=4)
-def cluster_scale(law: ParticleVelocity) -> float:
+def cluster_scale(velocity: ParticleVelocity) -> float:
     """Angle (radians) within which tokens are joined to clusters: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
-    return min(SCALE, float(max(1.0, steepest(law)) ** -0.5))
+    return min(SCALE, float(max(1.0, steepest(velocity)) ** -0.5))
 
 
-def steepest(law: ParticleVelocity) -> float:
+def steepest(velocity: ParticleVelocity) -> float:
     """β‖QᵀK‖ of the steepest head."""
-    return max((abs(steepness(law.beta, head)) for head in law.heads), default=0.0)
+    return max((abs(steepness(velocity.beta, head)) for head in velocity.heads), default=0.0)
 
 
 def modes(sample: Particles) -> float:
     """Number of modes of the kernel density Σ_j m_j e^{b⟨x, θ_j⟩}, b = β‖QᵀK‖ of the steepest head: bandwidth 1/√b."""
-    return float(count_modes(sample.directions.astype(float, copy=False), sample.masses, steepest(sample.law)))
+    return float(count_modes(sample.directions.astype(float, copy=False), sample.masses, steepest(sample.velocity)))
 
 
 def _has_angles(case: Case) -> bool:
@@ -155,7 +161,7 @@ def _has_angles(case: Case) -> bool:
 
 def diagnostics_particles(
     names: Sequence[str],
-    law: ParticleVelocity | Callable[[float], ParticleVelocity],
+    velocity: ParticleVelocity | Callable[[float], ParticleVelocity],
     masses: Floats,
     dimension: int,
     start: Floats | None = None,
@@ -164,7 +170,7 @@ def diagnostics_particles(
     """The diagnostics of a run of particles.
 
     names       from the table DIAGNOSTICS
-    law         velocity of the tokens, or time → velocity; with the same masses
+    velocity    velocity of the tokens, or time → velocity; with the same masses
     masses      (n,) of sum 1
     dimension   d of the tokens' R^d
     start       (n, d) where they started, for drift
@@ -172,17 +178,18 @@ def diagnostics_particles(
 
     The state is positions (n, d), x = rθ.
     """
-    law_at = (lambda time: law) if isinstance(law, ParticleVelocity) else law
-    first = law_at(0.0)
+    velocity_at = (lambda time: velocity) if isinstance(velocity, ParticleVelocity) else velocity
+    first = velocity_at(0.0)
+    scale = cluster_scale(first)  # of all times, as the file says
 
     def sample_of(time: float, positions: Floats) -> Particles:
-        return Particles(law_at(time), time, positions, masses, start, along)
+        return Particles(velocity_at(time), time, positions, masses, start, along, scale)
 
     with np.errstate(divide="ignore"):
         bandwidth = float(np.divide(1.0, np.sqrt(steepest(first))))
     table = DIAGNOSTICS | {
         "energy": energy_entry(energy, first.log_bound),
-        "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", cluster_scale(first)),)),
+        "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", scale),)),
         "modes": DIAGNOSTICS["modes"]._replace(attributes=(("bandwidth", bandwidth),)),
     }
     return Diagnostics(names, table, {"d": dimension, **LENGTHS}, sample_of)

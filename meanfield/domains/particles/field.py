@@ -66,7 +66,7 @@ def draw_from_field(field: Field, log_law: Callable[[Floats], Floats], count: in
     """(count, d) independent tokens of the density e^{log_law(g(x))}, up to a factor, log_law increasing.
 
     By rejection: a cell of a fine mesh by an upper bound of its mass, then a uniform point of the cell. The bound is
-    Bernstein's, |g′| ≤ nG and |g″| ≤ n²G along great circles, n the degree and G = max |g|, so the law is exact.
+    Bernstein's, |g′| ≤ nG and |g″| ≤ n²G along great circles, n the degree and G = max |g|, so the rule is exact.
     """
     mesh, values, reach = _on_mesh(field)
     bounds = log_law(_upper_bounds(values, field.degree * reach))

@@ -1,6 +1,7 @@
 """Initial positions of tokens as particles: unit vectors (n, d), and positions (n, d) where they are normal.
 
-The laws are those of the initial densities of the same names, drawn exactly; each seed gives the same tokens again.
+The distributions are those of the initial densities of the same names, drawn exactly; each seed gives the same tokens
+again.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def _falls(concentrations: Floats, dimension: int, random: np.random.Generator) 
 def tokens_moebius(count: int, axis: ArrayLike, parameter: float, seed: int = 0) -> Floats:
     """Uniform tokens pushed along ``axis`` e by the flow ẋ = Pₓ e for a time s = parameter, in any dimension.
 
-    z = ⟨x, e⟩ ↦ tanh(artanh z + s) and x − ze ↦ (x − ze)/(cosh s + z sinh s): the law of ``initial_moebius``.
+    z = ⟨x, e⟩ ↦ tanh(artanh z + s) and x − ze ↦ (x − ze)/(cosh s + z sinh s): the distribution of ``initial_moebius``.
     """
     (e,) = _unit(np.atleast_2d(np.asarray(axis, dtype=float)))
     start = tokens_uniform(count, len(e), seed)

@@ -14,14 +14,14 @@ from solvers.terms.term import Step
 
 
 class Motion:
-    """ẋ of tokens under one law, as a term of an equation: the state is x (n, d).
+    """ẋ of tokens under one velocity, as a term of an equation: the state is x (n, d).
 
     The stable time step is that of a rate (1 + ‖β QᵀK‖L²) max_i(max(‖V‖L, |A_i + F_i|)/s_i)/L + γ + (d − 1)κ: L is 1,
     without layer norm the largest |x|, and s is then 1. The bound by ‖V‖ counts where A is small for now.
     """
 
-    def __init__(self, law: ParticleVelocity, noise: float = 0.0) -> None:
-        self.law, self._noise = law, 0.0 if law.sees_positions else noise
+    def __init__(self, velocity: ParticleVelocity, noise: float = 0.0) -> None:
+        self.velocity, self._noise = velocity, 0.0 if velocity.sees_positions else noise
         self._rate = np.empty((0, 0))
         self._norms: tuple[float, float] | None = None
 
@@ -29,13 +29,13 @@ class Motion:
         """Evaluate at positions (n, d); returns the largest stable time step."""
         radii = _lengths(values)
         output, self._rate = self._output_and_rate(time, values, radii)
-        steepest, value = self._norms = self._norms or _norms(self.law)
-        free = self.law.sees_positions
+        steepest, value = self._norms = self._norms or _norms(self.velocity)
+        free = self.velocity.sees_positions
         scale = np.maximum(radii.max(), np.finfo(float).tiny) if free else 1.0
         sizes = np.maximum(_lengths(output), np.finfo(float).tiny)
-        slowing = 1.0 if free else self.law.norm.speed_scale(time, radii, output)
+        slowing = 1.0 if free else self.velocity.norm.speed_scale(time, radii, output)
         fastest = np.max(np.maximum(value * scale, sizes) / slowing) / scale
-        rate = (1 + steepest * scale**2) * fastest + self.law.gate + (values.shape[1] - 1) * self._noise
+        rate = (1 + steepest * scale**2) * fastest + self.velocity.gate + (values.shape[1] - 1) * self._noise
         with np.errstate(divide="ignore", over="ignore"):
             step: Step = np.divide(1.0, rate)
             return step
@@ -49,13 +49,13 @@ class Motion:
         return self._output_and_rate(time, positions, _lengths(positions))[1]
 
     def _output_and_rate(self, time: float, positions: Floats, radii: Floats) -> tuple[Floats, Floats]:
-        law = self.law
-        if law.sees_positions:
-            output = law.output_at(positions)
-            return output, output - law.gate * positions
+        velocity = self.velocity
+        if velocity.sees_positions:
+            output = velocity.output_at(positions)
+            return output, output - velocity.gate * positions
         directions = positions / radii[:, None]
-        output = law.output_at(directions)
-        return output, law.norm.velocity(time, radii, directions, output, law.gate)
+        output = velocity.output_at(directions)
+        return output, velocity.norm.velocity(time, radii, directions, output, velocity.gate)
 
 
 def to_unit_length(positions: Floats) -> None:
@@ -63,10 +63,10 @@ def to_unit_length(positions: Floats) -> None:
     positions /= _lengths(positions)[:, None]
 
 
-def _norms(law: ParticleVelocity) -> tuple[float, float]:
+def _norms(velocity: ParticleVelocity) -> tuple[float, float]:
     """The largest ‖β QᵀK‖ of a head, and Σ_h |w_h| ‖V_h‖."""
-    steepest = max((abs(steepness(law.beta, head)) for head in law.heads), default=0.0)
-    return steepest, sum(abs(head.weight * head.value_norm) for head in law.heads)
+    steepest = max((abs(steepness(velocity.beta, head)) for head in velocity.heads), default=0.0)
+    return steepest, sum(abs(head.weight * head.value_norm) for head in velocity.heads)
 
 
 def _lengths(vectors: Floats) -> Floats:

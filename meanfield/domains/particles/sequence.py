@@ -3,12 +3,12 @@
     ∂ₜu = κ ∂ₓₓu + Σ_h w_h V_h ∫ softmax_y(β⟨Q_h u(x), K_h u(y)⟩) u(y) dy + F(u) − γu ,     ∂ₓu = 0 at both ends,
     or u periodic
 
-Layer norm keeps |u| = 1; without it u may drift and blow up. On n equal cells of x this is the law of n tokens in their
-order (meanfield/domains/particles/velocity.py), to which this file adds κ ∂ₓₓu: what neighbouring tokens pass on by
-being neighbours. So the law of u moves by the density's equation where κ = 0.
+Layer norm keeps |u| = 1; without it u may drift and blow up. On n equal cells of x this is the motion of n tokens in
+their order (meanfield/domains/particles/velocity.py), to which this file adds κ ∂ₓₓu: what neighbouring tokens pass on
+by being neighbours. So the distribution of u moves by the density's equation where κ = 0.
 
 A reconstruction. That a Transformer is such an equation, of diffusion, non-local attention, a local reaction and
-stabilizers, is from the abstract of Zhang and Zhou (2408.09523); its formulas could not be had.
+stabilizers, is reconstructed from the abstract of Zhang and Zhou (2408.09523).
 """
 
 from __future__ import annotations

@@ -58,25 +58,26 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
     device_masses = to_device(masses)  # of the velocity; diagnostics are computed on the host
 
     @lru_cache(maxsize=2)
-    def law(interval: int, on_host: bool = False) -> ParticleVelocity:
+    def velocity(interval: int, on_host: bool = False) -> ParticleVelocity:
         return particle_velocity(case, heads.of_interval(interval), masses if on_host else device_masses)
 
     for interval in range(len(heads.sets)):
-        law(interval)  # what no law can have is refused here, not on the way
+        velocity(interval)  # matrices that are refused are so here, not during the run
 
-    def law_at(time: float) -> ParticleVelocity:
-        return law(heads.interval_at(time), on_host=True)
+    def velocity_at(time: float) -> ParticleVelocity:
+        return velocity(heads.interval_at(time), on_host=True)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        return diagnostics_particles(names, law_at, masses, domain.d, positions, _along_sequence(case))
+        return diagnostics_particles(names, velocity_at, masses, domain.d, positions, _along_sequence(case))
 
     return Problem(
         space=Points(masses, domain.d, name="token", position=_position(case)),
         initial=lambda: positions.copy(),
-        dynamics=_dynamics(case, law, heads.intervals, domain.seed, to_device),
-        check=away_from_origin(law, heads.intervals) if case.time.method == "adaptive" else no_check,
-        prepare=lambda state: law(0).output_at(to_device(state.values)),
+        dynamics=_dynamics(case, velocity, heads.intervals, domain.seed, to_device),
+        check=away_from_origin(velocity, heads.intervals) if case.time.method == "adaptive" else no_check,
+        prepare=lambda state: velocity(0).output_at(to_device(state.values)),
         diagnostics=diagnostics,
+        snapshot_is_exact=False,  # a step depends on what the last one proposes, noise on the number of the step
     )
 
 
@@ -95,14 +96,18 @@ def tokens_of_run(case: Case) -> tuple[Floats, Floats]:
     return run.positions(k), run.weights
 
 
-def _dynamics(case: Case, law: VelocityOfInterval, intervals: Schedule, seed: int, to_device: ToDevice) -> Dynamics:
+def _dynamics(
+    case: Case, velocity: VelocityOfInterval, intervals: Schedule, seed: int, to_device: ToDevice
+) -> Dynamics:
     time, stabilizers, along = case.time, case.stabilizers, _along_sequence(case)
     if time.method == "layers":
-        return dynamics_layers(law, time.step or 1.0, stabilizers.residual, along, to_device)
+        return dynamics_layers(velocity, time.step or 1.0, stabilizers.residual, along, to_device)
     if time.method == "adaptive":
         assert time.tolerance is not None  # a parsed case has it
-        return dynamics_adaptive(law, intervals, time.tolerance, along, to_device)
-    return dynamics_explicit(law, time.method, intervals, case.noise_on_unit_sphere, seed, along, time.cfl, to_device)
+        return dynamics_adaptive(velocity, intervals, time.tolerance, along, to_device)
+    return dynamics_explicit(
+        velocity, time.method, intervals, case.noise_on_unit_sphere, seed, along, time.cfl, to_device
+    )
 
 
 def _along_sequence(case: Case) -> SequenceDiffusion | None:
@@ -114,7 +119,7 @@ def _along_sequence(case: Case) -> SequenceDiffusion | None:
 
 
 def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None = None) -> ParticleVelocity:
-    """The law of a case's tokens with the given heads; a sphere of radius g is the unit one with β g²."""
+    """The velocity of a case's tokens with the given heads; a sphere of radius g is the unit one with β g²."""
     attention, stabilizers = case.attention, case.stabilizers
     switch = 1.0 if stabilizers.switch is None else stabilizers.switch
     return ParticleVelocity(

@@ -2,8 +2,8 @@
 
     ẋ = r θ̇ + ṙ θ ,   without layer norm ẋ = A + F − γx         θ̇, ṙ, A, F, γ: meanfield/domains/particles/velocity.py
 
-Where the layer norm keeps the radius, r = 1 after every step. The law may change at given times, which no step crosses.
-A state goes on bit for bit from its time, values, steps and dt.
+Where the layer norm keeps the radius, r = 1 after every step. The velocity may change at given times, which no step
+crosses. A state goes on bit for bit from its time, values, steps and dt.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MIN_RADIUS = 1e-6  # of a token with a layer norm, within which it counts as at 
 
 
 def dynamics_adaptive(
-    law: VelocityOfInterval,
+    velocity: VelocityOfInterval,
     intervals: Schedule = ONE_INTERVAL,
     tolerance: float = 1e-9,
     along: SequenceDiffusion | None = None,
@@ -43,14 +43,14 @@ def dynamics_adaptive(
 ) -> Dynamics:
     """The error of each step below ``tolerance``: :class:`solvers.timestepping.adaptive.AdaptiveIntegrator`.
 
-    law     k → velocity from time intervals.due(k) to intervals.due(k + 1)
-    along   diffusion from token to token; it is not stiff where κn²/L² is not far above 1
+    velocity    k → velocity from time intervals.due(k) to intervals.due(k + 1)
+    along       diffusion from token to token; it is not stiff where κn²/L² is not far above 1
     Its steps raise NonFinite, or Exploding at a blow-up.
     """
 
-    def integrator(law: ParticleVelocity, time: float) -> Integrator:
-        motion, limit = Motion(law), None if law.norm.carries_radius else to_unit_length
-        diffusion = along and along.where(law.norm.keeps_radius(time))
+    def integrator(velocity: ParticleVelocity, time: float) -> Integrator:
+        motion, limit = Motion(velocity), None if velocity.norm.carries_radius else to_unit_length
+        diffusion = along and along.where(velocity.norm.keeps_radius(time))
 
         def rate(time: float, positions: Floats) -> Floats:
             own = motion.rate_at(time, positions)
@@ -58,14 +58,14 @@ def dynamics_adaptive(
 
         return AdaptiveIntegrator(rate, tolerance, limit, to_device)
 
-    return _by_interval(integrator, law, intervals)
+    return _by_interval(integrator, velocity, intervals)
 
 
-def away_from_origin(law: VelocityOfInterval, intervals: Schedule = ONE_INTERVAL) -> Check:
+def away_from_origin(velocity: VelocityOfInterval, intervals: Schedule = ONE_INTERVAL) -> Check:
     """A check that no token has come to the origin, where its direction turns ever faster, at 1/r."""
 
     def check(state: State) -> None:
-        now, _ = _in_force(law(interval_at(intervals, state.time)), state.time)
+        now, _ = _in_force(velocity(interval_at(intervals, state.time)), state.time)
         if not now.norm.carries_radius or now.sees_positions:
             return
         if np.einsum("nd,nd->n", state.values, state.values).min() < MIN_RADIUS**2:
@@ -75,7 +75,7 @@ def away_from_origin(law: VelocityOfInterval, intervals: Schedule = ONE_INTERVAL
 
 
 def dynamics_explicit(
-    law: VelocityOfInterval,
+    velocity: VelocityOfInterval,
     method: str,
     intervals: Schedule = ONE_INTERVAL,
     noise: float = 0.0,
@@ -86,45 +86,45 @@ def dynamics_explicit(
 ) -> Dynamics:
     """A method of ``STEPPERS``, and after each step Brownian motion of ``noise`` κ.
 
-    law     k → velocity from time intervals.due(k) to intervals.due(k + 1)
-    seed    of the noise; the same for the same number of the step
-    along   diffusion from token to token, half a step before and half a step after
+    velocity    k → velocity from time intervals.due(k) to intervals.due(k + 1)
+    seed        of the noise; the same for the same number of the step
+    along       diffusion from token to token, half a step before and half a step after
     The noise is of first order in the length of a step. At cfl ½ ssprk3 errs by at most (½)³/24 = 0.5 % of the fastest
     rate; a good cfl where growth matters is 0.1. Its steps raise NonFinite.
     """
 
-    def integrator(law: ParticleVelocity, time: float) -> Integrator:
-        brownian = Brownian(noise, seed, curved=not law.sees_positions) if noise else None
-        stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, law, brownian)
-        diffusion = along and along.where(law.norm.keeps_radius(time))
-        return SplitIntegrator(Equation((Motion(law, noise),), diffusion), stepper, cfl, to_device=to_device)
+    def integrator(velocity: ParticleVelocity, time: float) -> Integrator:
+        brownian = Brownian(noise, seed, curved=not velocity.sees_positions) if noise else None
+        stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, velocity, brownian)
+        diffusion = along and along.where(velocity.norm.keeps_radius(time))
+        return SplitIntegrator(Equation((Motion(velocity, noise),), diffusion), stepper, cfl, to_device=to_device)
 
-    return _by_interval(integrator, law, intervals)
+    return _by_interval(integrator, velocity, intervals)
 
 
 def dynamics_layers(
-    law: VelocityOfInterval,
+    velocity: VelocityOfInterval,
     step: float,
     residual: bool = True,
     along: SequenceDiffusion | None = None,
     to_device: ToDevice = lambda values: values,
 ) -> Dynamics:
-    """One :func:`meanfield.domains.particles.velocity.layer_map` after another, layer k by the law k."""
-    return fixed(LayerIntegrator(TokenLayers(law, step, residual, along), to_device))
+    """One :func:`meanfield.domains.particles.velocity.layer_map` after another, layer k by the velocity k."""
+    return fixed(LayerIntegrator(TokenLayers(velocity, step, residual, along), to_device))
 
 
 @dataclass(frozen=True)
 class _TokenStepper(Stepper):
     """A stepper, then noise, then back to the sphere. ẋ grows with |x| there: within a step no length matters."""
 
-    law: ParticleVelocity
+    velocity: ParticleVelocity
     brownian: Brownian | None
 
     def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> None:
         super().step(equation, state, dt, work)
         if self.brownian is not None:
             self.brownian.step(dt, state.steps, state.values)
-        if not self.law.norm.carries_radius:
+        if not self.velocity.norm.carries_radius:
             to_unit_length(state.values)
 
 
@@ -135,36 +135,36 @@ class TokenLayers:
     """
 
     def __init__(
-        self, law: VelocityOfInterval, step: float, residual: bool = True, along: SequenceDiffusion | None = None
+        self, velocity: VelocityOfInterval, step: float, residual: bool = True, along: SequenceDiffusion | None = None
     ) -> None:
         self.duration = step if residual else 1.0
-        self._law, self._step, self._residual, self._along = law, step, residual, along
+        self._velocity, self._step, self._residual, self._along = velocity, step, residual, along
 
     def __call__(self, time: float, positions: Floats) -> Floats:
-        law = self._law(round(time / self.duration))
-        moved = layer_map(law, positions, self._step, residual=self._residual, time=time)
+        velocity = self._velocity(round(time / self.duration))
+        moved = layer_map(velocity, positions, self._step, residual=self._residual, time=time)
         if self._along is not None:
-            self._along.where(law.norm.keeps_radius(time)).step(self._step, moved)
+            self._along.where(velocity.norm.keeps_radius(time)).step(self._step, moved)
         return moved
 
 
 def _by_interval(
-    integrator: Callable[[ParticleVelocity, float], Integrator], law: VelocityOfInterval, intervals: Schedule
+    integrator: Callable[[ParticleVelocity, float], Integrator], velocity: VelocityOfInterval, intervals: Schedule
 ) -> Dynamics:
     """An integrator for each interval; the switch of the layer norm ``mix`` begins one too."""
 
     def dynamics(state: State, until: float) -> tuple[Integrator, float]:
         k = interval_at(intervals, state.time)
-        now, switch = _in_force(law(k), state.time)
+        now, switch = _in_force(velocity(k), state.time)
         return integrator(now, state.time), min(intervals.due(k + 1), switch)
 
     return dynamics
 
 
-def _in_force(law: ParticleVelocity, time: float) -> tuple[ParticleVelocity, float]:
-    """The law from ``time`` on, and when its layer norm switches next."""
-    if law.norm.scheme.parameter != "switch":
-        return law, np.inf
-    switched = time >= law.norm.switch
-    norm = replace(law.norm, switch=0.0 if switched else np.inf)  # one scheme to the last stage of a step
-    return replace(law, norm=norm), np.inf if switched else law.norm.switch
+def _in_force(velocity: ParticleVelocity, time: float) -> tuple[ParticleVelocity, float]:
+    """The velocity from ``time`` on, and when its layer norm switches next."""
+    if velocity.norm.scheme.parameter != "switch":
+        return velocity, np.inf
+    switched = time >= velocity.norm.switch
+    norm = replace(velocity.norm, switch=0.0 if switched else np.inf)  # one scheme to the last stage of a step
+    return replace(velocity, norm=norm), np.inf if switched else velocity.norm.switch

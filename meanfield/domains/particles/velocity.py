@@ -153,9 +153,9 @@ class ParticleVelocity:
 
 
 def layer_map(
-    law: ParticleVelocity, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0
+    velocity: ParticleVelocity, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0
 ) -> Floats:
     """One layer of depth Δt = ``step`` for positions (n, d): :meth:`meanfield.model.layer_norm.LayerNorm.layer_map`."""
     lengths = np.linalg.norm(positions, axis=1)[:, None]
-    output = law.output_at(positions if law.sees_positions else positions / lengths)
-    return law.norm.layer_map(time, positions, output, step, residual=residual, gate=law.gate)
+    output = velocity.output_at(positions if velocity.sees_positions else positions / lengths)
+    return velocity.norm.layer_map(time, positions, output, step, residual=residual, gate=velocity.gate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Sample:
     """
 
     mesh: Mesh
-    law: Velocity
+    velocity: Velocity
     transform: Harmonics
     time: float
     density: Floats
@@ -49,9 +49,9 @@ class Sample:
     def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
         """Σ_h w_h Z_h e^{−log_bound} (labels·cells) and X (labels·cells, d), each label's by what it sees."""
         if len(self.by_label) > 1:
-            return CausalVelocity(self.law, len(self.by_label)).normalizer_and_velocity(self.time, self.by_label)
-        normalizer, output = self.law.attention.normalizer_and_output(self.density)
-        return normalizer, self.law.of_output(self.time, output)
+            return CausalVelocity(self.velocity, len(self.by_label)).normalizer_and_velocity(self.time, self.by_label)
+        normalizer, output = self.velocity.attention.normalizer_and_output(self.density)
+        return normalizer, self.velocity.of_output(self.time, output)
 
     @cached_property
     def clusters(self) -> Clusters:
@@ -69,12 +69,18 @@ def mass(sample: Sample) -> float:
 
 def entropy(sample: Sample) -> float:
     """H = ∫ρ log ρ, log ρ̄ for the uniform density and growing as tokens cluster."""
-    return functionals.entropy(sample.masses, np.log(sample.mesh.volumes))
+    return functionals.entropy(sample.masses, _log_areas(sample.mesh))
+
+
+@lru_cache(maxsize=2)
+def _log_areas(mesh: Mesh) -> Floats:
+    """(cells,) logarithms of the areas."""
+    return np.asarray(np.log(mesh.volumes))
 
 
 def energy(sample: Sample) -> float:
     """E of :func:`meanfield.model.functionals.energy`; under a causal mask ρ(s, x) attends to ρ(r, y) with r ≤ s."""
-    attention, masses = sample.law.attention, sample.masses_by_label
+    attention, masses = sample.velocity.attention, sample.masses_by_label
 
     def limit() -> float:
         return functionals.energy_limit(attention.heads, attention.kernel, masses, sample.mesh.centers)
@@ -99,7 +105,7 @@ def entropy_rate(sample: Sample) -> float:
     With Γ = (1/β) ∫e^{β⟨x,y⟩}ρ(y) dy: softmax −∫ρ ΔΓ/Z + β∫ρ|X|², unnormalized −∫ρ ΔΓ = Σ_l (l(l+d−2) c_l/β) ‖ρ_l‖².
     At clusters d − 1 and (d − 1)e^β, where the entropy of a density in single cells grows no more.
     """
-    mesh, attention = sample.mesh, sample.law.attention
+    mesh, attention = sample.mesh, sample.velocity.attention
     d, beta = mesh.centers.shape[1], attention.beta
     degree = exponential_degree(d, beta)
     transform = harmonic_transform(mesh, min(degree, mesh.cells // 2) if mesh.dimension == 1 else degree)
@@ -138,23 +144,23 @@ def label_density(sample: Sample) -> Floats:
 def diagnostics_round(
     names: Sequence[str],
     mesh: Mesh,
-    law: Velocity | Callable[[float], Velocity],
+    velocity: Velocity | Callable[[float], Velocity],
     degrees: int | None = None,
     labels: int = 1,
 ) -> Diagnostics:
     """The diagnostics of a run on a circle or sphere.
 
     names     from the table DIAGNOSTICS
-    law       velocity, or time → velocity
+    velocity  velocity, or time → velocity
     degrees   the last degree of the power; by default some beyond those that grow fastest
     labels    of a causal mask: densities are then (labels·cells)
 
     Raises ValueError for an entropy_rate of attention other than with Q = K = V = I and layer norm post. That the
     kernel is e^{β⟨x,y⟩}, and that there is no feed-forward network, is assumed, not checked.
     """
-    law_at = (lambda time: law) if isinstance(law, Velocity) else law
-    attention = law_at(0.0).attention
-    if "entropy_rate" in names and not _has_entropy_rate(law_at(0.0), labels):
+    velocity_at = (lambda time: velocity) if isinstance(velocity, Velocity) else velocity
+    attention = velocity_at(0.0).attention
+    if "entropy_rate" in names and not _has_entropy_rate(velocity_at(0.0), labels):
         raise ArgumentError("names", "entropy_rate", "others but for one head of Q = K = V = I and layer norm post")
     most = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells resolve
     last = min(max(16, attention.rate_degree + 4), most) if degrees is None else degrees
@@ -163,7 +169,7 @@ def diagnostics_round(
     def sample_of(time: float, density: Floats) -> Sample:
         by_label = density.reshape(labels, -1)
         total = by_label[0] if labels == 1 else by_label.sum(axis=0)
-        return Sample(mesh, law_at(time), transform, time, total, by_label)
+        return Sample(mesh, velocity_at(time), transform, time, total, by_label)
 
     table = DIAGNOSTICS | {"energy": energy_entry(energy, attention.log_bound)}
     return Diagnostics(
@@ -174,12 +180,12 @@ def diagnostics_round(
     )
 
 
-def _has_entropy_rate(law: Velocity, labels: int) -> bool:
+def _has_entropy_rate(velocity: Velocity, labels: int) -> bool:
     """Whether X = ∇Γ/Z or ∇Γ."""
-    attention = law.attention
+    attention = velocity.attention
     head = attention.heads[0]
     ones = all(multiple(matrix) == 1.0 for matrix in (head.query, head.key, head.value)) and head.weight == 1.0
-    plain = not attention.normalization.is_two_sided and law.norm.name == "post" and labels == 1
+    plain = not attention.normalization.is_two_sided and velocity.norm.name == "post" and labels == 1
     return plain and ones and len(attention.heads) == 1
 
 

@@ -65,10 +65,10 @@ def _von_mises_fisher_points(center: Floats, concentration: float, count: int = 
     """Points (count, d) of equal mass: quantiles of the angle from the center, on the sphere along a golden spiral."""
     quantile = (np.arange(count) + 0.5) / count
     if len(center) == 2:
-        reach = min(np.pi, 9 / np.sqrt(concentration))  # e^{−40} beyond; the law as a sum of narrow trapezoids
+        reach = min(np.pi, 9 / np.sqrt(concentration))  # e^{−40} beyond; the density as a sum of narrow trapezoids
         apart = np.linspace(-reach, reach, 20_001)
-        law = np.exp(-2 * concentration * np.sin(apart / 2) ** 2)
-        below = np.append(0.0, np.cumsum(law[1:] + law[:-1]))
+        profile = np.exp(-2 * concentration * np.sin(apart / 2) ** 2)
+        below = np.append(0.0, np.cumsum(profile[1:] + profile[:-1]))
         angle = np.arctan2(center[1], center[0]) + np.interp(quantile, below / below[-1], apart)
         return np.stack([np.cos(angle), np.sin(angle)], axis=1)
     z = 1 + np.log1p(-quantile * -np.expm1(-2 * concentration)) / concentration

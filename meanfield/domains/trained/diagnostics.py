@@ -10,7 +10,7 @@ import numpy as np
 
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS as OF_PARTICLES
-from meanfield.domains.particles.diagnostics import Particles
+from meanfield.domains.particles.diagnostics import Particles, cluster_scale
 from meanfield.domains.particles.velocity import ParticleVelocity
 from solvers.mesh.mesh import Floats
 
@@ -58,12 +58,13 @@ def diagnostics_of_states(
     masses    (n,) of sum 1
     lengths   time → |h| (n,) where the states looked at are directions
     """
-    law = ParticleVelocity(1.0, masses=masses)  # clusters take their scale from it
+    velocity = ParticleVelocity(1.0, masses=masses)  # clusters take their scale from it
+    counts = DIAGNOSTICS["clusters"]._replace(attributes=(("scale", cluster_scale(velocity)),))
 
     def sample_of(time: float, points: Floats) -> States:
-        return States(law, time, points, masses, lengths=lengths(time))
+        return States(velocity, time, points, masses, lengths=lengths(time))
 
-    return Diagnostics(names, DIAGNOSTICS, {"d": dimension, **LENGTHS}, sample_of)
+    return Diagnostics(names, DIAGNOSTICS | {"clusters": counts}, {"d": dimension, **LENGTHS}, sample_of)
 
 
 DIAGNOSTICS: Table = {

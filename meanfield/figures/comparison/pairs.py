@@ -54,18 +54,18 @@ def draw_means(ax: Axes, comparison: Comparison) -> None:
 
 def mean_product(run: Run, k: int) -> float:
     """Mean of ⟨x_i, x_j⟩, i ≠ j, by the masses, of the directions of all tokens: (|Σ m x|² − Σ m²)/(1 − Σ m²)."""
-    law = measure_of(run, k)
-    directions = law.points / np.linalg.norm(law.points, axis=1)[:, None]
-    masses = law.masses / law.masses.sum()
+    measure = measure_of(run, k)
+    directions = measure.points / np.linalg.norm(measure.points, axis=1)[:, None]
+    masses = measure.masses / measure.masses.sum()
     return float((((masses @ directions) ** 2).sum() - (masses**2).sum()) / (1.0 - (masses**2).sum()))
 
 
 def products_of(run: Run, k: int) -> tuple[Floats, float]:
     """Density (BINS) and mean of ⟨x_i, x_j⟩, i ≠ j, by the masses, of the directions of at most MOST tokens."""
-    law = measure_of(run, k)
-    points = law.points / np.linalg.norm(law.points, axis=1)[:, None]
+    measure = measure_of(run, k)
+    points = measure.points / np.linalg.norm(measure.points, axis=1)[:, None]
     chosen = np.unique(np.linspace(0, len(points) - 1, MAX_SAMPLED).astype(int))
-    points, masses = points[chosen], law.masses[chosen]
+    points, masses = points[chosen], measure.masses[chosen]
     first, second = np.triu_indices(len(points), 1)
     products = np.clip((points @ points.T)[first, second], -1.0, 1.0)
     weights = masses[first] * masses[second]

@@ -41,9 +41,9 @@ def selected_height(run_data: RunData, names: Sequence[str]) -> float:
     return sum(_heights(run_data, names, 2)) + 0.3
 
 
-def draw_selected(figure: Figure, run_data: RunData, names: Sequence[str]) -> None:
+def draw_selected(figure: Figure | SubFigure, run_data: RunData, names: Sequence[str]) -> None:
     """Fill ``figure`` with panels by ``names``: in rows, as many as its width has room for; maps above the others."""
-    across = 2 if figure.get_figwidth() >= 2 * MIN_WIDTH else 1
+    across = 2 if figure.bbox.width >= 2 * MIN_WIDTH * figure.figure.dpi else 1
     heights = _heights(run_data, names, across)
     flat = [name for name in names if not _is_maps(run_data, name)]
     parts = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]

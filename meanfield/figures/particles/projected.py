@@ -9,7 +9,6 @@ import numpy as np
 from meanfield.figures.axes import Floats, label_decades, label_linear, set_time
 from meanfield.figures.color_scale import color_map
 from meanfield.figures.particles.tokens import (
-    clusters_recorded,
     directions,
     dot_areas,
     gathered,
@@ -99,23 +98,25 @@ def draw_projections(figure: SubFigure, run_data: RunData) -> None:
     for ax, k, place in zip(panels.flat, chosen, places, strict=False):
         points, masses = gathered(place, tokens_of(run_data).weights, 2 * reach)
         ax.scatter(*points.T, s=dot_areas(masses), color=BLUE, alpha=0.6, linewidths=0, rasterized=True)
-        _ring_clusters(ax, run_data, run_data.times[k], axes)
-        ax.set_title(moment_in_words(run_data, run_data.times[k]))
+        _ring_clusters(ax, run_data, k, axes)
+        ax.set_title(moment_in_words(run_data, k))
         set_reach(ax, reach)
     for ax in panels[-1]:
         ax.set_xlabel("first axis")
     for ax in panels[:, 0]:
         ax.set_ylabel("second axis")
-    rings = "; rings: clusters of several" if "cluster_center" in run_data.diagnostics else ""
+    rings = "; rings: clusters of several" if run_data.clusters is not None else ""
     figure.supxlabel(caption(run_data, spread, share) + rings, fontsize="medium")
 
 
-def _ring_clusters(ax: Axes, run_data: RunData, t: float, axes: Floats) -> None:
-    """Ring the clusters of several tokens that were recorded at the last sample up to t."""
-    centers, masses = clusters_recorded(run_data, t)
+def _ring_clusters(ax: Axes, run_data: RunData, k: int, axes: Floats) -> None:
+    """Ring those clusters of snapshot k that are several tokens."""
+    if run_data.clusters is None:
+        return
+    _, masses, places = run_data.clusters(k)
     several = masses > SEVERAL * tokens_of(run_data).weights.max()
     style: dict[str, Any] = {"facecolors": "none", "edgecolors": VERMILION, "linewidths": 1.2}
-    across, up = (centers[several] @ axes).T
+    across, up = (places[several] @ axes).T
     ax.scatter(across, up, s=dot_areas(masses[several]) + RING, **style)
 
 

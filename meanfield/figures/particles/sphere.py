@@ -1,4 +1,4 @@
-"""Tokens on the sphere: dots on equal-area maps, the clusters that were recorded ringed; many as a density."""
+"""Tokens on the sphere: dots on equal-area maps, the clusters ringed; many as a density."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from meanfield.figures.color_scale import color_map
 from meanfield.figures.particles.tokens import (
     MAX_DOTS,
     as_density,
-    clusters_recorded,
     directions,
-    polar_and_azimuth,
     tokens_of,
 )
 from meanfield.figures.run_data import SNAPSHOTS, RunData, moment_in_words, snapshots_chosen
 from meanfield.figures.sphere_map import (
     HALF_HEIGHT,
     HALF_WIDTH,
+    RINGS,
+    draw_clusters,
     draw_graticule,
-    draw_rings,
     draw_sphere,
     hammer,
     map_grid,
+    polar_and_azimuth,
     sphere_height,
 )
 
@@ -54,16 +54,16 @@ def draw_maps(figure: SubFigure, run_data: RunData) -> None:
         draw_ground(ax)
         draw_dots(ax, run_data).set_offsets(map_places(directions(run_data, k)))
         draw_graticule(ax)
-        draw_clusters(ax, run_data, run_data.times[k])
-        ax.set_title(moment_in_words(run_data, run_data.times[k]))
+        draw_clusters(ax, run_data, k)
+        ax.set_title(moment_in_words(run_data, k))
     figure.supxlabel(caption(run_data, len(chosen)), fontsize="medium")
 
 
 def caption(run_data: RunData, maps: int) -> str:
     """What the maps are."""
-    rings = "; rings: clusters, with their mass" if "cluster_center" in run_data.diagnostics else ""
+    rings = "" if run_data.clusters is None else RINGS
     shown = "an equal-area map" if maps == 1 else "equal-area maps"
-    return f"tokens on {shown}; azimuth 0 at the centre, lines every 30°{rings}"
+    return f"tokens on {shown}; azimuth 0 at the center, lines every 30°{rings}"
 
 
 def draw_ground(ax: Axes) -> None:
@@ -86,9 +86,3 @@ def draw_dots(ax: Axes, run_data: RunData) -> PathCollection:
 def map_places(points: Floats) -> Floats:
     """(n, 2) places on the map of unit vectors (n, 3)."""
     return np.column_stack(hammer(*polar_and_azimuth(points)))
-
-
-def draw_clusters(ax: Axes, run_data: RunData, t: float) -> None:
-    """Ring the clusters that were recorded at the last sample up to t."""
-    centers, masses = clusters_recorded(run_data, t)
-    draw_rings(ax, *polar_and_azimuth(centers), masses)

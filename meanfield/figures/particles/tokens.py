@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from meanfield.figures.axes import Floats
 from meanfield.figures.run_data import Integers, Particles, RunData
-from meanfield.figures.sphere_map import cell_angles
+from meanfield.figures.sphere_map import cell_angles, polar_and_azimuth
 from solvers.mesh.mesh import sphere
 from solvers.mesh.rings import sphere_cells
 
@@ -40,11 +40,6 @@ def directions(run_data: RunData, k: int) -> Floats:
 def angles(points: Floats) -> Floats:
     """(n,) of points (n, 2), 0 to 2π."""
     return np.asarray(np.mod(np.arctan2(points[:, 1], points[:, 0]), 2 * np.pi))
-
-
-def polar_and_azimuth(points: Floats) -> tuple[Floats, Floats]:
-    """(n,) each, of unit vectors (n, 3)."""
-    return np.arccos(np.clip(points[:, 2], -1, 1)), np.arctan2(points[:, 1], points[:, 0])
 
 
 def as_density(run_data: RunData) -> RunData:
@@ -80,16 +75,6 @@ def _cells(points: Floats, ring_cells: Integers) -> NDArray[np.int64]:
         count = int(ring_cells[0])
         return np.minimum((angles(points) * (count / (2 * np.pi))).astype(np.int64), count - 1)
     return sphere_cells(ring_cells, *polar_and_azimuth(points))
-
-
-def clusters_recorded(run_data: RunData, t: float) -> tuple[Floats, Floats]:
-    """Centers (clusters, d) and masses (clusters,) at the last sample up to t, heaviest first; none if not recorded."""
-    sample = run_data.sample_at(t) if {"cluster_center", "cluster_mass"} <= run_data.diagnostics.keys() else -1
-    if sample < 0:
-        return np.empty((0, run_data.dimension or 0)), np.empty(0)
-    centers, masses = (run_data.diagnostics[name][sample] for name in ("cluster_center", "cluster_mass"))
-    there = np.isfinite(masses) & np.isfinite(centers).all(axis=1)
-    return centers[there], masses[there]
 
 
 def token_radii(run_data: RunData, k: int) -> Floats:

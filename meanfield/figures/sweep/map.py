@@ -141,11 +141,11 @@ def _draw_theory(ax: Axes, found: SweepResults, x: str, y: str, value: str) -> N
     curve = beside_map(parse(found.attributes["case"]), x, y, value)
     if curve is None:
         return
-    name, law = curve
+    name, function = curve
     low, high = ax.get_ylim() if x == "time" else ax.get_xlim()
     is_log = (ax.get_yscale() if x == "time" else ax.get_xscale()) == "log"
     grid = np.geomspace(low, high, _CURVE) if is_log else np.linspace(max(low, 0.0), high, _CURVE)
-    line = (law(grid), grid) if x == "time" else (grid, law(grid))
+    line = (function(grid), grid) if x == "time" else (grid, function(grid))
     ax.plot(*line, color="white", lw=3.0)
     ax.plot(*line, color="#D55E00", ls="--", lw=1.6, label=name)
 

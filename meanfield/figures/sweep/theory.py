@@ -55,8 +55,8 @@ def beside_map(case: Case, x: str, y: str, value: str) -> Curve | None:
     if (x, y, value) == ("time", "attention.beta", "pairs_close") and _is_plain(case):
         tokens = case.domain.count
         if tokens is not None:
-            law = case.attention.normalization
-            return "tokens at equal angles", lambda beta: meeting_time(beta, tokens, law)
+            normalization = case.attention.normalization
+            return "tokens at equal angles", lambda beta: meeting_time(beta, tokens, normalization)
     return None
 
 

@@ -84,7 +84,7 @@ def _draw(figure: Figure, by_layer: Floats, by_step: Floats, parts: list[str]) -
         colors = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(parts)))
         for part, name in enumerate(parts):
             axes[i + 1].plot(np.median(by_step[i, :, :, part], axis=0), color=colors[part], lw=0.7, label=name)
-        axes[i + 1].set(xlabel="step", yscale="log", title=f"{NAMES[kind]}, median of seeds")
+        axes[i + 1].set(xlabel="step", yscale="log", title=NAMES[kind])
     axes[0].set(xlabel="layers passed", ylabel="gradient by states, by that of the last", yscale="log")
     axes[0].xaxis.get_major_locator().set_params(integer=True)
     axes[1].set_ylabel("gradient norm of weights")

@@ -119,5 +119,6 @@ def _draw(figure: Figure, found: dict[str, Floats]) -> None:
         ax.set_xlabel("layers passed")
         ax.set_title(label, fontsize=9)
         ax.xaxis.get_major_locator().set_params(integer=True)
-    rows[2].axes[0].legend(fontsize=8, frameon=False)
+    rows[2].axes[2].legend(fontsize=8, frameon=False, loc="upper left")
+    rows[1].subplots_adjust(bottom=0.18)
     rows[2].subplots_adjust(wspace=0.35, bottom=0.17)

@@ -6,14 +6,18 @@ of step τ multiplies
 
     layer norm post   the mode by 1 + τλ_l/(1 + τc) ,   without the residual by 1 + λ_l/c
     no layer norm     r by 1 + τc ,                     without the residual by c
+    the same          the deviation √s of a Gaussian on the line by 1 + τβs, without the residual by βs
 
-so that without the residual a mode grows faster, and without layer norm r grows, with the residual, or goes to zero.
+so that without the residual a mode grows faster, and without layer norm lengths grow, with the residual, or go to zero.
+Densities without layer norm are on the line, where they have layers; there tokens are the nodes of Gauss and Hermite's
+quadrature with its weights as masses, which a field has not.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +27,7 @@ from meanfield.case.load import parse
 from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.linear_stability import growth_rates
+from meanfield.results.result import Result
 from meanfield.results.runs import simulate
 from meanfield.running import Printer
 from meanfield.transformer.experiments.outcome import Outcome, table
@@ -35,78 +40,129 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BETA, MODE, STEP, LAYERS = 4.0, 2, 0.1, 5  # more of them leave nothing of r but rounding
+BETA, MODE, STEP, LAYERS = 4.0, 2, 0.1, 3
 TOKENS, CELLS = 64, 256
 AMPLITUDE = 1e-5  # of the mode: what it does to itself is below 1e-4 after LAYERS
-COMBINATIONS = (("post", True), ("post", False), ("none", True), ("none", False))
+LINE_BETA, VARIANCE, LINE_CELLS = 1.0, 0.9, 1024  # of the Gaussian
 FORMS = ("density", "particles", "field", "exact")
 Layer = Callable[[Floats], Floats]
 
 
+@dataclass(frozen=True)
+class Ablation:
+    """A layer norm, whether there is the residual, and whose growth is measured: mode, radius or deviation."""
+
+    norm: str
+    residual: bool
+    measured: str
+
+    @property
+    def name(self) -> str:
+        residual = "residual" if self.residual else "no residual"
+        return f"{MEASURED[self.measured]}: layer norm {self.norm}, {residual}"
+
+    @property
+    def step(self) -> float:
+        return STEP if self.residual else 1.0
+
+
+MEASURED = {"mode": f"mode {MODE}", "radius": "radius", "deviation": "deviation"}
+ABLATIONS = (
+    Ablation("post", True, "mode"), Ablation("post", False, "mode"), Ablation("none", True, "radius"),
+    Ablation("none", False, "radius"), Ablation("none", True, "deviation"), Ablation("none", False, "deviation"),
+)  # fmt: skip
+
+
 def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers = HERE) -> Outcome:
-    """log of the growth of the mode, or of r without layer norm, (combination, form, layer); nothing is drawn."""
-    found = np.full((len(COMBINATIONS), len(FORMS), LAYERS), np.nan)
-    for k, (norm, residual) in enumerate(COMBINATIONS):
-        if norm == "post":
-            found[k, 0] = _of_density(residual)
-        found[k, 1] = _of_tokens(_layer_of_particles(norm, residual), norm)
-        found[k, 2] = _of_tokens(_layer_of_field(norm, residual), norm)
-        found[k, 3] = exact(norm, residual)
-    dims = ("combination", "form", "layer")
+    """log of the growth of what each ablation measures, (ablation, form, layer); nothing is drawn at random."""
+    found = np.full((len(ABLATIONS), len(FORMS), LAYERS), np.nan)
+    for k, one in enumerate(ABLATIONS):
+        if one.measured == "deviation":
+            found[k, 0], found[k, 1] = _of_density_on_line(one), _of_nodes(one)
+        else:
+            found[k, 1] = _of_tokens(_layer_of_particles(one), one)
+            found[k, 2] = _of_tokens(_layer_of_field(one), one)
+        if one.measured == "mode":
+            found[k, 0] = _of_density(one)
+        found[k, 3] = exact(one)
+    dims = ("ablation", "form", "layer")
     arrays = {
-        "combination": Labelled(("combination",), [_name(*one) for one in COMBINATIONS]),
+        "ablation": Labelled(("ablation",), [one.name for one in ABLATIONS]),
         "form": Labelled(("form",), list(FORMS)),
-        "growth": Labelled(dims, found, "log of the growth of mode 2, or of the radius without layer norm, by layers"),
+        "growth": Labelled(dims, found, "log of the growth of a mode, radius or deviation, by layers"),
     }
     return Outcome(arrays, _summary(found), lambda figure: _draw(figure, found))
 
 
-def exact(norm: str, residual: bool) -> Floats:
+def exact(one: Ablation) -> Floats:
     """(layers,) logarithm of the growth since the beginning."""
+    if one.measured == "mode":
+        rate, c = float(growth_rates(2, BETA, [MODE])[0]), _strength(1.0)
+        per_layer = math.log(1 + (STEP * rate / (1 + STEP * c) if one.residual else rate / c))
+        return per_layer * np.arange(1.0, LAYERS + 1)
+    is_radius = one.measured == "radius"
+    sizes = [1.0 if is_radius else math.sqrt(VARIANCE)]
+    for _ in range(LAYERS):
+        attended = _strength(sizes[-1]) if is_radius else LINE_BETA * sizes[-1] ** 2
+        sizes.append(sizes[-1] * (1 + STEP * attended if one.residual else attended))
+    return np.asarray(np.log(np.array(sizes[1:]) / sizes[0]))
+
+
+def _strength(radius: float) -> float:
+    """c = |A|/r of tokens spread evenly."""
     from scipy.special import ive
 
-    def strength(radius: float) -> float:
-        return float(ive(1, BETA * radius**2) / ive(0, BETA * radius**2))
-
-    if norm == "post":
-        rate, c = float(growth_rates(2, BETA, [MODE])[0]), strength(1.0)
-        per_layer = math.log(1 + (STEP * rate / (1 + STEP * c) if residual else rate / c))
-        return per_layer * np.arange(1.0, LAYERS + 1)
-    radii = [1.0]
-    for _ in range(LAYERS):
-        radii.append(radii[-1] * (1 + STEP * strength(radii[-1]) if residual else strength(radii[-1])))
-    return np.asarray(np.log(radii[1:]))
+    return float(ive(1, BETA * radius**2) / ive(0, BETA * radius**2))
 
 
-def _of_density(residual: bool) -> Floats:
-    case = parse(_CASE.format(cells=CELLS, beta=BETA, mode=MODE, amplitude=AMPLITUDE, layers=LAYERS, step=STEP))
-    result = simulate(case if residual else case.replace({"stabilizers.residual": False}))
-    power = np.asarray(result.diagnostics["power"])[:, MODE]
+def _of_density(one: Ablation) -> Floats:
+    power = np.asarray(_simulated(_CIRCLE, one).diagnostics["power"])[:, MODE]
     return np.asarray(np.log(power[1:] / power[0]) / 2)
 
 
-def _of_tokens(layer: Layer, norm: str) -> Floats:
+def _of_density_on_line(one: Ablation) -> Floats:
+    variance = np.asarray(_simulated(_LINE, one).diagnostics["variance"]).reshape(-1)
+    return np.asarray(np.log(variance[1:] / variance[0]) / 2)
+
+
+def _simulated(text: str, one: Ablation) -> Result:
+    return simulate(parse(text).replace({"stabilizers.residual": one.residual, "time.step": one.step}))
+
+
+def _of_nodes(one: Ablation) -> Floats:
+    """Of weighted tokens on the line whose sums are those of a Gaussian to rounding."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(TOKENS)
+    masses = weights / weights.sum()
+    law = ParticleVelocity(LINE_BETA, masses=masses, norm=LayerNorm(one.norm))
+    x, variances = math.sqrt(VARIANCE) * nodes[:, None], []
+    for _ in range(LAYERS + 1):
+        variances.append(masses @ x[:, 0] ** 2)
+        x = layer_map(law, x, one.step, residual=one.residual)
+    return np.asarray(np.log(np.array(variances[1:]) / variances[0]) / 2)
+
+
+def _of_tokens(layer: Layer, one: Ablation) -> Floats:
     """Of tokens spread evenly, each turned by AMPLITUDE sin(lφ), or as they are without layer norm."""
     even = 2 * math.pi * np.arange(TOKENS) / TOKENS
     wave = np.sin(MODE * even)
-    angles = even + (AMPLITUDE * wave if norm == "post" else 0.0)
+    angles = even + (AMPLITUDE * wave if one.measured == "mode" else 0.0)
     x, sizes = np.stack([np.cos(angles), np.sin(angles)], axis=1), []
     for _ in range(LAYERS + 1):
         turned = np.angle((x[:, 0] + 1j * x[:, 1]) * np.exp(-1j * even))
-        sizes.append(wave @ turned if norm == "post" else np.linalg.norm(x, axis=1).mean())
+        sizes.append(wave @ turned if one.measured == "mode" else np.linalg.norm(x, axis=1).mean())
         x = layer(x)
     return np.asarray(np.log(np.array(sizes[1:]) / sizes[0]))
 
 
-def _layer_of_particles(norm: str, residual: bool) -> Layer:
-    law = ParticleVelocity(BETA, norm=LayerNorm(norm))
-    return lambda x: layer_map(law, x, STEP if residual else 1.0, residual=residual)
+def _layer_of_particles(one: Ablation) -> Layer:
+    law = ParticleVelocity(BETA, norm=LayerNorm(one.norm))
+    return lambda x: layer_map(law, x, one.step, residual=one.residual)
 
 
-def _layer_of_field(norm: str, residual: bool) -> Layer:
+def _layer_of_field(one: Ablation) -> Layer:
     """The PDE network's layer, in PyTorch."""
-    network = Network(kind="pde", dimension=2, heads=1, layer_norm=norm, residual=residual, feed_forward=False)  # type: ignore[arg-type]
-    layer = FieldLayer(network, Pde(step=STEP if residual else 1.0), False, Matrices(network)).double()
+    network = Network(kind="pde", dimension=2, heads=1, layer_norm=one.norm, residual=one.residual, feed_forward=False)  # type: ignore[arg-type]
+    layer = FieldLayer(network, Pde(step=one.step), False, Matrices(network)).double()
     with torch.no_grad():
         for matrix in layer.matrices.parameters():
             matrix.copy_(torch.eye(2))
@@ -119,50 +175,64 @@ def _layer_of_field(norm: str, residual: bool) -> Layer:
     return map_of
 
 
-def _name(norm: str, residual: bool) -> str:
-    return f"layer norm {norm}, {'residual' if residual else 'no residual'}"
-
-
 def _summary(found: Floats) -> str:
     rows = [
-        [_name(*one), *("–" if np.isnan(value) else f"{value:.5g}" for value in rows[:, -1])]
-        for one, rows in zip(COMBINATIONS, found, strict=True)
+        [one.name, *("–" if np.isnan(value) else f"{value:.5g}" for value in rows[:, -1])]
+        for one, rows in zip(ABLATIONS, found, strict=True)
     ]
-    head = [f"untrained, after {LAYERS} layers", *FORMS]
-    return f"{table(head, rows)}\nlog of the growth of mode {MODE}, without layer norm of the radius; β = {BETA:g}."
+    head = [f"log of the growth after {LAYERS} layers", *FORMS]
+    return f"{table(head, rows)}\nβ = {BETA:g}; of the deviation of a Gaussian on the line β = {LINE_BETA:g}."
 
 
 def _draw(figure: Figure, found: Floats) -> None:
-    figure.set_size_inches(11.0, 3.2)
-    axes = figure.subplots(1, len(COMBINATIONS))
+    figure.set_size_inches(11.0, 5.6)
+    axes = figure.subplots(2, 3).T.ravel()
     layers = np.arange(1, LAYERS + 1)
-    for ax, one, rows in zip(axes, COMBINATIONS, found, strict=True):
+    for ax, one, rows in zip(axes, ABLATIONS, found, strict=True):
         for form, values, style in zip(FORMS, rows, ("s", "o", "x", "k-"), strict=True):
             ax.plot(layers, values, style, label=form, ms=8 if form == "density" else 5, mfc="none", lw=1)
-        ax.set(xlabel="layers passed", title=_name(*one))
-        ax.title.set_fontsize(9)
-    axes[0].set_ylabel(f"log growth of mode {MODE}")
-    axes[2].set_ylabel("log growth of the radius")
+        ax.set(xlabel="layers passed", ylabel=f"log growth of the {MEASURED[one.measured]}", xticks=layers)
+        ax.set_title(one.name.partition(": ")[2], fontsize=9)
     axes[0].legend(fontsize=8, frameon=False)
     figure.tight_layout()
 
 
-_CASE = """
+_CIRCLE = f"""
 [domain]
 manifold = "circle"
-resolution = {cells}
+resolution = {CELLS}
 [attention]
-beta = {beta}
+beta = {BETA}
 [initial]
 kind = "harmonic"
-degree = {mode}
-amplitude = {amplitude}
+degree = {MODE}
+amplitude = {AMPLITUDE}
 [time]
 method = "layers"
-layers = {layers}
-step = {step}
+layers = {LAYERS}
 [output]
-snapshots = {layers}
-samples = {layers}
+snapshots = {LAYERS}
+samples = {LAYERS}
 diagnostics = ["power"]
+"""
+_LINE = f"""
+[domain]
+manifold = "line"
+resolution = {LINE_CELLS}
+core = 4.0
+outermost = 50.0
+[attention]
+beta = {LINE_BETA}
+[stabilizers]
+layer_norm = "none"
+[initial]
+kind = "gaussian"
+variance = {VARIANCE}
+[time]
+method = "layers"
+layers = {LAYERS}
+[output]
+snapshots = {LAYERS}
+samples = {LAYERS}
+diagnostics = ["variance"]
 """

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .launching import inline, kernel, share
+from .caching import compiled
+from .launching import index, inline, kernel, share
 
 
 @kernel
@@ -17,11 +18,35 @@ def advance(worker, workers, start, stage, rate, dt, weight, result):
         result[i] = w + weight * (start[i] - w)
 
 
-@kernel
+@compiled(apart=True)
+def distances_from(worker, workers, values, level, distances):
+    """|u_i − level|; level (1,)."""
+    first, last = share(worker, workers, len(values))
+    for i in range(first, last):
+        distances[index(i)] = abs(values[index(i)] - level[0])
+
+
+@compiled(apart=True)
+def masses_above(worker, workers, density, volumes, level, masses):
+    """Masses (ρ_i − level) V_i of the cells; level (1,)."""
+    first, last = share(worker, workers, len(density))
+    for i in range(first, last):
+        masses[index(i)] = (density[index(i)] - level[0]) * volumes[index(i)]
+
+
+@compiled(fastmath={"contract"}, apart=True)
 def scale_softmax(worker, workers, normalizer, numerator, reach):
     """N /= max(Z, |N|/reach) in place, (n, d) by (n,), so that |N| ≤ reach also where Z is lost to rounding."""
     first, last = share(worker, workers, len(normalizer))
     d = numerator.shape[1]
+    if d == 2:  # by vector instructions
+        for i in range(first, last):
+            k = index(i)
+            x, y = numerator[k, 0], numerator[k, 1]
+            bound = max(normalizer[k], np.sqrt(x * x + y * y) / reach)
+            over = 1.0 / bound if bound > 0.0 else 1.0
+            numerator[k, 0], numerator[k, 1] = x * over, y * over
+        return
     for i in range(first, last):
         square = 0.0
         for c in range(d):
@@ -89,17 +114,20 @@ def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbo
     """
     basin[:] = -1
     for i in order:
-        best = -1
+        best, several = -1, False
         for k in range(cell_start[i], cell_start[i + 1]):
             j = neighbors[cell_sides[k] ^ 1]
             if basin[j] >= 0:
                 peak = _root(basin, j)
+                several = several or (best >= 0 and peak != best)
                 if best < 0 or level[peak] > level[best] or (level[peak] == level[best] and peak < best):
                     best = peak
         if best < 0:
             basin[i] = i
             continue
         basin[i] = best
+        if not several:
+            continue
         for k in range(cell_start[i], cell_start[i + 1]):
             j = neighbors[cell_sides[k] ^ 1]
             if basin[j] >= 0:
@@ -108,3 +136,43 @@ def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbo
                     basin[peak] = best
     for i in order:
         basin[i] = _root(basin, i)
+
+
+@kernel
+def sort_equal(order, level):
+    """Cells of equal levels in the order of their numbers, where ``order`` (cells,) has equal ones side by side."""
+    first = 0
+    for k in range(1, len(order) + 1):
+        if k == len(order) or level[order[k]] != level[order[first]]:
+            if k - first > 1:
+                order[first:k].sort()
+            first = k
+
+
+@kernel
+def sum_over_basins(basin, masses, points, number, peaks, sums):
+    """Sums over the cells of each basin, added in their order: (basins, 1 + d) of masses m and of m x.
+
+    basin    (cells,) the peak of each cell, a cell that is its own
+    points   (cells, d) x
+    number   (cells,) out: the number of each cell's basin, by their peaks
+    peaks    (cells,) out: the first are the peaks
+    sums     (cells, 1 + d) out: the first are the sums
+    Returns how many basins there are.
+    """
+    count = 0
+    for i in range(len(basin)):
+        if basin[i] == i:
+            number[i] = count
+            peaks[count] = i
+            sums[count] = 0.0
+            count += 1
+    for i in range(len(basin)):
+        k = number[basin[i]]
+        sums[k, 0] += masses[i]
+        for c in range(points.shape[1]):
+            sums[k, 1 + c] += masses[i] * points[i, c]
+    for i in range(len(basin)):
+        if basin[i] != i:
+            number[i] = number[basin[i]]
+    return count

@@ -102,8 +102,8 @@ class Systems:
         ahead = self._rates_of(here, self._time[new] + trial, values + _rows(trial, values) * rate)
         fastest = np.maximum(speed, _norms((ahead - rate) / allowed) / trial)
         rest = fastest <= 1e-15
-        wanted = np.where(rest, np.maximum(1e-6, 1e-3 * trial), (0.01 / np.where(rest, 1.0, fastest)) ** (1 / ORDER))
-        return np.asarray(np.minimum(np.minimum(100 * trial, wanted), longest))
+        proposed = np.where(rest, np.maximum(1e-6, 1e-3 * trial), (0.01 / np.where(rest, 1.0, fastest)) ** (1 / ORDER))
+        return np.asarray(np.minimum(np.minimum(100 * trial, proposed), longest))
 
     def _attempt(self, rates: Floats, dt: Floats) -> tuple[Floats, Floats]:
         """Values (k, ...) after steps dt (k,), and their errors (k,) over what is allowed: NaN where not finite."""
@@ -188,8 +188,8 @@ class Systems:
 def _change(error: Floats, most: Floats) -> Floats:
     """The next step over this one, by the error over what is allowed; NaN is too much by any measure."""
     with np.errstate(divide="ignore"):
-        wanted = np.where(error > 0, SAFETY * np.where(error > 0, error, 1.0) ** (-1 / ORDER), GROW)
-    change = np.where(error < 1, np.minimum(wanted, most), np.maximum(wanted, SHRINK))
+        proposed = np.where(error > 0, SAFETY * np.where(error > 0, error, 1.0) ** (-1 / ORDER), GROW)
+    change = np.where(error < 1, np.minimum(proposed, most), np.maximum(proposed, SHRINK))
     return np.where(np.isnan(error), SHRINK, change)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import solvers.io.series
+from solvers.io import run_file
 from solvers.io.checkpoint import MAGIC
 from solvers.io.layout import Measure, Points
 from solvers.io.lock import Lock
@@ -221,6 +222,7 @@ def test_killed_between_a_density_and_its_time(path):
     """The time is what commits a snapshot, so it must be the last to reach the file."""
     code = """
 import solvers.io.series
+from solvers.io import run_file
 append, calls = solvers.io.series._append, []
 def stop_at_the_second(*arguments):
     calls.append(arguments)
@@ -387,7 +389,7 @@ def test_overwrite(path):
 @pytest.mark.parametrize("room", [70_000, 100_000, 130_001])
 @pytest.mark.parametrize("relief", [True, False])
 def test_failing_write(path, room, relief):
-    """A full disk, played by a limit on file sizes: one line, and a file good up to the last snapshot."""
+    """A full disk, played by a limit on file sizes: one line, and a file valid up to the last snapshot."""
     code = """
 import resource
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -471,6 +473,33 @@ def test_interrupts_and_errors_are_recorded(path):
     assert run.attributes["stop_reason"] == "failed"
     assert run.attributes["message"] == "ZeroDivisionError: a reason"
     assert len(run.sample_times) == 1  # what waited was written
+
+
+def test_snapshots_may_wait_in_memory(path, monkeypatch):
+    """Those after the first, in copies, until the next flush, and few enough; the file has them in order."""
+    monkeypatch.setattr(run_file, "FLUSH_EVERY", 1e9)
+    monkeypatch.setattr(run_file, "MAX_WAITING", 4 * 8 * MESH.cells)
+    with RunFile.create(path, MESH, COLUMNS) as file:
+        held, counts = np.empty(MESH.cells), []
+        for k in range(6):
+            held[:] = density(k)
+            file.write_snapshot(k / 10, held, may_wait=True)
+            file.write_sample(k / 10, sample(2 * k))
+            file.write_sample(k / 10 + 0.05, sample(2 * k + 1))
+            counts.append(read(path).snapshots)
+            assert file.snapshots == k + 1
+        assert counts == [1, 1, 1, 1, 5, 5]  # four are as much as may wait
+        file.flush_if_due()
+        assert read(path).snapshots == 5
+        monkeypatch.setattr(run_file, "FLUSH_EVERY", -1.0)
+        file.flush_if_due()
+        check(read(path), 6)
+        monkeypatch.setattr(run_file, "FLUSH_EVERY", 1e9)
+        file.write_sample(0.6, sample(12))
+        file.write_sample(0.65, sample(13))
+        file.write_snapshot(0.6, density(6), may_wait=True)
+        assert read(path).snapshots == 6
+    check(read(path), 7)
 
 
 def test_bad_input(path):

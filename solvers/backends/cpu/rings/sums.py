@@ -92,13 +92,12 @@ def _add_rows(tables, at, points, m, one, other, to_one, to_other):
 
 
 @inline
-def _sum_parts(re, im, s, r, south, by_order, scale, tables, start, points, columns, parts):
-    """Even cosine, odd cosine, even sine and odd sine parts of a set on two mirrored rings, parts (2, 4, points).
+def _fill_columns(re, im, s, r, south, by_order, scale, columns):
+    """Coefficients of cosines and sines of a set on two mirrored rings, columns (2, 2, orders).
 
     ``by_order`` takes ∂/∂φ; ``scale`` multiplies.
     """
-    degrees, orders = re.shape[1], columns.shape[2]
-    for m in range(degrees):
+    for m in range(re.shape[1]):
         weight = scale if m == 0 else 2.0 * scale
         for side in range(2):
             x, y = re[s, m, south if side else r], im[s, m, south if side else r]
@@ -106,33 +105,23 @@ def _sum_parts(re, im, s, r, south, by_order, scale, tables, start, points, colu
                 x, y = -m * y, m * x
             columns[side, 0, m] = weight * x
             columns[side, 1, m] = -weight * y
-    parts[:, :, :points] = 0.0
-    for wave in range(2):
-        for parity in range(2):
-            part = 2 * wave + parity
-            for m in range(parity, orders, 8):
-                at = start + (wave * orders + m) * points
-                _add_rows(
-                    tables, at, points, m, columns[0, wave], columns[1, wave], parts[0, part], parts[1, part]
-                )  # fmt: skip
 
 
 @inline
-def _image(parts, image, j):
-    """The value at φ_j, −φ_j, π − φ_j or π + φ_j."""
-    across = 1.0 if image == 0 or image == 2 else -1.0
-    beyond = 1.0 if image < 2 else -1.0
-    return parts[0, j] + beyond * parts[1, j] + across * (beyond * parts[2, j] + parts[3, j])
-
-
-@inline
-def _place(image, j, count):
-    """Where in a ring of ``count`` cells the image of a cell lies."""
-    if image == 0:
-        return j
-    if image == 1:
-        return count - 1 - j
-    return count // 2 - 1 - j if image == 2 else count // 2 + j
+def _write(parts, sign, start, count, points, row):
+    """Values of a set along a ring, times a sign, from its parts (4, points), into row[start: start + count]."""
+    even, odd, even_sine, odd_sine = parts[0], parts[1], parts[2], parts[3]
+    if 4 * points != count:
+        for j in range(points):
+            row[index(start + j)] = sign * ((even[j] + odd[j]) + (even_sine[j] + odd_sine[j]))
+        return
+    half, last = start + 2 * points, start + count - 1
+    for j in range(points):
+        row[index(start + j)] = sign * ((even[j] + odd[j]) + (even_sine[j] + odd_sine[j]))
+        row[index(half + j)] = sign * ((even[j] - odd[j]) + (even_sine[j] - odd_sine[j]))
+    for j in range(points):
+        row[index(last - j)] = sign * ((even[j] + odd[j]) - (even_sine[j] + odd_sine[j]))
+        row[index(half - 1 - j)] = sign * ((even[j] - odd[j]) - (even_sine[j] - odd_sine[j]))
 
 
 @summing
@@ -141,47 +130,73 @@ def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tabl
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
     columns, parts = np.zeros((2, 2, orders)), np.empty((2, 4, points.max()))
     for r in range(worker, half, workers):
-        south, q = rings - 1 - r, points[r]
-        _sum_parts(re, im, 0, r, south, False, 1.0, tables, table_start[r], q, columns, parts)
+        mirrored, q = rings - 1 - r, points[r]
+        _fill_columns(re, im, 0, r, mirrored, False, 1.0, columns)
+        parts[:, :, :q] = 0.0
+        for wave in range(2):
+            for parity in range(2):
+                part = 2 * wave + parity
+                for m in range(parity, orders, 8):
+                    at = table_start[r] + (wave * orders + m) * q
+                    one, other = columns[0, wave], columns[1, wave]
+                    _add_rows(tables, at, q, m, one, other, parts[0, part], parts[1, part])
         for side in range(2):
-            start = ring_start[south if side else r]
-            for image in range(4 if 4 * q == ring_cells[r] else 1):
-                for j in range(q):
-                    values[index(start + _place(image, j, ring_cells[r]))] = _image(parts[side], image, j)
+            _write(parts[side], 1.0, ring_start[mirrored if side else r], ring_cells[r], q, values)
+
+
+@inline
+def _add_rows_of_three(tables, at, points, m, columns, part, parts):
+    """Add Σ c_m table[m] over four orders m, m + 2, …, of three sets with two columns each: the table is read once."""
+    a, b, c, d = columns[0, 0, m], columns[0, 0, m + 2], columns[0, 0, m + 4], columns[0, 0, m + 6]
+    e, f, g, h = columns[0, 1, m], columns[0, 1, m + 2], columns[0, 1, m + 4], columns[0, 1, m + 6]
+    a1, b1, c1, d1 = columns[1, 0, m], columns[1, 0, m + 2], columns[1, 0, m + 4], columns[1, 0, m + 6]
+    e1, f1, g1, h1 = columns[1, 1, m], columns[1, 1, m + 2], columns[1, 1, m + 4], columns[1, 1, m + 6]
+    a2, b2, c2, d2 = columns[2, 0, m], columns[2, 0, m + 2], columns[2, 0, m + 4], columns[2, 0, m + 6]
+    e2, f2, g2, h2 = columns[2, 1, m], columns[2, 1, m + 2], columns[2, 1, m + 4], columns[2, 1, m + 6]
+    to, to1, to2 = parts[0, 0, part], parts[1, 0, part], parts[2, 0, part]
+    other, other1, other2 = parts[0, 1, part], parts[1, 1, part], parts[2, 1, part]
+    p, s, t = 2 * points, 4 * points, 6 * points
+    for j in range(points):
+        w, x = tables[index(at + j)], tables[index(at + p + j)]
+        y, z = tables[index(at + s + j)], tables[index(at + t + j)]
+        to[j] += (a * w + b * x) + (c * y + d * z)
+        other[j] += (e * w + f * x) + (g * y + h * z)
+        to1[j] += (a1 * w + b1 * x) + (c1 * y + d1 * z)
+        other1[j] += (e1 * w + f1 * x) + (g1 * y + h1 * z)
+        to2[j] += (a2 * w + b2 * x) + (c2 * y + d2 * z)
+        other2[j] += (e2 * w + f2 * x) + (g2 * y + h2 * z)
 
 
 @summing
 def ring_gradient(
-    worker, workers, re, im, ring_start, ring_cells, sine, cosine, points, tables, table_start, values, vectors
-):
-    """Values and tangent vectors at the cells of all rings, from modes (3 or 4, L + 1, rings).
+    worker, workers, re, im, ring_start, ring_cells, sine, points, tables, table_start, values, components, radial
+):  # fmt: skip
+    """Values, and components east and north (2, cells), at the cells of all rings, from modes (3 or 4, L + 1, rings).
 
-    The sets are a function, sin θ ∂θ and 1 of a potential, whose gradient are the vectors, and maybe what they have
-    along x beside. sine, cosine (rings,): of the polar angle of the cell centers.
+    The sets are a function, sin θ ∂θ and 1 of a potential, whose gradient has these components, and maybe what goes
+    into ``radial``, else (0,). sine (rings,): of the polar angle of the cell centers.
     """
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
-    sets = re.shape[0]
-    columns, parts = np.zeros((2, 2, orders)), np.zeros((4, 2, 4, points.max()))
+    columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, points.max()))
     for r in range(worker, half, workers):
         mirrored, q, count = rings - 1 - r, points[r], ring_cells[r]
-        for s in range(sets):
-            scale = 1.0 / sine[r] if s == 1 or s == 2 else 1.0
-            _sum_parts(re, im, s, r, mirrored, s == 2, scale, tables, table_start[r], q, columns, parts[s])
-        cosines = tables[table_start[r] + q :]  # of φ: the row of m = 1
-        sines = tables[table_start[r] + (orders + 1) * q :]
+        for s in range(re.shape[0]):
+            scale = 1.0 if s == 0 or s == 3 else 1.0 / sine[r]
+            _fill_columns(re, im, s, r, mirrored, s == 2, scale, columns[s])
+        parts[:, :, :, :q] = 0.0
+        for wave in range(2):
+            for parity in range(2):
+                part = 2 * wave + parity
+                for m in range(parity, orders, 8):
+                    at = table_start[r] + (wave * orders + m) * q
+                    _add_rows_of_three(tables, at, q, m, columns[:, :, wave], part, parts)
+                    if re.shape[0] > 3:
+                        one, other = columns[3, 0, wave], columns[3, 1, wave]
+                        _add_rows(tables, at, q, m, one, other, parts[3, 0, part], parts[3, 1, part])
         for side in range(2):
-            ring = mirrored if side else r
-            x, z = sine[ring], cosine[ring]
-            for image in range(4 if 4 * q == count else 1):
-                across = 1.0 if image == 0 or image == 2 else -1.0
-                beyond = 1.0 if image < 2 else -1.0
-                for j in range(q):
-                    i = index(ring_start[ring] + _place(image, j, count))
-                    cos_phi, sin_phi = beyond * cosines[j], across * sines[j]
-                    values[i] = _image(parts[0, side], image, j)
-                    south, east = _image(parts[1, side], image, j), _image(parts[2, side], image, j)
-                    along = _image(parts[3, side], image, j)
-                    outward = south * z + along * x
-                    vectors[i, 0] = outward * cos_phi - east * sin_phi
-                    vectors[i, 1] = outward * sin_phi + east * cos_phi
-                    vectors[i, 2] = along * z - south * x
+            start = ring_start[mirrored if side else r]
+            _write(parts[0, side], 1.0, start, count, q, values)
+            _write(parts[2, side], 1.0, start, count, q, components[0])
+            _write(parts[1, side], -1.0, start, count, q, components[1])
+            if re.shape[0] > 3:
+                _write(parts[3, side], 1.0, start, count, q, radial)

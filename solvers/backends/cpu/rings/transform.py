@@ -138,13 +138,13 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
 
 
 @kernel
-def gradient_to_vectors(worker, workers, centers, south, east, result):
-    """Tangent vectors in R³ from their components along e_θ (south) and e_φ (east) at the given points."""
+def gradient_to_vectors(worker, workers, centers, east, north, result):
+    """Tangent vectors in R³ from their components along east and north at the given points."""
     first, last = share(worker, workers, len(result))
     for i in range(first, last):
         x, y, z = centers[i, 0], centers[i, 1], centers[i, 2]
         sine = np.sqrt(x * x + y * y)
         cos_phi, sin_phi = x / sine, y / sine
-        result[i, 0] = south[i] * z * cos_phi - east[i] * sin_phi
-        result[i, 1] = south[i] * z * sin_phi + east[i] * cos_phi
-        result[i, 2] = -south[i] * sine
+        result[i, 0] = -north[i] * z * cos_phi - east[i] * sin_phi
+        result[i, 1] = -north[i] * z * sin_phi + east[i] * cos_phi
+        result[i, 2] = north[i] * sine

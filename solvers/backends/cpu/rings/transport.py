@@ -12,7 +12,10 @@ stencils   (2, kinds, 6, 14) weights of the velocity (east, north) of each neigh
            the flux through a side, and in half the correction of a product's mean for each slope of the density
 spans      (kinds, 6) 1 over the area that a neighbour's offset and the next one's span
 opposite   (kinds, 6, 6) weights w ≥ 0 with Σ_m w_km d_m = −d_k, of two neighbours at most
+begin, end  the cells that all workers share
 """
+
+import numpy as np
 
 from ..caching import compiled
 from ..launching import index, scratch, share
@@ -25,6 +28,14 @@ FREE = 1e300  # a mass that limits nothing
 
 row_kernel = compiled(fastmath={"contract"}, apart=True)
 helper = compiled(fastmath={"contract"}, forceinline=True)  # by LLVM, which takes less time than Numba
+ignoring_nan = compiled(fastmath={"nnan", "nsz", "reassoc"}, forceinline=True)  # a maximum by vector instructions
+
+
+@helper
+def part_of(worker, workers, begin, end):
+    """First and last + 1 of a worker's share of the cells from ``begin`` to ``end``."""
+    first, last = share(worker, workers, end - begin)
+    return begin + first, begin + last
 
 
 @helper
@@ -76,9 +87,9 @@ def _part(part, start, count):
 
 
 @row_kernel
-def local_components(worker, workers, rows, sine, cosine, centers, vectors, east, north):
+def local_components(worker, workers, begin, end, rows, sine, cosine, centers, vectors, east, north):
     """Components along east and north of tangent vectors at cell centers."""
-    first, last = share(worker, workers, len(east))
+    first, last = part_of(worker, workers, begin, end)
     r = _ring_of(rows, first)
     while first < last:
         stop = min(last, rows[r, START] + rows[r, COUNT])
@@ -108,12 +119,12 @@ def _slope(s, towards, here, at_e, at_n, at_w, at_s):
 
 @row_kernel
 def reconstruct_on_rings(
-    worker, workers, rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied, flux,
-    smooth, sent,
+    worker, workers, begin, end, rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied,
+    flux, smooth, sent,
 ):  # fmt: skip
     """As :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`; flux and sent (2, faces)."""
     near, near_east, near_north = scratch(8), scratch(8), scratch(8)  # of a cell's neighbours
-    first, last = share(worker, workers, len(density))
+    first, last = part_of(worker, workers, begin, end)
     r = _ring_of(rows, first)
     while first < last:
         row = rows[r]
@@ -183,12 +194,12 @@ def _upwind(own, other, value):
 
 @row_kernel
 def outgoing_flux_on_rings(
-    worker, workers, rows, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux, smooth,
-    occupied, sent,
+    worker, workers, begin, end, rows, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux,
+    smooth, occupied, sent,
 ):  # fmt: skip
     """As :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`; volumes (rings,), sent (2, faces)."""
     held, unresolved = scratch(8), scratch(8)  # masses of a cell's neighbours, and how unresolved its sides are
-    first, last = share(worker, workers, len(density))
+    first, last = part_of(worker, workers, begin, end)
     r = _ring_of(rows, first)
     while first < last:
         row = rows[r]
@@ -295,11 +306,30 @@ def _lost(own, other):
     return max(own, 0.0) + max(-other, 0.0)
 
 
+@ignoring_nan
+def _largest(values, density, occupied, first, stop):
+    """The largest value ≥ 0 of occupied cells; any where one is NaN."""
+    largest = 0.0
+    for i in range(first, stop):
+        largest = max(largest, values[index(i)] if density[index(i)] > occupied else 0.0)
+    return largest
+
+
+@helper
+def _not_numbers(values, density, occupied, first, stop):
+    """How many values of occupied cells, or of a density that is NaN, are NaN."""
+    count = 0
+    for i in range(first, stop):
+        value = values[index(i)]
+        count += int(value != value and not density[index(i)] <= occupied)
+    return count
+
+
 @row_kernel
-def outflow_rates_on_rings(worker, workers, rows, volumes, density, occupied, sent, outflow):
+def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, occupied, sent, outflow):
     """As :func:`solvers.backends.cpu.transport.outflow_rates`; volumes (rings,), sent (2, faces)."""
-    first, last = share(worker, workers, len(outflow))
-    r, fastest = _ring_of(rows, first), 0.0
+    first, last = part_of(worker, workers, begin, end)
+    r, fastest, lost_numbers = _ring_of(rows, first), 0.0, 0
     while first < last:
         row = rows[r]
         start, count, area = row[START], row[COUNT], volumes[r]
@@ -322,11 +352,10 @@ def outflow_rates_on_rings(worker, workers, rows, volumes, density, occupied, se
                     plane, face, _ = _side(k, i - start, row)
                     lost += _lost(sent[plane, face], sent[1 - plane, face])
                 outflow[i] = lost / mass if mass != 0.0 else 0.0
-        for i in range(first, stop):
-            if not density[i] <= occupied[0] and not (outflow[i] <= fastest or fastest != fastest):  # NaN stays
-                fastest = outflow[i]
+        fastest = max(fastest, _largest(outflow, density, occupied[0], first, stop))
+        lost_numbers += _not_numbers(outflow, density, occupied[0], first, stop)
         first, r = stop, r + 1
-    return fastest
+    return fastest if lost_numbers == 0 else np.nan
 
 
 @helper

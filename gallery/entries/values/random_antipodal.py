@@ -1,0 +1,53 @@
+"""
+Two tokens and random V: some end opposite each other
+=====================================================
+
+V ~ N(0, 1/d) drawn anew for each layer, β = 0, small steps: with u the cosine of two tokens, artanh u has the drift
+(d − 2 + u)/2d and the variance 1/d in a unit of time (derived here). So from d = 3 on tokens come together, and on
+the circle two tokens φ apart do so with probability 1 − φ/π, else they end opposite each other.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from gallery.figure import draw
+from gallery.size import size
+from gallery.statement import Statement
+from gallery.tokens import on_circle, run
+
+LAYERS, STEP, ANGLE, COUNT = 400, 0.25, 2.0, size(40, 2000)
+paths = []
+with tempfile.TemporaryDirectory() as folder:
+    for seed in range(COUNT):
+        values = np.random.default_rng(seed).standard_normal((LAYERS, 2, 2)) / np.sqrt(2)
+        np.savez(Path(folder) / "values.npz", value=values)
+        changes = ["attention.beta=0", f"attention.file={folder}/values.npz", "time.method=layers"]
+        changes += [f"time.layers={LAYERS}", f"time.step={STEP}", "output.snapshots=12"]
+        path = run(on_circle([0.0, ANGLE]), LAYERS * STEP, *changes)[1]
+        paths.append(np.einsum("td,td->t", path[:, 0], path[:, 1]))
+cosines = np.array(paths)
+opposite = float((cosines[:, -1] < 0).mean())
+
+STATEMENT = Statement(
+    text="share of pairs of tokens on the circle, 2 rad apart, that end opposite each other, random V, β = 0",
+    source="Fedorov, Sander, Elie, Marion, Laurière, Clustering in Deep Stochastic Transformers (PMLR 306): opposite "
+    "tokens attract with positive probability, by the dimension",
+    read="abstract; probability derived here",
+    published=ANGLE / np.pi,
+    found=opposite,
+    tolerance=3 * np.sqrt((1 - ANGLE / np.pi) / (ANGLE / np.pi) / COUNT) + 0.02,
+    reason="three standard deviations of the share, and steps of 0.25",
+)
+
+# %%
+share = (cosines < 0).mean(axis=0)
+time = np.linspace(0, LAYERS * STEP**2, len(share))
+draw(
+    "t",
+    "share of pairs farther apart than π/2",
+    run=(time, share),
+    formula_at_the_end=(time[[0, -1]], [ANGLE / np.pi] * 2),
+)
+print(STATEMENT)

@@ -1,0 +1,43 @@
+"""When random tokens in many dimensions meet, beside orthonormal ones: run and formula, used by two entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import quad
+
+import meanfield as mf
+
+Floats = NDArray[np.float64]
+N, MET = 32, 0.999  # tokens, and the cosine from which on two have met
+
+
+def formula(beta: float, normalization: str) -> float:
+    """Time until n orthonormal tokens have met: dg/dt = 2e^{βg}(1 − g)((n − 1)g + 1)/Z (2512.01868, section 6.1).
+
+    Z = e^β + (n − 1)e^{βg} (softmax) or n (unnormalized).
+    """
+
+    def slowness(g: float) -> float:
+        total = np.exp(beta * (1 - g)) + N - 1 if normalization == "softmax" else N * np.exp(-beta * g)
+        return float(total / (2 * (1 - g) * ((N - 1) * g + 1)))
+
+    return float(quad(slowness, 0, MET)[0])
+
+
+def run(d: int, beta: float, normalization: str, seeds: int) -> tuple[float, Floats, Floats]:
+    """Time when half of the pairs of uniform tokens in R^d have met, on average over seeds; all times and shares."""
+    end = 1.5 * formula(beta, normalization)
+    changes = [f"attention.normalization={normalization}", f"domain.count={N}", f"domain.dimension={d}"]
+    changes += ["initial.kind=uniform", f"time.end={end}", "time.tolerance=1e-5", "output.snapshots=1"]
+    changes += [f"attention.beta={beta}", "output.samples=300", 'output.diagnostics=["pairs_close"]']
+    case = mf.load_case("tokens_pair", changes)
+    keys: dict[str, Sequence[int]] = {"domain.seed": range(seeds)}
+    found = mf.sweep(
+        case, keys, jobs=1, scalars={"share": lambda result: np.asarray(result.diagnostics["pairs_close"])}
+    )
+    share = np.asarray(found["share"]).mean(axis=0)
+    times = np.linspace(0, end, len(share))
+    return float(np.interp(0.5, share, times)), times, share

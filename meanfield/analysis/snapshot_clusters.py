@@ -1,0 +1,115 @@
+"""Clusters of the snapshots of a run, by the same functions as the diagnostic that counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from solvers.mesh.mesh import Floats, Mesh
+
+if TYPE_CHECKING:
+    from meanfield.clusters.on_cells import Clusters
+    from solvers.io.run_file import Run
+
+TIME_RTOL = 1e-9  # a sample is at a snapshot where their times differ by less
+RECORDED = ("cluster_mass", "cluster_center")
+
+
+class Counted(NamedTuple):
+    """How many clusters there are; masses (k,) and places (k, d) of the heaviest of them, heaviest first."""
+
+    number: int
+    masses: Floats
+    places: Floats
+
+
+def counter(run: Run) -> Callable[[int], Counted] | None:
+    """Counts the clusters of snapshot k; None where the domain has no such diagnostic.
+
+    Clusters of a density are placed at their peaks, of tokens at their centers. Tokens have those that were recorded at
+    the time of the snapshot, else what :func:`cluster_finder` finds in it. From the handover on clusters are atoms,
+    which the sample before has.
+    """
+    try:
+        find = cluster_finder(run)
+    except ValueError:
+        return None
+    hand_over = float(run.attributes.get("hand_over_time", np.inf))
+    recorded, of_cells = run.diagnostics.keys() >= set(RECORDED), None if run.kind == "position" else _cells_of(run)
+
+    def count(k: int) -> Counted:
+        time = float(run.times[k])
+        sample = int(np.searchsorted(run.sample_times, time * (1 + TIME_RTOL), side="right")) - 1
+        same = of_cells is None and sample >= 0 and time - run.sample_times[sample] <= TIME_RTOL * abs(time)
+        if recorded and sample >= 0 and (same or time >= hand_over):
+            return _recorded(run, sample)
+        found = find(k)
+        places = found.centers if of_cells is None else peaks(of_cells[0], of_cells[1](k), found)
+        return Counted(found.count, found.masses, places)
+
+    return count
+
+
+def _recorded(run: Run, sample: int) -> Counted:
+    masses, centers = (run.diagnostics[name][sample] for name in RECORDED)
+    there = np.isfinite(masses)
+    number = run.diagnostics["clusters"][sample] if "clusters" in run.diagnostics else there.sum()
+    return Counted(int(number), masses[there], centers[there])
+
+
+def cluster_finder(run: Run) -> Callable[[int], Clusters]:
+    """Finds the clusters of snapshot k as the diagnostics do; of tokens with a radius, those of their directions.
+
+    Raises ValueError for a domain without clusters: the line, densities with an axis, tokens in one dimension.
+    """
+    from meanfield.clusters.among_tokens import find_clusters_of_tokens
+    from meanfield.clusters.on_cells import find_clusters
+
+    if run.kind == "density":
+        mesh, density = _cells_of(run)
+        return lambda k: find_clusters(mesh, density(k))
+    if run.snapshot_shape[1] < 2:
+        raise ValueError(f"manifold {run.manifold}: expected tokens in two dimensions at least, which have clusters")
+    scale = _scale_of_tokens(run)
+    return lambda k: find_clusters_of_tokens(run.positions(k), run.weights, scale)
+
+
+def _cells_of(run: Run) -> tuple[Mesh, Callable[[int], Floats]]:
+    """The mesh of directions, and the density of snapshot k on it: with a radius its marginal, ∫ρ d log r."""
+    from meanfield.domains.domain import load
+    from meanfield.domains.table import kind_of
+    from meanfield.runtime.segments import case_of
+
+    kind = kind_of(run.manifold)
+    if kind.mesh is not None:
+        return load(kind.mesh)(run.resolution), run.density
+    if kind.directions is None or kind.directions.mesh is None or kind.edges is None:
+        raise ValueError(f"manifold {run.manifold}: expected circle, sphere or particles, whose clusters are counted")
+    mesh = load(kind.directions.mesh)(case_of(run).domain.resolution)
+    widths = np.diff(np.log(run.variable(kind.edges)))
+    return mesh, lambda k: widths @ run.density(k).reshape(len(widths), -1)
+
+
+def peaks(mesh: Mesh, density: Floats, found: Clusters) -> Floats:
+    """(clusters, d) the densest cell of each of the clusters of a density (cells)."""
+    rising = np.argsort(density, kind="stable")
+    densest = np.zeros(found.count, dtype=np.intp)
+    if found.count:
+        densest[found.basin[rising]] = rising  # of the many of each the last
+    places: Floats = mesh.centers[densest]
+    return places
+
+
+def _scale_of_tokens(run: Run) -> float:
+    """The scale that the file says, in older files that of the velocity at the run's start."""
+    from meanfield.domains.common.model_of_case import heads_by_layer
+    from meanfield.domains.particles.diagnostics import cluster_scale
+    from meanfield.domains.particles.setup import particle_velocity
+    from meanfield.runtime.segments import case_of
+
+    if "scale" in (attributes := run.attributes_of("clusters")):
+        return float(attributes["scale"])
+    case = case_of(run)
+    return cluster_scale(particle_velocity(case, heads_by_layer(case)[0]))

@@ -1,0 +1,101 @@
+"""Outgoing fluxes of the cells of rings in one pass over memory: band after band of rings, while a band is in cache.
+
+A band is some rings, of a thousand cells or more. Each kernel of :mod:`solvers.backends.cpu.rings.transport` follows a
+ring behind the one before it, as it needs what that has found on the rings on either side. A worker has bands that lie
+side by side; what is left to do on both sides of the first ring of the next worker is for :func:`join_bands`. The
+numbers are those of the same kernels, one after the other.
+
+bands   (bands + 1,) the first ring of each, and the number of rings
+The other arguments are those of the kernels; outflow (cells,) is also how resolved each cell is.
+"""
+
+import numpy as np
+
+from ..caching import compiled
+from ..launching import inline, share
+from .transport import START, outflow_rates_on_rings, outgoing_flux_on_rings, reconstruct_on_rings
+
+BAND_CELLS = 1024
+LEAST = 4  # bands of a worker, and so rings, of which two at either end are left to join_bands
+
+calling = compiled()
+
+
+def bands_of(counts: np.ndarray) -> np.ndarray:
+    """``bands`` of rings of so many cells."""
+    edges, cells = [0], 0
+    for ring, count in enumerate(counts, 1):
+        cells += int(count)
+        if cells >= BAND_CELLS:
+            edges.append(ring)
+            cells = 0
+    return np.asarray([*edges[: max(len(edges) - 1, 1)], len(counts)], dtype=np.int64)
+
+
+@inline
+def _first_ring(worker, workers, bands):
+    """The first ring of a worker's bands; of as many workers as have LEAST bands each, others have none."""
+    count = len(bands) - 1
+    active = max(min(workers, count // LEAST), 1)
+    return bands[share(min(worker, active), active, count)[0]]
+
+
+@inline
+def _cell(rows, r):
+    """The first cell of ring r, or the number of cells."""
+    return rows[r, START] if r < len(rows) else rows[len(rows) - 1, START] + rows[len(rows) - 1, START + 1]
+
+
+@inline
+def _larger(one, other):
+    """The larger of two numbers, or NaN."""
+    return one if other <= one or one != one else other
+
+
+@calling
+def flux_in_bands(
+    worker, workers, bands, rows, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite, density, east,
+    north, low, high, occupied, flux, sent, outflow,
+):  # fmt: skip
+    """Outgoing fluxes of a worker's bands, all but what :func:`join_bands` adds; returns the fastest outflow there."""
+    rings, fastest = len(rows), 0.0
+    begin, end = _first_ring(worker, workers, bands), _first_ring(worker + 1, workers, bands)
+    done = begin
+    sent_from, lost_from = (begin, begin) if begin == 0 else (begin + 1, begin + 2)
+    while done < end:
+        stop = bands[np.searchsorted(bands, done) + 1]
+        reconstruct_on_rings(
+            0, 1, _cell(rows, done), _cell(rows, stop), rows, slopes, offsets, tangents, stencils, density, east, north,
+            low, high, occupied, flux, outflow, sent,
+        )  # fmt: skip
+        done = stop
+        to = rings if stop == rings else max(stop - 1, sent_from)
+        outgoing_flux_on_rings(
+            0, 1, _cell(rows, sent_from), _cell(rows, to), rows, volumes, slopes, offsets, reach, spans, opposite,
+            density, east, north, flux, outflow, occupied, sent,
+        )  # fmt: skip
+        sent_from = to
+        to = rings if stop == rings else max(stop - 2, lost_from)
+        lost = outflow_rates_on_rings(
+            0, 1, _cell(rows, lost_from), _cell(rows, to), rows, volumes, density, occupied, sent, outflow
+        )  # fmt: skip
+        fastest, lost_from = _larger(fastest, lost), to
+    return fastest
+
+
+@calling
+def join_bands(
+    worker, workers, bands, rows, volumes, offsets, reach, slopes, spans, opposite, density, occupied, east, north,
+    flux, sent, outflow,
+):  # fmt: skip
+    """What is left between a worker's bands and the next one's; returns the fastest outflow there."""
+    rings, between, fastest = len(rows), _first_ring(worker + 1, workers, bands), 0.0
+    if between == rings:
+        return fastest
+    outgoing_flux_on_rings(
+        0, 1, _cell(rows, between - 1), _cell(rows, between + 1), rows, volumes, slopes, offsets, reach, spans,
+        opposite, density, east, north, flux, outflow, occupied, sent,
+    )  # fmt: skip
+    return outflow_rates_on_rings(
+        0, 1, _cell(rows, between - 2), _cell(rows, between + 2), rows, volumes, density, occupied, sent, outflow
+    )  # fmt: skip

@@ -1,0 +1,129 @@
+"""What the pages of long runs show works too: each command is run by its own words, on coarse cases and few points."""
+
+import re
+import shlex
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.needs import need_module
+
+from meanfield.cli.parser import main
+from meanfield.sweeping import case as sweep_case
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("sweeps", "experiments", "studies", "reliability", "performance")
+INSTALL = "pip install 'meanfield-transformers[transformer]'"
+BRIEF = "training.epochs=1 network.layers=1 network.dimension=8 network.heads=1 network.width=8 data.most=60"
+FEWER = {  # by a word of the command: what is given in addition
+    "ladder_circle": "--set domain.resolution=64 time.end=20",
+    "tokens_ladder": "--set domain.count=3 time.end=20",
+    "representation_field": "--set domain.count=32 time.end=1",
+    "train": f"--set {BRIEF} --quiet",
+    "experiment": f"--set {BRIEF} --seeds 1 --jobs 1 --quiet",
+    "sweep": "--jobs 1 --quiet",
+    "tests.reliability": "--count 1",
+    "benchmarks": "--help",  # all of them take minutes; each is run by tests/project/test_benchmarks.py
+}
+COARSE = (  # what a sweep file has, and what it has instead here
+    (r'(^|"domain\.)(resolution"?) = \d+', r"\1\2 = 32"),
+    (r'(^|"time\.)(end"?) = [\d.]+', r"\1\2 = 0.5"),
+    (r"^degrees = \d+", "degrees = 8"),
+    (r"^count = \d+", "count = 4"),
+    (r"count = \d+(?=[ ,}])", "count = 2"),
+    (r"seeds = \d+", "seeds = 1"),
+    (r"\[2, 8, 32, 128, 512\]", "[2, 3]"),
+)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (ROOT / "docs" / f"{page}.md").read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def lines(page: str) -> Iterator[str]:
+    """Lines of a page's shell blocks, without comments."""
+    for block in blocks(page, "bash"):
+        yield from (line.partition("  #")[0].strip() for line in block.splitlines() if line != INSTALL)
+
+
+LINES = [pytest.param(line, id=f"{page}: {line}") for page in PAGES for line in lines(page)]
+
+
+def coarse(text: str) -> str:
+    """A sweep file with few points, each of a coarse case."""
+    for pattern, instead in COARSE:
+        text = re.sub(pattern, instead, text, flags=re.MULTILINE)
+    return text
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the commands run: with the sweep file that docs/sweeps.md shows, and coarse shipped sweeps."""
+    texts = {path.stem: coarse(path.read_text("utf-8")) for path in (ROOT / "sweeps").glob("*.toml")}
+    monkeypatch.setattr(sweep_case, "_shipped_texts", lambda: texts)
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FILE.toml").write_text(coarse(blocks("sweeps", "toml")[0]), "utf-8")
+    return tmp_path
+
+
+def run(command: str) -> None:
+    """Run a command in the working folder; with fewer points, epochs or cells where the page's take minutes."""
+    words = shlex.split(command.replace("$SLURM_ARRAY_TASK_ID", "1"))
+    words += next((shlex.split(more) for word, more in FEWER.items() if word in words), [])
+    if words[0] == "meanfield":
+        if "transformer" in words:
+            need_module("torch")
+        assert main(words[1:]) == 0
+    else:
+        program = [sys.executable, *words[1:]]
+        ran = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_command(line: str, folder: Path) -> None:
+    for command in line.split("&&"):
+        run(command.strip())
+
+
+def test_sweep_on_a_cluster(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page's own words; in place of the batch system's cluster one worker in this process, and few small points."""
+    distributed = need_module("distributed")
+
+    class Cluster(distributed.LocalCluster):  # type: ignore[misc, name-defined]
+        def __init__(self, **batch: Any) -> None:
+            assert batch["processes"] == batch["cores"]
+            super().__init__(n_workers=1, processes=False, threads_per_worker=1, dashboard_address=None)
+
+        def scale(self, n: int = 0, jobs: int | None = None) -> Any:
+            return super().scale(n) if jobs is None else None  # of a batch system; its one worker is there
+
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", types.SimpleNamespace(SLURMCluster=Cluster))
+    small = 'mf.load_case("tokens_high_dimension", ["domain.count=3", "domain.dimension=4", "time.end=0.1"])'
+    code = blocks("sweeps", "python")[0].replace('"tokens_high_dimension"', small).replace("range(1000)", "range(2)")
+    exec(compile(code, "docs/sweeps.md", "exec"), {})
+    assert main(["info", "index.h5"]) == 0
+    assert "6" in capsys.readouterr().out
+
+
+def test_configuration_of_dask_is_yaml() -> None:
+    yaml = need_module("yaml")
+    (text,) = blocks("sweeps", "yaml")
+    assert yaml.safe_load(text)["distributed"]["comm"]["require-encryption"] is True
+
+
+def test_every_snippet_is_run_by_a_test() -> None:
+    """Pages with code or commands are those of this file, of test_readme.py and of tests/solvers/test_examples.py."""
+    readme = (ROOT / "tests/project/test_readme.py").read_text("utf-8")
+    listed = re.search(r"^RUN = \((.*?)\)", readme, re.MULTILINE)
+    assert listed is not None
+    run_there = set(re.findall(r'"(\w+)"', listed[1])) | {"examples"}
+    pages = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
+    shown = {name for name, text in pages.items() if re.search(r"^```(bash|python|toml|yaml)$", text, re.MULTILINE)}
+    assert shown <= run_there | set(PAGES)
