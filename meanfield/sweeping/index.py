@@ -210,6 +210,7 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[Source]]:
     with _damage_refused(path):
         index = Source(path)
         index.require_rows()  # before points are solved: their results could not be put beside columns that are damaged
+        index.require_old_points()
         return text, [index, *sources_beside(path, sweep.identity)]
 
 

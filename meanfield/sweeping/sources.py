@@ -77,6 +77,13 @@ class Source:
                     if shape[:1] != (count,):
                         raise ValueError(f"{name} has {shape} values, expected {count} points")
 
+    def require_old_points(self) -> None:
+        """Read each point of an index of version 1, which has no columns that could be checked by their shapes."""
+        if self._is_old_index:
+            with self._opened() as file:
+                for number in self.heads.numbers:
+                    read_old_point(group_of(file, f"points/{number:04}"))
+
     @cached_property
     def shapes(self) -> Shapes:
         """Shapes of one row."""

@@ -176,6 +176,12 @@ def test_there_is_nothing_to_draw(tmp_path: Path) -> None:
         plot_sweep(path, tmp_path / "a.png")
 
 
+def test_an_index_without_numbers_is_refused(tmp_path: Path) -> None:
+    found = replace(read_sweep(index_of(tmp_path, '"attention.beta" = [2.0, 3.0]')), scalars={})
+    with pytest.raises(FileError, match="has no result that is a number"):
+        view_of(found)
+
+
 def test_the_figure_is_written(tmp_path: Path) -> None:
     figure = plot_sweep(index_of(tmp_path, BETA + SEEDS), tmp_path / "a.png")
     assert figure.read_bytes().startswith(b"\x89PNG")

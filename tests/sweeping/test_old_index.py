@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from support.sweeping import CASE, SIX, as_version_1, contents, in_this_process, write
@@ -12,6 +13,7 @@ from meanfield.sweeping.case import parse_sweep
 from meanfield.sweeping.driver import DONE, sweep
 from meanfield.sweeping.files import points_folder
 from meanfield.sweeping.results import describe_sweep, read_points, read_sweep
+from solvers.io.repair import FileError
 
 LEFT_OUT, BESIDE = 4, 5  # points that wait, and whose result is in a file of its own
 
@@ -35,3 +37,21 @@ def test_an_index_of_version_1_is_read_and_gone_on_with(tmp_path: Path, monkeypa
     times = read_sweep(old).wall_times
     np.testing.assert_array_equal(np.delete(times, LEFT_OUT), 70.0 + np.array([0, 1, 2, 3, 5]))  # not solved again
     assert not points_folder(old).exists()
+
+
+@pytest.mark.parametrize("linked", ["points", "points/0002", "points/0002/energy"])
+def test_an_index_of_version_1_with_links_elsewhere_is_not_gone_on_with(
+    linked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
+    file, new, old = write(tmp_path / "six.toml", SIX, CASE), tmp_path / "new.h5", tmp_path / "old.h5"
+    assert sweep(file, new, quiet=True) == DONE
+    as_version_1(new, old, parse_sweep(file.read_text()).identity, LEFT_OUT, BESIDE)
+    (tmp_path / "other.h5").write_bytes(old.read_bytes())
+    with h5py.File(old, "r+") as index:
+        del index[linked]
+        index[linked] = h5py.ExternalLink("other.h5", f"/{linked}")
+    before = old.read_bytes()
+    with pytest.raises(FileError, match=r"old\.h5: damaged: .*is a link elsewhere"):
+        sweep(file, old, quiet=True)
+    assert old.read_bytes() == before

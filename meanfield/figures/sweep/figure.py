@@ -100,4 +100,6 @@ def _value(found: SweepResults, x: str, y: str | None) -> str:
     """The order parameter where noise varies, else the number of clusters, else what there is."""
     order = ["clusters", "centroid_length"] if "stabilizers.noise" not in (x, y) else ["centroid_length", "clusters"]
     order += [name for name, values in found.scalars.items() if values.ndim == 1 and name != "mass"]
-    return next(name for name in order if name in found.scalars)
+    if (name := next((name for name in order if name in found.scalars), None)) is None:
+        raise FileError(f"{found.path}: has no result that is a number, to draw over its keys")
+    return name
