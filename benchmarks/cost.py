@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from benchmarks.measure import Figure, Spread, copy_bandwidth, timed
+from benchmarks.measure import CORES, Figure, Spread, both_timed, copy_bandwidth, timed
 from benchmarks.problem import SphereProblem, brute_force_velocity, sphere_problem
 from benchmarks.transforms import ducc0_installed, ducc0_transforms
+from solvers.backends import cpu
+from solvers.mesh.mesh import Floats
 from solvers.transforms.exponential import exponential_degree
 
 RINGS = (128, 256, 512, 1024)
@@ -23,15 +27,22 @@ def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
         for beta in BETAS:
             problem = sphere_problem(count, beta)
             cells, name = problem.mesh.cells, _name(problem)
-            seconds = timed(problem.velocity)
-            moved = problem.density.nbytes + problem.velocity().nbytes
-            ducc0, note = _ducc0_seconds(problem)
+            seconds = timed(problem.components)
+            moved = problem.density.nbytes + problem.components().nbytes
+            ducc0, note = _over_ducc0(problem)
+            asked = 1.2 if cells >= LARGE and beta == max(BETAS) else None
             dense, error = _brute_force(problem)
             figures += [
                 Figure.of(f"velocity, {name}", 1e3 * seconds, "ms"),
                 Figure.of(f"velocity, {name}: per cell", 1e9 * seconds / cells, "ns"),
                 Figure.of(f"velocity, {name}: over a copy of ρ and X", seconds / (2 * moved / bandwidth), "×"),
-                Figure.of(f"velocity, {name}: over ducc0's transforms", ducc0 and seconds / ducc0, "×", note=note),
+                Figure.of(
+                    f"velocity, {name}: processor time over that of ducc0's transforms",
+                    ducc0,
+                    "×",
+                    most=asked,
+                    note=note,
+                ),
                 Figure.of(f"dense sum over velocity, {name}", dense / seconds, "×"),
                 Figure(f"velocity, {name}: less dense sum, over max |X|", error, "1", most=1e-12),
             ]
@@ -46,11 +57,25 @@ def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
         for beta in BETAS:
             problem = sphere_problem(count, beta)
             name, (of_velocity, of_flux) = _name(problem), _seconds(problem)
-            moved = 5 * problem.density.nbytes  # ρ, the velocity's three components, the rate
-            asked = 500.0 if problem.mesh.cells >= LARGE else None
+            moved = 4 * problem.density.nbytes  # ρ, the velocity's two components, the rate
+            large = problem.mesh.cells >= LARGE
+            asked = 500.0 if large else None
+            of_cores, copied = both_timed(_one_flux(problem), _copy(problem.density), clock=CORES)
             figures += [
                 Figure.of(f"flux, {name}", 1e3 * of_flux, "ms"),
                 Figure.of(f"flux, {name}: over a copy of ρ, X and rate", of_flux / (2 * moved / bandwidth), "×"),
+                Figure.of(
+                    f"flux, {name}: processor time of a cell",
+                    1e9 * of_cores / problem.mesh.cells,
+                    "ns",
+                    most=40.0 if large else None,
+                ),
+                Figure.of(
+                    f"flux, {name}: a core's part of it over a copy of ρ, X and rate by NumPy",
+                    of_cores / cpu.WORKERS / copied,
+                    "×",
+                    most=5.0 if large else None,
+                ),
                 Figure.of(f"velocity and flux, {name}", 1e3 * (of_velocity + of_flux), "ms", most=asked),
             ]
     return figures
@@ -77,21 +102,32 @@ def _name(problem: SphereProblem) -> str:
 
 def _seconds(problem: SphereProblem) -> tuple[Spread, Spread]:
     """Of one velocity, and of one flux by a known velocity."""
+    return timed(problem.components), timed(_one_flux(problem))
+
+
+def _one_flux(problem: SphereProblem) -> Callable[[], None]:
     advection, rate = problem.flux()
 
     def one_flux() -> None:
         dt = advection.prepare(0.0, problem.density)
         advection.rate(0.5 * dt, rate)
 
-    return timed(problem.velocity), timed(one_flux)
+    return one_flux
 
 
-def _ducc0_seconds(problem: SphereProblem) -> tuple[Spread | None, str]:
+def _copy(density: Floats) -> Callable[[], None]:
+    """A copy of four such arrays."""
+    source, target = np.ones((4, len(density))), np.zeros((4, len(density)))
+    return lambda: np.copyto(target, source)
+
+
+def _over_ducc0(problem: SphereProblem) -> tuple[Spread | None, str]:
     if not ducc0_installed():
         return None, "skipped: ducc0 is not installed (pip install ducc0)"
     masses = problem.density * problem.mesh.volumes
     degree = exponential_degree(problem.mesh.centers.shape[1], problem.attention.beta)
-    return timed(ducc0_transforms(problem.mesh, masses, degree)), ""
+    own, peer = both_timed(problem.components, ducc0_transforms(problem.mesh, masses, degree), clock=CORES)
+    return own / peer, ""
 
 
 def _brute_force(problem: SphereProblem) -> tuple[Spread, float]:

@@ -1,7 +1,7 @@
 """Cost on a GPU, beside a copy and a product there, and beside two cores of the same machine's CPU.
 
 Without a GPU the table says what is still to be measured. With one it is made to take less than eight minutes, most for
-the CPU's share, and the figures are kept in ``benchmarks/results/gpu.json``. What fails, for want of memory or time,
+the CPU's share, and the figures are kept in ``benchmarks/results/gpu.json``. What fails, out of memory or time,
 says so in its row, and the others are kept.
 """
 
@@ -90,7 +90,7 @@ def _tried(timings: Callable[[], Timed]) -> tuple[Timed, str]:
     """Times, or none and what went wrong."""
     try:
         return timings(), ""
-    except Exception as error:  # of CuPy, Numba or a library, most likely for want of memory
+    except Exception as error:  # of CuPy, Numba or a library, most likely out of memory
         return {}, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 

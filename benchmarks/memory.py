@@ -24,7 +24,7 @@ def memory(sizes: tuple[int, int] = SIZES) -> list[Figure]:
             f"memory, from {few} to {many} cells: peak",
             (large - small) / (many - few),
             "bytes/cell",
-            most=400.0,
+            most=120.0,
         )
     ]
     figures += [Figure(f"memory, of which {name}", held, "bytes/cell") for name, held in _held(sizes[0])]

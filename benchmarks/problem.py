@@ -22,12 +22,33 @@ class SphereProblem:
     density: Floats
 
     def velocity(self) -> Floats:
+        """X in R³ (cells, 3)."""
         return self.attention.output(self.density)
+
+    def components(self) -> Floats:
+        """X along east and north (2, cells), as steps take it."""
+        found = self.attention.along_rings(self.density)
+        assert found is not None
+        return found
 
     def flux(self) -> tuple[Advection, Floats]:
         """The advection term by a velocity that is known, and an array for its rate."""
-        velocity = self.velocity()
-        return Advection(self.mesh, lambda time, density: velocity, nonnegative=True), np.zeros(self.mesh.cells)
+        known = _Known(self.velocity(), self.components())
+        return Advection(self.mesh, known, nonnegative=True), np.zeros(self.mesh.cells)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A velocity that costs nothing."""
+
+    vectors: Floats
+    components: Floats
+
+    def __call__(self, time: float, density: Floats) -> Floats:
+        return self.vectors
+
+    def along_rings(self, time: float, density: Floats) -> Floats:
+        return self.components
 
 
 def sphere_problem(rings: int, beta: float) -> SphereProblem:

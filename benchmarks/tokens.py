@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.measure import Figure, timed
+from benchmarks.measure import CORES, Figure, both_timed, timed
+from benchmarks.transforms import ducc0_at_points, ducc0_installed
 from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.particles.velocity import ParticleVelocity
 from solvers.mesh.mesh import Floats
+from solvers.transforms.exponential import exponential_degree
 from solvers.transforms.pairwise import exponential_sums
 
 BETA = 10.0
@@ -39,7 +41,17 @@ def _figures(name: str, points: Floats, sampled: int) -> list[Figure]:
         Figure.of(name, seconds, "s", most=2.0 if count <= COUNT else None),
         Figure(f"{name}: less direct sums at {len(few)} tokens", float(error), "1", most=1e-9),
         Figure.of(f"{name}: direct sums over it", pairs / seconds, "×"),
+        *_beside_ducc0(name, points, law),
     ]
+
+
+def _beside_ducc0(name: str, points: Floats, law: ParticleVelocity) -> list[Figure]:
+    """Processor time over that of ducc0's transforms between these points and harmonics, where it is installed."""
+    if points.shape[1] != 3 or not ducc0_installed():
+        return []
+    peer = ducc0_at_points(points, exponential_degree(3, BETA))
+    own, other = both_timed(lambda: law.output_at(points), peer, clock=CORES)
+    return [Figure.of(f"{name}: processor time over that of ducc0's", own / other, "×", most=1.2)]
 
 
 def _clustered(count: int, d: int) -> Floats:

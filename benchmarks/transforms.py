@@ -1,4 +1,4 @@
-"""The harmonic transforms of one velocity by ducc0, on the same rings: a yardstick where it is installed."""
+"""The harmonic transforms of one velocity by ducc0, on the same rings: a reference where it is installed."""
 
 from __future__ import annotations
 
@@ -36,5 +36,21 @@ def ducc0_transforms(mesh: Mesh, masses: Floats, degree: int) -> Callable[[], No
         coefficients = ducc0.sht.adjoint_synthesis(map=values, spin=0, **grid)
         ducc0.sht.synthesis(alm=coefficients, spin=0, **grid)
         ducc0.sht.synthesis(alm=coefficients, spin=1, mode="DERIV1", **grid)
+
+    return call
+
+
+def ducc0_at_points(points: Floats, degree: int, tolerance: float = 1e-13) -> Callable[[], None]:
+    """A call that does what A among points (n, 3) needs: their angles, an analysis, a synthesis, one of a gradient."""
+    ducc0 = import_module("ducc0")
+    masses = np.full((1, len(points)), 1.0 / len(points))
+    options = {"lmax": degree, "epsilon": tolerance, "nthreads": cpu.WORKERS}
+
+    def call() -> None:
+        x, y, z = points.T
+        angles = np.stack([np.arctan2(np.hypot(x, y), z), np.arctan2(y, x) % (2 * np.pi)], axis=1)
+        coefficients = ducc0.sht.adjoint_synthesis_general(map=masses, spin=0, loc=angles, **options)
+        ducc0.sht.synthesis_general(alm=coefficients, spin=0, loc=angles, **options)
+        ducc0.sht.synthesis_general(alm=coefficients, spin=1, mode="DERIV1", loc=angles, **options)
 
     return call

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from meanfield.results.runs import simulate as simulate
     from meanfield.results.sweeps import open_sweep as open_sweep
     from meanfield.results.sweeps import sweep as sweep
+    from meanfield.results.theory import branch as branch
     from meanfield.results.theory import compare as compare
     from meanfield.results.theory import stability as stability
     from solvers.io.repair import FileError as FileError
@@ -47,7 +48,7 @@ _HOME = {
     "meanfield.results.live": ("LivePlot",),
     "meanfield.results.result": ("Result",),
     "meanfield.results.sweeps": ("open_sweep", "sweep"),
-    "meanfield.results.theory": ("compare", "stability"),
+    "meanfield.results.theory": ("branch", "compare", "stability"),
     "meanfield.case.case": ("Case",),
     "meanfield.case.errors": ("CaseError",),
     "meanfield.components.component": ("Component", "component"),
@@ -75,6 +76,7 @@ __all__ = [
     "NonFinite",
     "Reaction",
     "Result",
+    "branch",
     "compare",
     "component",
     "load_case",

@@ -80,7 +80,7 @@ def merger_tree(tracks: Tracks, exact_from: float = np.inf) -> list[Merger]:
 
 
 def lifetimes(tracks: Tracks, exact_from: float = np.inf) -> list[Lifetime]:
-    """How long each number of clusters lasted, from the first sample to the last; ``exact_from`` as for mergers."""
+    """Lifetime of each cluster count, from the first sample to the last; ``exact_from`` as for mergers."""
     if not len(tracks.times):
         return []
     changes = (np.flatnonzero(np.diff(tracks.counts)) + 1).tolist()

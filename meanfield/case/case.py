@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from meanfield.sections.attention import Attention, FeedForward, Reaction, scale
 from meanfield.sections.evolution import HandOver, Stabilizers, Time, TokenSequence
 from meanfield.sections.initial import Initial
 from meanfield.sections.output import Output
-from meanfield.sections.section import Key, Section
+from meanfield.sections.section import Key, Section, tag_of
 
 
 class Case(Section, frozen=True):
@@ -45,6 +46,15 @@ class Case(Section, frozen=True):
         if any(text.startswith("domain") for text in overrides) and output.diagnostics == default_diagnostics(self):
             output = msgspec.structs.replace(output, diagnostics=None)
         return parse(to_toml(msgspec.structs.replace(self, output=output)), overrides)
+
+    def _repr_html_(self) -> str:
+        """Its title and layer, above the folded case file."""
+        from meanfield.case.load import to_toml
+        from meanfield.case.summary import layer_in_words
+
+        words = html.escape(f"{tag_of(self.domain)}, β = {self.attention.beta:g}, {', '.join(layer_in_words(self))}")
+        file = f"<details><summary>case file</summary><pre>{html.escape(to_toml(self))}</pre></details>"
+        return f"<div><b>{html.escape(self.title or 'Case')}</b></div><div>{words}</div>{file}"
 
     @property
     def tokens_have_radius(self) -> bool:

@@ -32,7 +32,7 @@ def training_file(parser: ArgumentParser) -> None:
     parser.add_argument(
         "case",
         metavar="TRAINING",
-        help="a training file, a shipped one (digits, digits_pde, characters, characters_sparse), or a FILE.h5",
+        help="a training file, a shipped one (digits, digits_pde, characters, ...), or the FILE.h5 to go on",
     )
     cli_options.overrides(parser)
 

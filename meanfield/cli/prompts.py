@@ -34,7 +34,8 @@ def prompts(options: argparse.Namespace) -> int:
     target = figure_target(Path(options.figure or Path(path).with_suffix(".png")))
     require_writable(path, options.prompts or "", options.overwrite)
     chosen, texts = CaseOptions(seed=options.seed, repeat=options.repeat), prompts_of(options.prompts)
-    states = read_prompts(load_model(options.model, family_of), texts)
+    model = load_model(options.model, family_of)
+    states = read_prompts(model, texts)
 
     from matplotlib.figure import Figure
 
@@ -44,7 +45,8 @@ def prompts(options: argparse.Namespace) -> int:
     drop = tuple(part.strip() for part in options.drop.split(",") if part.strip())
     found, head = compress(states, chosen.repeat, chosen.seed, drop), output_head(options.model)
     after = None if head is None else next_token(states, head)
-    write_prompts(path, found, texts, after, {"model": options.model, "drop": options.drop, "command": options.command})
+    facts = {"model": options.model, "drop": options.drop, "command": options.command}
+    write_prompts(path, found, texts, after, facts, model.tokenizer.decode)
     figure = Figure()
     repeated = f", its layers {options.repeat} times" if options.repeat > 1 else ""
     draw_prompts(figure, found, after, f"{short_name(options.model)}{repeated}, {len(texts)} prompts")

@@ -161,7 +161,7 @@ def ablate(options: argparse.Namespace) -> int:
     variants, drop, texts = variants_of(parts, options.seeds), _parts(options.drop), read_texts(options.texts)
     model = load_model(options.model, family_of)
     states = [model.read(*text) for text in texts]
-    ablation = ablate(iter(states), variants, drop)
+    ablation = ablate(states, variants, drop)
 
     from matplotlib.figure import Figure
 

@@ -26,6 +26,15 @@ class Clusters:
     def count(self) -> int:
         return len(self.masses)
 
+    def _repr_html_(self) -> str:
+        """A table: a row for each cluster, with its mass and its center."""
+        rows = [
+            f"<tr><td>{k}</td><td>{mass:.6g}</td><td>{', '.join(f'{x:.4g}' for x in center)}</td></tr>"
+            for k, (mass, center) in enumerate(zip(self.masses, self.centers, strict=True))
+        ]
+        head = "<tr><th></th><th>mass</th><th>center</th></tr>"
+        return f"<table><caption>{self.count} clusters</caption>{head}{''.join(rows)}</table>"
+
 
 def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST) -> Clusters:
     """Clusters of a density (cells) by the persistence of its superlevel sets (Edelsbrunner and Harer 2010, VII).

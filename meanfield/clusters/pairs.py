@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import fft
 
 from solvers.mesh.mesh import Floats, Integers, Mesh
@@ -79,7 +80,8 @@ def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
 
     each token blurred by about half a cell.
     """
-    masses = np.maximum(masses, 0.0) / np.maximum(masses, 0.0).sum()
+    masses = np.maximum(masses, 0.0)
+    masses /= masses.sum()
     if mesh.dimension == 1:
         return _pairs_on_circle(masses)
     heaviest = np.argsort(-masses, kind="stable")[: MAX_CELLS + 1]
@@ -97,13 +99,22 @@ def _pairs_on_circle(masses: Floats) -> Floats:
     """
     cells = len(masses)
     width = 2 * np.pi / cells
-    lags = np.arange(cells // 2 + 2)  # one beyond π, for an odd number of cells
-    value = 2 * fft.irfft(np.abs(fft.rfft(masses)) ** 2, cells)[lags % cells] / width
-    up_to = np.concatenate([[0.0], np.cumsum((value[1:] + value[:-1]) * width / 2)])
-    lag = np.minimum(ANGLES / width, lags[-1] - 1).astype(np.intp)
-    part = ANGLES - lag * width
-    below = up_to[lag] + part * value[lag] + part**2 * (value[lag + 1] - value[lag]) / (2 * width)
-    return np.asarray(np.maximum(-np.diff(below), 0.0))
+    lags, lag, part = _lags(cells)
+    spectrum = fft.rfft(masses)
+    value = fft.irfft(spectrum.real**2 + spectrum.imag**2, cells)[lags] * (2 / width)
+    up_to = np.zeros(len(lags))
+    np.cumsum((value[1:] + value[:-1]) * (width / 2), out=up_to[1:])
+    here = value[lag]
+    below = up_to[lag] + part * (here + part * (value[lag + 1] - here) / (2 * width))
+    return np.asarray(np.maximum(below[:-1] - below[1:], 0.0))
+
+
+@lru_cache(maxsize=4)
+def _lags(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    """Cells from 0 to one beyond π, for an odd number of them; that below each of ANGLES, and the angle beyond it."""
+    width, last = 2 * np.pi / cells, cells // 2 + 1
+    lag = np.minimum(ANGLES / width, last - 1).astype(np.intp)
+    return np.arange(last + 1, dtype=np.intp) % cells, lag, ANGLES - lag * width
 
 
 @lru_cache(maxsize=2)

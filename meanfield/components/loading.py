@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import marshal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -47,7 +47,7 @@ def load_sources(sources: Iterable[Source]) -> list[Component]:
         made = [value for value in values.values() if isinstance(value, Component)]
         if not made:
             raise CaseError(f"{path}: expected functions with @component, found none")
-        digest = hashlib.sha256((text or _version(path)).encode()).hexdigest()
+        digest = hashlib.sha256((text or _content(path, made)).encode()).hexdigest()
         own = [replace(one, source=path, sha256=digest) for one in made]
         for one in own:
             _install(one)
@@ -103,6 +103,9 @@ def _entry_point(name: str) -> dict[str, Any]:
     return {name: value} if isinstance(value, Component) else vars(value)
 
 
-def _version(name: str) -> str:
+def _content(name: str, made: Sequence[Component]) -> str:
+    """What makes up an entry point: its package's version, and the files of its functions, which may be edited."""
     point = entry_points(group=GROUP)[name]
-    return f"{point.value} {point.dist.name} {point.dist.version}" if point.dist else point.value
+    version = f"{point.dist.name} {point.dist.version}" if point.dist else ""
+    files = sorted({Path(one.function.__code__.co_filename) for one in made})
+    return "\n".join([point.value, version, *(file.read_text(encoding="utf-8") for file in files if file.is_file())])

@@ -107,6 +107,11 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
         return 0.0
 
     @property
+    def in_single(self) -> bool:
+        """Whether states are in float32."""
+        return False
+
+    @property
     def max_degree(self) -> int | None:
         """The highest degree of an initial density that the cells resolve; None where there are no degrees."""
         return None

@@ -8,6 +8,7 @@ refuses them while a process writes the run file.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Geometry = tuple[Floats, Indices, Indices, int]  # points (n, 3), corners of all cells, corners per cell, VTK's type
 VTK_VERTEX, VTK_LINE, VTK_POLYGON = 1, 3, 7
+VTK_BOXES = {1: VTK_LINE, 2: 8, 3: 11}  # lines, pixels and voxels, by the number of axes
 
 
 def sphere_polygons(ring_cells: NDArray[np.int32]) -> Geometry:
@@ -76,7 +78,8 @@ def write_vtkhdf(run: Run, path: Path) -> None:
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
     if run.is_solution and run.manifold not in DOMAINS:
-        raise FileError(f"{run.path}: a solution on a {run.manifold}: vtkhdf export expects a circle or a sphere")
+        _write_file(run, path, lambda root, name: _write_cells(root, run, name, cells_of_centers(run.cell_centers)))
+        return
     kind = kind_of(run.manifold)
     if kind.has_tokens and run.positions(0).shape[1] > 3:
         d = run.positions(0).shape[1]
@@ -87,31 +90,70 @@ def write_vtkhdf(run: Run, path: Path) -> None:
         only = ", ".join(name for name, other in DOMAINS.items() if other.vtkhdf or other.has_tokens)
         raise FileError(f"{run.path}: manifold {run.manifold!r}; vtkhdf export supports {only} only")
 
+    if kind.has_tokens:
+        _write_file(run, path, lambda root, name: _write_tokens(root, run, name))
+    else:
+        assert kind.vtkhdf is not None
+        geometry = load(kind.vtkhdf)(run.ring_cells)
+        _write_file(run, path, lambda root, name: _write_cells(root, run, name, geometry))
+
+
+def _write_file(run: Run, path: Path, write: Callable[[h5py.Group, str], None]) -> None:
+    """The file's frame; ``write`` fills the group, given where the run file is beside it."""
+
     def fill(file: h5py.File) -> None:
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 0])
         root.attrs["Type"] = np.bytes_("UnstructuredGrid")
         name = os.path.relpath(run.path.resolve(), path.resolve().parent).replace("%", "%%")  # % marks a block's number
-        (_write_tokens if kind.has_tokens else _write_cells)(root, run, name)
+        write(root, name)
 
     path.write_bytes(bytes_of_file(fill))
     if run.writer:
         print_message(f"meanfield: {run.path}: being written; VTK can open it when the run has stopped")
 
 
-def _write_cells(root: h5py.Group, run: Run, name: str) -> None:
-    """Cells that stay, and their densities in the file ``name``."""
+def cells_of_centers(centers: Floats) -> Geometry:
+    """Lines, rectangles or boxes whose centers (cells, d ≤ 3) fill a grid row by row, else a vertex at each.
+
+    Raises FileError for centers in a space of more dimensions.
+    """
+    d = centers.shape[1]
+    if d > len(VTK_BOXES):
+        raise FileError(f"a solution in {d} dimensions: vtkhdf knows up to 3; xarray opens the file as it is")
+    axes = [np.unique(column.round(12)) for column in centers.T]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
+    if len(grid) != len(centers) or min(map(len, axes)) < 2 or not np.allclose(grid, centers, atol=1e-9):
+        points = np.zeros((len(centers), 3))
+        points[:, :d] = centers
+        return points, np.arange(len(centers)), np.ones(len(centers), dtype=np.int64), VTK_VERTEX
+    edges = [
+        np.concatenate([[1.5 * x[0] - 0.5 * x[1]], (x[1:] + x[:-1]) / 2, [1.5 * x[-1] - 0.5 * x[-2]]]) for x in axes
+    ]
+    points = np.zeros((np.prod([len(edge) for edge in edges]), 3))
+    points[:, :d] = np.stack(np.meshgrid(*edges, indexing="ij"), axis=-1).reshape(-1, d)
+    number = np.arange(len(points)).reshape([len(edge) for edge in edges])
+    corners = [  # the first axis runs fastest, as VTK has it
+        number[tuple(slice(1, None) if k >> c & 1 else slice(-1) for c in range(d))].reshape(-1) for k in range(2**d)
+    ]
+    return points, np.stack(corners, axis=1).reshape(-1), np.full(len(centers), 2**d), VTK_BOXES[d]
+
+
+def _write_cells(root: h5py.Group, run: Run, name: str, geometry: Geometry) -> None:
+    """Cells that stay, and their fields in the file ``name``."""
     import h5py
 
-    geometry = kind_of(run.manifold).vtkhdf
-    assert geometry is not None
-    cells = _write_geometry(root, *load(geometry)(run.ring_cells))
-    _write_steps(root.create_group("Steps"), run.times, cells, 0)
-    layout = h5py.VirtualLayout(shape=(run.snapshots * cells,), dtype=np.float64)
-    source = h5py.VirtualSource(name, "density", (run.snapshots, cells), np.float64)
-    for k in range(run.snapshots):
-        layout[k * cells : (k + 1) * cells] = source[k]
-    root.create_group("CellData").create_virtual_dataset("density", layout, fillvalue=np.nan)
+    cells = _write_geometry(root, *geometry)
+    data, steps = root.create_group("CellData"), root.create_group("Steps")
+    each = run.fields if run.is_solution else ["density"]
+    _write_steps(steps, run.times, cells, 0, each)
+    for position, field in enumerate(each):
+        layout = h5py.VirtualLayout(shape=(run.snapshots * cells,), dtype=np.float64)
+        dataset = field if position else "density"  # as the first field is named in the run file
+        source = h5py.VirtualSource(name, dataset, (run.snapshots, cells), np.float64)
+        for k in range(run.snapshots):
+            layout[k * cells : (k + 1) * cells] = source[k]
+        data.create_virtual_dataset(field, layout, fillvalue=np.nan)
 
 
 def _write_tokens(root: h5py.Group, run: Run, name: str) -> None:
@@ -126,7 +168,7 @@ def _write_tokens(root: h5py.Group, run: Run, name: str) -> None:
         layout[k * count : (k + 1) * count, :d] = source[k]
     root.create_virtual_dataset("Points", layout, fillvalue=0.0)
     _write_topology(root, count, index, np.ones(count, dtype=np.int64), VTK_VERTEX)
-    _write_steps(root.create_group("Steps"), run.times, 0, count)
+    _write_steps(root.create_group("Steps"), run.times, 0, count, ["mass"])
     root.create_group("CellData")["mass"] = run.weights
 
 
@@ -147,7 +189,7 @@ def _write_topology(root: h5py.Group, points: int, corners: Indices, sizes: Indi
     return len(sizes)
 
 
-def _write_steps(steps: h5py.Group, times: Floats, cells: int, points: int) -> None:
+def _write_steps(steps: h5py.Group, times: Floats, cells: int, points: int, fields: Sequence[str]) -> None:
     """Times, and where each step's data begin: after so many values of the density and points, the rest always at 0."""
     count = len(times)
     steps.attrs["NSteps"] = count
@@ -157,4 +199,5 @@ def _write_steps(steps: h5py.Group, times: Floats, cells: int, points: int) -> N
     steps["PointOffsets"] = points * np.arange(count, dtype=np.int64)
     for name in ("CellOffsets", "ConnectivityIdOffsets"):
         steps[name] = np.zeros((count, 1), dtype=np.int64)
-    steps["CellDataOffsets/density" if cells else "CellDataOffsets/mass"] = cells * np.arange(count, dtype=np.int64)
+    for field in fields:
+        steps[f"CellDataOffsets/{field}"] = cells * np.arange(count, dtype=np.int64)

@@ -7,6 +7,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meanfield.figures.axes import (
     Floats,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 MAX_LINES = 4  # panels
+STEP_NOISE = 1e-6  # of the largest speed: steps of tokens have errors of about 1e-9 of a position
 NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
 NO_CHANGE = 1e-12  # of a mass, relative: what rounding leaves of one that is kept
 ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
@@ -178,8 +180,19 @@ def _draw_speed(ax: Axes, run_data: RunData) -> None:
         ax.set_yticks([])
         annotate(ax, "nothing moves: zero to rounding")
         return
+    speed = np.where(_is_over(run_data), np.nan, speed)
     ax.plot(run_data.diagnostics["time"], positive(speed), color=GREEN, lw=1.4)
     set_decades(ax, speed, decades=20 if np.isnan(run_data.hand_over) else 300)
+
+
+def _is_over(run_data: RunData) -> NDArray[np.bool_]:
+    """(samples,) whether all tokens are one cluster for good, and move only by the tolerance of the steps."""
+    speed, clusters = run_data.diagnostics["speed"], run_data.diagnostics.get("clusters")
+    if run_data.particles is None or clusters is None or np.isfinite(run_data.hand_over):
+        return np.zeros(len(speed), dtype=bool)
+    moving = (clusters != 1) | ~(speed < STEP_NOISE * np.nanmax(speed))
+    last = np.flatnonzero(moving)[-1] if moving.any() else len(speed)
+    return np.arange(len(speed)) > last
 
 
 def _draw_clusters(ax: Axes, run_data: RunData) -> None:

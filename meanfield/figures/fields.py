@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from solvers.mesh.mesh import Floats
 
-    AnyFigure = TypeVar("AnyFigure", Figure, SubFigure)
-
 SNAPSHOTS = 4  # columns
 UNIT = 1e-6  # departure of |x| from 1 on a circle or a sphere
 
@@ -26,7 +24,9 @@ def plot_fields(run: Run, figure: Path) -> Path:
     from matplotlib.figure import Figure
 
     target = figure_target(figure)
-    return save(compose_fields(run, Figure(figsize=size_of_fields(run), layout="constrained")), target)
+    drawn = Figure(figsize=size_of_fields(run), layout="constrained")
+    compose_fields(run, drawn)
+    return save(drawn, target)
 
 
 def size_of_fields(run: Run) -> tuple[float, float]:
@@ -38,8 +38,8 @@ def _rows(run: Run) -> int:
     return len(run.fields) + bool(run.diagnostics)
 
 
-def compose_fields(run: Run, figure: AnyFigure) -> AnyFigure:
-    """Lay fields and diagnostics out on an empty ``figure``, and return it. FileError where there is no snapshot."""
+def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
+    """Lay fields and diagnostics out on an empty ``figure``. Raises FileError where there is no snapshot."""
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
     places, labels = chart(run.cell_centers)
@@ -55,7 +55,6 @@ def compose_fields(run: Run, figure: AnyFigure) -> AnyFigure:
             ax.plot(run.sample_times, values)
             ax.set(title=name, xlabel="time")
     figure.suptitle(f"{run.path.name}: {', '.join(run.fields)} on a {run.manifold}, {run.cells} cells")
-    return figure
 
 
 def chart(centers: Floats) -> tuple[Floats, list[str]]:

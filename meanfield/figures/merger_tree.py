@@ -33,7 +33,7 @@ TWO_PI = 2 * np.pi
 def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
     """Draw the mergers of the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return where it was written.
 
-    Above the tree, each cluster a line as thick as its mass; below Σ m², and where Q = K = V = I and the energy was
+    Above the tree, each cluster a line of width ∝ mass; below Σ m², and where Q = K = V = I and the energy was
     recorded 2β e^{−β} E, which climbs the same stairs. A merger known only to lie between two samples is a grey band
     that wide. Raises solvers.io.run_file.FileError where the run file cannot be
     read or the figure not be written, ValueError for a run whose clusters cannot be followed.
@@ -68,7 +68,7 @@ def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
 
 
 def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circle: bool = False) -> list[Line]:
-    """Each cluster that lasted as a line through time, as thick as its mass, joined to the one that it merged into.
+    """Each cluster that lasted as a line through time, of width ∝ mass, joined to the one that it merged into.
 
     atoms_from   time from which on clusters are atoms
     circle       lines lie at the clusters' angles; else each has a place of its own, such that no two cross

@@ -1,7 +1,7 @@
 """Densities on the sphere: equal-area maps of chosen snapshots, drawn cell by cell, with the clusters marked.
 
 The map is Hammer's: it keeps areas, so that equal colours over equal patches are equal masses, and it has a
-closed inverse, so that each pixel asks for the cell that it lies in. Azimuth 0 is at the centre.
+closed inverse, so that each pixel asks for the cell that it lies in. Azimuth 0 is at the center.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
 def _caption(run_data: RunData, maps: int, scale: Scale) -> str:
     marks = "" if run_data.clusters is None or scale.deviation else RINGS
     seen = f"; the density is uniform, within {UNIFORM_TEXT}" if scale.is_uniform else ""
-    return f"equal-area map{'s' * (maps > 1)}; azimuth 0 at the centre, lines every 30°{marks}{seen}"
+    return f"equal-area map{'s' * (maps > 1)}; azimuth 0 at the center, lines every 30°{marks}{seen}"
 
 
 def pixel_columns(ring_cells: Integers) -> int:

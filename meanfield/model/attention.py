@@ -84,11 +84,11 @@ class Attention:
 
     def along_rings(self, density: Floats) -> Floats | None:
         """P_x A[ρ] on the sphere by its components along east and north (2, cells); None where A has to be in R³."""
-        if self.mesh.manifold != "sphere" or not self.tangent or self.normalization.is_two_sided:
+        if not self.tangent or self.normalization.is_two_sided:
             return None
         output = None
         for head, sums in zip(self.heads, self._sums, strict=True):
-            if not isinstance(sums, ZonalSums):
+            if not (isinstance(sums, ZonalSums) and sums.has_components):
                 return None
             found = self.normalization(sums.apply_along_rings(density), self._log_rescaling, reach=1.0)
             added = head.values(found, head.weight)

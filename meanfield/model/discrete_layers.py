@@ -97,7 +97,7 @@ class Layer(Protocol):
 class LayerIntegrator:
     """Steps of one layer each, which end at k·``layer.duration``; ``state.steps`` counts layers.
 
-    Targets shorten no layer; one within ROUNDING of a layer's end is that end, so that schedules agree to the bit.
+    Targets shorten no layer; one within ROUNDING of a layer's end is that end, so that schedules agree exactly.
     Raises NonFinite with the state as it was after the last good layer.
     """
 

@@ -17,7 +17,7 @@ from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.bilinear import Bilinear
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
-from solvers.transforms.uniform import uniform_share
+from solvers.transforms.uniform import share_at, uniform_share
 from solvers.transforms.zonal import SphereZonal, gradient_multipliers, radial_multipliers, zonal_operator
 
 Factor = float | Floats
@@ -150,6 +150,11 @@ class ZonalSums:
             vectors += (self._radial * mean) * self.mesh.centers
         return self.log_bound, normalizer, vectors
 
+    @property
+    def has_components(self) -> bool:
+        """Whether there are rings of latitude, along which vectors have components."""
+        return isinstance(self._operator, SphereZonal)
+
     def apply_along_rings(self, density: Floats) -> tuple[float, Floats, Floats]:
         """As ``apply``, on the sphere without the part along x: N by its components along east and north (cells, 2)."""
         masses, mean = self._masses_beside(density)
@@ -160,14 +165,13 @@ class ZonalSums:
 
     def _masses_beside(self, density: Floats) -> tuple[Floats, Floats]:
         """Masses of the cells beside a uniform density, and that density, ()."""
-        mean = self.mesh.backend.dot(density, self.mesh.volumes) * self._mean
+        mean: Floats = self.mesh.backend.dot(density, self.mesh.volumes) * self._mean
         mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
-        masses = self._masses()
-        np.subtract(density, mean, out=masses)
-        masses *= self.mesh.volumes
-        share = uniform_share(masses, mean * self.mesh.volume)
-        masses += (mean - share * mean) * self.mesh.volumes
-        return masses, share * mean
+        mesh, backend, masses = self.mesh, self.mesh.backend, self._masses()
+        backend.launch(backend.distances_from, mesh.cells, density, np.reshape(mean, 1), masses)
+        uniform = mean * share_at(backend.dot(masses, mesh.volumes), mean * mesh.volume)
+        backend.launch(backend.masses_above, mesh.cells, density, mesh.volumes, np.reshape(uniform, 1), masses)
+        return masses, uniform
 
 
 class OppositeSums:

@@ -34,7 +34,7 @@ MAX_FPS = 50  # a GIF counts hundredths of a second, and players slow down those
 def movie(
     path: str | Path | Run, target: str | Path, *, fps: int = FPS, overwrite: bool = False, quiet: bool = False
 ) -> Path:
-    """Film the run file ``path``, ``fps`` snapshots a second, to ``target`` (.gif or .mp4) and return ``target``.
+    """Animate the run file ``path``, ``fps`` snapshots a second, to ``target`` (.gif or .mp4) and return ``target``.
 
     The run may still be going: what it has written by now is filmed. A terminal sees a bar unless ``quiet``.
     Raises solvers.io.run_file.FileError where the run file cannot be read or holds no snapshot, where the suffix is
@@ -104,7 +104,7 @@ def drawn_frames(run_data: RunData | Run, shown: Iterable[int]) -> Iterator[NDAr
 
 
 def _grab(writer: AbstractMovieWriter) -> bool:
-    """Film the figure as it is. False where ffmpeg has gone: ``finish`` then says why."""
+    """Write the figure as it is as a frame. False where ffmpeg has gone: ``finish`` then says why."""
     try:
         writer.grab_frame()
     except BrokenPipeError:

@@ -54,7 +54,7 @@ def draw_sphere(figure: Figure, run_data: RunData, width: int = MAP_WIDTH) -> Mo
 
 def _caption(figure: Figure, run_data: RunData, x: float, y: float, *, whole: bool) -> None:
     marks = "" if run_data.clusters is None else RINGS
-    shown = f"equal-area map; azimuth 0 at the centre, lines every 30°{marks}"
+    shown = f"equal-area map; azimuth 0 at the center, lines every 30°{marks}"
     text = shown if whole else f"directions, on an {shown}".replace("; ", "\n")
     figure.text(x / WIDTH, 1 - y / HEIGHT, text, ha="center", va="center" if whole else "top", fontsize=9)
 

@@ -53,6 +53,11 @@ class LivePlot:
         if clock.monotonic() - self._drawn >= self.interval:
             self.draw()
 
+    def finish(self) -> None:
+        """The run has ended: draw what has come since the last drawing."""
+        if self._times:
+            self.draw()
+
     def draw(self) -> None:
         """Draw all samples so far."""
         for ax, line, name in zip(self._axes, self._lines, self.names, strict=True):
@@ -70,7 +75,7 @@ def _display(figure: Figure) -> Callable[[], None]:
         from IPython.display import display
 
         plt.close(figure)  # else the cell would show it once more at its end
-        handle = display(figure, display_id=True)
+        handle = display(figure, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
         return lambda: handle.update(figure)
 
     def refresh() -> None:

@@ -124,7 +124,7 @@ class Result:
         dpi: int | None = None,
         cmap: str = "viridis",
         style: str = "screen",
-    ) -> Figure | SubFigure:
+    ) -> Figure:
         """The figure of the run: snapshots above, diagnostics over time below; or some ``panels`` of these.
 
         ax      axes for the one panel that is named, else for the first diagnostic; its figure has a size of its own
@@ -134,8 +134,8 @@ class Result:
         dpi     pixels an inch
         cmap    name of a colour map of Matplotlib's
         style   "paper", "screen" or "dark"
-        Returns the figure. Raises ValueError for a panel that is unknown or was not recorded, and for other values
-        that cannot be.
+        Returns the whole figure. Raises ValueError for a panel that is unknown or was not recorded, and for other
+        values that cannot be.
         """
         import matplotlib
 
@@ -161,10 +161,10 @@ class Result:
                 return panel(load(self._run), ax, names)
             assert figure is not None
             fill(figure, load(self._run), options)
-            return figure
+            return figure.figure
 
     def movie(self, path: str | Path, *, fps: int = 12, overwrite: bool = False, progress: bool = False) -> Path:
-        """Film the snapshots to a .gif or .mp4, and return its path."""
+        """Animate the snapshots to a .gif or .mp4, and return its path."""
         from meanfield.movie.animate import movie
 
         return movie(self._run, path, fps=fps, overwrite=overwrite, quiet=not progress)
@@ -195,8 +195,8 @@ class Result:
         if path.exists() and (not overwrite or path.samefile(self._run.path)):
             raise FileError(f"{path}: exists already; choose another name")
         shutil.copyfile(self._run.path, path)
-        if (checkpoint := Checkpoints(self._run.path).read()) is not None:
-            Checkpoints(path).write(*checkpoint)
+        if Checkpoints(self._run.path).latest_beside() and (found := Checkpoints(self._run.path).read()):
+            Checkpoints(path).write(*found)  # of a run that goes on, or of an earlier version
         return path
 
     def __repr__(self) -> str:
@@ -223,7 +223,7 @@ class Result:
         source = b64encode(file.getvalue()).decode()
         return f'<img alt="{html.escape(title)}" style="max-width: 100%" src="data:image/png;base64,{source}">'
 
-    def _plot_fields(self, figure: Figure | SubFigure | None) -> Figure | SubFigure:
+    def _plot_fields(self, figure: Figure | SubFigure | None) -> Figure:
         """The figure of a recorded solution."""
         from matplotlib.figure import Figure
 
@@ -231,7 +231,8 @@ class Result:
 
         if figure is None:
             figure = Figure(figsize=size_of_fields(self._run), layout="constrained")
-        return compose_fields(self._run, figure)
+        compose_fields(self._run, figure)
+        return figure.figure
 
     def _number(self, time: float | None) -> int:
         """The last snapshot up to a time. Raises ValueError where there is none."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meanfield.analysis import comparison, stability_report
+from meanfield.analysis.branches.branch import BranchOfCase, branch_of
 from meanfield.case.case import Case
 from meanfield.results.result import Result
 from meanfield.results.runs import load_case
@@ -53,6 +54,27 @@ def stability(case: Case | str | Path | Mapping[str, Any], degrees: int = DEGREE
     numbers = np.arange(degrees)
     rates = np.asarray(stability_report.rates_of(case, numbers))
     return Stability(numbers, rates, float(stability_report.critical_noise_of(case)), text)
+
+
+def branch(
+    case: Case | str | Path | Mapping[str, Any],
+    over: str = "stabilizers.noise",
+    degree: int = 1,
+    negative: bool = False,
+) -> BranchOfCase:
+    """Stationary densities about an axis as a key varies, stable and unstable, through their folds.
+
+        found = mf.branch("noise_below", over="stabilizers.noise")
+        [(found.parameter(state), state.order, state.fastest) for state in found.branch.equilibria]
+
+    over      stabilizers.noise, attention.beta, or attention.value: v of V = vI
+    degree    of the harmonic with which the branch leaves the uniform density
+    negative  with less of it at the axis: another branch of even degrees, but on the circle
+
+    ``str`` of it is the text of `meanfield branch`. Raises CaseError where linear theory does not apply, and where the
+    uniform density is neutral to this degree nowhere.
+    """
+    return branch_of(load_case(case), degree, over, negative)
 
 
 def compare(a: Result | str | Path, b: Result | str | Path | None = None) -> comparison.Comparison:

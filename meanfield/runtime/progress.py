@@ -7,7 +7,7 @@ import threading
 import time as clock
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import Self, TextIO
 
 from meanfield.runtime.messages import on_terminal, print_message
 from meanfield.runtime.remaining import RemainingTime
@@ -23,8 +23,13 @@ def has_bar() -> bool:
     return on_terminal() or "ipykernel" in sys.modules
 
 
+def bar_stream() -> TextIO:
+    """Where a bar is drawn: standard error, but in a notebook, which shows that as if it were of errors."""
+    return sys.stderr if on_terminal() else sys.stdout
+
+
 class Progress:
-    """Shows model time, step size, clusters and the remaining time on stderr; says nothing if quiet."""
+    """Shows model time, step size, clusters and the remaining time on ``bar_stream``; says nothing if quiet."""
 
     def __init__(self, title: str, start: float, end: float, quiet: bool, remaining: RemainingTime) -> None:
         self.quiet, self.end, self.clusters = quiet, end, ""
@@ -36,7 +41,9 @@ class Progress:
             from tqdm import tqdm
 
             bar = self._format(None)
-            self._bar = tqdm(total=end, initial=start, desc=title, bar_format=bar, dynamic_ncols=True)
+            self._bar = tqdm(
+                total=end, initial=start, desc=title, bar_format=bar, dynamic_ncols=True, file=bar_stream()
+            )
 
     def update(self, state: State) -> None:
         """Report the state, if it is time to."""
@@ -60,13 +67,16 @@ class Progress:
     def show(self, text: str) -> None:
         """A line that stays."""
         if self._terminal:
-            self._bar.write(text, file=sys.stderr)
+            self._bar.write(text, file=bar_stream())
         elif not self.quiet:
             print_message(text)
 
     @contextmanager
     def show_if_slow(self, text: str) -> Iterator[None]:
         """Say a text if the block takes longer than compiled kernels would."""
+        if self.quiet:
+            yield
+            return
         timer = threading.Timer(COMPILING, self.show, [text])
         timer.start()
         try:

@@ -18,8 +18,10 @@ from meanfield.runtime.remaining import RemainingTime
 from meanfield.runtime.restart import Start, checkpoint_of
 from meanfield.runtime.watching import Moment, Watch
 from meanfield.simulation import sample_schedule, snapshot_schedule
+from solvers.backends import backend_for
 from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
+from solvers.mesh.mesh import Floats
 from solvers.timestepping.observers import Observer
 from solvers.timestepping.state import Exploding, NonFinite, State
 
@@ -105,11 +107,12 @@ class Record:
             self._saved = clock.monotonic()
         return bool(self._watch.message)
 
-    def save(self, state: State) -> None:
-        """Write a checkpoint, after all that it refers to is on disk."""
+    def save(self, state: State, *, in_snapshot: bool = False) -> None:
+        """Write a checkpoint, after all that it refers to is on disk; ``in_snapshot`` as for ``checkpoint_of``."""
         file = self._file
         file.sync()
-        self._checkpoints.write(*checkpoint_of(state, *file.rows_until(state.time), self.wall_time))
+        rows = file.rows_until(state.time)
+        self._checkpoints.write(*checkpoint_of(state, *rows, self.wall_time, in_snapshot=in_snapshot))
         file.update(wall_time=self.wall_time, **self._problem.run_scalars)
 
     def end(self, state: State) -> None:
@@ -119,7 +122,14 @@ class Record:
                 if observer.last_time != state.time:
                     observer.observe_now(state)
         self.progress.finish(state)
-        self.save(state)
+        self.save(state, in_snapshot=self._is_last_snapshot(state))
+
+    def _is_last_snapshot(self, state: State) -> bool:
+        """Whether the last snapshot holds the whole state, bit for bit."""
+        if not self._problem.snapshot_is_state or self.observers[0].last_time != state.time:
+            return False
+        values, stored = backend_for(state.values).to_host(state.values), self._problem.snapshot(state.values)
+        return values.dtype == np.float64 and values.tobytes() == np.asarray(stored).tobytes()
 
     def __enter__(self) -> Self:
         self.progress.__enter__()
@@ -136,22 +146,31 @@ class Record:
             self.close("failed", reason(error), exploded=int(isinstance(error, Exploding)))
         elif isinstance(error, KeyboardInterrupt | SystemExit):
             self.close("interrupted", str(error) or "interrupted at once")
+        else:
+            return
+        self._watch.finish()
 
     def close(self, stop_reason: str, message: str = "", **attributes: int) -> None:
         """Close the file with why the run has stopped."""
         self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time, **attributes)
 
     def _write_snapshot(self, state: State) -> None:
-        self._file.write_snapshot(state.time, self._problem.snapshot(state.values), may_wait=True)
+        self._file.write_snapshot(state.time, self._problem.snapshot(_in_double(state.values)), may_wait=True)
 
     def _write_sample(self, state: State) -> bool:
         """Whether a stop condition holds."""
-        values = self._diagnostics(state.time, state.values)
+        density = _in_double(state.values)
+        values = self._diagnostics(state.time, density)
         self._file.write_sample(state.time, values)
-        self._watch(Moment(state.time, self._problem.snapshot(state.values), values, self._problem.space))
+        self._watch(Moment(state.time, self._problem.snapshot(density), values, self._problem.space))
         if "clusters" in values:
             self.progress.clusters = f", {counted(float(np.asarray(values['clusters'])), 'cluster')}"
         return bool(self._watch.message)
+
+
+def _in_double(values: Floats) -> Floats:
+    """Values as files and diagnostics have them, whatever the format of the state."""
+    return values.astype(np.float64, copy=False)
 
 
 def reason(error: NonFinite) -> str:

@@ -42,9 +42,15 @@ def new_start(problem: Problem) -> Start:
     return Start(State(0.0, problem.initial()))
 
 
-def checkpoint_of(state: State, snapshots: int, samples: int, wall_time: float) -> Contents:
-    """Arrays and scalars of a checkpoint: the state, the rows that the file holds by then, seconds taken."""
-    return {"values": backend_for(state.values).to_host(state.values)}, {
+def checkpoint_of(
+    state: State, snapshots: int, samples: int, wall_time: float, *, in_snapshot: bool = False
+) -> Contents:
+    """Arrays and scalars of a checkpoint: the state, the rows that the file holds by then, seconds taken.
+
+    in_snapshot   the last snapshot is the state, bit for bit: then that is not stored again
+    """
+    arrays = {} if in_snapshot else {"values": backend_for(state.values).to_host(state.values)}
+    return arrays, {
         "time": float(state.time),
         "steps": state.steps,
         "dt": float(state.dt) if math.isfinite(state.dt) else 0.0,  # 0 before the first step: NaN cannot be stored
@@ -60,11 +66,12 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
     ``case`` is the one to go on with: its schedules count. Raises as ``new_start``, and FileError.
     """
     checkpoint = Checkpoints(run.path).read()
-    if checkpoint is not None:
+    if checkpoint is not None and _has_its_rows(run, checkpoint):
         arrays, scalars = checkpoint
         dt = float(scalars["dt"]) or math.nan
-        state = State(float(scalars["time"]), arrays["values"], int(scalars["steps"]), dt)
         rows = int(scalars["snapshots"]), int(scalars["samples"])
+        values = arrays["values"] if arrays else run.snapshot(rows[0] - 1)
+        state = State(float(scalars["time"]), values, int(scalars["steps"]), dt)
         return _start(run, case, state, rows, float(scalars["wall_time"]))
     if run.snapshots == 0 or not problem.snapshot_is_state:
         return replace(new_start(problem), note="no checkpoint yet: computed again from the initial density")
@@ -72,6 +79,12 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
     rows = run.snapshots, int(np.searchsorted(run.sample_times, time, side="right"))
     start = _start(run, case, State(time, run.snapshot(-1)), rows, float(run.attributes["wall_time"]))
     return replace(start, note=f"no checkpoint: going on from the last snapshot, t = {time:g}")
+
+
+def _has_its_rows(run: Run, checkpoint: Contents) -> bool:
+    """Whether the file still has the rows that a checkpoint counts; it may have been cut back since."""
+    scalars = checkpoint[1]
+    return int(scalars["snapshots"]) <= run.snapshots and int(scalars["samples"]) <= len(run.sample_times)
 
 
 def _start(run: Run, case: Case, state: State, rows: tuple[int, int], wall_time: float) -> Start:

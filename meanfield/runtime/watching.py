@@ -56,6 +56,12 @@ class Watch:
             if not self.message and condition(moment):
                 self.message = f"stopped at time {moment.time:.6g}: {name}"
 
+    def finish(self) -> None:
+        """The run has ended: call ``finish()`` of the callbacks that have it."""
+        for callback in self._callbacks:
+            if (finish := getattr(callback, "finish", None)) is not None:
+                finish()
+
 
 def steady(rate: float) -> Condition:
     """‖u(t) − u(s)‖ ≤ rate·(t − s) ‖u(t)‖ for two samples in a row, in root mean square; a resumed run needs two."""

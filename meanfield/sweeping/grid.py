@@ -17,7 +17,7 @@ from meanfield.sections.section import Section
 Value = Any  # what TOML has: a number, text, a list, a table
 Row = dict[str, Value]
 _Table = TypeVar("_Table", bound=Section)
-MAX_POINTS = 100_000  # of a sweep, and so values of a key
+MAX_POINTS = 250_000  # of a sweep, and so values of a key
 Number = Annotated[int, msgspec.Meta(ge=1, le=MAX_POINTS)]
 RANDOM_DESIGNS = ("random", "sobol", "latin hypercube")  # of points anywhere in ranges
 _WHOLE = 1e-9  # of a number: what rounding may add to the whole numbers of a range

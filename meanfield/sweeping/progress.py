@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Self
 
 from meanfield.runtime.messages import print_message
-from meanfield.runtime.progress import LOG_EVERY, has_bar
+from meanfield.runtime.progress import LOG_EVERY, bar_stream, has_bar
 from meanfield.sweeping.point import FAILED, Result
 
 
 class SweepProgress:
-    """Counts points on stderr, with those that failed and the time that remains; says nothing if quiet."""
+    """Counts points, and those that failed, with the time that remains; says nothing if quiet."""
 
     def __init__(self, title: str, points: int, done: int, quiet: bool) -> None:
         self.quiet, self._points, self._first, self._done, self._failed = quiet, points, done, done, 0
@@ -21,7 +21,8 @@ class SweepProgress:
         if self._terminal:
             from tqdm import tqdm
 
-            self._bar = tqdm(total=points, initial=done, desc=title, unit=" points", dynamic_ncols=True)
+            options = {"unit": " points", "dynamic_ncols": True, "file": bar_stream()}
+            self._bar = tqdm(total=points, initial=done, desc=title, **options)
 
     def update(self, results: Mapping[int, Result]) -> None:
         """Count some more points, and print where a line is due."""

@@ -50,23 +50,20 @@ def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
     return variants
 
 
-def ablate(texts: Iterator[States], variants: Variants, drop: Sequence[str] = ()) -> Ablation:
+def ablate(texts: Sequence[States], variants: Variants, drop: Sequence[str] = ()) -> Ablation:
     """The measures of all variants on all texts; tokens in ``drop``, of DROPS, are moved but not measured.
 
     Raises CaseError where fewer than two tokens of a text are left.
     """
-    names: list[str] = []
-    rows: list[dict[str, list[list[float]]]] = []
-    for states in texts:
-        names.append(states.source)
-        keep = kept_tokens(states, drop)
-        whole = _directions(states.hidden[:, keep])
-        rows.append(
-            {name: _measures(states_of_variant(states, options), keep, whole) for name, options in variants.items()}
-        )
-    stacked = np.array([[row[name] for row in rows] for name in variants])  # variants, texts, quantities, layers + 1
+    kept = [kept_tokens(states, drop) for states in texts]
+    whole = [_directions(states.hidden[:, keep]) for states, keep in zip(texts, kept, strict=True)]
+    rows = [
+        [_measures(*one) for one in zip(states_of_variant(texts, options), kept, whole, strict=True)]
+        for options in variants.values()
+    ]
+    stacked = np.array(rows)  # variants, texts, quantities, layers + 1
     measures = {quantity: stacked[:, :, k] for k, quantity in enumerate((*QUANTITIES, "agreement"))}
-    return Ablation(tuple(variants), tuple(names), measures)
+    return Ablation(tuple(variants), tuple(states.source for states in texts), measures)
 
 
 def kept_tokens(states: States, drop: Sequence[str]) -> Booleans:
@@ -84,19 +81,24 @@ def kept_tokens(states: States, drop: Sequence[str]) -> Booleans:
     return keep
 
 
-def states_of_variant(states: States, options: CaseOptions | None) -> Floats:
-    """(layers + 1, n, d) the states of a variant on the tokens of a text."""
+def states_of_variant(texts: Sequence[States], options: CaseOptions | None) -> Iterator[Floats]:
+    """(layers + 1, n, d) the states of a variant of a model, on the tokens of each of the texts that it has read."""
     if options is None:
-        return np.broadcast_to(states.hidden[0], states.hidden.shape)
-    family = family_of(states.name, states.config)
-    form, h = form_of(family, states.network), start_of(states, options)
-    found, total = [h], states.layers * options.repeat
-    tied = getattr(states.config, "num_hidden_groups", None) == 1
-    layers = [layer_arrays(states, family, k, options) for k in range(1 if tied else states.layers)]
-    for k in range(total):
-        h = TrainedLayer(form, layers[k % len(layers)], options.without, is_last=k == total - 1)(h)
-        found.append(h)
-    return np.stack(found)
+        yield from (np.broadcast_to(states.hidden[0], states.hidden.shape) for states in texts)
+        return
+    model = texts[0]
+    family = family_of(model.name, model.config)
+    form, total = form_of(family, model.network), model.layers * options.repeat
+    tied = getattr(model.config, "num_hidden_groups", None) == 1
+    arrays = [layer_arrays(model, family, k, options) for k in range(1 if tied else model.layers)]
+    layers = [
+        TrainedLayer(form, arrays[k % len(arrays)], options.without, is_last=k == total - 1) for k in range(total)
+    ]
+    for states in texts:
+        found = [start_of(states, options)]
+        for layer in layers:
+            found.append(layer(found[-1]))
+        yield np.stack(found)
 
 
 def _measures(hidden: Floats, keep: Booleans, whole: Floats) -> list[list[float]]:

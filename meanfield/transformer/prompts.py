@@ -11,7 +11,7 @@ A prompt is the measure μ of its tokens' directions x = h/|h|. Of each variant,
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,11 +77,10 @@ def read_prompts(model: Model, prompts: Sequence[str]) -> list[States]:
 def compress(states: Sequence[States], repeat: int = 1, seed: int = 0, drop: Sequence[str] = ()) -> Compression:
     """All measures of prompts: the model, the mean-field law where it has one, random matrices, and standing still."""
     keep = [kept_tokens(one, drop) for one in states]
-    variants: dict[str, list[Floats]] = {name: [] for name in _variants(states[0])}
-    for one, kept in zip(states, keep, strict=True):
-        for name, hidden in _moved(one, repeat, seed, list(variants)).items():
-            x = hidden[:, kept]
-            variants[name].append(x / np.linalg.norm(x, axis=2, keepdims=True))
+    variants: dict[str, list[Floats]] = {}
+    for name, moved in _moved(states, repeat, seed).items():
+        kept = [hidden[:, own] for hidden, own in zip(moved, keep, strict=True)]
+        variants[name] = [x / np.linalg.norm(x, axis=2, keepdims=True) for x in kept]
     layers = range(len(variants[WHOLE][0]))
     measures = {name: [[x[k] for x in prompts] for k in layers] for name, prompts in variants.items()}
     return _measured(measures, tuple(one.source for one in states))
@@ -120,23 +119,23 @@ def line_through(values: Floats) -> tuple[float, float]:
     return float(slope), 1.0 - left / total if total > len(values) * ROUNDING**2 else 1.0
 
 
-def _variants(states: States) -> tuple[str, ...]:
+def _moved(states: Sequence[States], repeat: int, seed: int) -> dict[str, Iterator[Floats]]:
+    """(layers + 1, n, d) of each variant and prompt."""
+    still = (np.broadcast_to(one.hidden[0], (one.layers * repeat + 1, *one.hidden[0].shape)) for one in states)
+    nulls = {"random": states_of_variant(states, CaseOptions((), "random", seed, repeat)), STILL: still}
+    found = {WHOLE: states_of_variant(states, CaseOptions(repeat=repeat))}
+    if _has_law(states[0]):
+        found[LAW] = (mean_field_states(one, repeat) for one in states)
+    return found | nulls
+
+
+def _has_law(states: States) -> bool:
+    """Whether its attention is a mean-field law; it is none with RMS norm."""
     try:
         require_attention(states.name, states.config)
-    except CaseError:  # RMS norm: the model has no mean-field law
-        return WHOLE, "random", STILL
-    return WHOLE, LAW, "random", STILL
-
-
-def _moved(states: States, repeat: int, seed: int, variants: Sequence[str]) -> dict[str, Floats]:
-    """(layers + 1, n, d) of each variant."""
-    whole = states_of_variant(states, CaseOptions(repeat=repeat))
-    found = {
-        WHOLE: whole,
-        "random": states_of_variant(states, CaseOptions((), "random", seed, repeat)),
-        STILL: np.broadcast_to(states.hidden[0], whole.shape),
-    }
-    return found | ({LAW: mean_field_states(states, repeat)} if LAW in variants else {})
+    except CaseError:
+        return False
+    return True
 
 
 def _measured(measures: dict[str, Measures], prompts: tuple[str, ...]) -> Compression:

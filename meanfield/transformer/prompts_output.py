@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +27,14 @@ BY_PROMPT, WORDS = ("layer", "prompt"), {
 
 
 def write_prompts(
-    path: str | Path, found: Compression, texts: Sequence[str], after: NextToken | None, attributes: dict[str, str]
+    path: str | Path,
+    found: Compression,
+    texts: Sequence[str],
+    after: NextToken | None,
+    attributes: dict[str, str],
+    decode: Callable[[int], str] = str,
 ) -> None:
-    """Write a new file, or replace one; ``after`` is the next token of a model that has a head."""
+    """Write a new file, or replace one; ``after`` is the next token where a model has a head, as text by ``decode``."""
     dims = ("variant", "layer", "prompt")
     arrays = {
         "variant": Labelled(("variant",), list(found.variants)),
@@ -41,6 +46,8 @@ def write_prompts(
     }
     if after is not None:
         arrays |= {f"next_{name}": Labelled(BY_PROMPT, getattr(after, name), text) for name, text in WORDS.items()}
+        words = [[decode(int(token)) for token in layer] for layer in after.top]
+        arrays["next_text"] = Labelled(BY_PROMPT, words, "likeliest token, UTF-8")
         arrays["next_apart"] = Labelled(("layer",), after.apart, "total variation between two prompts' distributions")
     write_labelled(path, arrays, attributes)
 

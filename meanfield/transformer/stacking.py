@@ -61,9 +61,9 @@ def stack(states: States, repeat: int, seed: int = 0, drop: Sequence[str] = ()) 
     require_attention(states.name, states.config)
     keep = kept_tokens(states, drop)
     hidden = {
-        WHOLE: states_of_variant(states, CaseOptions(repeat=repeat)),
+        WHOLE: next(states_of_variant([states], CaseOptions(repeat=repeat))),
         LAW: mean_field_states(states, repeat),
-        **{k: states_of_variant(states, CaseOptions((), k, seed, repeat)) for k in ("random", "rotated")},
+        **{k: next(states_of_variant([states], CaseOptions((), k, seed, repeat))) for k in ("random", "rotated")},
     }
     hidden[STILL] = np.broadcast_to(states.hidden[0], hidden[WHOLE].shape)
     cosines = np.array([[pair_cosines(h[keep]) for h in layers] for layers in hidden.values()])

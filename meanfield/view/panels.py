@@ -176,7 +176,7 @@ def radii(run_data: RunData) -> Panel:
         curve_of(values, color, f"{part:.0%}") for values, (part, color) in zip(found, PARTS.items(), strict=True)
     ]
     times = rounded(run_data.times[shown])
-    return _logarithmic("radius within which tokens are", [curve | {"times": times} for curve in curves])
+    return _logarithmic("radius quantiles of the tokens", [curve | {"times": times} for curve in curves])
 
 
 def _other(run_data: RunData, name: str) -> Panel:

@@ -74,6 +74,8 @@ class Backend(Protocol):
     advance: Kernel
     apply_matrix: Kernel
     average_neighbors: Kernel
+    distances_from: Kernel
+    masses_above: Kernel
     project_to_tangent: Kernel
     scale_softmax: Kernel
 

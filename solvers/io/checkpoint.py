@@ -1,5 +1,7 @@
-"""Checkpoints: the whole state of a run, from which it goes on exactly; two in rotation, so that one is
-always good.
+"""Checkpoints: the whole state of a run, from which it goes on exactly.
+
+While a run goes on there are two beside its file, in rotation, so that one is always good; when the file is closed the
+last one moves into it.
 """
 
 from __future__ import annotations
@@ -12,15 +14,20 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .repair import FileError, reason
 from .replacing import replacement
+from .schema import dataset_of, require_size
+
+if TYPE_CHECKING:
+    import h5py
 
 MAGIC = b"MFCHECK1"
+PLACE = "checkpoint/bytes"  # of the last one in a file
 SCALARS = "scalars"  # name of the entry that holds the scalars, as JSON: exact for every float and any integer
 
 Scalar = int | float | str
@@ -28,7 +35,7 @@ Contents = tuple[dict[str, NDArray[Any]], dict[str, Scalar]]
 
 
 class Checkpoints:
-    """The checkpoints of the run file ``path``: ``path.checkpoint-0`` and ``-1`` beside it.
+    """The checkpoints of the run file ``path``: ``path.checkpoint-0`` and ``-1`` beside it, else that in the file.
 
     A checkpoint is a magic word, the SHA-256 of the rest, and an .npz archive. Files of these names without that word
     are somebody else's, and stay as they are.
@@ -52,28 +59,24 @@ class Checkpoints:
         valid = [(contents[1]["sequence"], slot) for slot in self._slots if (contents := _load(slot))]
         sequence, latest = max(valid, default=(0, self._slots[1]))
         target = self._slots[1 - self._slots.index(latest)]
-        text = json.dumps({"sequence": int(sequence) + 1, "scalars": dict(scalars)}, allow_nan=False)
-        archive = io.BytesIO()
-        # savez's own parameters would swallow arrays named like them, hence the prefix
-        entries: dict[str, Any] = {
-            SCALARS: text,
-            **{f"array.{name}": array for name, array in arrays.items()},
-        }
-        np.savez(archive, **entries)
-        payload = archive.getvalue()
         self.require_own()
         try:
-            _replace(target, MAGIC + hashlib.sha256(payload).digest() + payload)
+            _replace(target, packed(arrays, scalars, int(sequence) + 1))
         except OSError as error:
             raise FileError(f"{target}: cannot write the checkpoint: {reason(error)}") from error
 
     def read(self) -> Contents | None:
         """(arrays, scalars) of the latest whole checkpoint, None if there is none. FileError if it cannot be read."""
-        valid = [contents for slot in self._slots if (contents := _load(slot))]
-        if not valid:
+        data = self.latest_beside() or _bytes_in(self.path)
+        if data is None or (contents := _unpacked(data)) is None:
             return None
-        arrays, head = max(valid, key=lambda contents: contents[1]["sequence"])
+        arrays, head = contents
         return arrays, head["scalars"]
+
+    def latest_beside(self) -> bytes | None:
+        """The latest whole checkpoint beside the file, as it is stored there, or None. FileError as ``read``."""
+        valid = [(contents[1]["sequence"], slot) for slot in self._slots if (contents := _load(slot))]
+        return max(valid)[1].read_bytes() if valid else None
 
     def require_own(self) -> None:
         """Raise FileError where something that is no checkpoint has a checkpoint's name."""
@@ -85,10 +88,49 @@ class Checkpoints:
         """Remove both. FileError if they cannot be removed, or are somebody else's files."""
         self.require_own()
         try:
-            for slot in self._slots:
+            for slot in sorted(self._slots, key=_number):  # the latest last
                 slot.unlink(missing_ok=True)
         except OSError as error:
             raise FileError(f"{self.path}: cannot remove its checkpoints: {reason(error)}") from error
+
+
+def packed(arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar], sequence: int = 1) -> bytes:
+    """The bytes of a checkpoint, with its number in the sequence."""
+    text = json.dumps({"sequence": sequence, "scalars": dict(scalars)}, allow_nan=False)
+    archive = io.BytesIO()
+    # savez's own parameters would swallow arrays named like them, hence the prefix
+    entries: dict[str, Any] = {SCALARS: text, **{f"array.{name}": array for name, array in arrays.items()}}
+    np.savez(archive, **entries)
+    payload = archive.getvalue()
+    return MAGIC + hashlib.sha256(payload).digest() + payload
+
+
+def store(file: h5py.File, data: bytes) -> bool:
+    """Put the bytes of a checkpoint into a run file that is open for writing; False where it has no room for one.
+
+    Files of earlier versions have none. What is written over is not whole until all is written: then its hash is right.
+    """
+    if PLACE not in file:
+        return False
+    dataset = file[PLACE]
+    dataset.resize(len(data), axis=0)
+    dataset[:] = np.frombuffer(data, np.uint8)
+    file.flush()
+    return True
+
+
+def _bytes_in(path: Path) -> bytes | None:
+    """What a run file holds in its place for a checkpoint; None if nothing, or if there is no file."""
+    from .reading import read
+
+    if not path.is_file():
+        return None
+    with read(path).opened() as file:
+        if PLACE not in file:
+            return None
+        dataset = dataset_of(file, PLACE)
+        require_size(dataset, path.stat().st_size)
+        return bytes(dataset[...].tobytes()) or None
 
 
 def _load(slot: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
@@ -99,12 +141,23 @@ def _load(slot: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
         return None
     except OSError as error:
         raise FileError(f"{slot}: cannot read the checkpoint: {reason(error)}") from error
+    return _unpacked(data)
+
+
+def _unpacked(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
+    """(arrays, {"sequence", "scalars"}) of a checkpoint's bytes; None if they are not whole."""
     head, payload = data[: len(MAGIC) + 32], data[len(MAGIC) + 32 :]
     if head != MAGIC + hashlib.sha256(payload).digest():
         return None
     with np.load(io.BytesIO(payload), allow_pickle=False) as archive:
         arrays = {name.removeprefix("array."): archive[name] for name in archive.files if name != SCALARS}
         return arrays, json.loads(str(archive[SCALARS]))
+
+
+def _number(slot: Path) -> int:
+    """Of a checkpoint in the sequence, 0 if it is not whole."""
+    contents = _load(slot)
+    return int(contents[1]["sequence"]) if contents else 0
 
 
 def _is_of_others(slot: Path) -> bool:

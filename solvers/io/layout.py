@@ -98,7 +98,7 @@ def lay_out(
     else:
         _lay_out_cells(file, space, measure or _MEASURES.get(space.manifold, _PLAIN), scales)
     for field in fields:
-        if field in file:
+        if field in file or field in ("checkpoint", "diagnostics"):
             raise ValueError(f"fields: {field!r} occurs twice, or is a name of the file's own")
         _describe(_snapshots(file, field, (len(file["cell_area"]),)), ("time", "cell"), "1", field)
     for variable in variables:
@@ -107,7 +107,17 @@ def lay_out(
                 scales[dim] = _dimension(file, dim, length)
         _dataset(file, variable.name, variable.dims, variable.values, variable.units, variable.long_name)
     _attach(file, scales)
+    _lay_out_checkpoint(file.create_group("checkpoint"))
     _lay_out_diagnostics(file.create_group("diagnostics"), columns, time_name)
+
+
+def _lay_out_checkpoint(group: h5py.Group) -> None:
+    """Room for the bytes of the last state, written when the file is closed; in a group, out of the way of readers."""
+    scales = {"byte": _dimension(group, "byte", None)}
+    place = group.create_dataset("bytes", shape=(0,), maxshape=(None,), chunks=(CHUNK_BYTES,), dtype=np.uint8)
+    place.attrs["long_name"] = "state from which a run goes on exactly"
+    place.dims[0].label = "byte"
+    _attach(group, scales)
 
 
 def _lay_out_points(file: h5py.File, points: Points, scales: dict[str, h5py.Dataset]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .attributes import CHANGING, Attribute, check_attributes, create_attributes, root_attributes
-from .checkpoint import Checkpoints, Contents, Scalar
+from .checkpoint import Checkpoints, Contents, Scalar, packed, store
 from .layout import Column, Measure, Points, Space, Variable
 from .lock import Lock
 from .reading import Floats, Run
@@ -78,8 +78,6 @@ class MemoryRun(Run):
                 new.write_bytes(self.layout)
                 self._fill(new)
                 Checkpoints(path).remove()
-            if self.checkpoint is not None:
-                Checkpoints(path).write(*self.checkpoint)
         finally:
             lock.release()
 
@@ -91,6 +89,8 @@ class MemoryRun(Run):
             group = file["diagnostics"]
             Series(file, group, group.attrs["columns"]).append(0, list(self.sample_times), self.diagnostics)
             create_attributes(file, self.attributes)
+            if self.checkpoint is not None:
+                store(file, packed(*self.checkpoint))
 
 
 class RunMemory:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 TRIES = 200  # to open a file that is being written: two seconds
-TRIES_ALONE = 5  # of these while nobody writes it, for a writer may come and go within one of them
+TRIES_ALONE = 5  # of these while no process writes it, for a writer may come and go within one of them
 _TEXTS_THAT_CHANGE = ("stop_reason", "message", "digest")
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .attributes import CHANGING, Attribute, check_attributes, overwrite_attributes
-from .checkpoint import Checkpoints
+from .checkpoint import Checkpoints, store
 from .layout import Column, Measure, Space, Variable
 from .lock import Lock
 from .reading import Floats, Run, plain_attributes, read
@@ -205,12 +205,14 @@ class RunFile:
     def close(self, **attributes: Attribute) -> None:
         """Write what waits, overwrite ``attributes`` (they exist since `create`), and give the file free.
 
+        The last checkpoint moves from beside the file into it.
         ``stop_reason`` is "finished" unless given: see STOP_REASONS. A second call does nothing. After a failed write
         it still records the attributes, if there is room for them; else it raises FileError.
         """
         if self._lock.released:
             return
         try:
+            stored = self._file is not None and self._store_checkpoint()
             if self._file is None:
                 self._waiting.clear()  # the write that failed may have been theirs
                 with disk_errors(self.path, "cannot record how the run ended"):
@@ -226,10 +228,21 @@ class RunFile:
             self._abandon()  # all is in the file; HDF5's own close writes more, and crashes where that fails
             with disk_errors(self.path, "cannot close it"):
                 repair(self.path)
+                if stored:
+                    self.checkpoints.remove()
         finally:
             if self._file is not None:
                 self._abandon()
             self._lock.release()
+
+    def _store_checkpoint(self) -> bool:
+        """Whether the last checkpoint is in the file now, on the disk."""
+        if (data := self.checkpoints.latest_beside()) is None:
+            return False
+        with self._writing():
+            stored = store(self._handle, data)
+            os.fsync(self._handle.id.get_vfd_handle())
+        return stored
 
     def __enter__(self) -> Self:
         return self

@@ -1,8 +1,9 @@
-"""Views of fields on a mesh over time: an xarray Dataset, and Matplotlib axes, imported when they are asked for."""
+"""Views of fields on a mesh over time: an xarray Dataset, Matplotlib axes and films, loaded when they are asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,7 @@ def draw(
         ax = Figure(layout="constrained").subplots()
     values = u[:, field] if u.ndim == 3 else u
     dimensions, shape, coordinates = layout(mesh)
+    _refuse_bodies(len(shape))
     axis = [coordinates[name][1] for name in dimensions if name in coordinates]
     if len(shape) == 1 and axis:
         _curves(ax, t, values, axis[0], time, style)
@@ -59,16 +61,49 @@ def draw(
     if len(shape) == 2:
         drawn: Any = ax.pcolormesh(*axis, values[k].reshape(shape).T, **style)
         ax.set(xlabel=dimensions[0], ylabel=dimensions[1], aspect="equal")
-    elif len(shape) == 1:
+    else:
         across, up = ("longitude", "latitude") if "latitude" in coordinates else ("x", "y")
         place = coordinates[across][1], coordinates[up][1]
         drawn = ax.scatter(*place, c=values[k], **{"s": 4e4 / mesh.cells, "marker": "s", "linewidths": 0, **style})
         ax.set(xlabel=across, ylabel=up, aspect="equal")
-    else:
-        raise ValueError(f"a box of {len(shape)} dimensions: to_xarray() gives slices to draw")
     ax.figure.colorbar(drawn, ax=ax)
     ax.set_title(f"t = {t[k]:.4g}")
     return ax
+
+
+def film(t: Floats, u: Floats, mesh: Mesh, path: str | Path, field: int = 0, fps: int = 10, **style: Any) -> Path:
+    """Draw a field at each time into a GIF, or a film by ffmpeg where ``path`` ends otherwise, on one scale of values.
+
+    Raises ValueError for a box of three dimensions, RuntimeError without ffmpeg where it is needed.
+    """
+    from matplotlib.animation import FFMpegWriter, PillowWriter
+    from matplotlib.figure import Figure
+
+    axes = len(layout(mesh)[1])
+    _refuse_bodies(axes)
+    is_gif = Path(path).suffix.lower() == ".gif"
+    if not is_gif and not FFMpegWriter.isAvailable():
+        raise RuntimeError(f"{path}: needs ffmpeg, which is not on the PATH; .gif works without it")
+    values = u[:, field] if u.ndim == 3 else u
+    low, high = float(values.min()), float(values.max())
+    margin = 0.05 * (high - low) or 1.0
+    figure = Figure(figsize=(6.4, 4.8), layout="constrained")
+    writer: Any = (PillowWriter if is_gif else FFMpegWriter)(fps=fps)
+    with writer.saving(figure, str(path), dpi=100):
+        for k in range(len(t)):
+            figure.clear()
+            ax = figure.subplots()
+            if axes == 1 and mesh.dimension == 1:
+                draw(t, u, mesh, ax, t[k], field, **style).set_ylim(low - margin, high + margin)
+            else:
+                draw(t, u, mesh, ax, t[k], field, **{"vmin": low, "vmax": high, **style})
+            writer.grab_frame()
+    return Path(path)
+
+
+def _refuse_bodies(axes: int) -> None:
+    if axes > 2:
+        raise ValueError(f"a box of {axes} dimensions: to_xarray() gives slices to draw")
 
 
 def _curves(ax: Axes, t: Floats, values: Floats, x: Floats, time: float | None, style: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from ..mesh.checks import (
 )
 from ..mesh.mesh import Floats, Mesh
 from .face_fluxes import FaceFluxes, StreamFunction
-from .limiters import Reconstruction
+from .limiters import Reconstruction, check_tangent
 from .ring_geometry import is_of_rings
 from .ring_transport import RingTransport
 from .term import Step
@@ -116,7 +116,7 @@ class Advection:
         else:
             velocity = self._velocity(time, values)
         if not self._seen:
-            self._check_first(time, values, before)
+            self._check_first(time, values, before, velocity)
         if values.ndim == 1:
             return self._prepare_field(time, values, velocity)
         steps = [
@@ -125,10 +125,12 @@ class Advection:
         ]
         return reduce(np.minimum, steps)
 
-    def _check_first(self, time: float, values: Floats, before: Floats) -> None:
-        """What is looked at once: whether values are finite, and how the velocity treats them."""
+    def _check_first(self, time: float, values: Floats, before: Floats, velocity: Floats) -> None:
+        """What is looked at once: whether values are finite and left alone, and whether the velocity is tangent."""
         check_finite("values", before)
         check_unchanged("velocity", values, before)
+        if isinstance(self.velocity, FunctionType):
+            check_tangent(self.mesh, self.mesh.backend.to_host(velocity))
         if values.ndim == 1 and not self._by_faces:
             warn_of_pointwise(self.velocity, time, values)
         self._seen = True

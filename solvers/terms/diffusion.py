@@ -273,8 +273,7 @@ class NonlinearDiffusion:
 
 def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:
     """Two-point fluxes, which are monotone; with gradients for a tensor, and where two-point ones are inconsistent."""
-    is_tensor = np.ndim(D) > 1
-    if is_tensor or (np.ndim(D) == 0 and not monotone and not has_linear_precision(mesh.on_host)):
+    if np.ndim(D) > 1 or not (monotone or has_linear_precision(mesh.on_host)):
         return TensorOperator(mesh, D, parts)
     return FaceOperator(mesh, D, parts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..mesh.lines import opposite_sides
 from ..mesh.mesh import Floats, Integers, Mesh
@@ -12,6 +13,7 @@ from .consistency import has_linear_precision
 from .drift_diffusion import bernoulli
 from .operators import gradient_fluxes
 
+Indices = NDArray[np.integer]
 Q_FULL, Q_NONE = 0.5, 2.0  # of |V − V at the face|/D: up to which a wide is added in full, from which on not
 
 
@@ -23,7 +25,7 @@ class WideFluxes:
     spread      (faces, faces) sparse: of fluxes at points those whose differences are means of a cell; None for 1
     """
 
-    def __init__(self, faces: Integers, cells: Integers, weights: Floats, mean: Any, spread: Any = None) -> None:
+    def __init__(self, faces: Indices, cells: Indices, weights: Floats, mean: Any, spread: Any = None) -> None:
         from scipy.sparse import csr_matrix
 
         order = np.argsort(faces, kind="stable")
@@ -104,14 +106,14 @@ class GibbsFluxes:
         return self._into @ flux
 
 
-def _wide(mesh: Mesh, inner: Integers, D: float, conductances: Floats) -> WideFluxes | None:
+def _wide(mesh: Mesh, inner: Indices, D: float, conductances: Floats) -> WideFluxes | None:
     opposite = opposite_sides(mesh)
     if opposite is not None:
         return _along_lines(mesh, inner, opposite, conductances)
     return None if has_linear_precision(mesh) else _by_gradients(mesh, inner, D)
 
 
-def _along_lines(mesh: Mesh, inner: Integers, opposite: Integers, conductances: Floats) -> WideFluxes:
+def _along_lines(mesh: Mesh, inner: Indices, opposite: Integers, conductances: Floats) -> WideFluxes:
     """−D e^{−V/D}∇(u e^{V/D}) at faces by the four cells around, and less a 24th of its second difference."""
     from scipy.sparse import csr_matrix, identity
 
@@ -138,7 +140,7 @@ def _along_lines(mesh: Mesh, inner: Integers, opposite: Integers, conductances: 
     return WideFluxes(faces, cells, weights, mean, spread.tocsr())
 
 
-def _by_gradients(mesh: Mesh, inner: Integers, D: float) -> WideFluxes:
+def _by_gradients(mesh: Mesh, inner: Indices, D: float) -> WideFluxes:
     """−D e^{−V/D}∇(u e^{V/D}) by two cells and, across the line between them, both cells' gradients."""
     from scipy.sparse import csr_matrix
 

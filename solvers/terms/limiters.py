@@ -7,6 +7,7 @@ import numpy as np
 from ..mesh.mesh import Floats, Integers, Mesh
 
 LIMITERS = {"none": 0, "mc": 1, "vanleer": 2, "koren": 3}  # as solvers.backends.cpu.transport_faces numbers them
+MAX_NORMAL = 0.2  # of the speed: a tangent vector of a smooth surface is one of its cells but for O(h)
 MAX_DIMENSION = 8  # of the space that a mesh is embedded in: kernels hold a gradient in as much
 
 
@@ -118,6 +119,21 @@ def tangent_planes(mesh: Mesh) -> Floats:
     normals = mesh.face_normals[mesh.cell_sides >> 1]
     spread = _sums(own, normals, normals, mesh.cells)
     return np.asarray(np.linalg.eigh(spread)[1][:, :, -mesh.dimension :])
+
+
+def check_tangent(mesh: Mesh, velocity: Floats) -> None:
+    """Raises ValueError for a velocity (…, cells, d) that points out of a curve or surface, where it moves nothing."""
+    if mesh.dimension == mesh.centers.shape[1]:
+        return
+    plane = tangent_planes(mesh.on_host)
+    tangent = np.einsum("cdp,...cp->...cd", plane, np.einsum("cdp,...cd->...cp", plane, velocity))
+    off, speed = np.linalg.norm(velocity - tangent, axis=-1), np.linalg.norm(velocity, axis=-1)
+    if off.max() > MAX_NORMAL * speed.max():
+        cell = int(off.reshape(-1, mesh.cells).max(axis=0).argmax())
+        raise ValueError(
+            f"velocity: {off.max():.3g} of {speed.max():.3g} points out of the {mesh.manifold} at cell {cell}:"
+            " expected a tangent vector, such as X - (X·x) x at a unit vector x"
+        )
 
 
 def _check_enclosed(mesh: Mesh, own: np.ndarray, parts: Floats) -> None:

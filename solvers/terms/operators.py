@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..mesh.boundaries import Flux, Outflow, Part, Robin
 from ..mesh.lines import opposite_sides
@@ -86,7 +87,7 @@ _KERNELS = {
 
 
 class TensorOperator:
-    """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, or a number, as a sparse matrix.
+    """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, or numbers, as a sparse matrix.
 
     The flux is that of D n along the line between two centers, and of what is left with the mean of both cells'
     least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic.
@@ -94,9 +95,13 @@ class TensorOperator:
 
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
         self.mesh, self.coefficient = mesh, 1.0
+        given: Any = D
         if np.ndim(D) == 0:
-            self.coefficient, D = float(D), np.eye(mesh.centers.shape[1])
-        rows, columns, weights = _tensor_entries(mesh.on_host, np.asarray(mesh.backend.to_host(D), dtype=np.float64))
+            self.coefficient, given = float(given), np.ones(mesh.cells)
+        D = np.asarray(mesh.backend.to_host(given), dtype=np.float64)
+        if D.ndim == 1:
+            D = D[:, None, None] * np.eye(mesh.centers.shape[1])
+        rows, columns, weights = _tensor_entries(mesh.on_host, D)
         to_device = mesh.backend.to_device
         self.rows, self.columns = to_device(rows), to_device(columns)
         self.weights = to_device(weights.astype(mesh.volumes.dtype))
@@ -256,7 +261,7 @@ def _tensor_entries(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floats]:
     return _summed(rows, columns, amounts / mesh.volumes[rows], mesh.cells)
 
 
-def gradient_fluxes(mesh: Mesh, inner: Integers, D: Floats) -> tuple[Integers, Integers, Floats]:
+def gradient_fluxes(mesh: Mesh, inner: NDArray[np.integer], D: Floats) -> tuple[Integers, Integers, Floats]:
     """Numbers of faces within ``inner``, columns and weights of the flux A n·D∇u into the first cell of each."""
     first, second = mesh.face_cells[inner].T
     offset = mesh.shortest(mesh.centers[second] - mesh.centers[first])

@@ -21,6 +21,7 @@ SAFETY, SHRINK, GROW = 0.9, 0.1, 10.0  # of the step that the error asks for; li
 OPPOSED_PART = 0.3  # of what explicit terms alone change: where the stiff one undoes it, splitting errs all the same
 OTHERS_PART = 1e-6  # of the larger norm, that of smaller moments: below it limiters and rounding break symmetries
 ROUNDING = 1e-13  # of moments of a density of mass 1
+SINGLE_ROUNDING = 3e-7  # in float32
 MIN_GAIN = 0.5  # power of the step that an error of time falls by at least; another is of limiters
 LARGE = 50.0  # times the tolerance: such an error may fall later, and is of limiters only where the end is as stable
 MARGIN = 2.0  # times an error: what errs no more than that errs no more
@@ -63,10 +64,11 @@ class DensityIntegrator(SplitIntegrator):
         to_device: Callable[[Floats], Floats] = lambda values: values,
     ) -> None:
         super().__init__(equation, stepper, cfl, to_device=to_device)
-        self._moments, self._tolerance = moments, rtol
+        self._moments, self._tolerance, self._rounding = moments, rtol, ROUNDING
 
     def begin(self, state: State) -> None:
         super().begin(state)
+        self._rounding = ROUNDING if state.values.dtype == np.float64 else SINGLE_ROUNDING
         if self.equation.stiff is None:
             self._work = (*self._work, np.empty_like(state.values))
         self._start = self._measured(state.time, state.values, self._stable)
@@ -114,9 +116,10 @@ class DensityIntegrator(SplitIntegrator):
         rate[...] = 0.0
         for term in self.equation.terms:
             term.rate(0.0, rate)
-        explicit = self._moments(rate)
         if stiff is None:
-            return _Measured(self._moments(values), explicit, None)
+            moments, rates = self._moments(values, rate)
+            return _Measured(moments, rates, None)
+        explicit = rate.copy()
         probe = float(np.finfo(values.dtype).eps) ** 0.25 * stable
         if math.isfinite(probe):
             after = values.copy()
@@ -124,7 +127,8 @@ class DensityIntegrator(SplitIntegrator):
             rate += (after - values) / probe
         else:
             add_rate(stiff, time, values, rate)
-        return _Measured(self._moments(values), self._moments(rate), explicit)
+        moments, rates, explicit_rates = self._moments(values, rate, explicit)
+        return _Measured(moments, rates, explicit_rates)
 
     def _error(self, dt: float, start: _Measured, end: _Measured) -> float:
         """The error of a step over what is allowed."""
@@ -134,7 +138,7 @@ class DensityIntegrator(SplitIntegrator):
         allowed = norms(change, size)
         if end.explicit is not None:
             allowed += OPPOSED_PART * dt * norms(end.explicit, size)
-        allowed = self._tolerance * (allowed + OTHERS_PART * allowed.max()) + ROUNDING
+        allowed = self._tolerance * (allowed + OTHERS_PART * allowed.max()) + self._rounding
         ratio = float((norms(error, size) / allowed).max())
         return ratio if math.isfinite(ratio) else math.inf
 

@@ -140,5 +140,5 @@ def _copied(state: State, into: State | None) -> State:
 
 
 def _agreed(time: float, dues: Sequence[float]) -> float:
-    """The first of the due times that is equal to ``time`` but for rounding, so that schedules agree to the bit."""
+    """The first of the due times that is equal to ``time`` but for rounding, so that schedules agree exactly."""
     return next((due for due in dues if abs(due - time) <= TIME_RTOL * abs(time)), time)

@@ -16,8 +16,8 @@ _ONE = np.ones(1)
 class Moments(Protocol):
     """Linear functionals of fields, and their norm."""
 
-    def __call__(self, field: Floats) -> Floats:
-        """(k,) moments of a field, on the host."""
+    def __call__(self, *fields: Floats) -> list[Floats]:
+        """(k,) moments of each field, on the host: one transfer for all of them."""
         ...
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
@@ -33,10 +33,13 @@ class HarmonicMoments:
         degree = min(DEGREES, mesh.cells // 2) if mesh.manifold == "circle" else DEGREES
         self._mesh, self._harmonics = mesh, harmonic_transform(mesh, degree)
 
-    def __call__(self, field: Floats) -> Floats:
-        mesh, rows = self._mesh, field.reshape(-1, self._mesh.cells)
-        each = [mesh.backend.to_host(self._harmonics.analysis(row * mesh.volumes))[1:] for row in rows]
-        return np.stack(each, axis=1)
+    def __call__(self, *fields: Floats) -> list[Floats]:
+        mesh = self._mesh
+        rows = [row for field in fields for row in field.reshape(-1, mesh.cells)]
+        found = mesh.backend.to_host(
+            np.stack([self._harmonics.analysis(row * mesh.volumes)[1:] for row in rows], axis=1)
+        )
+        return np.split(found, len(fields), axis=1)
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
         return _two_norms(moments[0], moments[1:])
@@ -50,8 +53,8 @@ class CosineMoments:
         self._backend = mesh.backend
         self._waves = np.stack([np.cos(k * theta) * mesh.volumes for k in range(1, DEGREES + 1)])
 
-    def __call__(self, field: Floats) -> Floats:
-        return self._backend.to_host(self._waves @ field)
+    def __call__(self, *fields: Floats) -> list[Floats]:
+        return list(self._backend.to_host(np.stack([self._waves @ field for field in fields])))
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
         return _two_norms(moments[:1], moments[1:])
@@ -71,10 +74,12 @@ class PolynomialMoments:
         self._points, self._squares = points * mesh.volumes[:, None], squares * mesh.volumes[:, None]
         self._radii, self._widths = radii, widths
 
-    def __call__(self, field: Floats) -> Floats:
-        rows, to_host = field.reshape(len(self._radii), -1), self._backend.to_host
-        first, second = (self._radii * self._widths) @ to_host(rows @ self._points), to_host(rows @ self._squares)
-        return np.concatenate([first, (self._radii**2 * self._widths) @ second])
+    def __call__(self, *fields: Floats) -> list[Floats]:
+        rows = np.stack([field.reshape(len(self._radii), -1) for field in fields])
+        found = self._backend.to_host(np.concatenate([rows @ self._points, rows @ self._squares], axis=2))
+        first, second = found[:, :, : self._d], found[:, :, self._d :]
+        weights = self._radii * self._widths
+        return [np.concatenate([weights @ a, (self._radii * weights) @ b]) for a, b in zip(first, second, strict=True)]
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
         d = self._d

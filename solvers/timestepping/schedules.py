@@ -26,7 +26,7 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True)
 class Every:
-    """Multiples of span/parts: 0, span/parts, …, without an end; multiples of the span itself to the bit.
+    """Multiples of span/parts: 0, span/parts, …, without an end; multiples of the span itself are exact.
 
     Raises ValueError unless span is finite and > 0, and parts >= 1.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,6 +77,16 @@ class Solution:
         from ..mesh.views import draw
 
         return draw(self.t, self.u, self._on_mesh(), ax, time, field, **style)
+
+    def movie(self, path: str | Path, *, field: int = 0, fps: int = 10, **style: Any) -> Path:
+        """Draw a field at each kept time into a GIF, or an MP4 where ffmpeg is at hand; returns the path.
+
+        field   its number;  fps   times in a second;  style   for Matplotlib's plot, pcolormesh or scatter
+        Raises ValueError without a mesh, and for a box of three dimensions.
+        """
+        from ..mesh.views import film
+
+        return film(self.t, self.u, self._on_mesh(), path, field, fps, **style)
 
     def _on_mesh(self) -> Mesh:
         if self.mesh is None:

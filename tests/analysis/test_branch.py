@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+import meanfield as mf
 from meanfield.analysis.branches.branch import branch_of, report
 from meanfield.analysis.branches.continuation import follow
 from meanfield.analysis.branches.equilibria import Equilibria
@@ -32,6 +33,12 @@ def test_json_is_that_of_the_branch(capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["folds"][0]["noise"] == pytest.approx(2.58351872782, rel=1e-10)
     assert len(found["equilibria"]) > 20
+
+
+def test_the_same_in_python():
+    found = mf.branch(mf.load_case("noise_below", CIRCLE))
+    assert found.branch.folds[0].noise == pytest.approx(2.58351872782, rel=1e-10)
+    assert str(found) == report(found)
 
 
 def test_a_branch_over_beta(tmp_path):

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.cli.parser import main
+from meanfield.components import loading
 from meanfield.components.component import LOADED
 from meanfield.components.loaded import loaded_sources
 from meanfield.components.loading import load_sources
@@ -197,6 +199,41 @@ def test_swept_in_processes_and_on_dask(folder):
         found = [mf.sweep(case_with("reaction"), keys, jobs=1), mf.sweep(case_with("reaction"), keys, client=client)]
     for dataset in found:
         np.testing.assert_allclose(dataset.mass, np.exp([-0.5, -1.0]), rtol=1e-4)
+
+
+@pytest.fixture
+def package(folder, monkeypatch):
+    """An installed package, as Python sees it: a module, and beside it the metadata with an entry point."""
+    name = f"own_{folder.name.replace('-', '_')}"  # modules stay loaded
+    site = folder / "site"
+    metadata = site / f"{name}-0.3.dist-info"
+    metadata.mkdir(parents=True)
+    (site / f"{name}.py").write_text(FILES["reaction"] + FILES["diagnostic"])
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.3\n")
+    (metadata / "entry_points.txt").write_text(f"[meanfield.components]\nown = {name}\n")
+    monkeypatch.syspath_prepend(site)
+    yield site / f"{name}.py"
+    sys.modules.pop(name, None)
+    loading._SOURCES.pop("own", None)
+
+
+def test_an_installed_package_lists_its_components(folder, package, capsys):
+    (folder / "decay.toml").write_text(BASE + '[reaction]\nkind = "decay"\nrate = 0.5\n')
+    assert main(["run", "decay.toml", "--quiet"]) == 2
+    assert package.stem not in sys.modules  # nothing is imported because it is installed
+    assert main(["run", "decay.toml", "--component", package.stem]) == 2
+    assert "an entry point of meanfield.components: own" in capsys.readouterr().err
+    settings = ["--set", 'output.diagnostics=["mass", "first_square"]']
+    assert main(["run", "decay.toml", "--component", "own", "--quiet", *settings]) == 0
+    recorded = read("decay.h5").attributes["components"]
+    (reaction,) = (one for one in mf.load_components("own") if one.kind == "reaction")
+    assert f"reaction decay {reaction.sha256}" in recorded
+    found = mf.sweep("decay.toml", {"reaction.rate": [0.5, 1.0]}, jobs=1)  # in another process
+    np.testing.assert_allclose(found.mass, np.exp([-0.5, -1.0]), rtol=1e-4)
+    package.write_text(package.read_text().replace("-rate", "-2 * rate"))  # of the same version
+    mf.load_components("own")
+    with pytest.raises(mf.CaseError, match=r"its .* was another: sha256 .*, that of own is"):
+        mf.resume("decay.h5", until=2.0)
 
 
 @pytest.mark.parametrize(

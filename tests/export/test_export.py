@@ -20,6 +20,7 @@ from meanfield.cli import parser as cli
 from meanfield.export.formats import FORMATS, export
 from meanfield.export.netcdf import sphere_grid
 from meanfield.export.vtkhdf import sphere_polygons
+from solvers import Equation, box, icosphere, interval, record, solve, torus
 from solvers.io.layout import Points
 from solvers.io.run_file import Column, FileError, RunFile
 from solvers.mesh.mesh import Mesh, circle, sphere
@@ -199,6 +200,47 @@ def test_vtk_reads_a_time_series(name: str, resumed: bool, tmp_path: Path) -> No
         values = arrays.vtk_to_numpy(grid.GetCellData().GetArray("density"))
         np.testing.assert_array_equal(values, density(mesh, k))
         assert grid.GetNumberOfCells() == mesh.cells
+
+
+SOLVED = {  # mesh, VTK's type of its cells, corners of the first one
+    "interval": (lambda: interval(-1.0, 1.0, 4), 3, [[-1, 0, 0], [-0.5, 0, 0]]),
+    "box": (lambda: box((4, 4), (2.0, 4.0)), 8, [[0, 0, 0], [0.5, 0, 0], [0, 1, 0], [0.5, 1, 0]]),
+    "box 3": (lambda: box((4, 4, 4), (4.0,) * 3), 11, [[k & 1, k >> 1 & 1, k >> 2] for k in range(8)]),
+    "icosphere": (lambda: icosphere(1), 1, None),
+}
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_vtk_reads_all_fields_of_a_recorded_solution(name: str, tmp_path: Path) -> None:
+    """On lines, rectangles and boxes around the centers where they are a grid, else at the centers."""
+    reading, arrays = need_module("vtkmodules.vtkIOHDF"), need_module("vtkmodules.util.numpy_support")
+    build, kind, first = SOLVED[name]
+    mesh = build()
+    u0 = np.stack([mesh.centers[:, 0], np.arange(mesh.cells)])
+    with record(tmp_path / "u.h5", mesh, every=0.5, fields=("u", "v")) as recorder:
+        solve(Equation(mesh, [lambda t, u: 0 * u]), u0, (0.0, 1.0), callbacks=recorder)
+    reader = reading.vtkHDFReader()
+    reader.SetFileName(str(export(tmp_path / "u.h5", "vtkhdf")))
+    reader.UpdateInformation()
+    assert reader.GetNumberOfSteps() == 3
+    reader.UpdateTimeStep(1.0)
+    grid = reader.GetOutputDataObject(0)
+    for field, values in zip("uv", u0, strict=True):
+        np.testing.assert_array_equal(arrays.vtk_to_numpy(grid.GetCellData().GetArray(field)), values)
+    for k in range(mesh.cells):
+        cell = arrays.vtk_to_numpy(grid.GetCell(k).GetPoints().GetData())
+        np.testing.assert_allclose(cell.mean(axis=0)[: mesh.centers.shape[1]], mesh.centers[k], atol=1e-14)
+    assert grid.GetCellType(0) == kind
+    if first is not None:
+        np.testing.assert_allclose(arrays.vtk_to_numpy(grid.GetCell(0).GetPoints().GetData()), first, atol=1e-14)
+
+
+def test_vtk_has_three_dimensions(tmp_path: Path) -> None:
+    mesh = torus((4, 4))
+    with record(tmp_path / "u.h5", mesh, every=1.0) as recorder:
+        solve(Equation(mesh, [lambda t, u: 0 * u]), mesh.centers[:, 0], (0.0, 1.0), callbacks=recorder)
+    with pytest.raises(FileError, match="a solution in 4 dimensions: vtkhdf knows up to 3"):
+        export(tmp_path / "u.h5", "vtkhdf")
 
 
 def write_tokens(path: Path, d: int) -> np.ndarray:

@@ -91,12 +91,6 @@ def test_the_page_of_a_solution_has_a_picture_of_each_snapshot(name, tmp_path):
     assert np.abs(first - last).mean() > 0.1
 
 
-def test_what_is_for_runs_alone_says_so(tmp_path):
-    path = written(tmp_path / "run.h5", SPACES["interval"], ("u",))
-    with pytest.raises(FileError, match="a solution on a interval: vtkhdf export expects a circle or a sphere"):
-        export(path, "vtkhdf")
-
-
 def test_charts_locate_cells():
     places, labels = chart(circle(4).centers)
     np.testing.assert_allclose(places[:, 0], [45, 135, 225, 315])

@@ -16,7 +16,7 @@ from support.run_data import LINEAR, LOG, particles, run_data, without
 from meanfield.figures.axes import draw_change, mark_time, set_decades
 from meanfield.figures.captions import cluster_history, facts
 from meanfield.figures.diagnostics import panels
-from meanfield.figures.figure import compose, load, plot
+from meanfield.figures.figure import compose, load, panel, plot
 from meanfield.figures.particles.circle import TWO_PI, copies, draw_angle_lines
 from meanfield.figures.particles.panels import draw_radii
 from meanfield.figures.particles.projected import BINS, draw_projections, has_pairs, pair_shares
@@ -145,6 +145,20 @@ def test_clusters_of_several_tokens_are_ringed_in_projections() -> None:
     assert len(figure.axes[0].collections[1].get_offsets()) == 0, "there is none at time 0"
 
 
+def test_speed_is_drawn_as_long_as_tokens_are_not_one() -> None:
+    """Then it is that of the errors of steps; before, it may be as small while clusters stay apart."""
+    speed = np.concatenate([np.full(20, 1e-12), np.geomspace(1e-1, 1e-5, 10), np.full(11, 1e-10)])
+    recorded = {"time": LINEAR, "speed": speed, "clusters": np.where(np.arange(41) < 25, 2.0, 1.0)}
+    for data, drawn in [
+        (particles(3, 12, diagnostics=recorded), 30),
+        (particles(3, 12, diagnostics=recorded | {"clusters": np.full(41, 2.0)}), 41),
+        (particles(3, 12, diagnostics=recorded, hand_over=9.0), 41),
+    ]:
+        ax = Figure().subplots()
+        panel(data, ax, ["speed"])
+        assert np.isfinite(ax.get_lines()[0].get_ydata()).sum() == drawn
+
+
 @pytest.mark.parametrize(
     ("data", "titles"),
     [
@@ -152,7 +166,7 @@ def test_clusters_of_several_tokens_are_ringed_in_projections() -> None:
         (particles(2, 400), {"density over time", "profiles"}),
         (particles(2, 40, radius=True), {"tokens over time; width: mass", "radius of each token", "tokens at t = 10"}),
         (particles(3, 40, radius=True), {"radius of each token", "t = 10 · 3 clusters"}),
-        (particles(3, 400, radius=True), {"radius within which tokens are", "t = 0 · 0 clusters"}),
+        (particles(3, 400, radius=True), {"radius quantiles of the tokens", "t = 0 · 0 clusters"}),
         (particles(9, 40), {"angle between two tokens, arccos ⟨θ, θ′⟩", "t = 10 · 3 clusters"}),
     ],
 )  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from shipped.test_layer_norms import tokens
 from support.exact import mean_cosine, moebius_parameter, resultant
 from support.run_data import law
 
@@ -125,6 +126,23 @@ def test_the_shipped_pair_is_predicted() -> None:
     for name, expected in (("merging_pair_circle", 38.6657808166), ("tokens_pair", 21353.5091997)):
         predicted = predictions_of(load_case(name))["centroid"]
         assert predicted.moment == pytest.approx(expected, rel=1e-10)  # as the case's comment has it
+
+
+@pytest.mark.parametrize("scheme", ["ngpt", "cod", "pre", "peri", "mix"])
+def test_two_tokens_are_predicted_with_every_layer_norm(scheme: str) -> None:
+    """The equations that the shipped cases promise, as tests/shipped/test_layer_norms.py writes them out."""
+    case, times = load_case(f"layer_norm_{scheme}"), np.linspace(0, 4, 9)
+    angle, radius = tokens(case, times)
+    found = predictions_of(case)
+    rtol = 1e-5 if scheme == "mix" else 1e-7  # LSODA with 1e-9; tokens() steps over the corner of mix
+    np.testing.assert_allclose(found["centroid"].trace(times), radius * np.cos(angle / 2), rtol=rtol)
+    assert ("radius" in found) == case.tokens_have_radius
+    if case.tokens_have_radius:
+        np.testing.assert_allclose(found["radius"].trace(times), radius, rtol=rtol)
+    moment = found["centroid"].moment
+    assert np.isnan(moment) or tokens(case, np.array([0, moment]))[0][1] == pytest.approx(np.pi / 3, abs=1e-5)
+    assert not predictions_of(load_case(f"layer_norm_{scheme}", ["stabilizers.noise=0.1"] if scheme in ("ngpt", "cod")
+                                        else ["stabilizers.gate=0.1"]))  # fmt: skip
 
 
 def test_the_time_of_the_pair_solves_its_equation() -> None:

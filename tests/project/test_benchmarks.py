@@ -64,7 +64,7 @@ def test_general_attention_figures():
     figures = load("layer").general(24)
     assert value_of(figures, "over identities") > 0
     assert figures[0].value > 0
-    assert figures[1].most == 15.0
+    assert figures[2].most == 3.0
 
 
 def test_flux_and_scaling_figures():
@@ -76,6 +76,26 @@ def test_flux_and_scaling_figures():
     growth = by_name(cost.scaling((16, 32, 64)))
     assert len(growth) == 4  # velocity, and both together, for two β; 32 rings have no fourfold here
     assert all(0.1 < figure.value < 1000 for figure in growth.values())
+
+
+def test_steps_figures(monkeypatch):
+    """One share more of each kernel makes two cores worth no less than one, and no more than two."""
+    steps = load("steps")
+    monkeypatch.setattr("solvers.backends.cpu.launching.INLINE_WORK", 1)
+    monkeypatch.setattr(steps, "load", lambda name: small(steps, name))
+    figures = steps.steps((8, 16), 40, 2, 50)
+    assert value_of(figures, "over its kernels") > 1
+    assert 0.9 < value_of(figures, "2 cores over one") < 2
+    assert len([figure for figure in figures if "exponent" in figure.name]) == 1
+    for noise in ("without noise", "with noise"):
+        assert value_of(figures, noise) < 1e-2  # beside 50 steps, which err too
+
+
+def small(steps, name):
+    return steps.parse(
+        'domain = {manifold = "circle", resolution = 16}\nattention = {beta = 1.0}\n'
+        'initial = {kind = "uniform"}\ntime = {end = 1.0}'
+    )
 
 
 def test_flux_is_that_of_a_step():
@@ -153,7 +173,7 @@ def test_sweep_figures(monkeypatch):
     figures = sweep.sweep((1.0,), 2, 4, 0.5)
     by_name(figures)
     assert 0 < value_of(figures, "error of the mean token by Euler", "largest") < 1e-3  # half of dt = 0.0025
-    assert value_of(figures, "error of the mean token of the sweep", "largest") < 1e-9  # ten steps at 1e-10
+    assert value_of(figures, "error of the mean token of the sweep, largest") < 1e-9  # ten steps at 1e-10
     ends = sweep._euler(np.array([[[1.0, 0.0], [0.0, 1.0]]]), np.zeros(1), 1.0)[0]
     assert np.arccos(ends[0] @ ends[1]) == pytest.approx(2 * np.arctan(np.exp(-1.0)), abs=0.005)  # dt
 

@@ -18,10 +18,10 @@ from meanfield.sweeping import case as sweep_case
 ROOT = Path(__file__).parents[2]
 PAGES = ("sweeps", "experiments", "studies", "reliability", "performance")
 INSTALL = "pip install 'meanfield-transformers[transformer]'"
-BRIEF = "training.epochs=1 network.layers=1 data.most=60"
+BRIEF = "training.epochs=1 network.layers=1 network.dimension=8 network.heads=1 network.width=8 data.most=60"
 FEWER = {  # by a word of the command: what is given in addition
-    "ladder_circle": "--set domain.resolution=128 time.end=100",
-    "tokens_ladder": "--set domain.count=4 time.end=100",
+    "ladder_circle": "--set domain.resolution=64 time.end=20",
+    "tokens_ladder": "--set domain.count=3 time.end=20",
     "representation_field": "--set domain.count=32 time.end=1",
     "train": f"--set {BRIEF} --quiet",
     "experiment": f"--set {BRIEF} --seeds 1 --jobs 1 --quiet",

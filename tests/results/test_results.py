@@ -1,7 +1,10 @@
 """Results in Python: the same class and numbers in memory and in a file, as arrays, in xarray and as figures."""
 
+import html
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -277,6 +280,17 @@ def test_a_case_built_of_sections_is_that_of_a_file(tmp_path):
 def test_cases_built_in_python_are_checked_as_a_file_is(case, message):
     with pytest.raises(mf.CaseError, match=message):
         mf.simulate(case())
+
+
+def test_cases_and_clusters_are_shown_in_notebooks(both, case):
+    shown = case.replace({"title": "a < b"})._repr_html_()
+    assert "<b>a &lt; b</b>" in shown
+    assert "circle, β = 3, softmax attention" in shown
+    text = html.unescape(shown.split("<pre>")[1].split("</pre>")[0])
+    assert mf.load_case(tomllib.loads(text)) == case.replace({"title": "a < b"})
+    found = both[0].clusters()
+    rows = re.findall(r"<tr><td>(\d+)</td><td>(.*?)</td><td>(.*?)</td></tr>", found._repr_html_())
+    assert [float(mass) for _, mass, _ in rows] == pytest.approx(found.masses, rel=1e-5)  # six digits
 
 
 def test_meshes_and_clusters_are_shown_in_a_line(both):

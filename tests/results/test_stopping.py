@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -139,14 +140,25 @@ def test_a_state_that_becomes_non_finite_is_raised_with_what_there_is(tmp_path):
     assert partial.density.tobytes() == np.asarray(file.density).tobytes()
 
 
-def test_a_live_plot_has_each_sample(case):
-    live = mf.LivePlot("clusters", "mass", interval=0)
+@pytest.mark.parametrize("interval", [0, 1e9], ids=["always", "at the end"])
+def test_a_live_plot_has_each_sample(case, interval):
+    """Also those since its last drawing, once the run has ended."""
+    live = mf.LivePlot("clusters", "mass", interval=interval)
     result = mf.simulate(case.replace({"time.end": 3, "output.samples": 6}), callbacks=[live])
     for ax, name in zip(live.figure.axes, live.names, strict=True):
         times, values = ax.lines[0].get_data()
         assert np.array_equal(times, result.diagnostics.time)
         assert np.array_equal(values, result.diagnostics[name])
         assert ax.get_xlim()[1] >= times[-1]  # in sight
+
+
+def test_a_bar_in_a_notebook_is_no_error(case, monkeypatch, capfd):
+    """Notebooks show standard error on red; on a terminal the bar is there, apart from what a program prints."""
+    monkeypatch.setitem(sys.modules, "ipykernel", None)
+    mf.simulate(case.replace({"time.end": 1}))
+    out, err = capfd.readouterr()
+    assert "t = 1/1" in out
+    assert err == ""
 
 
 @pytest.mark.parametrize("name", ["enrgy", "centroid"])

@@ -266,8 +266,6 @@ def test_the_same_change_at_the_start_is_the_same_run(tmp_path, interrupt_after)
     changes = ["attention.beta=3", "time.cfl=0.2", "time.method=ssprk2", "output.snapshots=16", "output.samples=10"]
     path = tmp_path / "parts.h5"
     run(parse(CASE), path, quiet=True)
-    for slot in tmp_path.glob("*checkpoint*"):
-        slot.unlink()
     RunFile.append(path, snapshots=0, samples=0).close(stop_reason="interrupted")
     assert resume(path, changes=changes, quiet=True) == DONE
     run(parse(CASE, changes), tmp_path / "whole.h5", quiet=True)
@@ -323,6 +321,34 @@ def test_without_a_checkpoint_the_last_snapshot_serves(tmp_path, rows, capsys):
     said = "from the initial density" if rows == 0 else f"going on from the last snapshot, t = {rows / 2 - 0.5:g}"
     assert capsys.readouterr().err.rstrip().endswith(said)
     assert_same(read(tmp_path / "whole.h5"), read(path))
+
+
+@pytest.mark.parametrize("changes", [[], ["domain.labels=3", "attention.mask=causal"]], ids=["snapshot", "labels"])
+def test_a_run_leaves_its_file_alone_and_goes_on_from_it_bit_for_bit(tmp_path, changes):
+    """The last state is in the file: its last snapshot, or beside the snapshots where these are not all of a state."""
+    path, whole = tmp_path / "run.h5", tmp_path / "whole.h5"
+    for target, end in ((path, 1.0), (whole, 2.0)):
+        schedule = ["output.every=0.5", f"time.end={end}", f"output.samples={2 * int(end)}"]
+        assert run(parse(CASE, [*changes, *schedule]), target, quiet=True) == DONE
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.h5", "whole.h5"]
+    arrays, scalars = Checkpoints(path).read()
+    assert (set(arrays), scalars["time"]) == ({"values"} if changes else set(), 1.0)
+    assert resume(path, until=2.0, quiet=True) == DONE
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.h5", "whole.h5"]
+    assert read(path).snapshot(-1).tobytes() == read(whole).snapshot(-1).tobytes()
+
+
+def test_a_checkpoint_beside_a_file_counts_before_that_within(tmp_path):
+    """Files of earlier versions have theirs beside them, and so has a run that was killed."""
+    path = tmp_path / "run.h5"
+    run(parse(CASE, ["time.end=1"]), path, quiet=True)
+    arrays, scalars = Checkpoints(path).read()
+    Checkpoints(path).write({"values": read(path).snapshot(-1)}, scalars | {"steps": 12345})
+    assert Checkpoints(path).read()[1]["steps"] == 12345
+    RunFile.append(path).close()
+    assert [p.name for p in tmp_path.iterdir()] == ["run.h5"]
+    assert Checkpoints(path).read()[1]["steps"] == 12345
+    assert not arrays
 
 
 def test_runs_outside_the_main_thread(tmp_path):

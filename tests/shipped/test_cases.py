@@ -39,7 +39,7 @@ def test_every_case_says_what_it_promises():
     for name, title in shipped().items():
         comment = (resources.files("meanfield.cases") / f"{name}.toml").read_text("utf-8").split("title =")[0]
         assert all(line.startswith("#") for line in comment.splitlines())
-        assert "# Promise: " in comment
+        assert "# Verified: " in comment
         assert title
 
 

@@ -152,12 +152,7 @@ def tokens_ladder(case, file):
     assert file.diagnostics["clusters"][-1] == 1
 
 
-# Each sample ends a step and takes one of its own; a promise that names no samples holds of fewer too.
-FEWER = {
-    "merging_far_circle": ["output.samples=250"],
-    "tokens_equiangular": ["output.samples=500"],
-    "tokens_pair": ["output.samples=500"],
-}
+FEWER = {"merging_far_circle": ["output.samples=250"]}  # of atoms, whose promise names no samples
 PROMISES = {
     "ladder_circle": ladder,
     "merging_far_circle": merging_far,

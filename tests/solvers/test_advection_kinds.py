@@ -6,9 +6,10 @@ from support import exact
 from support.meshes import AXIS, MESHES, square
 
 from solvers.mesh.boundaries import Flux, Outflow, Value
+from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval
-from solvers.mesh.mesh import circle
-from solvers.mesh.product import box
+from solvers.mesh.mesh import circle, sphere
+from solvers.mesh.product import box, torus
 from solvers.mesh.triangles import triangles
 from solvers.terms.advection import Advection
 
@@ -151,3 +152,16 @@ def test_wrong_boundaries_are_refused():
     with pytest.raises(ValueError, match='"lump" with boundaries other than walls'):
         Advection(mesh, print, limiter="lump", nonnegative=True, boundaries={"left": Outflow()})
     assert pytest.approx(1.0) == AXIS @ AXIS
+
+
+@pytest.mark.parametrize(
+    "mesh", [sphere(16), icosphere(2), circle(24), torus((12, 12))], ids=lambda mesh: mesh.manifold
+)
+def test_a_velocity_out_of_the_surface_is_refused(mesh):
+    """A rotation in the first two coordinates is tangent; with a part along x itself it is not."""
+    x = mesh.centers
+    turn = np.zeros_like(x)
+    turn[:, 0], turn[:, 1] = -x[:, 1], x[:, 0]
+    Advection(mesh, lambda t, u: turn).prepare(0.0, np.ones(mesh.cells))
+    with pytest.raises(ValueError, match=r"points out of the .*: expected a tangent vector"):
+        Advection(mesh, lambda t, u: turn + x).prepare(0.0, np.ones(mesh.cells))

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from solvers.mesh.mesh import circle
+from solvers.mesh.mesh import circle, sphere
 from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion
 from solvers.timestepping.density import MAX_REFUSED, DensityIntegrator
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.integrate import fixed, integrate
-from solvers.timestepping.moments import HarmonicMoments
+from solvers.timestepping.moments import CosineMoments, HarmonicMoments, PolynomialMoments
 from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every, Listed
 from solvers.timestepping.state import State
@@ -90,9 +90,12 @@ class Chatter(HarmonicMoments):
 
     calls = 0
 
-    def __call__(self, field):
-        Chatter.calls += 1
-        return super().__call__(field) + (0.1 if Chatter.calls % 3 else -0.1)
+    def __call__(self, *fields):
+        found = super().__call__(*fields)
+        for moments in found:
+            Chatter.calls += 1
+            moments += 0.1 if Chatter.calls % 3 else -0.1
+        return found
 
 
 def test_errors_that_are_not_of_time_end_no_run():
@@ -106,3 +109,17 @@ def test_errors_that_are_not_of_time_end_no_run():
     assert len(attempts) > state.steps  # some were refused
     assert len(attempts) <= (1 + MAX_REFUSED) * state.steps
     assert len(attempts) < 10 * by_cfl.steps
+
+
+MOMENTS = [(HarmonicMoments, MESH), (HarmonicMoments, sphere(8)), (PolynomialMoments, MESH), (CosineMoments, MESH)]
+
+
+@pytest.mark.parametrize(("kind", "mesh"), MOMENTS)
+def test_moments_of_several_fields_come_in_one_transfer(monkeypatch, kind, mesh):
+    fields, moments = np.random.default_rng(0).random((3, mesh.cells)), kind(mesh)
+    apart = [moments(field)[0] for field in fields]
+    transfers = []
+    monkeypatch.setattr(mesh.backend, "to_host", lambda array: transfers.append(array) or array)
+    for together, alone in zip(moments(*fields), apart, strict=True):
+        np.testing.assert_allclose(together, alone, rtol=1e-13, atol=1e-15)
+    assert len(transfers) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,24 @@ def test_a_line_is_drawn_as_curves_and_a_plane_as_cells():
     np.testing.assert_array_equal(surface.collections[0].get_array(), solved(sphere(6)).u[2])
     with pytest.raises(ValueError, match="a box of 3 dimensions"):
         solved(MESHES["box"]()).plot()
+
+
+@pytest.mark.parametrize(
+    "mesh", [interval(-1.0, 2.0, 12), box((4, 3), (2.0, 3.0)), sphere(6)], ids=lambda m: m.manifold
+)
+def test_a_movie_has_a_frame_for_each_time(mesh, tmp_path):
+    pytest.importorskip("matplotlib")
+    image = pytest.importorskip("PIL.Image")
+    solution = solved(mesh)
+    with image.open(solution.movie(tmp_path / "u.gif", fps=5)) as film:
+        assert film.n_frames == len(solution.t) == 3
+        frames = []
+        for k in range(3):
+            film.seek(k)
+            frames.append(np.asarray(film.convert("L")).copy())
+    assert all((one != other).any() for one, other in pairwise(frames))
+    with pytest.raises(ValueError, match="a box of 3 dimensions"):
+        solved(MESHES["box"]()).movie(tmp_path / "v.gif")
 
 
 def test_an_angle_is_drawn_in_order():

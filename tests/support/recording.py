@@ -140,7 +140,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     new = commands.add_parser("record")
     new.add_argument("folder", type=Path, metavar="FOLDER")
-    new.add_argument("--movies", action="store_true", help="film each run, too")
+    new.add_argument("--movies", action="store_true", help="animate each run, too")
     new.add_argument("--jobs", type=int, default=2)
     old = commands.add_parser("compare")
     old.add_argument("a", type=Path)

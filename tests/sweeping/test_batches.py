@@ -13,6 +13,7 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse, to_toml
 from meanfield.domains.common.problem import Problem
+from meanfield.domains.particles import batch
 from meanfield.domains.particles.batch import BATCH
 from meanfield.running import run_in_memory
 from meanfield.simulation import sample_schedule, set_up
@@ -200,3 +201,24 @@ def test_what_fails_in_a_batch_is_tried_alone_or_reported(
     results = merged(solve_task({0: to_toml(case), 1: to_toml(case)}))
     assert [result.status for result in results.values()] == statuses
     assert {result.reason for result in results.values()} == {reason}
+
+
+def test_work_does_not_grow_with_the_number_of_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums over pairs are found for all systems at once, for steps and diagnostics: as often for nine as for three."""
+    calls: list[int] = []
+
+    def counted(towards: Any, *others: Any, **options: Any) -> Any:
+        calls.append(len(towards))
+        return sums_of_systems(towards, *others, **options)
+
+    monkeypatch.setattr(batch, "sums_of_systems", counted)
+
+    def work(copies: int) -> int:
+        calls.clear()
+        cases = [parse(TOKENS, [f"attention.beta={beta}"]) for beta in (1.0, 4.0, 9.0) * copies]
+        problems, schedules = [set_up(case) for case in cases], [sample_schedule(case) for case in cases]
+        assert all(tables is not None for _, tables in BATCH.solve(cases, problems, schedules))
+        assert max(calls) == len(cases)
+        return len(calls)
+
+    assert work(3) == work(1)

@@ -118,9 +118,9 @@ REFUSED_KEYS = {  # of the shipped case "uniform"
     "attention.beta = {from = 1, too = 2}": 'keys.attention.beta.too: unknown key; did you mean "to"',
     'attention.beta = {from = 1, to = "x"}': 'keys.attention.beta.to = "x": expected a number',
     'attention.beta = {from = 0, to = 2, count = 2, spacing = "log"}': "expected numbers > 0",
-    "attention.beta = {from = 0, to = 1, count = 200000}": "count = 200000: expected an integer >= 1 and <= 100000",
+    "attention.beta = {from = 0, to = 1, count = 300000}": "count = 300000: expected an integer >= 1 and <= 250000",
     "initial.seed = {seeds = 1000000000000}": "keys.initial.seed.seeds = 1000000000000: expected an integer",
-    "initial.seed = {seeds = 0}": "keys.initial.seed.seeds = 0: expected an integer >= 1 and <= 100000",
+    "initial.seed = {seeds = 0}": "keys.initial.seed.seeds = 0: expected an integer >= 1 and <= 250000",
 }
 REFUSED_BESIDE = {  # attention.beta = [1]
     'titel = ""': 'titel: unknown key; did you mean "title"?',

@@ -12,6 +12,7 @@ from meanfield.transformer.case import CaseOptions
 from meanfield.transformer.families import arrays_of, family_of, form_of
 from meanfield.transformer.head_figures import head_figures, predicted_rate
 from meanfield.transformer.model import read_texts, states_of
+from meanfield.transformer.variants import with_weights
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +22,10 @@ def states(tmp_path_factory):
 
 
 def test_measures_are_their_definitions(states):
-    found = ablate(iter([states]), variants_of([("network",)], seeds=1), drop=["first"])
+    found = ablate([states], variants_of([("network",)], seeds=1), drop=["first"])
     assert found.variants == (WHOLE, "without network", STILL, "random 0", "rotated 0")
     for k, options in enumerate([CaseOptions(), CaseOptions(("network",))]):
-        hidden = states_of_variant(states, options)
+        hidden = next(states_of_variant([states], options))
         for layer in range(LAYERS + 1):
             x = hidden[layer, 1:] / np.linalg.norm(hidden[layer, 1:], axis=1, keepdims=True)
             y = states.hidden[layer, 1:] / np.linalg.norm(states.hidden[layer, 1:], axis=1, keepdims=True)
@@ -41,10 +42,10 @@ def test_measures_are_their_definitions(states):
 
 
 def test_the_whole_model_agrees_with_itself_and_tokens_that_stand_still_keep_their_cosine(states):
-    found = ablate(iter([states]), variants_of([], seeds=1))
+    found = ablate([states], variants_of([], seeds=1))
     np.testing.assert_allclose(found.measures["agreement"][0], 1.0, atol=1e-12)
     assert np.ptp(found.measures["cosine"][1]) == 0
-    np.testing.assert_allclose(states_of_variant(states, CaseOptions()), states.hidden, atol=1e-10)  # rounding
+    np.testing.assert_allclose(next(states_of_variant([states], CaseOptions())), states.hidden, atol=1e-10)  # rounding
 
 
 def test_dropped_tokens_are_those_named(states):
@@ -138,3 +139,13 @@ def test_options_that_cannot_be_are_refused(tmp_path, monkeypatch, capsys, argum
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_weights_of_a_variant_are_drawn_once_for_all_texts(states, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "meanfield.transformer.case.with_weights", lambda *given: drawn.append(given[1:]) or with_weights(*given)
+    )
+    first, second = states_of_variant([states, states], CaseOptions(weights="random", seed=5))
+    np.testing.assert_array_equal(first, second)
+    assert drawn == [("random", 5, layer) for layer in range(states.layers)]

@@ -139,6 +139,9 @@ def test_the_command_writes_a_file_and_a_figure(kind, tmp_path, capsys):
         assert data.distance.dims == ("variant", "layer", "prompt", "other")
         assert list(data.prompt.values.astype(str)) == PROMPTS
         assert ("next_apart" in data) == (kind == "gpt2")
+        if kind == "gpt2":
+            known = [*WORDS, "[UNK]"]
+            assert data.next_text.values.astype(str).tolist() == [[known[int(k)] for k in row] for row in data.next_top]
     assert main(arguments) == 2
     assert main([*arguments[:5], "--prompts", text_file(tmp_path, "a b c"), "--overwrite"]) == 2
     assert "expected at least two prompts" in capsys.readouterr().err

@@ -126,7 +126,7 @@ def test_real_runs_of_every_manifold_come_back_from_the_page(tmp_path: Path, man
         off = decoded - shown.ratio(k) if scale["deviation"] else np.log(decoded / shown.ratio(k).clip(low))
         assert np.abs(off).max() <= 0.5001 * step / count  # half a level, and rounding
     titles = [panel["title"] for panel in description["panels"]]
-    assert ("radius within which tokens are" in titles) == data.has_radius
+    assert ("radius quantiles of the tokens" in titles) == data.has_radius
     assert (description["uniform"] is None) == (manifold == "line")
 
 

@@ -64,7 +64,7 @@ def test_tokens_come_back_from_the_page_as_points(tmp_path: Path, d: int) -> Non
     assert description["stage"] == {2: "tokenCircle", 3: "tokenGlobe"}.get(d, "tokenPlane")
     assert [mark[-1] for mark in description["marks"][1]] == pytest.approx([1 / min(d, 3)] * min(d, 3), abs=1e-5)
     assert len(description["marks"][1][0]) == {2: 2, 3: 3}.get(d, 13)  # an angle, two angles, or 12 axes, and a mass
-    assert description["panels"][0]["title"] == "radius within which tokens are"
+    assert description["panels"][0]["title"] == "radius quantiles of the tokens"
     band = description["pairs"]
     low, high = band["scale"]["low"], band["scale"]["high"]
     packed = np.frombuffer(zlib.decompress(base64.b64decode(band["levels"])), "<u2")[:60]

@@ -29,7 +29,7 @@ def expected(x):
 STATEMENT = Statement(
     text="n⟨x_n(1), x_s(0)⟩ at s = n/4, β = 0, 256 orthogonal tokens",
     source="Duerinckx, Geshkovski, Rossi 2605.09213v1; Chowdhury 2603.10123v1",
-    read="abstracts; formula at β = 0 derived here",
+    read="abstracts, and a proposition of 2605.09213v1 as a third party has transcribed it",
     published=expected(0.25),
     found=profile[N // 4 - 1],
     tolerance=4e-2,

@@ -4,7 +4,7 @@ How many modes Gaussian samples have
 
 The kernel density of bandwidth 1/√β of n samples of N(0, 1) on the line has Θ(√(β log β)) modes on average while n^c
 ≲ β ≲ n^{2−c}. Here n = β: with the constant 1/π √(3/2) to leading order, since the noise of the samples, whose modes
-are √(3β/2)/2π a unit of length apart (Rice), outweighs the slope of the mean where |x| < √(log β).
+are √(3β/2)/2π a unit of length apart (Rice), outweighs the slope of the mean where x² < log β.
 """
 
 import numpy as np

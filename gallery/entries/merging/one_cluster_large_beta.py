@@ -15,7 +15,7 @@ from gallery.statement import Statement
 
 N, shares, curves = 3, [], {}
 for beta in (9.0, 18.0)[: size(1, 2)]:
-    seeds, end = range(size(3, 100)), 1e3 * np.exp(2 * beta)
+    seeds, end = range(size(2, 100)), 1e3 * np.exp(2 * beta)
     changes = [f"attention.beta={beta}", f"domain.count={N}", "domain.dimension=2", f"time.end={end}"]
     changes += ["output.samples=60", 'output.diagnostics=["clusters", "mass"]']
     last = []

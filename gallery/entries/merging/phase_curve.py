@@ -13,7 +13,7 @@ from gallery.size import size
 from gallery.statement import Statement
 
 SEEDS = {128: size(1, 2048)} | ({1024: 64} if size(0, 1) else {})  # 2048 as in the authors' code
-betas = (1.0, 3.0, 5.0, 9.0)[: size(3, 4)]
+betas = (1.0, 3.0, 5.0, 9.0)[: size(2, 4)]
 curve = np.array([formula(beta, "softmax") for beta in betas])
 random = {d: np.array([run(d, beta, "softmax", count)[0] for beta in betas]) for d, count in SEEDS.items()}
 D = max(SEEDS)

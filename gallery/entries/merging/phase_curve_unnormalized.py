@@ -14,7 +14,7 @@ from gallery.size import size
 from gallery.statement import Statement
 
 D, SEEDS = size(128, 1024), size(1, 64)
-betas = (1.0, 3.0, 5.0, 9.0)[: size(3, 4)]
+betas = (1.0, 3.0, 5.0, 9.0)[: size(2, 4)]
 curve = np.array([formula(beta, "unnormalized") for beta in betas])
 random = np.array([run(D, beta, "unnormalized", SEEDS)[0] for beta in betas])
 

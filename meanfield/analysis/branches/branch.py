@@ -33,6 +33,9 @@ class BranchOfCase:
     unit: float
     beta_unit: float
 
+    def __str__(self) -> str:
+        return report(self)
+
     @property
     def name(self) -> str:
         """Of what varies: noise, beta or value."""

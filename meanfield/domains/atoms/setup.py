@@ -145,5 +145,5 @@ class _OfEitherStage(Diagnostics):
 
 
 def _on_host(values: Floats) -> Floats:
-    brought: Floats = backend_for(values).to_host(values)
+    brought: Floats = backend_for(values).to_host(values).astype(np.float64, copy=False)
     return brought

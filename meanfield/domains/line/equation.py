@@ -3,7 +3,7 @@
     ∂ₜρ + ∂ₓ(ρ (V A[ρ] − γx)) = κ ∂ₓₓρ ,     A(x) = ∫ y e^{βxy} ρ(y) dy / Z(x)
 
 Gaussians stay Gaussian (softmax, V = 1, γ = 0): A = m + βsx, so s = s₀/(1 − 2βs₀t), which blows up at 1/(2βs₀). Until
-βs = 1 a token attends to y = βsx, nearer than itself; beyond that the flow hangs on tails that no grid holds. A
+βs = 1 a token attends to y = βsx, nearer than itself; beyond that the flow depends on unresolved tails. A
 compact support grows no faster than e^{|V|t}, and in the end at that rate.
 """
 

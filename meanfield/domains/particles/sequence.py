@@ -8,7 +8,7 @@ their order (meanfield/domains/particles/velocity.py), to which this file adds Î
 by being neighbours. So the distribution of u moves by the density's equation where Îº = 0.
 
 A reconstruction. That a Transformer is such an equation, of diffusion, non-local attention, a local reaction and
-stabilizers, is from the abstract of Zhang and Zhou (2408.09523); its formulas could not be had.
+stabilizers, is reconstructed from the abstract of Zhang and Zhou (2408.09523).
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
-from meanfield.domains.domain import MAX_CELLS, Domain
+from meanfield.domains.domain import MAX_CELLS, Domain, load
 from meanfield.model.layer_norm import SPHERICAL_NORMS
 from meanfield.sections.initial import (
     Array,
@@ -41,7 +41,10 @@ def cells_of_sphere(rings: int) -> int:
 
 
 class _Closed(Domain, frozen=True, kw_only=True):
-    """``labels``: of a causal mask, each a density of its own; 8, or as many as there are points."""
+    """``labels``: of a causal mask, each a density of its own; 8, or as many as there are points.
+
+    ``precision`` single: the state is in float32, its harmonics in float64; `check` measures the error.
+    """
 
     set_up: ClassVar = "meanfield.domains.sphere.setup:set_up_round"
     diagnostics: ClassVar = "meanfield.domains.sphere.diagnostics:DIAGNOSTICS"
@@ -64,7 +67,19 @@ class _Closed(Domain, frozen=True, kw_only=True):
             labels = len(case.initial.parts)
         return msgspec.structs.replace(self, labels=labels)
 
+    def estimates(self, case: Case) -> list[str]:
+        return [load("meanfield.domains.sphere.precision:in_words")(case)] if self.in_single else []
+
+    @property
+    def in_single(self) -> bool:
+        """Whether states are in float32."""
+        return getattr(self, "precision", "double") == "single"
+
     def problems(self, case: Case) -> Problems:
+        if self.in_single and case.time.method == "layers":
+            yield "domain.precision", "single", '"double" with time.method = "layers"'
+        if self.in_single and case.attention.normalization == "sinkhorn":
+            yield "domain.precision", "single", '"double" with sinkhorn attention, whose rounds would not end'
         cells = self.cells_and_width()[0] // (self.labels or 1)
         if (self.labels or 0) * cells > MAX_CELLS:
             most = f"at most {MAX_CELLS // cells} with domain.resolution = {self.resolution}"
@@ -117,10 +132,12 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
 
     resolution: Annotated[int, Meta(ge=8, le=10**8)]
     labels: Count | None = None
+    precision: Literal["double", "single"] = "double"
 
     about: ClassVar = {
         "resolution": Key("number of cells", 256),
         "labels": Key("number of labels of a causal mask, each a density of its own", 8),
+        "precision": Key("format of the density and its velocity: float64, or float32 in half of the memory", "single"),
     }
 
     @property
@@ -151,10 +168,12 @@ class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
 
     resolution: Annotated[int, Meta(ge=4, le=8600)]
     labels: Count | None = None
+    precision: Literal["double", "single"] = "double"
 
     about: ClassVar = {
         "resolution": Key("number of rings of latitude from pole to pole", 64),
         "labels": Key("number of labels of a causal mask, each a density of its own", 8),
+        "precision": Key("format of the density and its velocity: float64, or float32 in half of the memory", "single"),
     }
 
     @property

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_interval, reaction_of
@@ -22,7 +24,7 @@ from meanfield.model.discrete_layers import LayerIntegrator, LayerMap
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from solvers.backends import Backend
-from solvers.mesh.mesh import Mesh
+from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.density import DensityIntegrator
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.integrate import Dynamics, fixed
@@ -37,7 +39,10 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
     """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
     assert case.domain.mesh is not None  # the set-up of domains whose mesh is a number of cells or rings
     mesh = load(case.domain.mesh)(case.domain.resolution)
-    device_mesh = mesh if backend is None else mesh.on(backend)  # of the state; diagnostics are computed on the host
+    number = np.float32 if case.domain.in_single else np.float64
+    device_mesh = mesh.on(
+        mesh.backend if backend is None else backend, number
+    )  # of the state; diagnostics are on the host
     heads, labels = heads_by_interval(case), case.domain.labels or 1
 
     @lru_cache(maxsize=2)
@@ -56,7 +61,7 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
         dynamics, prepare = _flowing(
             case, device_mesh, lambda interval: velocity(interval, device_mesh), heads.intervals, labels
         )
-    to_device = device_mesh.backend.to_device
+    to_device = _to_device(device_mesh)
     return Problem(
         space=mesh,
         initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
@@ -66,6 +71,12 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
         snapshot=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
         snapshot_is_state=labels == 1,
     )
+
+
+def _to_device(mesh: Mesh) -> Callable[[Floats], Floats]:
+    """Puts values of a state where the mesh is, in its format."""
+    number, to_device = mesh.volumes.dtype, mesh.backend.to_device
+    return lambda values: to_device(values.astype(number, copy=False))
 
 
 def _flowing(
@@ -83,8 +94,8 @@ def _flowing(
     moments = HarmonicMoments(mesh)
 
     def integrator(interval: int) -> DensityIntegrator:
-        time, to_device = case.time, mesh.backend.to_device
-        return DensityIntegrator(equation(interval), time.method, moments, time.cfl, to_device=to_device)
+        time = case.time
+        return DensityIntegrator(equation(interval), time.method, moments, time.cfl, to_device=_to_device(mesh))
 
     return by_interval(integrator, intervals), lambda state: equation(0).prepare(state.time, state.values)
 

@@ -111,7 +111,7 @@ def draw_radii(ax: Axes, run_data: RunData) -> None:
         for values, (part, color) in zip(radii.T, PARTS.items(), strict=True):
             ax.plot(times, positive(values), color=color, lw=1.4, label=f"{part:.0%}")
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-        ax.set_title("radius within which tokens are")
+        ax.set_title("radius quantiles of the tokens")
     ax.set_ylabel("radius r")
     set_decades(ax, radii)
     draw_prediction(ax, run_data, "radius")

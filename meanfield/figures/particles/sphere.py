@@ -63,7 +63,7 @@ def caption(run_data: RunData, maps: int) -> str:
     """What the maps are."""
     rings = "" if run_data.clusters is None else RINGS
     shown = "an equal-area map" if maps == 1 else "equal-area maps"
-    return f"tokens on {shown}; azimuth 0 at the centre, lines every 30°{rings}"
+    return f"tokens on {shown}; azimuth 0 at the center, lines every 30°{rings}"
 
 
 def draw_ground(ax: Axes) -> None:

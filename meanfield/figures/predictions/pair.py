@@ -53,13 +53,21 @@ def centroid_of_pair(case: Case) -> Prediction | None:
 def pair_of(case: Case) -> Pair | None:
     """The two equal tokens or atoms of a case; None where it has others."""
     from meanfield.figures.predictions.flows import is_plain
+
+    beta, cosine = case.attention.beta, cosine_of_pair(case)
+    if cosine is None or not is_plain(case) or not 0 < beta <= MAX_BETA:
+        return None
+    return Pair(beta, cosine) if abs(cosine) < 1 - 1e-9 else None
+
+
+def cosine_of_pair(case: Case) -> float | None:
+    """Of the two tokens that a case begins with; None where it begins with others, or their masses differ."""
     from meanfield.sections.initial import Points
 
-    start, beta = case.initial, case.attention.beta
-    if not isinstance(start, Points) or len(start.points) != 2 or not 0 < beta <= MAX_BETA:
+    start = case.initial
+    if not isinstance(start, Points) or len(start.points) != 2 or case.domain.d < 2:
         return None
-    equal = start.masses is None or start.masses[0] == start.masses[1]
-    if not (is_plain(case) and equal):
+    if start.masses is not None and start.masses[0] != start.masses[1]:
         return None
     a, b = (np.asarray(point) / np.linalg.norm(point) for point in start.points)
-    return Pair(beta, float(a @ b)) if abs(a @ b) < 1 - 1e-9 else None
+    return float(a @ b)

@@ -12,6 +12,7 @@ from meanfield.figures.predictions.flows import (
     radius_of_constant_field,
 )
 from meanfield.figures.predictions.gaussian import variance_of
+from meanfield.figures.predictions.layer_norms import centroid_of_two, radius_of_two
 from meanfield.figures.predictions.pair import centroid_of_pair
 from meanfield.figures.predictions.prediction import Prediction
 
@@ -31,8 +32,10 @@ def predictions_of(case: Case) -> dict[str, Prediction]:
 PREDICTIONS: tuple[tuple[str, Callable[[Case], Prediction | None]], ...] = (
     ("variance", variance_of),
     ("centroid", centroid_of_pair),
+    ("centroid", centroid_of_two),
     ("centroid", centroid_of_moebius),
     ("centroid", centroid_of_equiangular),
     ("centroid", centroid_of_selection),
     ("radius", radius_of_constant_field),
+    ("radius", radius_of_two),
 )

@@ -172,7 +172,7 @@ def _keep_best(
 
 def _whole(texts: Sequence[States]) -> list[float]:
     """Errors of the model's own layers as a case has them, from its first states on."""
-    ours = [_directions(states_of_variant(text, CaseOptions())) for text in texts]
+    ours = [_directions(hidden) for hidden in states_of_variant(texts, CaseOptions())]
     theirs = [_directions(text.hidden) for text in texts]
     square: Callable[[Floats], Floats] = lambda x: (x**2).sum(axis=(1, 2))  # noqa: E731
     wrong = sum(square((a - b)[1:]) for a, b in zip(ours, theirs, strict=True))

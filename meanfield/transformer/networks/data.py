@@ -64,7 +64,13 @@ def _digits(data: Data) -> Task:
 
 def _mnist(data: Data) -> Task:
     """70 000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges), from openml.org by scikit-learn."""
-    found = _fetched("mnist", "fetch_openml", "mnist_784", version=1, as_frame=False)
+    from pandas import CategoricalDtype
+
+    label = {
+        28**2: CategoricalDtype([str(digit) for digit in range(10)])
+    }  # pandas 3 else makes numbers, not read there
+    options = {"version": 1, "as_frame": False, "parser": "pandas", "read_csv_kwargs": {"dtype": label}}
+    found = _fetched("mnist", "fetch_openml", "mnist_784", **options)
     images = np.asarray(found.data, dtype=float).reshape(-1, 28, 28) / 127.5 - 1
     return _of_images(data, images, np.asarray(found.target).astype(np.int32), 10)
 

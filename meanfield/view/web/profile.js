@@ -48,7 +48,7 @@ class Ring {
     this.host = figure;
     this.canvas = element(figure, "canvas", { id: "ring", role: "img", "aria-label": "density around the circle" });
     const bars = run.scale.deviation ? "bars: ρ/ρ̄ − 1" : "bars: ρ/ρ̄, logarithmic";
-    element(figure, "figcaption", { class: "caption" }, `${bars}, dotted where it is uniform; angle φ from the right`);
+    element(figure, "figcaption", { class: "caption" }, `${bars}, dotted: uniform density; angle φ from the right`);
   }
 
   resize() {

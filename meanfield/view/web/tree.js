@@ -1,4 +1,4 @@
-/* The tree of mergers: each cluster a line over time as thick as its mass, each merger a button that goes to its time. */
+/* The tree of mergers: each cluster a line over time of width ∝ mass, each merger a button that goes to its time. */
 
 const THICKEST = 16, THINNEST = 1; // pixels, of a line with all the mass, and at least
 
@@ -7,7 +7,7 @@ class MergerTree {
     Object.assign(this, { run, seek });
     const figure = element(host, "figure", { class: "panel wide", id: "tree" });
     const head = element(figure, "div", { class: "panel-head" });
-    element(head, "h2", {}, "mergers: lines as thick as the mass of a cluster");
+    element(head, "h2", {}, "mergers: line width ∝ mass of the cluster");
     this.svg = element(figure, "svg", { class: "plot seeks", role: "group", "aria-label": "tree of mergers" });
     this.caption = element(figure, "p", { class: "caption" });
     followPointer(this.svg, () => this.area, (part) => seek(run.timeScale.from(part)));

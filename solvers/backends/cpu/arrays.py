@@ -7,9 +7,11 @@ from numpy.typing import DTypeLike
 from scipy import fft, special
 
 from ..protocol import Array
-from .launching import WORKERS
+from .caching import compiled
+from .launching import INLINE_WORK, WORKERS, index, launch, share
 
 TRANSFORM_CELLS = 1 << 17  # of rings that are transformed together: so many stay in a core's cache
+DOT_PARTS = 64  # of a sum over all cells
 PAIRS_ONLY = False  # whether sums over points anywhere go by pairs: here transforms and patches save most of them
 
 
@@ -69,7 +71,22 @@ def sums_at(places, amounts, count):
 
 def dot(one, other):
     """Σ_i one[i] other[i], (), of arrays (n,)."""
-    return np.einsum("i,i", one, other)  # BLAS would wake its threads
+    if len(one) < INLINE_WORK:
+        return np.einsum("i,i", one, other, dtype=np.float64, casting="same_kind")  # BLAS would wake its threads
+    sums = np.empty(DOT_PARTS)
+    launch(_dot_of_parts, len(one), np.ascontiguousarray(one), np.ascontiguousarray(other), sums)
+    return sums.sum()
+
+
+@compiled(fastmath={"reassoc", "contract"}, apart=True)
+def _dot_of_parts(worker, workers, one, other, sums):
+    """Σ one[i] other[i] of each part: as many parts for any number of workers, so that the sum is the same."""
+    for part in range(worker, len(sums), workers):
+        first, last = share(part, len(sums), len(one))
+        total = 0.0
+        for i in range(first, last):
+            total += one[index(i)] * other[index(i)]
+        sums[part] = total
 
 
 def erf(values):

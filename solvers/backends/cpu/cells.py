@@ -18,6 +18,22 @@ def advance(worker, workers, start, stage, rate, dt, weight, result):
         result[i] = w + weight * (start[i] - w)
 
 
+@compiled(apart=True)
+def distances_from(worker, workers, values, level, distances):
+    """|u_i − level|; level (1,)."""
+    first, last = share(worker, workers, len(values))
+    for i in range(first, last):
+        distances[index(i)] = abs(values[index(i)] - level[0])
+
+
+@compiled(apart=True)
+def masses_above(worker, workers, density, volumes, level, masses):
+    """Masses (ρ_i − level) V_i of the cells; level (1,)."""
+    first, last = share(worker, workers, len(density))
+    for i in range(first, last):
+        masses[index(i)] = (density[index(i)] - level[0]) * volumes[index(i)]
+
+
 @compiled(fastmath={"contract"}, apart=True)
 def scale_softmax(worker, workers, normalizer, numerator, reach):
     """N /= max(Z, |N|/reach) in place, (n, d) by (n,), so that |N| ≤ reach also where Z is lost to rounding."""

@@ -389,7 +389,7 @@ def test_overwrite(path):
 @pytest.mark.parametrize("room", [70_000, 100_000, 130_001])
 @pytest.mark.parametrize("relief", [True, False])
 def test_failing_write(path, room, relief):
-    """A full disk, played by a limit on file sizes: one line, and a file good up to the last snapshot."""
+    """A full disk, played by a limit on file sizes: one line, and a file valid up to the last snapshot."""
     code = """
 import resource
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -1,11 +1,10 @@
 """Training: exact resume, explosions where the file says, files that xarray opens, and refusals in a line."""
 
-from types import SimpleNamespace
-
 import h5py
 import numpy as np
 import pytest
 import xarray
+from support.downloads import keep_mnist, keep_newsgroups
 
 torch = pytest.importorskip("torch")
 
@@ -13,13 +12,7 @@ from meanfield.case.errors import CaseError  # noqa: E402
 from meanfield.cli.parser import main  # noqa: E402
 from meanfield.transformer.networks.data import task_of  # noqa: E402
 from meanfield.transformer.networks.record import read_training, write_training  # noqa: E402
-from meanfield.transformer.networks.section import (  # noqa: E402
-    TrainingCase,
-    load_training,
-    parse_training,
-    shipped_training,
-    to_toml,
-)
+from meanfield.transformer.networks.section import TrainingCase, load_training, parse_training, to_toml  # noqa: E402
 from meanfield.transformer.networks.training import begin, parts_of, rate_at, train  # noqa: E402
 
 SMALL = [
@@ -129,7 +122,7 @@ def test_what_cannot_be_trained_is_refused_in_a_line(overrides):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", sorted(shipped_training()))
+@pytest.mark.parametrize("name", ["digits", "digits_pde", "characters", "characters_sparse"])
 def test_shipped_training_files_are_read_and_written(name):
     case = load_training(name)
     assert parse_training(to_toml(case)) == case
@@ -150,14 +143,15 @@ def test_texts_give_words_to_be_found():
         task_of(small("data.kind=passages", "data.length=100"))
 
 
-def test_data_from_the_network_go_the_same_way(monkeypatch):
-    """Stand-ins of their shapes: no test downloads."""
+def test_downloaded_data_are_read_by_scikit_learns_own_loaders(tmp_path, monkeypatch):
+    """From small files as it keeps them: no test downloads."""
     random = np.random.default_rng(0)
-    images, digits = random.integers(0, 256, (50, 784)), np.array([str(k % 10) for k in range(50)])
-    texts = [f"Subject {k % 20} " + "words and more words, " * 4 for k in range(80)] + ["short"]
-    groups = np.array([*(k % 20 for k in range(80)), 3])
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *a, **b: SimpleNamespace(data=images, target=digits))
-    monkeypatch.setattr("sklearn.datasets.fetch_20newsgroups", lambda **b: SimpleNamespace(data=texts, target=groups))
+    images, digits = random.integers(0, 256, (50, 784)), np.arange(50) % 10
+    head, tail = "From: someone@somewhere\nSubject: any\n\n", "\n\n> quoted\n"
+    texts = [f"{head}{k % 20} words and more words, words and more{tail}" for k in range(80)]
+    keep_mnist(tmp_path, images, digits)
+    keep_newsgroups(tmp_path, [*texts, head + "short"], np.array([*(k % 20 for k in range(80)), 3]))
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
     mnist = task_of(small("data.kind=mnist", "data.tokens=patches", "data.patch=7", "data.most=40"))
     assert mnist.train.inputs.shape == (30, 16, 49)
     assert len(mnist.test) == 10
@@ -168,6 +162,7 @@ def test_data_from_the_network_go_the_same_way(monkeypatch):
     task = task_of(news)
     assert task.shape.classes == 20
     assert len(task.train) + len(task.test) == 80  # but for the short one
+    assert task.shape.words == len(set("0123456789 words and more, short")) + 1  # no headers, no quotations
     assert train(begin(news, task)).epochs == 1
 
 

@@ -1,6 +1,6 @@
-"""Licences of what an installation of the core brings along, and traces of GPL code in its compiled libraries.
+"""Licenses of what an installation of the core brings along, and traces of GPL code in its compiled libraries.
 
-Extras (gpu, sweep, transformer, test) are the user's choice and are not read. docs/licences.md states the rules.
+Extras (gpu, sweep, transformer, test) are the user's choice and are not read. docs/licenses.md states the rules.
 """
 
 import re
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-DOCS = Path(__file__).parents[2] / "docs" / "licences.md"
+DOCS = Path(__file__).parents[2] / "docs" / "licenses.md"
 COMPILED = re.compile(r"\.(so(\.[\d.]+)?|a|dylib|dll|pyd)$")
-TEXT_LENGTH = 100  # a longer field is the text of a licence, which may speak of others
+TEXT_LENGTH = 100  # a longer field is the text of a license, which may speak of others
 
 # Bytes that remain in a library whose symbols are stripped: names in tables and in messages, of GPL or LGPL code
 TRACES = {
@@ -24,7 +24,7 @@ TRACES = {
     "x264, x265 (GPL)": rb"x26[45]_encoder_(open|encode)",
     "libimagequant (GPL)": rb"liq_(image_create|attr_create)",
     "GMP, MPFR (LGPL)": rb"(__gmpz_init|mpfr_init2)",
-    "licence text (GPL)": rb"GNU (Affero )?General Public License",
+    "license text (GPL)": rb"GNU (Affero )?General Public License",
 }
 
 
@@ -42,7 +42,7 @@ def core(name: str = "meanfield-transformers", found: dict[str, Distribution] | 
 
 
 def stated(package: Distribution) -> list[str]:
-    """Licences by a distribution's own metadata: the expression, or the field and the classifiers."""
+    """Licenses by a distribution's own metadata: the expression, or the field and the classifiers."""
     expression = package.metadata["License-Expression"]
     if expression:
         return [expression]
@@ -51,9 +51,9 @@ def stated(package: Distribution) -> list[str]:
     return [*classifiers, *([field] if 0 < len(field) <= TEXT_LENGTH else [])]
 
 
-def is_refused(licence: str) -> bool:
+def is_refused(license: str) -> bool:
     """Whether every alternative is GPL, AGPL or LGPL; the exception of GCC's runtime libraries frees its users."""
-    without = re.sub(r"\bGPL-\S+?[ -]with[ -]gcc-exception\S*", "", licence, flags=re.IGNORECASE)
+    without = re.sub(r"\bGPL-\S+?[ -]with[ -]gcc-exception\S*", "", license, flags=re.IGNORECASE)
     copyleft = re.compile(r"[AL]?GPL|(Affero|Lesser|General) Public License", re.IGNORECASE)
     return all(copyleft.search(alternative) for alternative in re.split(r"\bOR\b", without))
 
@@ -74,8 +74,8 @@ def bundled(package: Distribution) -> set[str]:
     return {re.split(r"[-.]", path.name)[0] for path in apart}
 
 
-def licence_lines(package: Distribution) -> list[str]:
-    """What the licence files of a wheel say of the parts in it, "License: …"."""
+def license_lines(package: Distribution) -> list[str]:
+    """What the license files of a wheel say of the parts in it, "License: …"."""
     texts = [file for file in package.files or [] if ".dist-info" in str(file) and "LICEN" in str(file).upper()]
     paths = [Path(str(package.locate_file(file))) for file in texts]
     lines = [line for path in paths if path.is_file() for line in path.read_text(errors="replace").splitlines()]
@@ -92,11 +92,11 @@ def test_the_core_requires_what_the_project_lists():
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_licences_are_permissive(name):
-    licences = stated(PACKAGES[name])
-    assert licences, f"{name} states no licence"
-    assert not [licence for licence in licences if is_refused(licence)]
-    parts = [line for line in licence_lines(PACKAGES[name]) if is_refused(line)]
+def test_licenses_are_permissive(name):
+    licenses = stated(PACKAGES[name])
+    assert licenses, f"{name} states no license"
+    assert not [license for license in licenses if is_refused(license)]
+    parts = [line for line in license_lines(PACKAGES[name]) if is_refused(line)]
     assert set(parts) <= {LIBQUADMATH}, f"{name} holds parts under {parts}"
 
 
@@ -108,9 +108,9 @@ def test_libraries_hold_no_gpl_code(name):
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_bundled_libraries_are_listed(name):
-    """A library that docs/licences.md does not know has to be looked at first."""
+    """A library that docs/licenses.md does not know has to be looked at first."""
     listed = set(re.findall(r"^\| `(\w+)`", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE))
-    assert bundled(PACKAGES[name]) <= listed, f"{name}: not in docs/licences.md"
+    assert bundled(PACKAGES[name]) <= listed, f"{name}: not in docs/licenses.md"
 
 
 @pytest.mark.parametrize(("text", "name"), [
@@ -123,7 +123,7 @@ def test_bundled_libraries_are_listed(name):
     (b"x264_encoder_open_164", "x264, x265 (GPL)"),
     (b"liq_image_create_rgba", "libimagequant (GPL)"),
     (b"__gmpz_init", "GMP, MPFR (LGPL)"),
-    (b"under the GNU General Public License", "licence text (GPL)"),
+    (b"under the GNU General Public License", "license text (GPL)"),
 ])  # fmt: skip
 def test_traces_are_found(text, name, tmp_path):
     library = tmp_path / "libother-1a2b.so.3"
@@ -144,12 +144,12 @@ def test_compiled_files_are_known_by_their_names(name, found):
     assert bool(COMPILED.search(name)) == found
 
 
-@pytest.mark.parametrize(("licence", "refused"), [
+@pytest.mark.parametrize(("license", "refused"), [
     ("GPL-3.0-or-later", True), ("AGPL-3.0", True), ("LGPL-2.1-or-later", True), ("BSD-3-Clause AND GPL-2.0", True),
     ("License :: OSI Approved :: GNU General Public License v2 (GPLv2)", True),
     ("GPL-3.0-or-later WITH GCC-exception-3.1", False), ("MIT OR GPL-2.0", False), ("MPL-2.0 AND MIT", False),
     ("BSD-3-Clause", False), ("GPL-3.0-with-GCC-exception", False),
     ("GPL-3.0-or-later WITH GCC-exception-3.1 AND LGPL-2.1", True),
 ])  # fmt: skip
-def test_copyleft_is_refused(licence, refused):
-    assert is_refused(licence) == refused
+def test_copyleft_is_refused(license, refused):
+    assert is_refused(license) == refused

@@ -1,0 +1,151 @@
+"""Whole steps: their overhead on a small mesh, how their cost grows, what a second core is worth, their error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import CORES, REPEATS, Figure, timed
+from benchmarks.problem import sphere_problem
+from meanfield.case.case import Case
+from meanfield.case.load import load, parse
+from meanfield.equation import Velocity, mean_field_equation
+from meanfield.model.attention import Attention
+from meanfield.simulation import set_up
+from solvers.backends import cpu
+from solvers.backends.cpu import arrays, launching
+from solvers.mesh.mesh import sphere
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.observers import Observer
+from solvers.timestepping.schedules import Every
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
+
+GROWTH = (86, 272, 860)  # rings: 10⁴, 10⁵ and 10⁶ cells
+RINGS = 280  # some 10⁵ cells
+STEPS = 60
+SHARES = 2  # cores
+FINE = 2000  # equal steps that a departure is compared with
+NEARLY_OPPOSITE = """
+domain = {manifold = "circle", resolution = 128}
+attention = {beta = 1.0}
+initial = {kind = "points", points = [[1.0, 0.0], [-0.99991, 0.0131]]}
+time = {end = 6.0}
+"""
+DEPARTURES = {"without noise": 0.0, "with noise": 0.01}
+
+
+def steps(growth: tuple[int, ...] = GROWTH, rings: int = RINGS, count: int = STEPS, fine: int = FINE) -> list[Figure]:
+    """A step over its kernels, exponents of its cost, all cores over one, |m| of clusters that leave a balance."""
+    costs = [(sphere(each).cells, timed(_step(each), clock=CORES).low) for each in growth]
+    figures = [_over_kernels(load("metastable_sphere"), count)]
+    for (few, short), (many, long) in pairwise(costs):
+        exponent = np.log(long / short) / np.log(many / few)
+        figures.append(Figure(f"SSPRK3 step, from {few} to {many} cells: exponent", float(exponent), "1", most=1.05))
+    call, cells = _step(rings), sphere(rings).cells
+    name = f"SSPRK3 step, {cells} cells: {SHARES} cores over one, by the shares of each"
+    figures.append(Figure(name, float(np.median([_over_one_core(call) for _ in range(REPEATS)])), "×", least=1.7))
+    return figures + [_departure(name, noise, fine) for name, noise in DEPARTURES.items()]
+
+
+def _step(rings: int) -> Callable[[], None]:
+    """A step of 1e-3 at β = 9 from the same state, and the stable step of its end."""
+    problem = sphere_problem(rings, 9.0)
+    equation = mean_field_equation(problem.mesh, Velocity(Attention(problem.mesh, 9.0)))
+    state = State(0.0, problem.density.copy())
+    work = (np.empty_like(state.values), np.empty_like(state.values))
+
+    def call() -> None:
+        state.values[...] = problem.density
+        equation.longest_step(0.0, state.values)
+        STEPPERS["ssprk3"].step(equation, state, 1e-3, work)
+
+    return call
+
+
+def _over_one_core(call: Callable[[], None]) -> float:
+    """Processor time of a step over that of its longest shares and of what is not shared, made one after the other."""
+    call()
+    saved, clock = [0.0, 0.0], _clock_seconds()
+
+    def one_by_one(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
+        workers = SHARES if work >= launching.INLINE_WORK else 1
+        returned, spent = [], []
+        for worker in range(workers):
+            began = time.thread_time()
+            returned.append(kernel(worker, workers, *arguments))
+            spent.append(time.thread_time() - began)
+        saved[0] += sum(spent) - max(spent) - clock * (workers - 1)
+        saved[1] += 2 * clock * workers
+        return returned
+
+    launch = cpu.launch
+    cpu.launch = arrays.launch = one_by_one
+    try:
+        began = time.thread_time()
+        call()
+        whole = time.thread_time() - began - saved[1]
+    finally:
+        cpu.launch = arrays.launch = launch
+    return whole / (whole - saved[0])
+
+
+def _clock_seconds() -> float:
+    """What it takes to look at the processor time."""
+    began = time.thread_time()
+    for _ in range(200):
+        time.thread_time()
+    return (time.thread_time() - began) / 200
+
+
+def _over_kernels(case: Case, count: int) -> Figure:
+    """Median processor time of a step as a run makes it, over that of its kernels."""
+    problem = set_up(case)
+    state, launch, inside = State(0.0, problem.initial()), cpu.launch, [0.0]
+    integrator, _ = problem.dynamics(state, case.time.end)
+    integrator.begin(state)
+    clock = _clock_seconds()
+
+    def measured_launch(*arguments: Any) -> Any:
+        began = time.process_time()
+        try:
+            return launch(*arguments)
+        finally:
+            inside[0] += time.process_time() - began - clock
+
+    def measured() -> float:
+        began = time.process_time()
+        integrator.step(state, case.time.end)
+        return time.process_time() - began
+
+    plain = np.median([measured() for _ in range(count)])
+    cpu.launch = measured_launch
+    try:
+        for _ in range(count):
+            measured()
+    finally:
+        cpu.launch = launch
+    name = f"step of {case.title or 'a case'}, {len(state.values)} cells: over its kernels"
+    return Figure(name, float(plain / (inside[0] / count)), "×", most=1.3)
+
+
+def _departure(name: str, noise: float, fine: int) -> Figure:
+    """Largest difference of |m| of two nearly opposite clusters from that of many equal steps, over |m|."""
+    case = parse(NEARLY_OPPOSITE, [f"stabilizers.noise={noise}"])
+    found, exact = (_mean(case, count) for count in (1, fine))
+    error = float(np.abs(found - exact).max() / exact.max())
+    return Figure(f"two clusters that leave a balance {name}: error of |m|", error, "1", most=1e-3)
+
+
+def _mean(case: Case, count: int) -> np.ndarray:
+    """|m| at 400 times of a run in so many steps at least."""
+    problem, end, means = set_up(case), case.time.end, []
+    x = problem.space.centers * problem.space.volumes[:, None]
+    look = Observer(lambda state: means.append(np.linalg.norm(state.values @ x)), Every(end, 400))
+    met = Observer(lambda state: None, Every(end, count), keeps=True)
+    integrate(State(0.0, problem.initial()), problem.dynamics, end, [look, met])
+    return np.array(means)

@@ -1,0 +1,52 @@
+"""Error of a density in float32: its difference from one in float64 after some steps."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from meanfield.case.case import Case
+from meanfield.domains.domain import load
+from solvers.mesh.mesh import Floats
+from solvers.timestepping.state import State
+
+MOST_CELLS = 10**5  # of the mesh on which `check` measures: errors are of rounding, alike on any
+STEPS = 20
+
+
+def in_words(case: Case) -> str:
+    """A line for `check`."""
+    return f"precision     single: {error(case):.1e} of the largest density after {STEPS} steps"
+
+
+def error(case: Case, steps: int = STEPS) -> float:
+    """Largest difference of a density in float32 from that in float64 after some equal steps, over its maximum."""
+    resolution = case.domain.resolution
+    assert resolution is not None
+    while (cells := msgspec.structs.replace(case.domain, resolution=resolution).cells_and_width()[0]) > MOST_CELLS:
+        resolution = int(resolution * 0.7)
+    assert cells
+    exact, times = _density(_with(case, resolution, "double"), steps, None)
+    found, _ = _density(_with(case, resolution, "single"), steps, times)
+    return float(np.abs(found - exact).max() / np.abs(exact).max())
+
+
+def _with(case: Case, resolution: int, precision: str) -> Case:
+    domain = msgspec.structs.replace(case.domain, resolution=resolution, precision=precision)
+    return msgspec.structs.replace(case, domain=domain)
+
+
+def _density(case: Case, steps: int, times: list[float] | None) -> tuple[Floats, list[float]]:
+    """The density after the steps that its error asks for, or that end at given times; and these times."""
+    problem = load(case.domain.set_up)(case, None)
+    state = State(0.0, problem.initial())
+    integrator, _ = problem.dynamics(state, case.time.end)
+    integrator.begin(state)
+    ends = []
+    for target in times or [case.time.end] * steps:
+        while state.time < target:
+            integrator.step(state, target)
+            if times is None:
+                break
+        ends.append(state.time)
+    return np.asarray(state.values, dtype=float), ends
