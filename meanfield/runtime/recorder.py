@@ -128,8 +128,8 @@ class Record:
         """Whether the last snapshot holds the whole state, bit for bit."""
         if not self._problem.snapshot_is_state or self.observers[0].last_time != state.time:
             return False
-        values, stored = backend_for(state.values).to_host(state.values), self._problem.snapshot(state.values)
-        return values.dtype == np.float64 and values.tobytes() == np.asarray(stored).tobytes()
+        values = backend_for(state.values).to_host(state.values)
+        return values.dtype == np.float64 and values.tobytes() == self._problem.snapshot(values).tobytes()
 
     def __enter__(self) -> Self:
         self.progress.__enter__()
