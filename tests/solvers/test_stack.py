@@ -33,6 +33,8 @@ def test_advection_is_that_of_each_copy(mesh):
     """To the last bit by the kernels of lists of faces, which a stack has; a sphere alone has those of rings."""
     single = replace(mesh, manifold="surface") if mesh.manifold == "sphere" else mesh
     velocity = np.random.default_rng(1).standard_normal((COPIES, *mesh.centers.shape))
+    if mesh.centers.shape[1] > mesh.dimension:
+        velocity -= (velocity * mesh.centers).sum(axis=-1, keepdims=True) * mesh.centers  # tangent
     flat = velocity.reshape(-1, mesh.centers.shape[1])
     whole = Advection(stack(mesh, COPIES), lambda time, density: flat, nonnegative=True)
     rates = np.zeros((COPIES, mesh.cells))
