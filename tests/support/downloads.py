@@ -10,7 +10,6 @@ import pickle
 from pathlib import Path
 
 import numpy as np
-from sklearn.utils import Bunch
 
 NUMBER, FILE = 554, "https://www.openml.org/data/v1/download/52667"  # of MNIST at openml.org
 
@@ -37,6 +36,8 @@ def keep_mnist(home: Path, images: np.ndarray, digits: np.ndarray) -> None:
 
 def keep_newsgroups(home: Path, texts: list[str], groups: np.ndarray) -> None:
     """A compressed pickle of both halves."""
+    from sklearn.utils import Bunch  # comes with the extra `transformer`, which not every environment has
+
     names = [f"group.{k}" for k in range(20)]
     halves = {
         half: Bunch(data=texts[k::2], target=groups[k::2], target_names=names, filenames=np.array(texts[k::2]))
