@@ -71,7 +71,7 @@ class DensityIntegrator(SplitIntegrator):
         self._rounding = ROUNDING if state.values.dtype == np.float64 else SINGLE_ROUNDING
         if self.equation.stiff is None:
             self._work = (*self._work, np.empty_like(state.values))
-        self._start = self._measured(state.time, state.values, self._stable)
+        self._start = self._measured(state.time, state.values)
         self._last = (state.time, state.time, state.values)
 
     def step(self, state: State, target: float) -> StepResult:
@@ -83,7 +83,7 @@ class DensityIntegrator(SplitIntegrator):
                 result = self._advance(state, dt, reached, limited=True)
                 if not result.finite:
                     raise NonFinite(f"the step of {dt:.3g} is not finite")
-                end = self._measured(reached, values, result.stable_dt)
+                end = self._measured(reached, values)
             except NonFinite as error:  # this one, or a term's
                 self._fail(state, error)
             if attempts.accept(dt, self._error(dt, self._start, end), self.cfl * result.stable_dt):
@@ -106,12 +106,8 @@ class DensityIntegrator(SplitIntegrator):
         (start, _, first), part = self._work, (time - begin) / (end - begin)
         return (1 - part) * start + (part * (1 - part)) * first + part**2 * values
 
-    def _measured(self, time: float, values: Floats, stable: float) -> _Measured:
-        """Moments of values, for which the explicit terms are prepared, and of their rates of change.
-
-        ``stable`` is their longest stable step. The stiff term's rate is that of a short step by itself, as undershoots
-        are limited in a step: next to unresolved cells that is another.
-        """
+    def _measured(self, time: float, values: Floats) -> _Measured:
+        """Moments of values, for which the explicit terms are prepared, and of their rates of change."""
         rate, stiff = self._work[1], self.equation.stiff
         rate[...] = 0.0
         for term in self.equation.terms:
@@ -120,13 +116,7 @@ class DensityIntegrator(SplitIntegrator):
             moments, rates = self._moments(values, rate)
             return _Measured(moments, rates, None)
         explicit = rate.copy()
-        probe = float(np.finfo(values.dtype).eps) ** 0.25 * stable
-        if math.isfinite(probe):
-            after = values.copy()
-            stiff.step(probe, after, True)
-            rate += (after - values) / probe
-        else:
-            add_rate(stiff, time, values, rate)
+        add_rate(stiff, time, values, rate)
         moments, rates, explicit_rates = self._moments(values, rate, explicit)
         return _Measured(moments, rates, explicit_rates)
 

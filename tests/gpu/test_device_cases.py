@@ -105,13 +105,13 @@ def transfers():
     return kind.transfers + kind.waits if SIMULATED else 0
 
 
-def in_attempts(noise, arrays=1, others=0):
-    """What comes to the host in a step of one or two attempts, whose moments are so many arrays, and ``others`` once.
+def in_attempts(noise, others=0):
+    """What comes to the host in a step of one or two attempts, and ``others`` once.
 
-    Each attempt has the length of the next step, moments of the values and of their rate, and with noise those of the
-    rate without it and the least value after each half step of diffusion.
+    Each attempt has the length of the next step, moments of the values and of their rates as one array, and with noise
+    the least value after each half step of diffusion.
     """
-    attempt = 1 + 2 * arrays + (arrays + 2 if noise else 0)
+    attempt = 2 + (2 if noise else 0)
     return others + attempt, others + 2 * attempt
 
 
@@ -132,7 +132,7 @@ def test_steps_are_the_cpu_s(manifold, name):
     worst = difference(expected.values, gpu.to_host(found.values))
     assert worst < EQUAL, f"{worst:.1e}"
     if SIMULATED and not name.startswith(MORE):
-        expected = in_attempts(noise="noise" in name, arrays=2 if "labels" in name else 1)
+        expected = in_attempts(noise="noise" in name)
         assert set(counts[-1:]) <= set(expected), "more than the time step and moments have come to the host"
 
 
@@ -327,7 +327,7 @@ def test_steps_on_an_interval_are_the_cpu_s(text, settings, numbers):
     worst = difference(expected.values, gpu.to_host(found.values))
     assert worst < EQUAL, f"{worst:.1e}"
     if SIMULATED and settings[:2] != LAYERS[:2] and "points" not in text:  # which undershoot
-        assert counts[-1] in in_attempts(settings is NOISE, arrays=numbers, others=numbers - 1)
+        assert counts[-1] in in_attempts(settings is NOISE, others=numbers - 1)
 
 
 WHOLE = {

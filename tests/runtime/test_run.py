@@ -86,18 +86,21 @@ def has_snapshots(path, count):
 @pytest.fixture
 def interrupt_after(monkeypatch):
     """A function that makes a run get SIGINT, as from Ctrl-C, once its velocity has been evaluated so often."""
-    velocity = Velocity.__call__
 
     def arm(evaluations):
         left = [evaluations]
 
-        def counting(self, time, density):
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGINT)
-            return velocity(self, time, density)
+        def counting(velocity):
+            def counted(self, time, density):
+                left[0] -= 1
+                if left[0] == 0:
+                    os.kill(os.getpid(), signal.SIGINT)
+                return velocity(self, time, density)
 
-        monkeypatch.setattr(Velocity, "__call__", counting)
+            return counted
+
+        for name in ("__call__", "along_rings"):  # in space, and along the rings of a sphere
+            monkeypatch.setattr(Velocity, name, counting(getattr(Velocity, name)))
 
     return arm
 

@@ -44,8 +44,8 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
             k = index(i)
             x, y = numerator[k, 0], numerator[k, 1]
             bound = max(normalizer[k], np.sqrt(x * x + y * y) / reach)
-            over = 1.0 / bound if bound > 0.0 else 1.0
-            numerator[k, 0], numerator[k, 1] = x * over, y * over
+            bound = bound if bound > 0.0 else 1.0
+            numerator[k, 0], numerator[k, 1] = x / bound, y / bound
         return
     for i in range(first, last):
         square = 0.0
