@@ -11,9 +11,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.cli.parser import main
-from meanfield.components import loading
 from meanfield.components.component import LOADED
-from meanfield.components.loaded import loaded_sources
+from meanfield.components.loaded import SOURCES, loaded_sources
 from meanfield.components.loading import load_sources
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
@@ -214,7 +213,7 @@ def package(folder, monkeypatch):
     monkeypatch.syspath_prepend(site)
     yield site / f"{name}.py"
     sys.modules.pop(name, None)
-    loading._SOURCES.pop("own", None)
+    SOURCES.pop("own", None)
 
 
 def test_an_installed_package_lists_its_components(folder, package, capsys):

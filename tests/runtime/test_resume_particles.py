@@ -109,8 +109,8 @@ def test_ended_at_once_before_the_first_checkpoint_in_time(name, tmp_path, monke
     assert run(case, tmp_path / "whole.h5", quiet=True) == DONE
     whole, path, write = read(tmp_path / "whole.h5"), tmp_path / "run.h5", RunFile.write_snapshot
 
-    def write_three(file, *arguments):
-        write(file, *arguments)
+    def write_three(file, *arguments, **options):
+        write(file, *arguments, **options)
         if file.snapshots == 3:
             raise KeyboardInterrupt
 

@@ -34,6 +34,7 @@ from meanfield.sweeping.files import points_folder
 from meanfield.sweeping.results import describe_sweep, read_sweep
 from meanfield.sweeping.tasks import Task, Work
 
+SNAPSHOTS = '"output.snapshots" = 100000\n'  # more than a point keeps in memory, so that it has a folder
 PATIENCE = 120.0  # seconds for a process to end: a few, but machines are shared
 
 
@@ -86,7 +87,7 @@ def test_workers_and_the_sweep_killed(slow: Path, tmp_path: Path, monkeypatch: p
 def test_workers_do_not_outlive_a_sweep_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their points would take minutes; the folders that they work in are removed."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    file = write(tmp_path / "long.toml", SIX, SLOW.replace("10.0", "1e5"), CASE)
+    file = write(tmp_path / "long.toml", SIX, SLOW.replace("10.0", "1e5"), SNAPSHOTS, CASE)
     process = start(file, tmp_path / "long.h5", 1)
     while not list(tmp_path.glob("meanfield-*/run.h5")):
         assert process.poll() is None
