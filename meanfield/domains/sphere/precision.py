@@ -10,7 +10,7 @@ from meanfield.domains.domain import load
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.state import State
 
-MOST_CELLS = 10**5  # of the mesh on which `check` measures: errors are of rounding, alike on any
+MAX_CELLS = 10**5  # of the mesh on which `check` measures: errors are of rounding, alike on any
 STEPS = 20
 
 
@@ -23,7 +23,7 @@ def error(case: Case, steps: int = STEPS) -> float:
     """Largest difference of a density in float32 from that in float64 after some equal steps, over its maximum."""
     resolution = case.domain.resolution
     assert resolution is not None
-    while (cells := msgspec.structs.replace(case.domain, resolution=resolution).cells_and_width()[0]) > MOST_CELLS:
+    while (cells := msgspec.structs.replace(case.domain, resolution=resolution).cells_and_width()[0]) > MAX_CELLS:
         resolution = int(resolution * 0.7)
     assert cells
     exact, times = _density(_with(case, resolution, "double"), steps, None)
