@@ -119,7 +119,7 @@ def test_layout_is_what_the_file_holds(ran):
     always = "\n".join(line for line in PAGES["docs/files.md"].splitlines() if "on request" not in line)
     rows = re.findall(r"^\| (`[a-z].*?) \| ([a-z].*?) \|", always, re.MULTILINE)
     names = [name for cell, _ in rows for name in re.findall(r"`([a-z_/]+)`", cell)]
-    assert len(names) == 12
+    assert len(names) == 13
     with h5py.File(ran[0] / "metastable_sphere.h5") as file:
         missing = [name for name in names if name not in file and f"diagnostics/{name}" not in file]
     assert missing == []
