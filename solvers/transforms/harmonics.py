@@ -125,9 +125,7 @@ class SphereHarmonics:
         values, (east, north), along = self._gradient(function, potential, radial)
         centers, backend = self.mesh.centers, self.mesh.backend
         vectors: Floats = backend.empty(centers.shape, centers.dtype)
-        backend.launch(backend.gradient_to_vectors, len(values), centers, east, north, vectors)
-        if along is not None:
-            vectors += along[:, None] * centers
+        backend.launch(backend.gradient_to_vectors, len(values), centers, east, north, along, vectors)
         return values, vectors
 
     def gradient_along_rings(self, function: Complexes, potential: Complexes) -> tuple[Floats, Floats]:
@@ -136,7 +134,7 @@ class SphereHarmonics:
 
     def _gradient(
         self, function: Complexes, potential: Complexes, radial: Complexes | None = None
-    ) -> tuple[Floats, Floats, Floats | None]:
+    ) -> tuple[Floats, Floats, Floats]:
         sets = [function, sine_derivative(potential), potential, *([] if radial is None else [radial])]
         return self._along_rings.gradient(*self._modes(np.stack(sets)))
 
