@@ -94,7 +94,7 @@ class Advection:
         self._seen = False
         self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
         self._fields: list[Advection] = []
-        by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh.on_host)
+        by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh)
         self._rings = RingTransport(mesh) if by_rings else None
         self._make_work_arrays()
 
@@ -149,7 +149,7 @@ class Advection:
         return found
 
     def _check_velocity(self, velocity: Floats, values: Floats) -> None:
-        shape = self.mesh.centers.shape
+        shape = (self.mesh.cells, self.mesh.ambient_dimension)
         if values.ndim == 2 and getattr(velocity, "ndim", 0) == 3:
             check_array("velocity", velocity, (len(values), *shape), "fields")
         else:
@@ -284,8 +284,10 @@ def _largest(shares: list[Any]) -> Step:
 
 def _knows_unresolved_cells(mesh: Mesh) -> bool:
     """Whether the kernels of unresolved cells know the mesh: a curve, or the unit sphere in R³."""
-    if mesh.dimension == 1 or mesh.centers.shape[1] != 3:
+    if mesh.dimension == 1 or mesh.ambient_dimension != 3:
         return mesh.dimension == 1 and not mesh.periods and _has_lengths(mesh)
+    if is_of_rings(mesh):
+        return True
     radii = np.linalg.norm(mesh.backend.to_host(mesh.centers), axis=1)
     rounding = 8 * np.finfo(radii.dtype).eps
     return mesh.dimension == 2 and bool(np.abs(radii - 1.0).max() < rounding)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import cached_property
 from typing import Any
 
 from ..backends import cpu
@@ -19,12 +21,11 @@ class RingTransport:
     """
 
     def __init__(self, mesh: Mesh) -> None:
-        backend, number = mesh.backend, mesh.volumes.dtype
-        tables = ring_geometry(mesh.on_host)
+        backend = mesh.backend
+        tables = ring_geometry(mesh)
         on_device = {field.name: backend.to_device(getattr(tables, field.name)) for field in fields(tables)}
         self.mesh, self._tables = mesh, replace(tables, **on_device)
         self._bands = bands.bands_of(mesh.ring_cells) if backend is cpu else None
-        self._east, self._north = backend.work_array(mesh.cells, number), backend.work_array(mesh.cells, number)
 
     def outgoing_flux(
         self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, flux: Floats,
@@ -35,18 +36,25 @@ class RingTransport:
         ``velocity`` is (cells, 3), or (2, cells) along east and north; uses ``flux`` (2, faces). Returns the largest
         outflow of the occupied cells, of each worker.
         """
-        east, north = velocity if velocity.shape != self.mesh.centers.shape else self._local(velocity)
+        east, north = velocity if velocity.shape == (2, self.mesh.cells) else self._local(velocity)
         state = density, east, north, *low_high, occupied, flux, sent, outflow
         return self._in_bands(*state) if self._bands is not None else self._by_kernels(*state)
 
     def _local(self, velocity: Floats) -> tuple[Floats, Floats]:
         """Components along east and north, in the same memory each time."""
-        mesh, backend, t, local = self.mesh, self.mesh.backend, self._tables, (self._east(), self._north())
+        mesh, backend, t = self.mesh, self.mesh.backend, self._tables
+        east, north = self._work_arrays[0](), self._work_arrays[1]()
         backend.launch(
             backend.local_components, mesh.cells, 0, mesh.cells, t.rows, t.sine, t.cosine, mesh.centers, velocity,
-            *local,
+            east, north,
         )  # fmt: skip
-        return local
+        return east, north
+
+    @cached_property
+    def _work_arrays(self) -> list[Callable[[], Floats]]:
+        """Of components of a velocity that has none: most have."""
+        mesh = self.mesh
+        return [mesh.backend.work_array(mesh.cells, mesh.volumes.dtype) for _ in range(2)]
 
     def _in_bands(
         self, density: Floats, east: Floats, north: Floats, low: float, high: float, occupied: Floats, flux: Floats,

@@ -91,8 +91,7 @@ class SphereHarmonics:
         self.mesh, self.degree = mesh, degree
         rings, half = len(mesh.ring_cells), (len(mesh.ring_cells) + 1) // 2
         to_device = mesh.backend.to_device
-        axis = mesh.backend.to_host(mesh.centers)[mesh.ring_start[:-1]][:half]
-        sine, cosine = np.hypot(axis[:, 0], axis[:, 1]), axis[:, 2].copy()
+        sine, cosine = (of_rings[:half].copy() for of_rings in mesh.ring_axis)
         if rings % 2:
             cosine[-1] = 0.0  # the equator's own ring, to the last bit
         self._north = to_device(cosine), to_device(sine)

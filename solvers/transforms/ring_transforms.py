@@ -47,8 +47,7 @@ class RingSums:
 
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, self._shape = mesh, (degree + 1, (len(mesh.ring_cells) + 1) // 2)
-        axis = mesh.centers[mesh.ring_start[:-1]]
-        self._sine = np.hypot(axis[:, 0], axis[:, 1])
+        self._sine = mesh.ring_axis[0]
         self._rings = mesh.ring_start, mesh.ring_cells
         counts = np.asarray(mesh.ring_cells[: self._shape[1]], dtype=np.int64)
         self._points = _points(counts)
@@ -115,9 +114,8 @@ class RingFFTs:
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, rings = mesh, len(mesh.ring_cells)
         to_device = mesh.backend.to_device
-        axis = mesh.backend.to_host(mesh.centers)[mesh.ring_start[:-1]]
         self._one = to_device(np.ones(rings))
-        self._over_sine = to_device(1.0 / np.hypot(axis[:, 0], axis[:, 1]))
+        self._over_sine = to_device(1.0 / mesh.ring_axis[0])
         self._mirror = to_device(np.arange(rings)[::-1][: (rings + 1) // 2].copy())
         self._blocks = list(_blocks(mesh))
         self._modes = mesh.backend.empty((2, degree + 1, rings))
