@@ -102,7 +102,8 @@ class Advection:
         mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
         self._sent = backend.zeros(2 * mesh.faces if self._rings is None else (2, mesh.faces), number)
         by_cell = mesh.dimension == 1 and self._faces is None
-        self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
+        if self._rings is None:
+            self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
         self._outflow = backend.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
         self._occupied = backend.zeros(1, number)
 
@@ -179,10 +180,7 @@ class Advection:
         occupied = self._occupied
         occupied[0] = OCCUPIED * mean
         if self._rings is not None:
-            flux = self._flow().reshape(2, -1)
-            shares = self._rings.outgoing_flux(
-                values, velocity, self.low_high, occupied, flux, self._sent, self._outflow
-            )
+            shares = self._rings.outgoing_flux(values, velocity, self.low_high, occupied, self._sent, self._outflow)
             return _largest(shares)
         _OUTGOING_FLUXES[mesh.dimension](self, values, velocity, occupied)
         return self._find_outflow_rates(values)

@@ -116,11 +116,11 @@ def ring_geometry(mesh: Mesh) -> RingGeometry:
 
 
 def _rows(mesh: Mesh) -> np.ndarray:
-    """(rings, 13) integers: START to SOUTH_TIMES of the kernels' module."""
+    """(rings, 16) integers: START to FLUX_SOUTH of the kernels' module, with places for the fluxes of all faces."""
     counts = mesh.ring_cells.astype(np.int64)
     rings, start = len(counts), mesh.ring_start
     between, faces = faces_between(counts), face_starts(counts)[len(counts) :]
-    rows = np.zeros((rings, 13), dtype=np.int64)
+    rows = np.zeros((rings, 16), dtype=np.int64)
     rows[:, 0], rows[:, 1] = start[:-1], counts
     rows[:, [8, 12]] = 1
     rows[1:, 5], rows[1:, 6] = start[:-2], between // counts[1:]
@@ -129,6 +129,7 @@ def _rows(mesh: Mesh) -> np.ndarray:
     rows[:-1, 11], rows[:-1, 12] = faces[:-1], between // counts[1:]
     rows[:, 3] = np.maximum(rows[:, 8], rows[:, 12])
     rows[:, 2] = np.concatenate([[0], np.cumsum(rows[:-1, 3])])
+    rows[:, 13:] = rows[:, [0, 7, 11]]
     rows[:, 4] = (rows[:, [6, 8, 10, 12]] == 1).all(axis=1)
     return rows
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
 from ..backends import cpu
+from ..backends.cpu.launching import workers_for
 from ..backends.cpu.rings import bands
 from ..mesh.mesh import Floats, Mesh
 from .ring_geometry import ring_geometry
@@ -16,29 +18,36 @@ from .ring_geometry import ring_geometry
 class RingTransport:
     """The kernels of :mod:`solvers.backends.cpu.rings.transport`, for a mesh that is of rings.
 
+    in_bands   whether band after band of rings, as it is by default on the CPU; else kernel after kernel
+
     Outgoing fluxes are (2, faces): of the first cell of each face, and of the second. They equal those of any sphere's
     cells but for rounding, :mod:`solvers.backends.cpu.transport_surface`.
     """
 
-    def __init__(self, mesh: Mesh) -> None:
+    def __init__(self, mesh: Mesh, in_bands: bool | None = None) -> None:
         backend = mesh.backend
         tables = ring_geometry(mesh)
         on_device = {field.name: backend.to_device(getattr(tables, field.name)) for field in fields(tables)}
         self.mesh, self._tables = mesh, replace(tables, **on_device)
-        self._bands = bands.bands_of(mesh.ring_cells) if backend is cpu else None
+        self._is_in_bands = backend is cpu if in_bands is None else in_bands
+        places: tuple[int, ...] = (2, mesh.faces)
+        if self._is_in_bands:
+            self._bands = bands.bands_of(mesh.ring_cells)
+            self._rows, places = bands.places_of_fluxes(tables.rows, self._bands, workers_for(mesh.cells))
+        self._flux, self._places = backend.work_array(math.prod(places), mesh.volumes.dtype), places
 
     def outgoing_flux(
-        self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, flux: Floats,
-        sent: Floats, outflow: Floats,
+        self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, sent: Floats,
+        outflow: Floats,
     ) -> list[Any]:  # fmt: skip
         """Outgoing fluxes of each cell into ``sent``, and the part of its mass that it loses per time, (cells,).
 
-        ``velocity`` is (cells, 3), or (2, cells) along east and north; uses ``flux`` (2, faces). Returns the largest
-        outflow of the occupied cells, of each worker.
+        ``velocity`` is (cells, 3), or (2, cells) along east and north. Returns the largest outflow of the occupied
+        cells, of each worker.
         """
         east, north = velocity if velocity.shape == (2, self.mesh.cells) else self._local(velocity)
-        state = density, east, north, *low_high, occupied, flux, sent, outflow
-        return self._in_bands(*state) if self._bands is not None else self._by_kernels(*state)
+        state = density, east, north, *low_high, occupied, self._flux().reshape(self._places), sent, outflow
+        return self._in_bands(*state) if self._is_in_bands else self._by_kernels(*state)
 
     def _local(self, velocity: Floats) -> tuple[Floats, Floats]:
         """Components along east and north, in the same memory each time."""
@@ -62,13 +71,13 @@ class RingTransport:
     ) -> list[Any]:  # fmt: skip
         t = self._tables
         shares = cpu.launch(
-            bands.flux_in_bands, self.mesh.cells, self._bands, t.rows, t.volumes, t.offsets, t.reach, t.slopes,
+            bands.flux_in_bands, self.mesh.cells, self._bands, self._rows, t.volumes, t.offsets, t.reach, t.slopes,
             t.tangents, t.stencils, t.spans, t.opposite, density, east, north, low, high, occupied, flux, sent, outflow,
         )  # fmt: skip
         return shares + [
             bands.join_bands(
-                worker, len(shares), self._bands, t.rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans, t.opposite,
-                density, occupied, east, north, flux, sent, outflow,
+                worker, len(shares), self._bands, self._rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans,
+                t.opposite, density, occupied, east, north, flux, sent, outflow,
             )
             for worker in range(len(shares) - 1)
         ]  # fmt: skip

@@ -3,17 +3,32 @@
 A band is some rings, of a thousand cells or more. Each kernel of :mod:`solvers.backends.cpu.rings.transport` follows a
 ring behind the one before it, as it needs what that has found on the rings on either side. A worker has bands that lie
 side by side; what is left to do on both sides of the first ring of the next worker is for :func:`join_bands`. The
-numbers are those of the same kernels, one after the other.
+numbers are those of the same kernels, one after the other. Fluxes are kept for the faces of a band and of a ring before
+it, in memory of each worker's own that is used again and again: see :func:`places_of_fluxes`.
 
 bands   (bands + 1,) the first ring of each, and the number of rings
+flux    (workers, 2, places)
 The other arguments are those of the kernels; outflow (cells,) is also how resolved each cell is.
 """
+
+from itertools import pairwise
 
 import numpy as np
 
 from ..caching import compiled
 from ..launching import inline, share
-from .transport import START, outflow_rates_on_rings, outgoing_flux_on_rings, reconstruct_on_rings
+from .transport import (
+    COUNT,
+    FLUX_NORTH,
+    FLUX_SOUTH,
+    FLUX_WITHIN,
+    NORTH_FACES,
+    SOUTH_FACES,
+    START,
+    outflow_rates_on_rings,
+    outgoing_flux_on_rings,
+    reconstruct_on_rings,
+)
 
 BAND_CELLS = 1024
 LEAST = 4  # bands of a worker, and so rings, of which two at either end are left to join_bands
@@ -30,6 +45,31 @@ def bands_of(counts: np.ndarray) -> np.ndarray:
             edges.append(ring)
             cells = 0
     return np.asarray([*edges[: max(len(edges) - 1, 1)], len(counts)], dtype=np.int64)
+
+
+def places_of_fluxes(rows, bands, workers):
+    """A copy of ``rows`` with places in a worker's memory, and (active workers, 2, places), the shape of all.
+
+    The faces north of a worker's first ring, within and south of it keep theirs, for :func:`join_bands`. Behind them
+    come the others, one ring after the other, and from there again where the end is reached.
+    """
+    rows, count = rows.copy(), len(bands) - 1
+    within, south = rows[:, COUNT], rows[:, COUNT] * rows[:, SOUTH_FACES]
+    sizes = within + south
+    seen = [sizes[max(first - 2, 0) : stop].sum() for first, stop in pairwise(bands)]
+    active = max(min(workers, count // LEAST), 1)
+    firsts = bands[count * np.arange(active + 1) // active]
+    kept = int(max(rows[r, COUNT] * rows[r, NORTH_FACES] + sizes[r] for r in firsts[:-1]))
+    places = kept + int(max(seen)) + int(max(within.max(), south.max()))
+    for first, end in pairwise(firsts):
+        rows[first, FLUX_NORTH], rows[first, FLUX_WITHIN] = 0, rows[first, COUNT] * rows[first, NORTH_FACES]
+        rows[first, FLUX_SOUTH], at = rows[first, FLUX_WITHIN] + within[first], kept
+        for r in range(first + 1, end):
+            rows[r, FLUX_NORTH] = rows[r - 1, FLUX_SOUTH]
+            for column, size in ((FLUX_WITHIN, within[r]), (FLUX_SOUTH, south[r])):
+                rows[r, column] = kept if at + size > places else at
+                at = rows[r, column] + size
+    return rows, (active, 2, places)
 
 
 @inline
@@ -66,13 +106,13 @@ def flux_in_bands(
         stop = bands[np.searchsorted(bands, done) + 1]
         reconstruct_on_rings(
             0, 1, _cell(rows, done), _cell(rows, stop), rows, slopes, offsets, tangents, stencils, density, east, north,
-            low, high, occupied, flux, outflow, sent,
+            low, high, occupied, flux[worker], outflow, sent,
         )  # fmt: skip
         done = stop
         to = rings if stop == rings else max(stop - 1, sent_from)
         outgoing_flux_on_rings(
             0, 1, _cell(rows, sent_from), _cell(rows, to), rows, volumes, slopes, offsets, reach, spans, opposite,
-            density, east, north, flux, outflow, occupied, sent,
+            density, east, north, flux[worker], outflow, occupied, sent,
         )  # fmt: skip
         sent_from = to
         to = rings if stop == rings else max(stop - 2, lost_from)
@@ -92,10 +132,15 @@ def join_bands(
     rings, between, fastest = len(rows), _first_ring(worker + 1, workers, bands), 0.0
     if between == rings:
         return fastest
-    outgoing_flux_on_rings(
-        0, 1, _cell(rows, between - 1), _cell(rows, between + 1), rows, volumes, slopes, offsets, reach, spans,
-        opposite, density, east, north, flux, outflow, occupied, sent,
-    )  # fmt: skip
+    of_north, of_south = rows[between - 1, FLUX_SOUTH], rows[between, FLUX_NORTH]
+    for f in range(rows[between, COUNT] * rows[between, NORTH_FACES]):
+        flux[worker, 1, of_north + f] = flux[worker + 1, 1, of_south + f]
+        flux[worker + 1, 0, of_south + f] = flux[worker, 0, of_north + f]
+    for side in range(2):
+        outgoing_flux_on_rings(
+            0, 1, _cell(rows, between - 1 + side), _cell(rows, between + side), rows, volumes, slopes, offsets, reach,
+            spans, opposite, density, east, north, flux[worker + side], outflow, occupied, sent,
+        )  # fmt: skip
     return outflow_rates_on_rings(
         0, 1, _cell(rows, between - 2), _cell(rows, between + 2), rows, volumes, density, occupied, sent, outflow
     )  # fmt: skip
