@@ -33,7 +33,9 @@ class RingTransport:
         places: tuple[int, ...] = (2, mesh.faces)
         if self._is_in_bands:
             self._bands = bands.bands_of(mesh.ring_cells)
-            self._rows, places = bands.places_of_fluxes(tables.rows, self._bands, workers_for(mesh.cells))
+            self._parts = bands.parts_of(self._bands, workers_for(mesh.cells))
+            self._rows, count = bands.places_of_fluxes(tables.rows, self._bands, self._parts)
+            places = len(self._parts) - 1, 2, count
         self._flux, self._places = backend.work_array(math.prod(places), mesh.volumes.dtype), places
 
     def outgoing_flux(
@@ -71,15 +73,16 @@ class RingTransport:
     ) -> list[Any]:  # fmt: skip
         t = self._tables
         shares = cpu.launch(
-            bands.flux_in_bands, self.mesh.cells, self._bands, self._rows, t.volumes, t.offsets, t.reach, t.slopes,
-            t.tangents, t.stencils, t.spans, t.opposite, density, east, north, low, high, occupied, flux, sent, outflow,
+            bands.flux_in_bands, self.mesh.cells, self._bands, self._parts, self._rows, t.volumes, t.offsets, t.reach,
+            t.slopes, t.tangents, t.stencils, t.spans, t.opposite, density, east, north, low, high, occupied, flux,
+            sent, outflow,
         )  # fmt: skip
         return shares + [
             bands.join_bands(
-                worker, len(shares), self._bands, self._rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans,
-                t.opposite, density, occupied, east, north, flux, sent, outflow,
+                part, self._parts, self._rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans, t.opposite, density,
+                occupied, east, north, flux, sent, outflow,
             )
-            for worker in range(len(shares) - 1)
+            for part in range(len(self._parts) - 2)
         ]  # fmt: skip
 
     def _by_kernels(

@@ -86,7 +86,8 @@ def test_any_number_of_workers_gives_the_same(monkeypatch, cells):
     monkeypatch.setattr("solvers.backends.cpu.rings.bands.BAND_CELLS", cells)
     monkeypatch.setattr("solvers.backends.cpu.launching.INLINE_WORK", 1)
     found = []
-    for workers in (1, 2, 3, 7):
+    for planned, workers in [(1, 1), (2, 2), (3, 3), (7, 7), (7, 3)]:
+        monkeypatch.setattr("solvers.terms.ring_transport.workers_for", lambda work, count=planned: count)
         monkeypatch.setattr("solvers.backends.cpu.launching.WORKERS", workers)
         found.append(rates(mesh, density, velocity))
     monkeypatch.setattr("solvers.terms.advection.RingTransport", partial(RingTransport, in_bands=False))
