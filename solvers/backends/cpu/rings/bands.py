@@ -55,7 +55,7 @@ def parts_of(bands: np.ndarray, workers: int) -> np.ndarray:
     return np.asarray(bands[count * np.arange(parts + 1) // parts])
 
 
-def places_of_fluxes(rows, bands, parts):
+def places_of_fluxes(rows: np.ndarray, bands: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:
     """A copy of ``rows`` with places in the memory of each part, and how many there are.
 
     The faces north of a part's first ring, within and south of it keep theirs, for :func:`join_bands`. Behind them
