@@ -191,12 +191,10 @@ def _on(mesh: Mesh, backend: Backend, number: Any) -> tuple[Mesh, Any]:
 
 
 def _flux_bytes(mesh: Mesh, itemsize: int) -> int:
-    """Bytes that a flux cannot do without: the mesh and ρ, X once; the rate and what is in between, there and back."""
-    of_mesh = mesh.centers.size + mesh.volumes.size + mesh.face_centers.size + mesh.face_normals.size + 2 * mesh.faces
-    of_state = 6 * mesh.cells  # ρ, X and the rate, which is added to
+    """Bytes that a flux cannot do without: ρ and X once; the rate and what is in between, there and back."""
+    of_state = 5 * mesh.cells  # ρ, X by two components and the rate, which is added to
     between = 2 * (2 * 2 * mesh.faces + 2 * mesh.cells)  # through each side, twice; smoothness and outflow of each cell
-    indices = mesh.face_cells.nbytes + mesh.cell_start.nbytes + mesh.cell_sides.nbytes
-    return itemsize * (of_mesh + of_state + between) + indices
+    return itemsize * (of_state + between)
 
 
 def _tokens_name(tokens: int, number: Any) -> str:

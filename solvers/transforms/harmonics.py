@@ -91,8 +91,7 @@ class SphereHarmonics:
         self.mesh, self.degree = mesh, degree
         rings, half = len(mesh.ring_cells), (len(mesh.ring_cells) + 1) // 2
         to_device = mesh.backend.to_device
-        axis = mesh.backend.to_host(mesh.centers)[mesh.ring_start[:-1]][:half]
-        sine, cosine = np.hypot(axis[:, 0], axis[:, 1]), axis[:, 2].copy()
+        sine, cosine = (of_rings[:half].copy() for of_rings in mesh.ring_axis)
         if rings % 2:
             cosine[-1] = 0.0  # the equator's own ring, to the last bit
         self._north = to_device(cosine), to_device(sine)
@@ -125,9 +124,7 @@ class SphereHarmonics:
         values, (east, north), along = self._gradient(function, potential, radial)
         centers, backend = self.mesh.centers, self.mesh.backend
         vectors: Floats = backend.empty(centers.shape, centers.dtype)
-        backend.launch(backend.gradient_to_vectors, len(values), centers, east, north, vectors)
-        if along is not None:
-            vectors += along[:, None] * centers
+        backend.launch(backend.gradient_to_vectors, len(values), centers, east, north, along, vectors)
         return values, vectors
 
     def gradient_along_rings(self, function: Complexes, potential: Complexes) -> tuple[Floats, Floats]:
@@ -136,7 +133,7 @@ class SphereHarmonics:
 
     def _gradient(
         self, function: Complexes, potential: Complexes, radial: Complexes | None = None
-    ) -> tuple[Floats, Floats, Floats | None]:
+    ) -> tuple[Floats, Floats, Floats]:
         sets = [function, sine_derivative(potential), potential, *([] if radial is None else [radial])]
         return self._along_rings.gradient(*self._modes(np.stack(sets)))
 

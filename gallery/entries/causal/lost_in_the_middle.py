@@ -3,8 +3,9 @@ Lost in the middle: the profile in closed form
 ==============================================
 
 With a causal mask, unnormalized attention and a bias −λ(j − i)/N against distant tokens, the correlation of token N
-with token σ₀N, of uniform tokens on the circle, exceeds chance by Σ_m e^{−π²m²/2M²} g(m² I_m(β)),
-g(a) = k √(at/Y) I₁(2√(atY)), k = λe^{λσ₀}/(e^λ − 1), Y = log((e^λ − 1)/(e^{λσ₀} − 1)): large for the first and the last tokens, with a minimum in between.
+with token σ₀N, of uniform tokens on the circle, exceeds chance by Σ_m e^{−π²m²/2M²} g(m² I_m(β)), g(a) = k √(at/Y)
+I₁(2√(atY)), k = λe^{λσ₀}/(e^λ − 1), Y = log((e^λ − 1)/(e^{λσ₀} − 1)): large for the first and the last tokens, with a
+minimum in between.
 
 Beside it are the linearized equations of N tokens, dg_j/dt = a Σ_{i<j} w_ji(g_i + δ_is), w the weights of the bias.
 """

@@ -138,8 +138,8 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
 
 
 @kernel
-def gradient_to_vectors(worker, workers, centers, east, north, result):
-    """Tangent vectors in R³ from their components along east and north at the given points."""
+def gradient_to_vectors(worker, workers, centers, east, north, along, result):
+    """Vectors in R³ from their components along east, north and the given points; ``along`` (0,) where tangent."""
     first, last = share(worker, workers, len(result))
     for i in range(first, last):
         x, y, z = centers[i, 0], centers[i, 1], centers[i, 2]
@@ -148,3 +148,7 @@ def gradient_to_vectors(worker, workers, centers, east, north, result):
         result[i, 0] = -north[i] * z * cos_phi - east[i] * sin_phi
         result[i, 1] = -north[i] * z * sin_phi + east[i] * cos_phi
         result[i, 2] = north[i] * sine
+        if len(along):
+            result[i, 0] += along[i] * x
+            result[i, 1] += along[i] * y
+            result[i, 2] += along[i] * z
