@@ -48,14 +48,17 @@ def formula(norm: str, n: int, beta: float, times: Floats) -> Floats:
 
 
 def late_exponential(
-    norm: str, end: float, *more: str, clock: Callable[[Floats], Floats] = np.asarray
+    norm: str, end: float, published: float, *more: str, clock: Callable[[Floats], Floats] = np.asarray
 ) -> tuple[float, dict[str, tuple[Floats, Floats]]]:
-    """Rate of log(1 − g) in ``clock(t)`` while 1e-11 < 1 − g < 1e-3, for 8 tokens at β = 2; and the curves to draw."""
+    """Rate of log(1 − g) in ``clock(t)`` while 1e-11 < 1 − g < 1e-3, for 8 tokens at β = 2; and the curves to draw.
+
+    The formula's curve has the ``published`` rate, from the first late time on.
+    """
     time, gap = run(norm, 8, 2.0, end, *more)
     late = (gap < 1e-3) & (gap > 1e-11)
-    rate, offset = np.polyfit(clock(time)[late], np.log(gap[late]), 1)
-    fit = np.exp(offset + rate * clock(time)[late])
-    return float(rate), {"run": (clock(time), gap), "formula": (clock(time)[late], fit)}
+    x = clock(time)
+    line = gap[late][0] * np.exp(published * (x[late] - x[late][0]))
+    return float(np.polyfit(x[late], np.log(gap[late]), 1)[0]), {"run": (x, gap), "formula": (x[late], line)}
 
 
 def late_power(norm: str, *more: str) -> tuple[float, dict[str, tuple[Floats, Floats]]]:

@@ -10,7 +10,7 @@ import numpy as np
 from gallery.equiangular import draw_late_rate, late_exponential
 from gallery.statement import Statement
 
-rate, curves = late_exponential("cod", 40.0, clock=lambda time: np.sqrt(time + 1))
+rate, curves = late_exponential("cod", 40.0, -4.0, clock=lambda time: np.sqrt(time + 1))
 
 STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as e^{−4√(t+1)} (cod), to t = 40",

@@ -8,7 +8,7 @@ Late, 1 − g of equiangular tokens falls as e^{−2αt} with the layer norm ngp
 from gallery.equiangular import draw_late_rate, late_exponential
 from gallery.statement import Statement
 
-rate, curves = late_exponential("ngpt", 10.0, "stabilizers.alpha=1")
+rate, curves = late_exponential("ngpt", 10.0, -2.0, "stabilizers.alpha=1")
 
 STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as e^{−2αt} (ngpt), to t = 10",

@@ -8,7 +8,7 @@ Late, 1 − g of equiangular tokens falls as e^{−2t} with the layer norm post,
 from gallery.equiangular import draw_late_rate, late_exponential
 from gallery.statement import Statement
 
-rate, curves = late_exponential("post", 12.0)
+rate, curves = late_exponential("post", 12.0, -2.0)
 
 STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as e^{−2t} (post)",
