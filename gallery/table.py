@@ -30,7 +30,7 @@ source as a public repository keeps it, of a version that it does not name; stat
 them* are those of a formalization of the named version, which has sections and labels, and no equation numbers.
 
 Thirteen entries have a full size. Eleven of them were run at it and take from two seconds to five minutes of a core;
-`phase_curve` and `phase_curve_unnormalized`, which take more than half an hour, were run at their quick size alone.
+`phase_curve` and `phase_curve_unnormalized` were run at their quick size alone.
 
 | entry | statement | source | published | found | verdict |
 |---|---|---|---|---|---|
