@@ -35,7 +35,7 @@ RINGS = (272, 862, 2724, 4042)  # 10⁵, 10⁶, 10⁷ and 2.2·10⁷ cells
 BETA = 50.0
 TOKENS, TOKENS_BETA = 100_000, 4.0
 COPIED, MULTIPLIED = 1 << 30, 4096  # bytes of a copy; rows of a product
-MAX_STEP, MIN_SPEED, MAX_FLUX, MAX_MEMORY = 60.0, 50.0, 2.0, 4.0  # ms, ×, ×, GB: what was asked
+MAX_STEP, MIN_SPEED, MAX_FLUX, MAX_MEMORY = 60.0, 50.0, 2.0, 4.0  # ms, ×, ×, GB: targets
 AT_STEP, AT_MEMORY = 4042, 2724  # and of how many rings
 CORES = 2  # of the CPU that a device is compared with
 CPU_SECONDS = 330  # that the CPU's share may take: about 250 on two cores of 2024, in both formats
@@ -213,7 +213,7 @@ def _simulated() -> bool:
 
 
 def _held(backend: Backend) -> int | None:
-    """Bytes that the device's arrays have taken at most since this was last asked; None in the simulator."""
+    """Bytes that the device's arrays have taken at most since the last call; None in the simulator."""
     if _simulated():
         return None
     cupy = import_module("cupy")

@@ -44,6 +44,12 @@ def solved(name: str, folder: Path, *changes: tuple[str, str]) -> tuple[dict[str
         return parameters, {key: values[:] for key, values in found["result"].items()}
 
 
+@pytest.mark.parametrize("name", ["clusters_circle", "hysteresis", "noise_beta", "pairs_dimension"])
+def test_sweeps_say_how_many_runs_they_are(name: str) -> None:
+    plan = load_sweep(SWEEPS / f"{name}.toml")
+    assert f" {len(plan.points)} runs" in plan.text
+
+
 @pytest.mark.slow
 def test_clusters_grow_with_the_square_root_of_beta(tmp_path: Path) -> None:
     """The fastest mode has l ≈ √(2β): the mean number of clusters has slope ½ (2312.10794; ORACLES, linear stability).
@@ -113,6 +119,9 @@ def test_order_ends_at_the_fold_that_the_sweep_says() -> None:
     part = noise / critical_noise(2, 4.0, "unnormalized")
     expected = f"a fold at kappa = {noise:.5f} = {part:.4f} kappa#, where the mean token is still {length:.4f} long"
     assert expected in " ".join(plan.text.replace("\n# ", " ").split())
+    start = root(lambda beta: iv(2, beta) / iv(1, beta) - 0.5, 2.0).x[0]  # I_{d/2+1}/I_{d/2} = 1/d at d = 2
+    for number in (f"beta* = {start:.4f}", f"c_1 / beta = {critical_noise(2, 4.0, 'unnormalized'):.4f}"):
+        assert number in " ".join(plan.text.replace("\n# ", " ").split())
     # by plain iteration from a cluster, which needs more and more steps towards the fold
     assert steady_length(4.0, noise - 0.005) > length
     assert steady_length(4.0, noise + 0.01) < 1e-3
