@@ -94,7 +94,7 @@ class Record:
 
     def compiling(self) -> AbstractContextManager[None]:
         """Prints a message where it takes long."""
-        return self.progress.show_if_slow("compiling the kernels: once, some seconds; later runs start at once")
+        return self.progress.show_if_slow("compiling kernels, or loading those of an earlier run")
 
     @property
     def wall_time(self) -> float:
