@@ -39,6 +39,7 @@ class Diagnostic(NamedTuple):
 
 
 Table = dict[str, Diagnostic]
+GoingOn = Callable[[], None]
 REFERENCE, LOG_UNIT, FACTOR = "reference", "log_unit", "factor"  # attributes of the entropy and of the energy
 ENTROPY = ((REFERENCE, "area"),)  # older axisymmetric files lack it: relative to the uniform density
 MAX_CLUSTERS = 32  # whose masses and centers are kept
@@ -72,13 +73,18 @@ class Diagnostics:
             result.append(Column(name, dims, "1", entry.long_name, entry.attributes))
         return result
 
-    def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
-        return self.values(self.sample_of(time, values))
+    def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
+        """``going_on`` is called before each diagnostic; what it raises gives the others up."""
+        return self.values(self.sample_of(time, values), going_on)
 
-    def values(self, sample: Any) -> dict[str, float | Floats]:
+    def values(self, sample: Any, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
         """Of what ``sample_of`` has returned."""
+        found: dict[str, float | Floats] = {}
         with np.errstate(over="ignore", invalid="ignore"):  # of what is about to blow up
-            return {name: self.table[name].function(sample) for name in self.names}
+            for name in self.names:
+                going_on()
+                found[name] = self.table[name].function(sample)
+        return found
 
 
 def heaviest(values: Floats) -> Floats:

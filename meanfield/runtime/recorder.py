@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
@@ -22,7 +22,7 @@ from solvers.backends import backend_for
 from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
 from solvers.mesh.mesh import Floats
-from solvers.timestepping.observers import Observer
+from solvers.timestepping.observers import GivenUp, Observer
 from solvers.timestepping.state import Exploding, NonFinite, State
 
 NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
@@ -42,6 +42,10 @@ class Recorder(Protocol):
 
     def after_step(self, state: State) -> bool | None:
         """Called after each step; whether the run is to end with it."""
+        ...
+
+    def stop_when(self, stopping: Callable[[], bool]) -> None:
+        """Observers give up what takes long, from now on until ``end``, where the run is to stop."""
         ...
 
     def end(self, state: State) -> None:
@@ -76,6 +80,7 @@ class Record:
         schedules = snapshot_schedule(case), sample_schedule(case)
         self._remaining = RemainingTime(end, schedules, hand_over=case.hand_over is not None)
         self.progress = Progress(file.path.stem, start.state.time, end, quiet, self._remaining)
+        self._end, self._stopping = end, never
         self._own_end = end if end != case.time.end else None  # which no schedule knows
         self._problem, self._diagnostics = problem, diagnostics
         self._watch = Watch(case) if watch is None else watch
@@ -89,7 +94,7 @@ class Record:
 
     def compiling(self) -> AbstractContextManager[None]:
         """Prints a message where it takes long."""
-        return self.progress.show_if_slow("compiling the kernels: once, some seconds; later runs start at once")
+        return self.progress.show_if_slow("compiling kernels, or loading those of an earlier run")
 
     @property
     def wall_time(self) -> float:
@@ -115,8 +120,13 @@ class Record:
         self._checkpoints.write(*checkpoint_of(state, *rows, self.wall_time, in_snapshot=in_snapshot))
         file.update(wall_time=self.wall_time, **self._problem.run_scalars)
 
+    def stop_when(self, stopping: Callable[[], bool]) -> None:
+        """A sample before the run's end is given up where it is to stop, until ``end`` is called."""
+        self._stopping = stopping
+
     def end(self, state: State) -> None:
         """Save the last state, with a snapshot and a sample where none was due at the end."""
+        self._stopping = never
         if self._watch.message or (self._own_end is not None and state.time >= self._own_end):
             for observer in self.observers:
                 if observer.last_time != state.time:
@@ -160,12 +170,22 @@ class Record:
     def _write_sample(self, state: State) -> bool:
         """Whether a stop condition holds."""
         density = _in_double(state.values)
-        values = self._diagnostics(state.time, density)
+
+        def going_on() -> None:
+            if state.time < self._end and self._stopping():  # at its end the run would be taken for finished
+                raise GivenUp
+
+        values = self._diagnostics(state.time, density, going_on)
         self._file.write_sample(state.time, values)
         self._watch(Moment(state.time, self._problem.snapshot(density), values, self._problem.space))
         if "clusters" in values:
             self.progress.clusters = f", {counted(float(np.asarray(values['clusters'])), 'cluster')}"
         return bool(self._watch.message)
+
+
+def never() -> bool:
+    """No, it is not to stop."""
+    return False
 
 
 def _in_double(values: Floats) -> Floats:

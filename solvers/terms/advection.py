@@ -95,7 +95,7 @@ class Advection:
         self._seen = False
         self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
         self._fields: list[Advection] = []
-        by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh.on_host)
+        by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh)
         self._rings = RingTransport(mesh) if by_rings else None
         self._make_work_arrays()
 
@@ -103,7 +103,8 @@ class Advection:
         mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
         self._sent = backend.zeros(2 * mesh.faces if self._rings is None else (2, mesh.faces), number)
         by_cell = mesh.dimension == 1 and self._faces is None
-        self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
+        if self._rings is None:
+            self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
         self._outflow = backend.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
         self._occupied = backend.zeros(1, number)
 
@@ -150,7 +151,7 @@ class Advection:
         return found
 
     def _check_velocity(self, velocity: Floats, values: Floats) -> None:
-        shape = self.mesh.centers.shape
+        shape = (self.mesh.cells, self.mesh.ambient_dimension)
         if values.ndim == 2 and getattr(velocity, "ndim", 0) == 3:
             check_array("velocity", velocity, (len(values), *shape), "fields")
         else:
@@ -180,10 +181,7 @@ class Advection:
         occupied = self._occupied
         occupied[0] = OCCUPIED * mean
         if self._rings is not None:
-            flux = self._flow().reshape(2, -1)
-            shares = self._rings.outgoing_flux(
-                values, velocity, self.low_high, occupied, flux, self._sent, self._outflow
-            )
+            shares = self._rings.outgoing_flux(values, velocity, self.low_high, occupied, self._sent, self._outflow)
             return _largest(shares)
         _OUTGOING_FLUXES[mesh.dimension](self, values, velocity, occupied)
         return self._find_outflow_rates(values)
@@ -285,8 +283,10 @@ def _largest(shares: list[Any]) -> Step:
 
 def _supports_unresolved_cells(mesh: Mesh) -> bool:
     """Whether kernels treat unresolved cells of the mesh: a curve, or the unit sphere in R³ without a boundary."""
-    if mesh.dimension == 1 or mesh.centers.shape[1] != 3:
+    if mesh.dimension == 1 or mesh.ambient_dimension != 3:
         return mesh.dimension == 1 and not mesh.periods and _has_lengths(mesh)
+    if is_of_rings(mesh):
+        return True
     first, second = mesh.backend.to_host(mesh.face_cells).T
     if np.diff(mesh.backend.to_host(mesh.cell_start)).max() > MAX_SIDES or (first == second).any():
         return False

@@ -34,7 +34,7 @@ class Zonal:
             raise ValueError(f"Zonal on a {mesh.manifold}: expected a circle or a sphere of rings; else DenseKernel")
         if not 0 < tol < 1:
             raise ValueError(f"tol = {tol}: expected a number between 0 and 1")
-        self.mesh, most, d = mesh, _MAX_DEGREES[mesh.manifold](mesh), mesh.centers.shape[1]
+        self.mesh, most, d = mesh, _MAX_DEGREES[mesh.manifold](mesh), mesh.ambient_dimension
         found = kernel_multipliers(d, kernel, 2 * most) if callable(kernel) else np.asarray(kernel, dtype=np.float64)
         if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
             raise ValueError("kernel: expected finite numbers, a function K(z) or multipliers (degrees,)")

@@ -125,19 +125,15 @@ class SphereZonal:
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
         self._harmonics = SphereHarmonics(mesh, len(value))  # one degree more, for the derivative along θ
-        to_device = mesh.backend.to_device
-        self._value, self._gradient = (to_device(np.append(each, 0.0)[:, None]) for each in (value, gradient))
-        self._radial = None if radial is None else to_device(np.append(radial, 0.0)[:, None])
+        multipliers = np.stack([value, gradient, *([] if radial is None else [radial])])
+        self._multipliers = mesh.backend.to_device(np.pad(multipliers, ((0, 0), (0, 1))))
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        coefficients = self._harmonics.analysis(masses)
-        radial = None if self._radial is None else self._radial * coefficients
-        return self._harmonics.gradient(self._value * coefficients, self._gradient * coefficients, radial)
+        return self._harmonics.gradient(self._harmonics.analysis(masses), self._multipliers)
 
     def apply_along_rings(self, masses: Floats) -> tuple[Floats, Floats]:
         """As ``apply`` without R, and the vectors by their components along east and north, (2, cells)."""
-        coefficients = self._harmonics.analysis(masses)
-        return self._harmonics.gradient_along_rings(self._value * coefficients, self._gradient * coefficients)
+        return self._harmonics.gradient_along_rings(self._harmonics.analysis(masses), self._multipliers[:2])
 
 
 def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:

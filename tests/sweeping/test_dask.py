@@ -122,8 +122,8 @@ def test_a_scheduler_without_workers_that_dies(tmp_path: Path) -> None:
     error = process.stderr.read()
     assert process.wait() == 2, error
     assert error.splitlines()[-1] == (
-        f"meanfield: --dask {cluster.address}: the scheduler has gone; 0 of 6 points are kept in {index}; "
-        "go on with the same command"
+        f"meanfield: --dask {cluster.address}: lost the connection to the scheduler; 0 of 6 points are kept in "
+        f"{index}; go on with the same command"
     )
     assert "Traceback" not in error
     assert statuses(index) == ["waiting"] * 6

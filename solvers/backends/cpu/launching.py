@@ -28,12 +28,17 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=max(WORKERS - 1, 1), thread_name_prefix="solvers")
 
 
+def workers_for(work: int) -> int:
+    """The number of workers that share so many items."""
+    return WORKERS if work >= INLINE_WORK else 1
+
+
 def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
     """Run ``kernel(worker, workers, *arguments)`` for every worker; returns what each returned.
 
     ``work`` is the number of items that the kernel visits: with little work there is one worker.
     """
-    workers = WORKERS if work >= INLINE_WORK else 1
+    workers = workers_for(work)
     others = [_pool().submit(kernel, worker, workers, *arguments) for worker in range(1, workers)]
     return [kernel(0, workers, *arguments), *(other.result() for other in others)]
 
