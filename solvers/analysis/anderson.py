@@ -12,15 +12,15 @@ import numpy as np
 from ..backends import backend_for
 from ..mesh.mesh import Floats
 
-_PLACES = 6  # that are mixed
+_HISTORY = 6  # iterates that are mixed
 _ROUNDING = 500  # of products of many numbers, in units in the last place
 
 
 class Mixing:
-    """Where to try next, for places x (n,), with |r|² = Σ w r² for weights (n,) of sum 1.
+    """The next iterate of x (n,), with |r|² = Σ w r² for weights (n,) of sum 1.
 
-    near    largest |r| with which places are mixed: farther from the fixed point T is not like a linear map
-    reach   largest |x − T(xₙ)|: where steps hardly change, a line through them may meet zero anywhere
+    near    largest |r| at which iterates are mixed: farther from the fixed point T is not nearly linear
+    reach   largest |x − T(xₙ)|: where steps hardly change, the extrapolation may lead anywhere
     """
 
     def __init__(self, weights: Floats, near: float, reach: float) -> None:
@@ -39,11 +39,11 @@ class Mixing:
                 shift += factor * (old - end)
         else:
             self._ends, self._steps = [], []
-        self._ends, self._steps = [*self._ends, end][1 - _PLACES :], [*self._steps, step][1 - _PLACES :]
+        self._ends, self._steps = [*self._ends, end][1 - _HISTORY :], [*self._steps, step][1 - _HISTORY :]
         return self._bounded(end, step, shift)
 
     def _bounded(self, end: Floats, step: Floats, shift: Floats) -> Floats:
-        """end + shift (n,), cut short at the reach; ``end`` alone where that would go back behind it."""
+        """end + shift (n,), shortened to the reach; ``end`` alone where shift and step point in opposite directions."""
         size = np.sqrt(self._weights @ shift**2)
         is_ahead = (self._weights * shift) @ step > 0
         cut = np.where(is_ahead, self._reach / np.maximum(size, self._reach), 0.0)

@@ -1,4 +1,4 @@
-"""Coordinates of cells as pictures and datasets have them: axes of a product, a length, angles."""
+"""Coordinates of cells in figures and datasets: axes of a product, a length, angles."""
 
 from __future__ import annotations
 

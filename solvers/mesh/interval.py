@@ -72,7 +72,7 @@ def from_edges(edges: ArrayLike, manifold: str = "interval", *, periodic: bool =
 
 
 def _walled(edge: Floats) -> dict[str, Any]:
-    """What the faces of an interval with two ends are."""
+    """Faces of an interval with two ends, as fields of a mesh."""
     cells = len(edge) - 1
     face, centers = np.arange(cells + 1, dtype=np.int32), 0.5 * (edge[:-1] + edge[1:])
     return {
@@ -85,7 +85,7 @@ def _walled(edge: Floats) -> dict[str, Any]:
 
 
 def _ring(edge: Floats) -> dict[str, Any]:
-    """What the faces of a periodic interval are: face i is on the right of cell i."""
+    """Faces of a periodic interval, as fields of a mesh: face i is on the right of cell i."""
     cells, width = len(edge) - 1, np.diff(edge)
     face, none = np.arange(cells, dtype=np.int32), np.empty(0, dtype=np.int32)
     return {

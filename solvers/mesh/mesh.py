@@ -44,14 +44,14 @@ class Mesh:
     face_areas     (faces,) length of each face (1 on a curve)
     face_curvatures (faces,) geodesic curvature: the rate at which the normal turns along the face (0 on a curve)
     face_conductances  makes (faces,) on the host: area over distance of the cell centers, for two-point diffusion
-                   fluxes; only noise asks for them
+                   fluxes; used by diffusion only
     cell_start, cell_sides   the sides of each cell, see the module's docstring
     ring_cells     (rings,) cells of each ring of latitude from north to south; on the circle the one ring
     boundary_faces   tag of each part of the boundary → its faces, on the host; a part that is periodic has none
     periods        (d,) period of each coordinate, ∞ where not periodic; () where none is
     shape          cells along each axis of a product, row by row; () of other meshes
-    face_ends      makes (faces, 2, d) on the host: the ends of each face, counterclockwise around its first cell; only
-                   stream functions ask for them. None where a mesh has none
+    face_ends      makes (faces, 2, d) on the host: the ends of each face, counterclockwise around its first cell; used
+                   by stream functions only. None where a mesh has none
     """
 
     manifold: str

@@ -25,7 +25,7 @@ Diagnostic = Callable[[Floats], float]
 
 
 class Recorder(Observer):
-    """What :func:`record` gives: an observer for ``solve(..., callbacks=[...])`` or ``evolve(..., observers=[...])``.
+    """What :func:`record` returns: an observer for ``solve(..., callbacks=[...])`` or ``evolve(..., observers=[...])``.
 
     The file is closed by ``close()``, at the end of a ``with`` block, or when nothing refers to the recorder any more.
     """
@@ -41,7 +41,7 @@ class Recorder(Observer):
 
     def observe_if_due(self, state: State) -> bool:
         ends = super().observe_if_due(state)
-        if self.follows(state):  # a state within a step is none to go on from bit for bit
+        if self.follows(state):  # a state within a step does not continue bit for bit
             self._writer.checkpoint_if_due(state)
         return ends
 
@@ -69,8 +69,8 @@ def record(
     diagnostics   name → function of u that gives a number, recorded with each snapshot
     checkpoint    seconds of wall time between checkpoints, from which :func:`restart` goes on
     overwrite     whether an existing file is replaced
-    resume        whether an existing file is gone on with, from the time of the state that the solver begins with;
-                  what it holds of later times is dropped
+    resume        whether an existing file is continued, from the time of the initial state of the solver; later
+                  snapshots in it are dropped
     Raises FileError where the file exists already, or cannot be written; ValueError and TypeError, before the file is
     made, for arguments that do not fit.
     """

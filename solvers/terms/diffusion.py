@@ -40,10 +40,10 @@ class Diffusion:
     D            a number ≥ 0; (cells,) one in each cell; (d, d) or (cells, d, d) a tensor, symmetric and positive,
                  whose fluxes do not keep u ≥ 0 by themselves; D(x) → one of these two of centers x (cells, d);
                  a list or tuple, one of these for each field
-    boundaries   part → Wall, Outflow, Value(g), Flux(g) or Robin(a, b, g); with others than walls nothing is kept
+    boundaries   part → Wall, Outflow, Value(g), Flux(g) or Robin(a, b, g); with others than walls mass is not conserved
     nonnegative  whether u is a density ≥ 0, which steps keep; else a field of any sign, which is not limited
-    limiter_rounds  in which fluxes are limited, each mends what the last took from neighbours; what is negative after
-                 them, or with a tensor, becomes zero, and the rest is scaled to keep the mass
+    limiter_rounds  of limiting fluxes: each corrects what the last took from neighbours; what is negative after them,
+                 or with a tensor, becomes zero, and the rest is scaled to keep the mass
 
     u is (cells,) or (fields, cells). ``step`` takes g at the time of the last ``prepare``.
     Raises ValueError for a negative coefficient or another shape, TypeError for what is no number.
@@ -85,8 +85,8 @@ class Diffusion:
     def longest_step(self, values: Floats) -> Step:
         """½ ∫ρ / ∫|κ Δρ|, about the age of a spot that was a point: high modes lose but half of themselves in a step.
 
-        Nothing else limits it where mass is in one cell, at which its own velocity is zero. Fields of any sign have
-        their :func:`amplitude` for ∫ρ.
+        Nothing else limits the step where all mass is in one cell, whose own velocity there is zero. Fields of any sign
+        have their :func:`amplitude` for ∫ρ.
         """
         self._check(values)
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes

@@ -11,7 +11,7 @@ from ..mesh.mesh import Floats, Mesh
 
 MAX_AXIS = 600  # cells along an axis whose modes are found: n³ operations once, n for each cell in a solution
 MAX_SPARSE_3D = 4000  # cells of a mesh of three dimensions that is factorized, which fills in as cells^(4/3)
-STEP_RTOL = 1e-12  # of a step, up to which factors serve
+STEP_RTOL = 1e-12  # of a step, up to which factors are used again
 
 
 class ShiftedSolver:

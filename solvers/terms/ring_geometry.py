@@ -116,7 +116,7 @@ def ring_geometry(mesh: Mesh) -> RingGeometry:
 
 
 def _rows(mesh: Mesh) -> np.ndarray:
-    """(rings, 16) integers: START to FLUX_SOUTH of the kernels' module, with places for the fluxes of all faces."""
+    """(rings, 16) integers: START to FLUX_SOUTH of `rings.sides`, with places for the fluxes of all faces."""
     counts = mesh.ring_cells.astype(np.int64)
     rings, start = len(counts), mesh.ring_start
     between, faces = faces_between(counts), face_starts(counts)[len(counts) :]

@@ -1,4 +1,4 @@
-"""Protocols of terms: what an equation asks of each."""
+"""Protocols of terms: the methods that an equation calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ..mesh.mesh import Floats
 
-Step = float | Floats  # a number where the state is: looking at it may mean waiting
+Step = float | Floats  # a number on the state's device: reading it on the host may wait for the device
 
 
 class Term(Protocol):
@@ -25,7 +25,7 @@ class StiffTerm(Protocol):
     """A term that advances the state by itself, stable for any time step."""
 
     def longest_step(self, values: Floats) -> Step:
-        """The largest step that is accurate, beside terms that do not see this one meanwhile; ∞ for no limit."""
+        """The largest step that is accurate, beside terms that are evaluated without this one; ∞ for no limit."""
         ...
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> Step:

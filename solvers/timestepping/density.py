@@ -22,9 +22,9 @@ OPPOSED_PART = 0.3  # of what explicit terms alone change: where the stiff one u
 OTHERS_PART = 1e-6  # of the larger norm, that of smaller moments: below it limiters and rounding break symmetries
 ROUNDING = 1e-13  # of moments of a density of mass 1
 SINGLE_ROUNDING = 3e-7  # in float32
-MIN_GAIN = 0.5  # power of the step that an error of time falls by at least; another is of limiters
+MIN_GAIN = 0.5  # least power of the step with which an error of time decreases; another is of limiters
 LARGE = 50.0  # times the tolerance: such an error may fall later, and is of limiters only where the end is as stable
-MARGIN = 2.0  # times an error: what errs no more than that errs no more
+MARGIN = 2.0  # factor within which two errors count as equal
 MAX_REFUSED = 12  # attempts of a step
 MIN_STEP = 16  # spacings of floating-point time
 

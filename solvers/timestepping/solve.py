@@ -157,7 +157,7 @@ def _sign(event: Event, state: State) -> float:
     """−1, 0 or 1. Raises TypeError for an event that gives no number."""
     value = event(state.time, state.values)
     if np.ndim(value) != 0:
-        raise TypeError(f"events: {_name(event)} gives an array of shape {np.shape(value)}: expected a number")
+        raise TypeError(f"events: {_name(event)} returns an array of shape {np.shape(value)}: expected a number")
     return float(np.sign(value))
 
 

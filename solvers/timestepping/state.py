@@ -32,7 +32,7 @@ class State:
 
     @property
     def when(self) -> str:
-        """For messages."""
+        """Time and step, for messages."""
         return f"at time {self.time:.6g}, step {self.steps}"
 
 

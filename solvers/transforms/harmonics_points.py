@@ -18,7 +18,7 @@ from ..mesh.mesh import Floats, Mesh, circle
 from .harmonics import Complexes, Harmonics, harmonic_transform
 from .nonuniform import NonuniformTransform
 
-_TOLERANCE = 1e-14  # of the sums' size: Z is asked for where it is 1e-5 of them
+_TOLERANCE = 1e-14  # of the sums' size: Z is used where it is at least 1e-5 of them
 
 MANIFOLDS = {2: "circle", 3: "sphere"}  # by d
 

@@ -24,7 +24,7 @@ class Zonal:
     tol      degrees are kept until the others add at most ``tol`` of all to K; ``truncation`` is what they add
     On the sphere a uniform field's sums are exact, and so they nearly are where u is nearly that (see `.uniform`).
     As a velocity ``drift(u)`` is attraction where K increases: Kuramoto's oscillators have K = coupling · z.
-    Raises ValueError for another mesh, and where the kernel asks for more degrees than the mesh has rings or cells:
+    Raises ValueError for another mesh, and where the kernel needs more degrees than the mesh has rings or cells:
     the message says how much would be lost.
     """
 

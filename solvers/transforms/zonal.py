@@ -39,7 +39,7 @@ def _evaluated(kernel: Callable[[Floats], Floats], cosine: Floats) -> Floats:
     """K at z = ``cosine`` (n,), of which it may be independent."""
     values = np.asarray(kernel(cosine), dtype=np.float64)
     if values.shape not in ((), cosine.shape):
-        raise ValueError(f"kernel gives an array of shape {values.shape}: expected {cosine.shape}, as z has")
+        raise ValueError(f"kernel returns an array of shape {values.shape}: expected {cosine.shape}, as z has")
     return np.broadcast_to(values, cosine.shape)
 
 

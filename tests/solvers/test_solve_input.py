@@ -131,7 +131,7 @@ NAN_LATER = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: TURN * (np.nan if t
             lambda: solve(HEAT, X, (0, 1), events=lambda u: u),
             r"events = <lambda>\(u\): expected a function of \(t, u\)",
         ),
-        (lambda: solve(HEAT, X, (0, 1), events=lambda t, u: u), r"events: <lambda> gives an array of shape \(16,\)"),
+        (lambda: solve(HEAT, X, (0, 1), events=lambda t, u: u), r"events: <lambda> returns an array of shape \(16,\)"),
         (lambda: solve(Equation([lambda t, u: -u]), 1.0, (0, 1)), r"u0 of shape \(\): expected an array"),
         (lambda: box((4, 4), ((0, 1, 2), (0, 1))), r"extent = .*: expected a length or \(low, high\) for each axis"),
         (lambda: harmonic_transform(LINE, 3), "mesh of a interval: expected a circle or a sphere of rings"),

@@ -10,6 +10,7 @@ from ..cpu import (
     transport_faces,
     transport_surface,
 )
+from ..cpu.rings import divergence as ring_divergence
 from ..cpu.rings import transform
 from ..cpu.rings import transport as on_rings
 from .launching import on_grid, returning_on_grid
@@ -40,8 +41,8 @@ outgoing_flux_on_surface = on_grid(transport_surface.outgoing_flux_on_surface)
 
 local_components = on_grid(on_rings.local_components)
 reconstruct_on_rings = on_grid(on_rings.reconstruct_on_rings)
-outflow_rates_on_rings = returning_on_grid(on_rings.outflow_rates_on_rings)
-divergence_on_rings = on_grid(on_rings.divergence_on_rings)
+outflow_rates_on_rings = returning_on_grid(ring_divergence.outflow_rates_on_rings)
+divergence_on_rings = on_grid(ring_divergence.divergence_on_rings)
 outgoing_flux_on_rings = on_grid(on_rings.outgoing_flux_on_rings)
 
 fill_corners = on_grid(push_forward.fill_corners)

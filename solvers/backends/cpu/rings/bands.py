@@ -1,6 +1,6 @@
 """Outgoing fluxes of the cells of rings in one pass over memory: band after band of rings, while a band is in cache.
 
-A band is some rings, of a thousand cells or more. Each kernel of :mod:`solvers.backends.cpu.rings.transport` follows a
+A band is some rings, of a thousand cells or more. Each kernel of the modules `transport` and `divergence` follows a
 ring behind the one before it, as it needs what that has found on the rings on either side. Bands that lie side by side
 are a part, for a worker; what is left to do on both sides of the first ring of the next part is for :func:`join_bands`.
 The numbers are those of the same kernels, one after the other. Fluxes are kept for the faces of a band and of a ring
@@ -18,18 +18,9 @@ import numpy as np
 
 from ..caching import compiled
 from ..launching import inline
-from .transport import (
-    COUNT,
-    FLUX_NORTH,
-    FLUX_SOUTH,
-    FLUX_WITHIN,
-    NORTH_FACES,
-    SOUTH_FACES,
-    START,
-    outflow_rates_on_rings,
-    outgoing_flux_on_rings,
-    reconstruct_on_rings,
-)
+from .divergence import outflow_rates_on_rings
+from .sides import COUNT, FLUX_NORTH, FLUX_SOUTH, FLUX_WITHIN, NORTH_FACES, SOUTH_FACES, START
+from .transport import outgoing_flux_on_rings, reconstruct_on_rings
 
 BAND_CELLS = 1024
 LEAST = 4  # bands of a part, and so rings, of which two at either end are left to join_bands

@@ -1,98 +1,51 @@
 """Outgoing fluxes of the cells of rings of latitude: :mod:`solvers.backends.cpu.transport_surface` for them.
 
 All cells of a ring are alike, so their geometry is numbers per ring, in the plane (east, north) at a cell's center:
-of one kind of cell, or of two, by turns, where a neighbouring ring has half as many. Sides are named by a plane and a
-face: ``sent[0, f]`` is what the first cell of face f sends, ``sent[1, f]`` the second. So is ``flux``, what each finds
-for A u·n, but that it holds the faces of some rings only, where ``rows`` has the place of the first. A ring between two
-others of as many cells has sides east, north, west, south at every cell, and loops over it have unit stride.
+of one kind of cell, or of two, by turns, where a neighbouring ring has half as many. Sides and rows are those of
+:mod:`solvers.backends.cpu.rings.sides`.
 
-rows       (rings, 16) integers, see :mod:`solvers.terms.ring_geometry`
 slopes     (kinds, 2, 6) the weights of a least-squares gradient: ∂_p u, ∂_q u = Σ_k slopes[:, k] (u_k − u)
 offsets, reach, tangents   (kinds, 2, 6) of each side: the neighbour's center, the face's center, the face's tangent
 stencils   (2, kinds, 6, 14) weights of the velocity (east, north) of each neighbour, and last of the cell itself, in
            the flux through a side, and in half the correction of a product's mean for each slope of the density
 spans      (kinds, 6) 1 over the area that a neighbour's offset and the next one's span
 opposite   (kinds, 6, 6) weights w ≥ 0 with Σ_m w_km d_m = −d_k, of two neighbours at most
-begin, end  the cells that all workers share
 """
 
-import numpy as np
-
-from ..caching import compiled
-from ..launching import index, scratch, share
+from ..launching import index, scratch
 from ..transport import blending_weight, smoothness_indicator
+from .sides import (
+    COUNT,
+    FACE_NORTH,
+    FACE_SOUTH,
+    FLUX_NORTH,
+    FLUX_SOUTH,
+    FLUX_WITHIN,
+    KIND,
+    KINDS,
+    NORTH,
+    NORTH_FACES,
+    REGULAR,
+    SOUTH,
+    SOUTH_FACES,
+    START,
+    cells_of_part,
+    helper,
+    part_of,
+    ring_of,
+    ring_of_side,
+    row_kernel,
+    side_of,
+)
 
-START, COUNT, KIND, KINDS, REGULAR = range(5)  # columns of rows: first cell, cells, first kind of cell, kinds
-NORTH, NORTH_FACES, FACE_NORTH, NORTH_TIMES = range(5, 9)  # first cell there, faces of a cell, first face, and of how
-SOUTH, SOUTH_FACES, FACE_SOUTH, SOUTH_TIMES = range(9, 13)  # many faces there each cell of that ring has one
-FLUX_WITHIN, FLUX_NORTH, FLUX_SOUTH = range(13, 16)  # place of the first face within the ring, and on either side
 FREE = 1e300  # a mass that limits nothing
-
-row_kernel = compiled(fastmath={"contract"}, apart=True)
-helper = compiled(fastmath={"contract"}, forceinline=True)  # by LLVM, which takes less time than Numba
-ignoring_nan = compiled(fastmath={"nnan", "nsz", "reassoc"}, forceinline=True)  # a maximum by vector instructions
-
-
-@helper
-def part_of(worker, workers, begin, end):
-    """First and last + 1 of a worker's share of the cells from ``begin`` to ``end``."""
-    first, last = share(worker, workers, end - begin)
-    return begin + first, begin + last
-
-
-@helper
-def _ring_of(rows, i):
-    """The ring that holds a cell, by bisection."""
-    low, high = 0, len(rows)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if rows[middle, START] <= i:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@helper
-def _side(k, j, row):
-    """Plane and face of side k of cell j of a ring, the place of its flux, and the neighbour."""
-    north, south = row[NORTH_FACES], row[SOUTH_FACES]
-    if k == 0:
-        east = j + 1 if j + 1 < row[COUNT] else 0
-        return 0, row[START] + j, row[FLUX_WITHIN] + j, row[START] + east
-    if k <= north:
-        f = j * north + north - k
-        return 1, row[FACE_NORTH] + f, row[FLUX_NORTH] + f, row[NORTH] + f // row[NORTH_TIMES]
-    if k == north + 1:
-        west = j - 1 if j > 0 else row[COUNT] - 1
-        return 1, row[START] + west, row[FLUX_WITHIN] + west, row[START] + west
-    f = j * south + k - north - 2
-    return 0, row[FACE_SOUTH] + f, row[FLUX_SOUTH] + f, row[SOUTH] + f // row[SOUTH_TIMES]
-
-
-@helper
-def _ring_of_side(k, r, row):
-    """The ring of the neighbour through side k of a cell of ring r."""
-    if k == 0 or k == row[NORTH_FACES] + 1:
-        return r
-    return r - 1 if k <= row[NORTH_FACES] else r + 1
-
-
-@helper
-def _part(part, start, count):
-    """The first cell of a ring, those between, or the last; and how far their neighbours east and west are."""
-    if part == 0:
-        return start, start + 1, 1, count - 1
-    if part == 1:
-        return start + 1, start + count - 1, 1, -1
-    return start + count - 1, start + count, 1 - count, -1
 
 
 @row_kernel
 def local_components(worker, workers, begin, end, rows, sine, cosine, centers, vectors, east, north):
     """Components along east and north of tangent vectors at cell centers."""
     first, last = part_of(worker, workers, begin, end)
-    r = _ring_of(rows, first)
+    r = ring_of(rows, first)
     while first < last:
         stop = min(last, rows[r, START] + rows[r, COUNT])
         over, z = 1.0 / sine[r], cosine[r]
@@ -127,7 +80,7 @@ def reconstruct_on_rings(
     """As :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`; sent (2, faces)."""
     near, near_east, near_north = scratch(8), scratch(8), scratch(8)  # of a cell's neighbours
     first, last = part_of(worker, workers, begin, end)
-    r = _ring_of(rows, first)
+    r = ring_of(rows, first)
     while first < last:
         row = rows[r]
         start, count, kind = row[START], row[COUNT], row[KIND]
@@ -135,7 +88,7 @@ def reconstruct_on_rings(
         if row[REGULAR]:
             s, d, t, c, b = slopes[kind], offsets[kind], tangents[kind], stencils[0, kind], stencils[1, kind]
             for part in range(3):
-                begin, end, to_east, to_west = _part(part, start, count)
+                begin, end, to_east, to_west = cells_of_part(part, start, count)
                 to_north, to_south = row[NORTH] - start, row[SOUTH] - start
                 faces_north, faces_south = row[FACE_NORTH] - start, row[FACE_SOUTH] - start
                 within, north_of, south_of = row[FLUX_WITHIN] - start, row[FLUX_NORTH] - start, row[FLUX_SOUTH] - start
@@ -169,7 +122,7 @@ def reconstruct_on_rings(
                 k_of = kind + (i - start) % row[KINDS]
                 p, q, worst = 0.0, 0.0, 0.0
                 for k in range(sides):
-                    _, _, _, j = _side(k, i - start, row)
+                    _, _, _, j = side_of(k, i - start, row)
                     near[k], near_east[k], near_north[k] = density[j], east[j], north[j]
                     p += slopes[k_of, 0, k] * (near[k] - density[i])
                     q += slopes[k_of, 1, k] * (near[k] - density[i])
@@ -178,7 +131,7 @@ def reconstruct_on_rings(
                     worst = max(worst, smoothness_indicator(density[i], near[k], predicted))
                 smooth[i] = blending_weight(worst, low, high) if density[i] > occupied[0] else 0.0
                 for k in range(sides):
-                    plane, face, place, _ = _side(k, i - start, row)
+                    plane, face, place, _ = side_of(k, i - start, row)
                     through = stencils[0, k_of, k, 12] * east[i] + stencils[0, k_of, k, 13] * north[i]
                     bend = stencils[1, k_of, k, 12] * east[i] + stencils[1, k_of, k, 13] * north[i]
                     for m in range(sides):
@@ -205,7 +158,7 @@ def outgoing_flux_on_rings(
     """As :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`; volumes (rings,), sent (2, faces)."""
     held, unresolved = scratch(8), scratch(8)  # masses of a cell's neighbours, and how unresolved its sides are
     first, last = part_of(worker, workers, begin, end)
-    r = _ring_of(rows, first)
+    r = ring_of(rows, first)
     while first < last:
         row = rows[r]
         start, count, kind = row[START], row[COUNT], row[KIND]
@@ -219,7 +172,7 @@ def outgoing_flux_on_rings(
             over_wn, over_ws = (1.0 / o[2, 1] if o[2, 1] > 0.0 else 0.0), (1.0 / o[2, 3] if o[2, 3] > 0.0 else 0.0)
             over_ew, over_we, over_ns, over_sn = 1.0 / o[0, 2], 1.0 / o[2, 0], 1.0 / o[1, 3], 1.0 / o[3, 1]
             for part in range(3):
-                begin, end, to_east, to_west = _part(part, start, count)
+                begin, end, to_east, to_west = cells_of_part(part, start, count)
                 to_north, to_south = row[NORTH] - start, row[SOUTH] - start
                 faces_north, faces_south = row[FACE_NORTH] - start, row[FACE_SOUTH] - start
                 within, north_of, south_of = row[FLUX_WITHIN] - start, row[FLUX_NORTH] - start, row[FLUX_SOUTH] - start
@@ -274,13 +227,13 @@ def outgoing_flux_on_rings(
                 j, k_of, here = i - start, kind + (i - start) % row[KINDS], density[i]
                 p, q, mass = 0.0, 0.0, here * volumes[r]
                 for k in range(sides):
-                    _, _, _, neighbor = _side(k, j, row)
-                    held[k] = density[neighbor] * volumes[_ring_of_side(k, r, row)]
+                    _, _, _, neighbor = side_of(k, j, row)
+                    held[k] = density[neighbor] * volumes[ring_of_side(k, r, row)]
                     unresolved[k] = 1.0 - min(smooth[i], smooth[neighbor])
                     p += slopes[k_of, 0, k] * (density[neighbor] - here)
                     q += slopes[k_of, 1, k] * (density[neighbor] - here)
                 for k in range(sides):
-                    plane, face, place, _ = _side(k, j, row)
+                    plane, face, place, _ = side_of(k, j, row)
                     value = here + p * reach[k_of, 0, k] + q * reach[k_of, 1, k]
                     through = _upwind(flux[plane, place], flux[1 - plane, place], value)
                     sent[plane, face] = (1.0 - unresolved[k]) * (sent[plane, face] + through)
@@ -303,110 +256,6 @@ def outgoing_flux_on_rings(
                             for m in range(sides):
                                 part = -pull * opposite[k_of, way, m] + (to - pull if m == way else 0.0)
                                 if part != 0.0 and unresolved[m] > 0.0:
-                                    plane, face, _, _ = _side(m, j, row)
+                                    plane, face, _, _ = side_of(m, j, row)
                                     sent[plane, face] += unresolved[m] * part
-        first, r = stop, r + 1
-
-
-@helper
-def _lost(own, other):
-    """What a cell loses through a side: what it sends, and what the other cell pulls."""
-    return max(own, 0.0) + max(-other, 0.0)
-
-
-@ignoring_nan
-def _largest(values, density, occupied, first, stop):
-    """The largest value ≥ 0 of occupied cells; any where one is NaN."""
-    largest = 0.0
-    for i in range(first, stop):
-        largest = max(largest, values[index(i)] if density[index(i)] > occupied else 0.0)
-    return largest
-
-
-@helper
-def _not_numbers(values, density, occupied, first, stop):
-    """How many values of occupied cells, or of a density that is NaN, are NaN."""
-    count = 0
-    for i in range(first, stop):
-        value = values[index(i)]
-        count += int(value != value and not density[index(i)] <= occupied)
-    return count
-
-
-@row_kernel
-def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, occupied, sent, outflow):
-    """As :func:`solvers.backends.cpu.transport.outflow_rates`; volumes (rings,), sent (2, faces)."""
-    first, last = part_of(worker, workers, begin, end)
-    r, fastest, lost_numbers = _ring_of(rows, first), 0.0, 0
-    while first < last:
-        row = rows[r]
-        start, count, area = row[START], row[COUNT], volumes[r]
-        stop = min(last, start + count)
-        if row[REGULAR]:
-            faces_north, faces_south = row[FACE_NORTH] - start, row[FACE_SOUTH] - start
-            for part in range(3):
-                begin, end, _, to_west = _part(part, start, count)
-                for cell in range(max(first, begin), min(stop, end)):
-                    i, w = index(cell), index(cell + to_west)
-                    fn, fs = index(cell + faces_north), index(cell + faces_south)
-                    lost = _lost(sent[0, i], sent[1, i]) + _lost(sent[1, fn], sent[0, fn])
-                    lost += _lost(sent[1, w], sent[0, w]) + _lost(sent[0, fs], sent[1, fs])
-                    mass = density[i] * area
-                    outflow[i] = lost / mass if mass != 0.0 else 0.0
-        else:
-            for i in range(first, stop):
-                lost, mass = 0.0, density[i] * area
-                for k in range(2 + row[NORTH_FACES] + row[SOUTH_FACES]):
-                    plane, face, _, _ = _side(k, i - start, row)
-                    lost += _lost(sent[plane, face], sent[1 - plane, face])
-                outflow[i] = lost / mass if mass != 0.0 else 0.0
-        fastest = max(fastest, _largest(outflow, density, occupied[0], first, stop))
-        lost_numbers += _not_numbers(outflow, density, occupied[0], first, stop)
-        first, r = stop, r + 1
-    return fastest if lost_numbers == 0 else np.nan
-
-
-@helper
-def _balance(own, other, keep, keep_there):
-    """What a cell gains through a side less what it loses, each limited by the share that its giver keeps to."""
-    return other * (keep_there if other > 0.0 else keep) - own * (keep if own > 0.0 else keep_there)
-
-
-@helper
-def _kept(dt, outflow):
-    """The share of what a cell sends that it can afford."""
-    return 1.0 / max(1.0, dt * outflow)
-
-
-@row_kernel
-def divergence_on_rings(worker, workers, rows, volumes, sent, outflow, dt, rate):
-    """As :func:`solvers.backends.cpu.transport.divergence`; volumes (rings,), sent (2, faces)."""
-    first, last = share(worker, workers, len(rate))
-    r = _ring_of(rows, first)
-    while first < last:
-        row = rows[r]
-        start, count, over = row[START], row[COUNT], 1.0 / volumes[r]
-        stop = min(last, start + count)
-        if row[REGULAR]:
-            to_north, to_south = row[NORTH] - start, row[SOUTH] - start
-            faces_north, faces_south = row[FACE_NORTH] - start, row[FACE_SOUTH] - start
-            for part in range(3):
-                begin, end, to_east, to_west = _part(part, start, count)
-                for cell in range(max(first, begin), min(stop, end)):
-                    i, e, w = index(cell), index(cell + to_east), index(cell + to_west)
-                    n, s = index(cell + to_north), index(cell + to_south)
-                    fn, fs = index(cell + faces_north), index(cell + faces_south)
-                    keep = _kept(dt, outflow[i])
-                    total = _balance(sent[0, i], sent[1, i], keep, _kept(dt, outflow[e]))
-                    total += _balance(sent[1, fn], sent[0, fn], keep, _kept(dt, outflow[n]))
-                    total += _balance(sent[1, w], sent[0, w], keep, _kept(dt, outflow[w]))
-                    total += _balance(sent[0, fs], sent[1, fs], keep, _kept(dt, outflow[s]))
-                    rate[i] += total * over
-        else:
-            for i in range(first, stop):
-                keep, total = _kept(dt, outflow[i]), 0.0
-                for k in range(2 + row[NORTH_FACES] + row[SOUTH_FACES]):
-                    plane, face, _, neighbor = _side(k, i - start, row)
-                    total += _balance(sent[plane, face], sent[1 - plane, face], keep, _kept(dt, outflow[neighbor]))
-                rate[i] += total * over
         first, r = stop, r + 1

@@ -1,0 +1,132 @@
+"""Outflow rates of the cells of rings of latitude, and the divergence of their fluxes.
+
+Those of :mod:`solvers.backends.cpu.transport`; sides and rows are those of :mod:`solvers.backends.cpu.rings.sides`.
+"""
+
+import numpy as np
+
+from ..caching import compiled
+from ..launching import index, share
+from .sides import (
+    COUNT,
+    FACE_NORTH,
+    FACE_SOUTH,
+    NORTH,
+    NORTH_FACES,
+    REGULAR,
+    SOUTH,
+    SOUTH_FACES,
+    START,
+    cells_of_part,
+    helper,
+    part_of,
+    ring_of,
+    row_kernel,
+    side_of,
+)
+
+ignoring_nan = compiled(fastmath={"nnan", "nsz", "reassoc"}, forceinline=True)  # a maximum by vector instructions
+
+
+@helper
+def _lost(own, other):
+    """What a cell loses through a side: what it sends, and what the other cell pulls."""
+    return max(own, 0.0) + max(-other, 0.0)
+
+
+@ignoring_nan
+def _largest(values, density, occupied, first, stop):
+    """The largest value ≥ 0 of occupied cells; any where one is NaN."""
+    largest = 0.0
+    for i in range(first, stop):
+        largest = max(largest, values[index(i)] if density[index(i)] > occupied else 0.0)
+    return largest
+
+
+@helper
+def _not_numbers(values, density, occupied, first, stop):
+    """How many values of occupied cells, or of a density that is NaN, are NaN."""
+    count = 0
+    for i in range(first, stop):
+        value = values[index(i)]
+        count += int(value != value and not density[index(i)] <= occupied)
+    return count
+
+
+@row_kernel
+def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, occupied, sent, outflow):
+    """As :func:`solvers.backends.cpu.transport.outflow_rates`; volumes (rings,), sent (2, faces)."""
+    first, last = part_of(worker, workers, begin, end)
+    r, fastest, lost_numbers = ring_of(rows, first), 0.0, 0
+    while first < last:
+        row = rows[r]
+        start, count, area = row[START], row[COUNT], volumes[r]
+        stop = min(last, start + count)
+        if row[REGULAR]:
+            faces_north, faces_south = row[FACE_NORTH] - start, row[FACE_SOUTH] - start
+            for part in range(3):
+                begin, end, _, to_west = cells_of_part(part, start, count)
+                for cell in range(max(first, begin), min(stop, end)):
+                    i, w = index(cell), index(cell + to_west)
+                    fn, fs = index(cell + faces_north), index(cell + faces_south)
+                    lost = _lost(sent[0, i], sent[1, i]) + _lost(sent[1, fn], sent[0, fn])
+                    lost += _lost(sent[1, w], sent[0, w]) + _lost(sent[0, fs], sent[1, fs])
+                    mass = density[i] * area
+                    outflow[i] = lost / mass if mass != 0.0 else 0.0
+        else:
+            for i in range(first, stop):
+                lost, mass = 0.0, density[i] * area
+                for k in range(2 + row[NORTH_FACES] + row[SOUTH_FACES]):
+                    plane, face, _, _ = side_of(k, i - start, row)
+                    lost += _lost(sent[plane, face], sent[1 - plane, face])
+                outflow[i] = lost / mass if mass != 0.0 else 0.0
+        fastest = max(fastest, _largest(outflow, density, occupied[0], first, stop))
+        lost_numbers += _not_numbers(outflow, density, occupied[0], first, stop)
+        first, r = stop, r + 1
+    return fastest if lost_numbers == 0 else np.nan
+
+
+@helper
+def _balance(own, other, keep, keep_there):
+    """What a cell gains through a side less what it loses, each limited by the share that its giver keeps to."""
+    return other * (keep_there if other > 0.0 else keep) - own * (keep if own > 0.0 else keep_there)
+
+
+@helper
+def _kept(dt, outflow):
+    """The share of what a cell sends that it can afford."""
+    return 1.0 / max(1.0, dt * outflow)
+
+
+@row_kernel
+def divergence_on_rings(worker, workers, rows, volumes, sent, outflow, dt, rate):
+    """As :func:`solvers.backends.cpu.transport.divergence`; volumes (rings,), sent (2, faces)."""
+    first, last = share(worker, workers, len(rate))
+    r = ring_of(rows, first)
+    while first < last:
+        row = rows[r]
+        start, count, over = row[START], row[COUNT], 1.0 / volumes[r]
+        stop = min(last, start + count)
+        if row[REGULAR]:
+            to_north, to_south = row[NORTH] - start, row[SOUTH] - start
+            faces_north, faces_south = row[FACE_NORTH] - start, row[FACE_SOUTH] - start
+            for part in range(3):
+                begin, end, to_east, to_west = cells_of_part(part, start, count)
+                for cell in range(max(first, begin), min(stop, end)):
+                    i, e, w = index(cell), index(cell + to_east), index(cell + to_west)
+                    n, s = index(cell + to_north), index(cell + to_south)
+                    fn, fs = index(cell + faces_north), index(cell + faces_south)
+                    keep = _kept(dt, outflow[i])
+                    total = _balance(sent[0, i], sent[1, i], keep, _kept(dt, outflow[e]))
+                    total += _balance(sent[1, fn], sent[0, fn], keep, _kept(dt, outflow[n]))
+                    total += _balance(sent[1, w], sent[0, w], keep, _kept(dt, outflow[w]))
+                    total += _balance(sent[0, fs], sent[1, fs], keep, _kept(dt, outflow[s]))
+                    rate[i] += total * over
+        else:
+            for i in range(first, stop):
+                keep, total = _kept(dt, outflow[i]), 0.0
+                for k in range(2 + row[NORTH_FACES] + row[SOUTH_FACES]):
+                    plane, face, _, neighbor = side_of(k, i - start, row)
+                    total += _balance(sent[plane, face], sent[1 - plane, face], keep, _kept(dt, outflow[neighbor]))
+                rate[i] += total * over
+        first, r = stop, r + 1

@@ -1,0 +1,76 @@
+"""Sides of the cells of rings of latitude: the neighbor, the plane and the face of each.
+
+``sent[0, f]`` is what the first cell of face f sends, ``sent[1, f]`` what the second does: planes 0 and 1 of a side.
+``flux`` is A u·n as each cell computes it, by plane and place: it holds the faces of some rings only, and ``rows`` has
+the place of the first. A ring between two others of as many cells has sides east, north, west, south at every cell, and
+loops over it have unit stride.
+
+rows       (rings, 16) integers, see :mod:`solvers.terms.ring_geometry`
+begin, end  the cells that all workers share
+"""
+
+from ..caching import compiled
+from ..launching import share
+
+START, COUNT, KIND, KINDS, REGULAR = range(5)  # columns of rows: first cell, cells, first kind of cell, kinds
+NORTH, NORTH_FACES, FACE_NORTH, NORTH_TIMES = range(5, 9)  # first cell there, faces of a cell, first face, and of how
+SOUTH, SOUTH_FACES, FACE_SOUTH, SOUTH_TIMES = range(9, 13)  # many faces there each cell of that ring has one
+FLUX_WITHIN, FLUX_NORTH, FLUX_SOUTH = range(13, 16)  # place of the first face within the ring, and on either side
+
+row_kernel = compiled(fastmath={"contract"}, apart=True)
+helper = compiled(fastmath={"contract"}, forceinline=True)  # by LLVM, which takes less time than Numba
+
+
+@helper
+def part_of(worker, workers, begin, end):
+    """First and last + 1 of a worker's share of the cells from ``begin`` to ``end``."""
+    first, last = share(worker, workers, end - begin)
+    return begin + first, begin + last
+
+
+@helper
+def ring_of(rows, i):
+    """The ring that holds a cell, by bisection."""
+    low, high = 0, len(rows)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if rows[middle, START] <= i:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@helper
+def side_of(k, j, row):
+    """Plane and face of side k of cell j of a ring, the place of its flux, and the neighbour."""
+    north, south = row[NORTH_FACES], row[SOUTH_FACES]
+    if k == 0:
+        east = j + 1 if j + 1 < row[COUNT] else 0
+        return 0, row[START] + j, row[FLUX_WITHIN] + j, row[START] + east
+    if k <= north:
+        f = j * north + north - k
+        return 1, row[FACE_NORTH] + f, row[FLUX_NORTH] + f, row[NORTH] + f // row[NORTH_TIMES]
+    if k == north + 1:
+        west = j - 1 if j > 0 else row[COUNT] - 1
+        return 1, row[START] + west, row[FLUX_WITHIN] + west, row[START] + west
+    f = j * south + k - north - 2
+    return 0, row[FACE_SOUTH] + f, row[FLUX_SOUTH] + f, row[SOUTH] + f // row[SOUTH_TIMES]
+
+
+@helper
+def ring_of_side(k, r, row):
+    """The ring of the neighbour through side k of a cell of ring r."""
+    if k == 0 or k == row[NORTH_FACES] + 1:
+        return r
+    return r - 1 if k <= row[NORTH_FACES] else r + 1
+
+
+@helper
+def cells_of_part(part, start, count):
+    """The first cell of a ring, those between, or the last; and how far their neighbours east and west are."""
+    if part == 0:
+        return start, start + 1, 1, count - 1
+    if part == 1:
+        return start + 1, start + count - 1, 1, -1
+    return start + count - 1, start + count, 1 - count, -1
