@@ -39,7 +39,7 @@ def patch_labels(points: Floats, masses: Floats, most: int) -> NDArray[np.intp]:
     """(n) the patch of each point (n, d): at most ``most`` of them, the one with most ∫|x − c|² halved again and again.
 
     Points that coincide stay together, so that atoms are patches of no extent. It ends before ``most`` where masses
-    are within FINEST of their patch's centroid in the root mean square.
+    are within MIN_PATCH_WIDTH of their patch's centroid in the root mean square.
     """
     enough = MIN_PATCH_WIDTH**2 * masses.sum() / most
     labels = np.zeros(len(points), dtype=np.intp)

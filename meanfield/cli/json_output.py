@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
 
 def print_json(facts: dict[str, Any]) -> None:
-    """Print ``facts`` as JSON; NaN, which JSON lacks, as null. ASCII alone where the output is not in Unicode."""
+    """Print ``facts`` as JSON; NaN and infinities, which JSON lacks, as null. ASCII only outside UTF."""
     import json
 
     ascii_only = not str(sys.stdout.encoding).lower().startswith("utf")
-    print(json.dumps(_without_nan(facts), indent=2, ensure_ascii=ascii_only, allow_nan=False))
+    print(json.dumps(_finite(facts), indent=2, ensure_ascii=ascii_only, allow_nan=False))
 
 
-def _without_nan(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and value != value else value
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

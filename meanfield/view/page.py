@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,8 +113,7 @@ def _assembled(run: Run, texts: dict[str, str], description: dict[str, Any], lev
         "RUN": json.dumps(description, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
         "LEVELS": levels,
     }
-    # In one pass, so that what is put in is not searched again.
-    return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], source("page.html"))
+    return filled("page.html", parts)
 
 
 def _cells(run_data: RunData) -> Shown:
@@ -143,6 +142,12 @@ def _points(run_data: RunData) -> Shown:
     if run_data.clusters is not None:
         usage.append(CLUSTERS)
     return *describe_tokens(shown), usage, notes
+
+
+def filled(body: str, parts: Mapping[str, str]) -> str:
+    """The page whose file after the head, which all pages share, is ``body``; each @NAME@ is replaced by its part."""
+    # In one pass, so that what is put in is not searched again.
+    return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], source("head.html") + source(body))
 
 
 def source(name: str) -> str:

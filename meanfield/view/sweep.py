@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from meanfield.sweeping.results import SweepResults, read_sweep, tables_of
 from meanfield.sweeping.scalars import lengths, long_name
 from meanfield.view.bands import hex_colors
 from meanfield.view.data import evenly
-from meanfield.view.page import SUFFIXES, source, view
+from meanfield.view.page import SUFFIXES, filled, source, view
 from meanfield.view.panels import curve_of, linear, rounded
 from solvers.io.repair import FileError
 
@@ -90,7 +89,7 @@ def compose_sweep(found: SweepResults, pages: dict[int, str]) -> str:
         "SCRIPT": "\n".join(source(f"{name}.js") for name in SCRIPTS),
         "RUN": json.dumps(describe_sweep(found, pages), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
     }
-    return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], source("sweep.html"))
+    return filled("sweep.html", parts)
 
 
 def describe_sweep(found: SweepResults, pages: dict[int, str]) -> Described:

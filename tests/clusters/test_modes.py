@@ -41,6 +41,13 @@ def test_a_ring_without_modes(beta):
     assert count_modes(ring[:100], np.full(100, 0.01), beta) == 1
 
 
+def test_tokens_without_a_mean_have_no_mode_at_beta_0():
+    """f is constant; with a mean the limit β → 0 has one mode, in its direction."""
+    axes = np.concatenate([np.eye(3), -np.eye(3)])
+    assert count_modes(axes, np.full(6, 1 / 6), 0.0) == 0
+    assert count_modes(axes[:3], np.full(3, 1 / 3), 0.0) == 1
+
+
 def test_the_file_names_the_bandwidth():
     case = load("tokens_causal", ["attention.beta=4", 'output.diagnostics=["modes", "clusters"]'])
     columns = set_up(case).diagnostics(case.output.diagnostics, None).columns

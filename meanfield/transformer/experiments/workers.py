@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -22,7 +23,7 @@ class Workers:
     dask: str | None = None
 
     def map(self, function: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
-        """What ``function`` returns of each item, in their order. Raises CaseError where a scheduler is lost."""
+        """Values of ``function`` at the items, in order. Raises CaseError where a process or the scheduler is lost."""
         if self.dask is not None:
             yield from _with_dask(self.dask, function, items)
         elif self.jobs == 1:
@@ -30,7 +31,10 @@ class Workers:
         else:
             spawned = multiprocessing.get_context("spawn")  # PyTorch's threads do not survive a fork
             with ProcessPoolExecutor(self.jobs, spawned) as pool:
-                yield from pool.map(function, items)
+                try:
+                    yield from pool.map(function, items)
+                except BrokenProcessPool:
+                    raise CaseError(f"--jobs {self.jobs}: a process died, as when memory runs out") from None
 
 
 HERE = Workers()

@@ -122,7 +122,7 @@ def _of_images(data: Data, images: Floats, labels: Integers, classes: int) -> Ta
 def _drawn(data: Data, inputs: Floats | Integers, labels: Integers) -> tuple[Examples, Examples]:
     """Those to learn from and those held back, at most ``data.most`` together, in random order."""
     order = np.random.default_rng(data.seed).permutation(len(inputs))[: data.most]
-    held = max(round(data.test * len(order)), 1)
+    held = min(max(round(data.test * len(order)), 1), len(order) - 1)  # neither is empty
     test, train = (
         Examples(torch.from_numpy(inputs[chosen]), torch.from_numpy(labels[chosen].astype(np.int64)))
         for chosen in (order[:held], order[held:])

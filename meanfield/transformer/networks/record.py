@@ -10,12 +10,14 @@ import numpy as np
 import torch
 
 from meanfield import __version__
+from meanfield.case.errors import CaseError
 from meanfield.transformer.labelled import Labelled, write_labelled
 from meanfield.transformer.networks.data import task_of
 from meanfield.transformer.networks.section import parse_training, to_toml
 from meanfield.transformer.networks.training import Fit, History, begin, parts_of
 from solvers.io.heaps import require_sound_heaps
-from solvers.io.run_file import FileError
+from solvers.io.repair import FileError, reason
+from solvers.io.schema import DAMAGE
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
 SETS = {  # of the history: dimensions, long name, unit
@@ -45,7 +47,7 @@ def write_training(path: str | Path, fit: Fit, command: str = "") -> None:
 
 
 def read_training(path: str | Path) -> Fit:
-    """Training as it was when the file was written. Raises FileError for a file of something else."""
+    """Training as it was when the file was written. Raises FileError for a file of something else or a damaged one."""
     import h5py
 
     if not Path(path).is_file():
@@ -60,6 +62,10 @@ def read_training(path: str | Path) -> Fit:
             _read_into(fit, file)
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error}") from None
+    except CaseError:  # of its data, which are no part of the file
+        raise
+    except DAMAGE as error:
+        raise FileError(f"{path}: damaged: {reason(error)}") from error
     return fit
 
 

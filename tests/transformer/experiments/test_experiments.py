@@ -1,5 +1,7 @@
 """Experiments on networks: each measure against its definition or an exact answer, and the command."""
 
+import os
+
 import numpy as np
 import pytest
 import xarray
@@ -217,6 +219,11 @@ def test_stabilizers_in_processes_are_those_in_one():
     explosion = one.arrays["explosion"].values
     assert np.all(explosion[..., 0, 0] == 1)
     assert np.any(explosion[..., 1, 0] < 1)  # a rate of 1000
+
+
+def test_a_process_that_dies_is_one_line():
+    with pytest.raises(CaseError, match="--jobs 2: a process died"):
+        list(Workers(2).map(os._exit, [1]))
 
 
 def test_points_trained_by_dask_are_those_trained_here():

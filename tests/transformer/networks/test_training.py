@@ -41,6 +41,23 @@ def test_training_goes_on_bit_for_bit(kind, tmp_path):
         assert torch.equal(ours, theirs)
 
 
+@pytest.mark.parametrize("name", ["loss", "weights/head.bias"])
+def test_a_file_of_training_without_an_array_is_damaged(name, tmp_path, capsys):
+    path = tmp_path / "training.h5"
+    write_training(path, fitted(until=0))
+    with h5py.File(path, "r+") as file:
+        del file[name]
+    assert main(["transformer", "train", str(path)]) == 2
+    assert capsys.readouterr().err.startswith(f"meanfield: {path}: damaged: ")
+
+
+@pytest.mark.parametrize("test", [1e-9, 0.9999])
+def test_examples_are_learned_from_and_held_back_whatever_their_shares(test):
+    task = task_of(small(f"data.test={test}"))
+    assert min(len(task.train), len(task.test)) == 1
+    assert len(task.train) + len(task.test) == 400
+
+
 def test_loss_falls_and_seeds_differ():
     first, again, other = fitted(), fitted(), fitted("training.seed=1")
     assert first.history == again.history
