@@ -42,7 +42,10 @@ def accuracy(cells: int = CELLS, rings: int = RINGS) -> list[Figure]:
             error = _velocity_error(coarse, beta)
             figures.append(
                 Figure(
-                    f"velocity, {name} halved, β = {beta:g}: relative error against the direct sum", error, "1", most
+                    f"velocity on the {name} halved, β = {beta:g}: relative error against the direct sum",
+                    error,
+                    "1",
+                    most,
                 )
             )
         error = np.abs(_evolved(mesh, 9.0, initial_uniform(mesh), 10.0) * mesh.volume - 1.0).max()

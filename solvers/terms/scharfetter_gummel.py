@@ -41,8 +41,9 @@ class DriftDiffusion:
         check_number("D", D)
         if D == 0:
             raise ValueError("D = 0: expected a number > 0; without diffusion use Advection")
-        if callable(potential) and not takes(potential, 2):
-            check_call("potential", potential, "x")
+        if callable(potential) and not takes(potential, 1):
+            check_call("potential", potential, "t, u")
+        elif callable(potential):
             of_place: Any = potential
             potential = np.asarray(of_place(mesh.centers), dtype=np.float64)
         self.mesh, self.D, self.nonnegative = mesh, float(D), nonnegative
@@ -69,7 +70,7 @@ class DriftDiffusion:
         rate += self._rate
 
     def jacobian(self, fields: int) -> list[Any]:
-        """Of each field the sparse matrix of rates, V as at the last ``prepare``."""
+        """The sparse matrix of rates of each field, V as at the last ``prepare``."""
         from scipy.sparse import diags
 
         return [diags(1 / self.mesh.volumes) @ self._fluxes.matrix()] * fields

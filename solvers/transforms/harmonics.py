@@ -180,8 +180,15 @@ def has_harmonics(mesh: Mesh) -> bool:
     return mesh.manifold in _TRANSFORMS
 
 
+def require_harmonics(mesh: Mesh) -> None:
+    """Raise ValueError for a mesh without a harmonic transform."""
+    if not has_harmonics(mesh):
+        raise ValueError(f"mesh of a {mesh.manifold}: expected a circle or a sphere of rings")
+
+
 def harmonic_transform(mesh: Mesh, degree: int) -> Harmonics:
-    """The harmonic transform of a mesh up to a degree."""
+    """The harmonic transform of a mesh up to a degree. Raises ValueError unless it is a circle or a sphere of rings."""
+    require_harmonics(mesh)
     return _TRANSFORMS[mesh.manifold](mesh, degree)
 
 
