@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..mesh.checks import check_call
 from ..mesh.mesh import Floats
 from .checks import check_nonnegative, check_positive, check_values
 from .equation import Equation
@@ -43,6 +44,8 @@ def solve(
 
         atol + rtol (|change in it| + |u − its mean|/100)      |·|: root mean square
 
+    without the cells at shocks of a ConservationLaw, where steps are limited by ``cfl`` alone.
+
     u0          (cells,) or (fields, cells); it is copied
     t_span      (t0, t1)
     times       at which u is kept, met exactly; None for t0 and every step
@@ -63,8 +66,8 @@ def solve(
     state = State(t0, _field(u0, equation))
     integrator = integrator_of(equation, name, rtol, atol, cfl)
     kept = _StoredTimes(state, times, t1)
-    watch = _Watch(_listed(events), equation, integrator, state)
-    plain, observers = _split(_listed(callbacks))
+    watch = _Watch(_listed("events", events, "t, u"), equation, integrator, state)
+    plain, observers = _split(_listed("callbacks", callbacks, "state"))
 
     def after_step(state: State) -> bool:
         over = watch.happened(state)
@@ -122,7 +125,7 @@ class _Watch:
         ]
         self._integrator, self.message, self.number = integrator, "", None
         self._before = replace(state, values=state.values.copy())
-        self._signs = [np.sign(event(state.time, state.values)) for event in self._events]
+        self._signs = [_sign(number, event, state) for number, event in enumerate(self._events)]
 
     number: int | None
 
@@ -130,7 +133,7 @@ class _Watch:
         """Whether an event lies in the step to a state, which then becomes the first of them."""
         found: list[tuple[float, int, State]] = []
         for k, event in enumerate(self._events):
-            sign = np.sign(event(state.time, state.values))
+            sign = _sign(k, event, state)
             if self._signs[k] * sign < 0 or (sign == 0 and self._signs[k] != 0):
                 there = replace(state, values=state.values.copy())  # of what is steady, the end of the step
                 if not isinstance(event, Steadiness):
@@ -150,6 +153,17 @@ class _Watch:
         return True
 
 
+def _sign(number: int, event: Event, state: State) -> float:
+    """The sign of an event's function. Raises TypeError and ValueError where it does not return one number."""
+    found = event(state.time, state.values)
+    if np.ndim(found) != 0 or np.asarray(found).dtype.kind not in "fiu":
+        what = f"shape {np.shape(found)}" if np.ndim(found) else repr(found)
+        raise TypeError(f"events[{number}] returns {what}: expected one number, which changes sign at the event")
+    if np.isnan(found):
+        raise ValueError(f"events[{number}] returns nan {state.when}: expected a number that changes sign")
+    return float(np.sign(np.float64(found)))
+
+
 def _span(t_span: tuple[float, float]) -> tuple[float, float]:
     try:
         t0, t1 = map(float, t_span)
@@ -163,7 +177,7 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
 def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...]:
     try:
         found = tuple(float(time) for time in times)
-    except TypeError:
+    except (TypeError, ValueError):
         raise TypeError(f"times = {times!r}: expected a list of times") from None
     if not found or list(found) != sorted(set(found)) or not start <= found[0] <= found[-1] <= end:
         raise ValueError(f"times = {times!r}: expected increasing times from t0 = {start:g} to t1 = {end:g}")
@@ -172,7 +186,10 @@ def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...
 
 def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
     """A copy of u0, floating-point."""
-    given = np.asarray(u0)
+    try:
+        given = np.asarray(u0)
+    except ValueError:
+        raise ValueError("u0: rows of unequal lengths: expected (cells,) or (fields, cells)") from None
     if given.dtype.kind not in "fiub":
         what = "a function" if callable(u0) else given.dtype
         raise TypeError(f"u0 of {what}: expected real numbers, one for each cell")
@@ -189,11 +206,14 @@ def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
     return values
 
 
-def _listed(given: Any) -> Sequence[Any]:
+def _listed(name: str, given: Any, arguments: str) -> Sequence[Any]:
+    """What is given as a list. Raises TypeError for what cannot be called with the arguments, and for classes."""
     found = given if isinstance(given, (list, tuple)) else (given,)
-    for one in found:
-        if not callable(one) and not isinstance(one, (SteadyState, Observer)):
-            raise TypeError(f"{one!r}: expected a function, an event or an Observer")
+    for number, one in enumerate(found):
+        if isinstance(one, type):
+            raise TypeError(f"{name}[{number}] = {one.__name__}: expected an object, as {one.__name__}(…)")
+        if not isinstance(one, (SteadyState, Observer)):
+            check_call(f"{name}[{number}]", one, arguments)
     return found
 
 
