@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..mesh.checks import check_call
 from ..mesh.mesh import Floats, Mesh
 
 Answer = float | tuple[Mesh, Floats]
@@ -72,15 +73,26 @@ def convergence_study(
                   numbers, or of fields on boxes and curves whose resolutions are multiples of the one before
     Errors of fields are L², relative to that of u: √(Σ V |e|²/Σ V |u|²). Raises ValueError for input that does not fit.
     """
+    check_call("problem", problem, "resolution")
+    if not isinstance(resolutions, (Sequence, np.ndarray)):
+        raise TypeError(f"resolutions = {resolutions!r}: expected a list of numbers, coarse to fine")
     sizes = tuple(int(size) for size in resolutions)
     if len(sizes) < (2 if exact is not None else 3) or not all(a < b for a, b in pairwise(sizes)):
         need = "at least 2" if exact is not None else "at least 3, as there is no exact answer"
         raise ValueError(f"resolutions = {list(resolutions)}: expected {need}, increasing")
-    answers = [problem(size) for size in sizes]
+    answers = [_checked(problem(size)) for size in sizes]
     if exact is None:
         return _self_convergence(sizes, answers)
     errors = [_error(answer, exact) for answer in answers]
     return ConvergenceStudy(sizes, tuple(errors), _orders(sizes, errors), True)
+
+
+def _checked(answer: Any) -> Answer:
+    """The answer. Raises TypeError for what is neither a number nor a mesh and a field."""
+    is_field = isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Mesh)
+    if not is_field and np.ndim(answer) != 0:
+        raise TypeError(f"problem returns {type(answer).__name__}: expected a number or (mesh, u)")
+    return answer  # type: ignore[no-any-return]  # as checked
 
 
 def _self_convergence(sizes: tuple[int, ...], answers: list[Answer]) -> ConvergenceStudy:

@@ -131,6 +131,8 @@ def all_boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple
 def boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...]) -> tuple[Part, ...]:
     """The parts that are no walls. Raises ValueError for unknown parts, TypeError for what is no such condition."""
     parts = []
+    if boundaries is not None and not isinstance(boundaries, Mapping):
+        raise TypeError(f"boundaries = {boundaries!r}: expected a dict, as {{'left': Value(0.0)}}")
     for tag, condition in (boundaries or {}).items():
         if tag not in mesh.boundary_faces:
             known = ", ".join(map(repr, mesh.boundary_faces)) or "none, the mesh is closed"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Value, Wall, all_boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh
@@ -14,6 +15,8 @@ from .limiters import Constant, Reconstruction
 from .term import Step
 from .weno import Weno
 
+MIN_JUMP = 0.1  # of a field's range: a jump between two cells
+NEAR_JUMP = 3  # cells from a jump that limiters, which look two cells far, make uneven in time
 Pointwise = Callable[[Floats, Floats], Floats]
 Riemann = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
 Mirror = Callable[[Floats, Floats], Floats]
@@ -71,6 +74,7 @@ class ConservationLaw:
         self._parts, self._seen = all_boundary_parts(mesh, boundaries, (Outflow, Value, Flux)), False
         self._tangent = None if tangent is None else slice(*tangent)
         cells = mesh.backend.to_host(mesh.face_cells)
+        self._face_cells = cells
         self._walls = mesh.backend.to_device(np.flatnonzero(cells[:, 0] == cells[:, 1]))
         face_centers = mesh.backend.to_host(mesh.face_centers)
         self._outward = _unit(face_centers) if tangent else mesh.face_centers
@@ -105,6 +109,20 @@ class ConservationLaw:
             )  # fmt: skip
         self._make_tangent(added, mesh.centers)
         rate += added
+
+    def at_jumps(self, values: Floats) -> NDArray[np.bool_]:
+        """(cells,) whether a cell is at a jump or within a few of it: there space errs most, at any time step.
+
+        A jump between two cells is above a tenth of the field's range, and above n^{-1/2} of it for n cells an axis.
+        """
+        mesh, pairs = self.mesh, self._face_cells
+        least = max(MIN_JUMP, mesh.cells ** (-0.5 / mesh.dimension))
+        found = np.zeros(mesh.cells, dtype=bool)
+        for row in mesh.backend.to_host(values).reshape(-1, mesh.cells):
+            found[pairs[np.abs(row[pairs[:, 0]] - row[pairs[:, 1]]) > least * np.ptp(row)]] = True
+        for _ in range(NEAR_JUMP):
+            found[pairs[found[pairs].any(axis=1)]] = True
+        return found
 
     def rusanov(self, left: Floats, right: Floats, normals: Floats, points: Floats) -> tuple[Floats, Floats]:
         """½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), and a."""

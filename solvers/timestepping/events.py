@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..mesh.checks import check_call
 from ..mesh.mesh import Floats
+from .checks import check_positive
 from .integrate import Integrator, fixed, integrate
 from .semi_discrete import SemiDiscrete
 from .state import State
@@ -25,6 +27,11 @@ class Threshold:
     level: float
     of: Callable[[Floats], Any] = np.max
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.level, (int, float, np.number)) or not np.isfinite(self.level):
+            raise ValueError(f"level = {self.level!r}: expected a finite number")
+        check_call("of", self.of, "u")
+
     def __call__(self, time: float, values: Floats) -> float:
         return float(self.of(values)) - self.level
 
@@ -37,6 +44,9 @@ class SteadyState:
     """|∂ₜu| ≤ rtol |u| per unit time, in root mean squares, at the end of a step: the field hardly changes any more."""
 
     rtol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check_positive(rtol=self.rtol)
 
     def of(self, problem: SemiDiscrete) -> Event:
         """The event of an equation, whose rates it needs."""

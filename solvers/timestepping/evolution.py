@@ -188,6 +188,9 @@ def evolve(
     for values that are not finite, not float32 or float64, not contiguous, or not as many as the terms' meshes have
     cells; NonFinite when the state or its time step is lost: ``state`` is then the one after the last good step.
     """
+    if not isinstance(state, State) or not isinstance(equation, Equation):
+        given = f"{type(state).__name__}, {type(equation).__name__}"
+        raise TypeError(f"state, equation = {given}: expected a State and an Equation, in this order")
     integrator = SplitIntegrator(equation, stepper, cfl, rtol, atol)
     check_until(until, state.time)
     check_values(state.values, (*equation.terms, equation.stiff))

@@ -22,7 +22,7 @@ def method_of(equation: Equation, method: str) -> str:
     """The name of a method, chosen for the equation where it is "auto". Raises ValueError for another name."""
     if method == "auto":
         return choose(equation)
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         close = get_close_matches(str(method), METHODS, 1)
         meant = f" (did you mean {close[0]!r}?)" if close else ""
         raise ValueError(f"method = {method!r}: expected 'auto', {', '.join(map(repr, METHODS))}{meant}")

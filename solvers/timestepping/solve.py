@@ -44,6 +44,8 @@ def solve(
 
         atol + rtol (|change in it| + |u − its mean|/100)      |·|: root mean square
 
+    without the cells at shocks of a ConservationLaw, where steps are limited by ``cfl`` alone.
+
     u0          (cells,) or (fields, cells); it is copied
     t_span      (t0, t1)
     times       at which u is kept, met exactly, and at the end of a run that ends early; None for t0 and every step
@@ -64,8 +66,8 @@ def solve(
     state = State(t0, _field(u0, equation))
     integrator = integrator_of(equation, name, rtol, atol, cfl)
     kept = _StoredTimes(state, times, t1)
-    watch = _Watch(_checked("events", events, SteadyState, "t, u"), equation, integrator, state)
-    plain, observers = _split(_checked("callbacks", callbacks, Observer, "state"))
+    watch = _Watch(_listed("events", events, "t, u"), equation, integrator, state)
+    plain, observers = _split(_listed("callbacks", callbacks, "state"))
 
     def after_step(state: State) -> bool:
         over = watch.happened(state)
@@ -125,7 +127,7 @@ class _Watch:
         ]
         self._integrator, self.message, self.number = integrator, "", None
         self._before = replace(state, values=state.values.copy())
-        self._signs = [_sign(event, state) for event in self._events]
+        self._signs = [_sign(number, event, state) for number, event in enumerate(self._events)]
 
     number: int | None
 
@@ -133,7 +135,7 @@ class _Watch:
         """Whether an event lies in the step to a state, which then becomes the first of them."""
         found: list[tuple[float, int, State]] = []
         for k, event in enumerate(self._events):
-            sign = _sign(event, state)
+            sign = _sign(k, event, state)
             if self._signs[k] * sign < 0 or (sign == 0 and self._signs[k] != 0):
                 there = replace(state, values=state.values.copy())  # of what is steady, the end of the step
                 if not isinstance(event, Steadiness):
@@ -148,21 +150,20 @@ class _Watch:
         state.time, state.dt = time, there.dt
         state.values[...] = there.values
         event = self._events[self.number]
-        prefix = "event " if hasattr(event, "__name__") else ""
-        self.message = f"{prefix}{_name(event)} at t = {time:.10g}"
+        name = getattr(event, "__name__", "")
+        self.message = f"{f'event {name}' if name else event} at t = {time:.10g}"
         return True
 
 
-def _sign(event: Event, state: State) -> float:
-    """−1, 0 or 1. Raises TypeError for an event that gives no number."""
-    value = event(state.time, state.values)
-    if np.ndim(value) != 0:
-        raise TypeError(f"events: {_name(event)} returns an array of shape {np.shape(value)}: expected a number")
-    return float(np.sign(value))
-
-
-def _name(function: Any) -> str:
-    return getattr(function, "__name__", "") or str(function)
+def _sign(number: int, event: Event, state: State) -> float:
+    """The sign of an event's function. Raises TypeError and ValueError where it does not return one number."""
+    found = event(state.time, state.values)
+    if np.ndim(found) != 0 or np.asarray(found).dtype.kind not in "fiu":
+        what = f"shape {np.shape(found)}" if np.ndim(found) else repr(found)
+        raise TypeError(f"events[{number}] returns {what}: expected one number, which changes sign at the event")
+    if np.isnan(found):
+        raise ValueError(f"events[{number}] returns nan {state.when}: expected a number that changes sign")
+    return float(np.sign(np.float64(found)))
 
 
 def _span(t_span: tuple[float, float]) -> tuple[float, float]:
@@ -178,7 +179,7 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
 def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...]:
     try:
         found = tuple(float(time) for time in times)
-    except TypeError:
+    except (TypeError, ValueError):
         raise TypeError(f"times = {times!r}: expected a list of times") from None
     if not found or list(found) != sorted(set(found)) or not start <= found[0] <= found[-1] <= end:
         raise ValueError(f"times = {times!r}: expected increasing times from t0 = {start:g} to t1 = {end:g}")
@@ -187,7 +188,10 @@ def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...
 
 def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
     """A copy of u0, floating-point."""
-    given = np.asarray(u0)
+    try:
+        given = np.asarray(u0)
+    except ValueError:
+        raise ValueError("u0: rows of unequal lengths: expected (cells,) or (fields, cells)") from None
     if given.dtype.kind not in "fiub":
         what = "a function" if callable(u0) else given.dtype
         raise TypeError(f"u0 of {what}: expected real numbers, one for each cell")
@@ -204,15 +208,14 @@ def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
     return values
 
 
-def _checked(name: str, given: Any, kind: type, arguments: str) -> Sequence[Any]:
-    """One or several as a list. Raises TypeError for what is neither of this kind nor a function of these arguments."""
+def _listed(name: str, given: Any, arguments: str) -> Sequence[Any]:
+    """What is given as a list. Raises TypeError for what cannot be called with the arguments, and for classes."""
     found = given if isinstance(given, (list, tuple)) else (given,)
-    for one in found:
-        if isinstance(one, kind):
-            continue
-        if not callable(one):
-            raise TypeError(f"{name} = {one!r}: expected a function of ({arguments}) or {kind.__name__}")
-        check_call(name, one, arguments)
+    for number, one in enumerate(found):
+        if isinstance(one, type):
+            raise TypeError(f"{name}[{number}] = {one.__name__}: expected an object, as {one.__name__}(…)")
+        if not isinstance(one, (SteadyState, Observer)):
+            check_call(f"{name}[{number}]", one, arguments)
     return found
 
 

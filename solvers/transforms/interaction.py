@@ -35,7 +35,11 @@ class Zonal:
         if not 0 < tol < 1:
             raise ValueError(f"tol = {tol}: expected a number between 0 and 1")
         self.mesh, most, d = mesh, _MAX_DEGREES[mesh.manifold](mesh), mesh.ambient_dimension
-        found = kernel_multipliers(d, kernel, 2 * most) if callable(kernel) else np.asarray(kernel, dtype=np.float64)
+        found = (
+            kernel_multipliers(d, _checked(kernel), 2 * most)
+            if callable(kernel)
+            else np.asarray(kernel, dtype=np.float64)
+        )
         if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
             raise ValueError("kernel: expected finite numbers, a function K(z) or multipliers (degrees,)")
         l = np.arange(len(found))
@@ -148,6 +152,21 @@ class DenseKernel:
         rows = max(TILE_BYTES // (8 * self.mesh.cells * x.shape[1]), 1)
         tiles = [self.kernel(x[i : i + rows, None], x[None]) for i in range(0, self.mesh.cells, rows)]
         return np.concatenate([np.einsum("mn...,n->m...", tile, masses) for tile in tiles])
+
+
+def _checked(kernel: Kernel) -> Kernel:
+    """K(z) with as many values as z. Raises TypeError and ValueError for what is no function of one real number."""
+    check_call("kernel", kernel, "z")
+
+    def values(z: Floats) -> Floats:
+        found = np.asarray(kernel(z))
+        if found.dtype.kind not in "fiub" or found.shape not in ((), z.shape):
+            raise ValueError(f"kernel returns {found.dtype} of shape {found.shape}: expected real {z.shape}, as z")
+        if not np.isfinite(found).all():
+            raise ValueError("kernel: expected finite numbers, a function K(z) or multipliers (degrees,)")
+        return np.asarray(np.broadcast_to(found, z.shape), dtype=np.float64)
+
+    return values
 
 
 def _averaged(kernel: Kernel, offsets: Floats, widths: Floats) -> Floats:

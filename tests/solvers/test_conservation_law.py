@@ -76,6 +76,30 @@ def test_a_burgers_shock_is_first_order_and_does_not_overshoot(limiter):
     assert max(overshoots) < 1e-13, f"{overshoots}"
 
 
+def test_a_shock_does_not_shorten_the_steps_of_solve():
+    """Steps at t = 4, with a shock, as at cfl alone, and an error of time far below that of space."""
+    mesh = circle(200)
+    u0, exact_wave = 1.0 + np.sin(angles(mesh)), sine_wave(angles(mesh), 4.0)
+    found = solve(burgers(mesh), u0, (0.0, 4.0))
+    precise = solve(burgers(mesh), u0, (0.0, 4.0), cfl=0.05)
+    fewest = 4.0 / (0.5 * mesh.width / 2.0)  # cfl ½ at the largest initial speed
+    assert found.steps + found.rejected < 1.1 * fewest, (found.steps, found.rejected, fewest)
+    of_time, of_space = (np.abs(found.u[-1] - other).mean() for other in (precise.u[-1], exact_wave))
+    assert of_time < 0.05 * of_space, (of_time, of_space)
+    assert found.u[-1].max() < 2.0 + 1e-12
+    assert found.u[-1].min() > -1e-12
+
+
+def test_cells_at_jumps_are_those_near_a_shock_and_none_of_a_smooth_field():
+    mesh = circle(64)
+    law = burgers(mesh).terms[0]
+    assert not law.at_jumps(np.sin(angles(mesh))).any()
+    step = np.where(np.arange(64) < 32, 1.0, 0.0)  # jumps between 31 and 32, and between 63 and 0
+    near = np.zeros(64, dtype=bool)
+    near[[*range(28, 36), *range(60, 64), *range(4)]] = True
+    np.testing.assert_array_equal(law.at_jumps(step), near)
+
+
 @MONOTONE
 def test_no_step_of_burgers_adds_to_the_variation(limiter):
     mesh = circle(200)
