@@ -52,7 +52,11 @@ class Diagnostics:
     table     of each name its entry
     lengths   of each dimension
     sample_of   (time, values of the state) → the sample that the functions take
+
+    ``may_wait``: whether values depend on the state alone, not on when they are found.
     """
+
+    may_wait = True
 
     def __init__(
         self,
@@ -77,8 +81,19 @@ class Diagnostics:
 
     def values(self, sample: Any) -> dict[str, float | Floats]:
         """Of what ``sample_of`` has returned."""
+        return self._of_samples([sample])[0]
+
+    def of_states(self, times: Sequence[float], states: Sequence[Floats]) -> list[dict[str, float | Floats]]:
+        """Those of several states, as one after the other, at less cost."""
+        if not self.may_wait:
+            return [self(*each) for each in zip(times, states, strict=True)]
+        return self._of_samples([self.sample_of(*each) for each in zip(times, states, strict=True)])
+
+    def _of_samples(self, samples: Sequence[Any]) -> list[dict[str, float | Floats]]:
+        """One diagnostic of all samples after the other: its code stays in the processor's cache meanwhile."""
         with np.errstate(over="ignore", invalid="ignore"):  # of what is about to blow up
-            return {name: self.table[name].function(sample) for name in self.names}
+            columns = {name: [self.table[name].function(sample) for sample in samples] for name in self.names}
+        return [{name: column[k] for name, column in columns.items()} for k in range(len(samples))]
 
 
 def heaviest(values: Floats) -> Floats:

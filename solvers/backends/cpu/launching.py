@@ -33,9 +33,10 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
 
     ``work`` is the number of items that the kernel visits: with little work there is one worker.
     """
-    workers = WORKERS if work >= INLINE_WORK else 1
-    others = [_pool().submit(kernel, worker, workers, *arguments) for worker in range(1, workers)]
-    return [kernel(0, workers, *arguments), *(other.result() for other in others)]
+    if work < INLINE_WORK or WORKERS == 1:
+        return [kernel(0, 1, *arguments)]
+    others = [_pool().submit(kernel, worker, WORKERS, *arguments) for worker in range(1, WORKERS)]
+    return [kernel(0, WORKERS, *arguments), *(other.result() for other in others)]
 
 
 @inline
