@@ -47,11 +47,11 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "gpu": gpu.gpu,
 }
 RESULTS = Path(__file__).parent / "results"
-ALONE = {"gpu", "peers", "remaining"}  # asked for by name: what they need not every machine has, or minutes
+ALONE = {"gpu", "peers", "remaining"}  # run only by name: they need a GPU, other packages or minutes
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print a table, and write what was asked for. Returns the exit status."""
+    """Measure, print a table, and write the chosen files. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "names",

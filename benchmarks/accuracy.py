@@ -41,7 +41,12 @@ def accuracy(cells: int = CELLS, rings: int = RINGS) -> list[Figure]:
         for beta, most in ((9.0, 1e-12), (1000.0, 1e-10)):
             error = _velocity_error(coarse, beta)
             figures.append(
-                Figure(f"velocity less dense sum, {name} halved, β = {beta:g}: over max |X|", error, "1", most)
+                Figure(
+                    f"velocity on the {name} halved, β = {beta:g}: relative error against the direct sum",
+                    error,
+                    "1",
+                    most,
+                )
             )
         error = np.abs(_evolved(mesh, 9.0, initial_uniform(mesh), 10.0) * mesh.volume - 1.0).max()
         figures.append(Figure(f"uniform density, {name}, β = 9, t = 10: change", float(error), "of itself", most=1e-12))

@@ -15,7 +15,7 @@ from solvers.transforms.exponential import exponential_degree
 
 RINGS = (128, 256, 512, 1024)
 BETAS = (9.0, 50.0)
-LARGE = 1_000_000  # cells from which the limit on one velocity and one flux was asked for
+LARGE = 1_000_000  # cells from which the targets of one velocity and one flux hold
 BRUTE_FORCE_PAIRS = 2**22  # pairs of cells that are summed at once: 32 MB of kernel
 
 
@@ -30,7 +30,7 @@ def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
             seconds = timed(problem.components)
             moved = problem.density.nbytes + problem.components().nbytes
             ducc0, note = _over_ducc0(problem)
-            asked = 1.2 if cells >= LARGE and beta == max(BETAS) else None
+            target = 1.2 if cells >= LARGE and beta == max(BETAS) else None
             dense, error = _brute_force(problem)
             figures += [
                 Figure.of(f"velocity, {name}", 1e3 * seconds, "ms"),
@@ -40,11 +40,11 @@ def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
                     f"velocity, {name}: processor time over that of ducc0's transforms",
                     ducc0,
                     "×",
-                    most=asked,
+                    most=target,
                     note=note,
                 ),
                 Figure.of(f"dense sum over velocity, {name}", dense / seconds, "×"),
-                Figure(f"velocity, {name}: less dense sum, over max |X|", error, "1", most=1e-12),
+                Figure(f"velocity, {name}: relative error against the direct sum", error, "1", most=1e-12),
             ]
     return figures
 
@@ -59,7 +59,7 @@ def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
             name, (of_velocity, of_flux) = _name(problem), _seconds(problem)
             moved = 4 * problem.density.nbytes  # ρ, the velocity's two components, the rate
             large = problem.mesh.cells >= LARGE
-            asked = 500.0 if large else None
+            target = 500.0 if large else None
             of_cores, copied = both_timed(_one_flux(problem), _copy(problem.density), clock=CORES)
             figures += [
                 Figure.of(f"flux, {name}", 1e3 * of_flux, "ms"),
@@ -76,7 +76,7 @@ def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
                     "×",
                     most=5.0 if large else None,
                 ),
-                Figure.of(f"velocity and flux, {name}", 1e3 * (of_velocity + of_flux), "ms", most=asked),
+                Figure.of(f"velocity and flux, {name}", 1e3 * (of_velocity + of_flux), "ms", most=target),
             ]
     return figures
 

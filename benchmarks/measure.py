@@ -52,7 +52,7 @@ class Figure:
 
     name   what was measured
     value  the number, in ``unit``; None where it could not be measured, with the reason as ``note``
-    most, least   what it was asked not to exceed, or to reach, if anything was asked
+    most, least   targets: upper and lower bound of the value, or None
     low, high     the least and the largest of what was measured, where ``value`` is the median of several
     """
 
@@ -73,15 +73,15 @@ class Figure:
         return cls(name, spread.median, unit, low=spread.low, high=spread.high, **others)
 
     @property
-    def asked(self) -> str:
-        """What was asked of the value, and whether it was missed; empty where nothing was."""
+    def target(self) -> str:
+        """The target of the value, and whether it was missed; empty where there is none."""
         limits = [f"≤ {self.most:g}"] if self.most is not None else []
         limits += [f"≥ {self.least:g}"] if self.least is not None else []
         return ", ".join([*limits, *(["missed"] if self.missed else [])])
 
     @property
     def missed(self) -> bool:
-        """Whether the value is on the wrong side of what was asked."""
+        """Whether the value is on the wrong side of its target."""
         if self.value is None:
             return False
         too_much = self.most is not None and not self.value <= self.most

@@ -74,6 +74,7 @@ def _held(rings: int) -> Iterator[tuple[str, float]]:
     """Bytes a cell of the arrays that a run holds between steps, by owner."""
     from meanfield.equation import Velocity
     from meanfield.model.attention import Attention
+    from solvers.mesh.lazy import Lazy
     from solvers.mesh.mesh import sphere
     from solvers.terms.advection import Advection
 
@@ -82,6 +83,7 @@ def _held(rings: int) -> Iterator[tuple[str, float]]:
     advection = Advection(mesh, Velocity(attention), nonnegative=True)
     harmonics = vars(attention._sums[0]._operator)["_harmonics"]
     for name, owner in (("mesh", mesh), ("transform", harmonics), ("advection", advection)):
-        arrays = (value for value in vars(owner).values() if isinstance(value, np.ndarray) and value.base is None)
+        held = [vars(value).get("array") if isinstance(value, Lazy) else value for value in vars(owner).values()]
+        arrays = (value for value in held if isinstance(value, np.ndarray) and value.base is None)
         yield name, sum(array.nbytes for array in arrays) / mesh.cells
     yield "state, its start and its rate", 3 * 8.0

@@ -56,12 +56,12 @@ def notebook(points: int = POINTS) -> list[Figure]:
     found = 0.5 * np.log(power[-1] / power[0]) / time[-1]
     name, start, steps = f"Lax–Friedrichs on {points} points", _start(points), _steps(points)
     figures = [Figure.of("growth of degree 3 on the circle, whole command", whole, "s")]
-    for how, convolve, asked in (
+    for how, convolve, target in (
         ("ndimage.convolve1d", _wrapped(points), 1500.0),
         ("NumPy's convolve", _by_dot_products(points), None),
     ):
         program = timed(lambda convolve=convolve: _step(start, convolve)) * steps
-        figures.append(Figure.of(f"{name} with {how}: over the whole command", program / whole, "×", least=asked))
+        figures.append(Figure.of(f"{name} with {how}: over the whole command", program / whole, "×", least=target))
     error = abs(_growth_rate(points) - RATE)
     return [
         *figures,

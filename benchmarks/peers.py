@@ -1,7 +1,7 @@
 """The same task on the same cells by solvers and by other packages, where installed: times and errors.
 
 pip install '.[benchmarks]'    py-pde
-pip install 'fipy>=4'          FiPy; not of the extra, which has permissive licences only, not its notice of NIST
+pip install 'fipy>=4'          FiPy; not of the extra, which has permissive licenses only, not its notice of NIST
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from solvers.timestepping.schedules import Every
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
-GROWTH = (86, 272, 860)  # rings: 10⁴, 10⁵ and 10⁶ cells
+GROWTH = (86, 272, 860, 2720)  # rings: 10⁴, 10⁵, 10⁶ and 10⁷ cells
 RINGS = 280  # some 10⁵ cells
 STEPS = 60
 SHARES = 2  # cores

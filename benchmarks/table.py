@@ -19,14 +19,14 @@ _HIDDEN = (": per cell",)
 
 def line(figure: Figure) -> str:
     """One line for a terminal."""
-    return f"{figure.name:<78} {_number(figure):>28}  {figure.asked or figure.note}".rstrip()
+    return f"{figure.name:<78} {_number(figure):>28}  {figure.target or figure.note}".rstrip()
 
 
 def markdown(results: dict[str, Any]) -> str:
     """The table of what :func:`to_json` holds, with machine and date."""
     machine, versions = results["machine"], results["versions"]
     rows = [
-        f"| {_escaped(figure.name)} | {_number(figure)} | {figure.asked or figure.note} |"
+        f"| {_escaped(figure.name)} | {_number(figure)} | {figure.target or figure.note} |"
         for figure in _shown(_figures(results))
     ]
     return "\n".join(
@@ -34,7 +34,7 @@ def markdown(results: dict[str, Any]) -> str:
             f"On {results['date']}, {machine['cores']} cores of {machine['processor']}, "
             f"{', '.join(f'{name} {version}' for name, version in versions.items())}:",
             "",
-            "| what | measured | asked |",
+            "| what | measured | target |",
             "|---|---|---|",
             *rows,
         ]

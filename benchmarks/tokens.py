@@ -39,7 +39,7 @@ def _figures(name: str, points: Floats, sampled: int) -> list[Figure]:
     error = np.linalg.norm(law.output_at(points)[:: max(count // sampled, 1)] - direct(), axis=1).max()
     return [
         Figure.of(name, seconds, "s", most=2.0 if count <= COUNT else None),
-        Figure(f"{name}: less direct sums at {len(few)} tokens", float(error), "1", most=1e-9),
+        Figure(f"{name}: error against direct sums at {len(few)} tokens", float(error), "1", most=1e-9),
         Figure.of(f"{name}: direct sums over it", pairs / seconds, "×"),
         *_beside_ducc0(name, points, law),
     ]

@@ -1,12 +1,16 @@
-"""Equiangular tokens, any two of which have the same cosine g: run and formula, used by several entries."""
+"""Equiangular tokens, any two of which have the same cosine g: run, formula and late rates, used by several entries."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
+
+from .figure import draw
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +45,34 @@ def formula(norm: str, n: int, beta: float, times: Floats) -> Floats:
 
     found = solve_ivp(rate, (0, times[-1]), [0.0, 1.0], t_eval=times, rtol=1e-11, atol=1e-13)
     return np.asarray(1 - found.y[0])
+
+
+def late_exponential(
+    norm: str, end: float, published: float, *more: str, clock: Callable[[Floats], Floats] = np.asarray
+) -> tuple[float, dict[str, tuple[Floats, Floats]]]:
+    """Rate of log(1 − g) in ``clock(t)`` while 1e-11 < 1 − g < 1e-3, for 8 tokens at β = 2; and the curves to draw.
+
+    The formula's curve has the ``published`` rate, from the first late time on.
+    """
+    time, gap = run(norm, 8, 2.0, end, *more)
+    late = (gap < 1e-3) & (gap > 1e-11)
+    x = clock(time)
+    line = gap[late][0] * np.exp(published * (x[late] - x[late][0]))
+    return float(np.polyfit(x[late], np.log(gap[late]), 1)[0]), {"run": (x, gap), "formula": (x[late], line)}
+
+
+def late_power(norm: str, *more: str) -> tuple[float, dict[str, tuple[Floats, Floats]]]:
+    """Power of t with which 1 − g falls from t = 1000 to 2000, for 8 tokens at β = 2; and the curves to draw."""
+    time, gap = run(norm, 8, 2.0, 2000.0, *more)
+    late, after = time > 1000, time > 1
+    power = np.polyfit(np.log(time[late]), np.log(gap[late]), 1)[0]
+    line = gap[late][0] * (time[late] / time[late][0]) ** -2
+    return float(power), {"run": (time[after], gap[after]), "formula_of_slope_-2": (time[late], line)}
+
+
+def draw_late_rate(x: str, curves: dict[str, tuple[Floats, Floats]], *, logx: bool = False) -> None:
+    """Draw 1 − g on a logarithmic axis."""
+    draw(x, "1 − g", logx=logx, logy=True, **curves)
 
 
 def after_a_layer(n: int, cosine: float, beta: float) -> float:

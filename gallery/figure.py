@@ -11,7 +11,7 @@ from meanfield.figures.figure import STYLE
 from meanfield.figures.run_data import BLUE, VERMILION
 
 Floats = NDArray[np.float64]
-COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito: told apart by the color-blind too
+COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito: distinguishable with color blindness
 FEW = 20  # points of a curve that are marked each
 
 

@@ -53,7 +53,7 @@ class Statement:
             "read": self.read,
             "published": f"{self.published:.7g}",
             "found": f"{self.found:.7g}",
-            "tolerance": f"{self.tolerance:.0e}, {self.reason}",
+            "tolerance": f"{self.tolerance:.2g}, {self.reason}",
             "verdict": self.verdict,
         }
         return "\n".join(f"{name:<11}{value}" for name, value in rows.items())

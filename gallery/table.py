@@ -29,8 +29,8 @@ be read, the formula was derived again, and equation numbers are missing. The te
 source as a public repository keeps it, of a version that it does not name; statements *as a third party has transcribed
 them* are those of a formalization of the named version, which has sections and labels, and no equation numbers.
 
-Thirteen entries have a full size. Ten of them were run at it and take from two seconds to two minutes of a core;
-`phase_curve`, `phase_curve_unnormalized` and `one_cluster_large_beta` were run at their quick size alone.
+Thirteen entries have a full size. Eleven of them were run at it and take from two seconds to five minutes of a core;
+`phase_curve` and `phase_curve_unnormalized` were run at their quick size alone.
 
 | entry | statement | source | published | found | verdict |
 |---|---|---|---|---|---|
@@ -63,14 +63,17 @@ def statements(figures: Path | None = None) -> dict[str, Statement]:
 
 def page(found: Mapping[str, Statement]) -> str:
     """The page in Markdown."""
-    rows = [
-        f"| `{name}` | {_cell(one.text)} | {one.source}; read: {one.read} "
-        f"| {one.published:.7g} | {one.found:.7g} | {one.verdict} (to {one.tolerance:.0e}: {_cell(one.reason)}) |"
-        for name, one in found.items()
-    ]
+    rows = [row(name, one) for name, one in found.items()]
     others = [f"| {statement} | {why} |" for statement, why in NOT_COMPUTED.items()]
     tail = "\n\n## Not computed\n\n| statement | why |\n|---|---|\n" + "\n".join(others)
     return HEAD + "\n".join(rows) + tail + "\n"
+
+
+def row(name: str, one: Statement) -> str:
+    """The row of a statement in the table of the page."""
+    verdict = f"{one.verdict} (to {one.tolerance:.2g}: {_cell(one.reason)})"
+    cells = (f"`{name}`", _cell(one.text), f"{one.source}; read: {one.read}")
+    return f"| {' | '.join(cells)} | {one.published:.7g} | {one.found:.7g} | {verdict} |"
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the transition to order of unnormalized attention turns first-order: run and formula, used by two entries."""
+"""The β* beyond which unnormalized attention has a first-order transition: formula, run and statement."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from meanfield.analysis.branches.continuation import follow
 from meanfield.analysis.branches.equilibria import Equilibria
 from meanfield.analysis.branches.varied import OverNoise
 
+from .statement import Statement
+
 Curve = tuple[list[float], list[float]]
 
 
@@ -18,7 +20,7 @@ def formula(d: int) -> float:
 
 
 def run(d: int, betas: tuple[float, float]) -> tuple[float, dict[str, Curve]]:
-    """β* where the branch of ordered states leaves uniform neither forwards nor backwards, and the branch of each β.
+    """β* at which the branch of ordered states leaves the uniform one vertically, and the branch of each β.
 
     The slope (1 − κ/κ#)/order² of a branch at its first point is 0 there; between two β it is taken as linear.
     """
@@ -30,3 +32,18 @@ def run(d: int, betas: tuple[float, float]) -> tuple[float, dict[str, Curve]]:
         noises = [point.noise / branch.critical for point in branch.equilibria]
         curves[f"β_=_{beta:g}"] = (noises, [point.order for point in branch.equilibria])
     return betas[0] - slopes[0] * (betas[1] - betas[0]) / (slopes[1] - slopes[0]), curves
+
+
+def first_order(d: int, betas: tuple[float, float]) -> tuple[Statement, dict[str, Curve]]:
+    """The statement on β* in dimension d, found between two β, and the branches to draw."""
+    found, curves = run(d, betas)
+    statement = Statement(
+        text=f"β* from which on the transition is discontinuous, d = {d}",
+        source="Mun and Rosenzweig 2606.05140v1, abstract",
+        read="abstract",
+        published=formula(d),
+        found=found,
+        tolerance=5e-3,
+        reason="linear interpolation between two β",
+    )
+    return statement, curves

@@ -39,11 +39,15 @@ class Velocity:
 
     def __init__(self, attention: Attention, norm: LayerNorm | None = None, feed_forward: Local | None = None) -> None:
         self.attention, self.norm = attention, LayerNorm() if norm is None else norm
-        self.centers = attention.mesh.centers
         backend = attention.mesh.backend
         self._local = None if feed_forward is None else backend.to_device(feed_forward(backend.to_host(self.centers)))
         if self._local is not None and attention.tangent:
             self._local = projected(self.centers, self._local)
+
+    @property
+    def centers(self) -> Floats:
+        """(cells, d) of the mesh."""
+        return self.attention.mesh.centers
 
     def __call__(self, time: float, density: Floats) -> Floats:
         """X (cells, d), tangent, of a density (cells)."""
@@ -84,7 +88,7 @@ def mean_field_equation(
     noise       κ ≥ 0
     reaction    R[ρ], None for none
     """
-    near_uniform = LinearRegime(velocity.attention, noise, mesh.centers.shape[1], below_twice_the_mean(mesh))
+    near_uniform = LinearRegime(velocity.attention, noise, mesh.ambient_dimension, below_twice_the_mean(mesh))
     terms: list[Term] = [Advection(mesh, velocity, nonnegative=True), near_uniform]
     if reaction is not None:
         terms.append(reaction)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ from solvers.io.lock import remove_leftover
 from solvers.io.memory import MemoryRun, RunMemory
 from solvers.io.run_file import FileError, Run, RunFile, read
 from solvers.timestepping.integrate import integrate
+from solvers.timestepping.observers import GivenUp
 from solvers.timestepping.state import NonFinite, State
 
 Printer = Callable[[str], None]
@@ -107,9 +108,9 @@ def run_in_memory(
 def evolve(problem: Problem, state: State, end: float, recorder: Recorder, show: Printer = print_nothing) -> None:
     """Integrate a state to ``end``, in place; the recorder's observers are called at their times.
 
-    Raises NonFinite, Interrupted or Terminated in the step after a signal, or where samples within a step are left,
-    and KeyboardInterrupt at once after a second one; the state is then the one after the last good step, and the
-    recorder is closed.
+    Raises NonFinite; Interrupted or Terminated after a signal, in the step after it or before the next diagnostic of a
+    sample, which is given up; KeyboardInterrupt at once after a second one. The state is then the one after the last
+    good step, and the recorder is closed.
     """
 
     def after_step(state: State) -> bool:
@@ -124,7 +125,9 @@ def evolve(problem: Problem, state: State, end: float, recorder: Recorder, show:
     ):
         with recorder.compiling():
             problem.prepare(state)
-        integrate(state, problem.dynamics, end, recorder.observers, after_step, lambda: bool(stop))
+        recorder.stop_when(lambda: bool(stop))
+        with suppress(GivenUp):
+            integrate(state, problem.dynamics, end, recorder.observers, after_step, lambda: bool(stop))
         recorder.end(state)
         if state.time < end and stop:
             raise stop.error(f"interrupted at time {state.time:.6g}")

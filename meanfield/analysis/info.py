@@ -136,7 +136,7 @@ def _next(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
         "killed": resume_advice(attributes, path),
         "interrupted": resume_advice(attributes, path),
         "finished": f"plot it: meanfield plot {path}",
-        "failed": f"see how it came to this: meanfield plot {path}",
+        "failed": f"plot what led to it: meanfield plot {path}",
     }[state]
 
 
@@ -204,10 +204,10 @@ def _atoms(facts: dict[str, Any]) -> str:
     if facts["hand_over"] and time is None:
         return _too_many(facts) or f"not yet: some cluster is wider than hand_over.spread {_UNITS[on_mesh]}"
     finer = "a finer mesh, or hand_over.spread below 1," if on_mesh else "hand_over.spread below 1"
-    hint = f"; {finer} makes it smaller" if (error or 0.0) > LARGE_ERROR else ""
-    before = " (what the mesh did before is not in this)" if on_mesh else ""
+    hint = f"; {finer} reduces it" if (error or 0.0) > LARGE_ERROR else ""
+    before = " (without the error of the mesh before the handover)" if on_mesh else ""
     texts = [
-        "" if time is None else f"clusters are atoms from t = {time:.6g} on, one when within 1e-4 rad",
+        "" if time is None else f"clusters are atoms from t = {time:.6g}, which merge below 1e-4 rad",
         _merger_error(error, angle),
         "" if angle is None else f"{'it changes' if error is None else 'and'} places by {angle:.1e} rad{before}",
     ]

@@ -18,12 +18,15 @@ _SNAPSHOTS = ("snapshots", "every", "times")
 def overrides_of(changes: Mapping[str, Any] | Sequence[str]) -> list[str]:
     """Changes as overrides: a mapping of dotted keys to numbers, texts, lists or tables, or overrides as they are.
 
-    Raises CaseError for a text, which is a sequence too.
+    Raises CaseError for a text, which is a sequence too, and for None, which TOML lacks.
     """
     if isinstance(changes, str):
         raise CaseError(f"override {show(changes)}: expected a list of KEY=VALUE, or a mapping")
     if not isinstance(changes, Mapping):
         return list(changes)
+    absent = next((key for key, value in changes.items() if value is None), None)
+    if absent is not None:
+        raise CaseError(f"override {absent} = None: expected a number, text, list or table")
     return [f"{key}={inline(value)}" for key, value in changes.items()]
 
 

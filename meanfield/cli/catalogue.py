@@ -70,5 +70,7 @@ def selftest(options: argparse.Namespace) -> int:
         word = "ok    " if outcome.passed else "FAILED"
         print(f"{word} {outcome.name}: error {outcome.error:.1e}, at most {outcome.limit:g}", flush=True)
         failed += [] if outcome.passed else [outcome.name]
-    print(f"{len(failed)} failed: {', '.join(failed)}" if failed else f"all is well, {perf_counter() - start:.0f} s")
+    print(
+        f"{len(failed)} failed: {', '.join(failed)}" if failed else f"all checks passed, {perf_counter() - start:.0f} s"
+    )
     return 1 if failed else 0

@@ -16,11 +16,13 @@ def case_file(parser: ArgumentParser) -> None:
 
 
 def timing(parser: ArgumentParser) -> None:
-    parser.add_argument("--time", action="store_true", help="measure a step and a sample here (default: estimate only)")
+    parser.add_argument("--time", action="store_true", help="time a step and a sample (default: estimate only)")
 
 
 def search(parser: ArgumentParser) -> None:
-    parser.add_argument("--search", metavar="WORD", default="", help="those that have it in their text (default: all)")
+    parser.add_argument(
+        "--search", metavar="WORD", default="", help="only cases whose text contains WORD (default: all)"
+    )
 
 
 def new_case(parser: ArgumentParser) -> None:
@@ -75,7 +77,9 @@ def quiet(parser: ArgumentParser) -> None:
 def run_options(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the case's name with .h5, here")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing FILE.h5 (default: refuse)")
-    parser.add_argument("--force", action="store_true", help="run also beyond memory or disk (default: refuse)")
+    parser.add_argument(
+        "--force", action="store_true", help="run even where memory or disk may not suffice (default: refuse)"
+    )
 
 
 def device(parser: ArgumentParser) -> None:
@@ -101,17 +105,21 @@ def as_json(parser: ArgumentParser) -> None:
 
 
 def verify(parser: ArgumentParser) -> None:
-    parser.add_argument("--verify", action="store_true", help="read it all by its checksums (default: describe)")
+    parser.add_argument(
+        "--verify", action="store_true", help="verify all data against checksums (default: describe the file)"
+    )
 
 
 def figure_output(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FIGURE.png", help="or .pdf, .svg (default: FILE with .png)")
     parser.add_argument(
-        "--panels", metavar="NAME,...", type=_names, help="these alone, as density,energy (default: the whole page)"
+        "--panels", metavar="NAME,...", type=_names, help="panels, such as density,energy (default: all)"
     )
 
-    parser.add_argument("--size", metavar="WxH", type=_size, help="inches, as 3.4x2.6 (default: what the panels need)")
-    parser.add_argument("--dpi", metavar="N", type=_dpi, default=160, help="pixels an inch (default: 160)")
+    parser.add_argument(
+        "--size", metavar="WxH", type=_size, help="in inches, such as 3.4x2.6 (default: as the panels need)"
+    )
+    parser.add_argument("--dpi", metavar="N", type=_dpi, default=160, help="pixels per inch (default: 160)")
     parser.add_argument("--cmap", metavar="NAME", default="viridis", help="Matplotlib's colour map (default: viridis)")
     parser.add_argument("--style", choices=("paper", "screen", "dark"), default="screen", help="default: screen")
 
@@ -124,19 +132,19 @@ def _size(text: str) -> tuple[float, float]:
     try:
         width, height = map(float, text.split("x"))
     except ValueError:
-        raise ArgumentTypeError(f"{text}: expected a width and a height in inches, as 3.4x2.6") from None
+        raise ArgumentTypeError(f"{text}: expected a width and a height in inches, such as 3.4x2.6") from None
     return width, height
 
 
 def _dpi(text: str) -> int:
     if not text.isdecimal():
-        raise ArgumentTypeError(f"{text}: expected a whole number of pixels an inch")
+        raise ArgumentTypeError(f"{text}: expected a whole number of pixels per inch")
     return int(text)
 
 
 def movie_options(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.gif|.mp4", help="default: FILE with .gif; .mp4 needs ffmpeg")
-    parser.add_argument("--fps", type=_fps, default=12, help="snapshots a second, at most 50 (default: 12)")
+    parser.add_argument("--fps", type=_fps, default=12, help="snapshots per second, at most 50 (default: 12)")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing movie (default: refuse)")
 
 
@@ -162,7 +170,7 @@ def export_options(parser: ArgumentParser) -> None:
 
 
 def figure_if_named(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="draw it too (default: no figure)")
+    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="also draw a figure (default: none)")
 
 
 def branch_options(parser: ArgumentParser) -> None:
@@ -174,7 +182,9 @@ def branch_options(parser: ArgumentParser) -> None:
     )
     help_text = "degree of the mode that bifurcates (default: 1)"
     parser.add_argument("--degree", metavar="L", type=_degree, default=1, help=help_text)
-    help_text = "with less at the axis: another branch of even degrees, but on the circle (default: more)"
+    help_text = (
+        "the branch with less mass at the axis, another one for even degrees except on the circle (default: more mass)"
+    )
     parser.add_argument("--negative", action="store_true", help=help_text)
 
 
@@ -185,12 +195,16 @@ def _degree(text: str) -> int:
 
 
 def convergence_options(parser: ArgumentParser) -> None:
-    key, default = "domain.resolution", "a quarter, a half and all of its own"
-    parser.add_argument("--over", metavar="KEY", default=key, help=f"an integer that refines it (default: {key})")
+    key, default = "domain.resolution", "a quarter, half and all of the case's value"
+    parser.add_argument(
+        "--over", metavar="KEY", default=key, help=f"an integer key that refines the mesh (default: {key})"
+    )
     parser.add_argument(
         "--values", metavar="N,N,N", type=_integers, default=(), help=f"increasing (default: {default})"
     )
-    parser.add_argument("--of", metavar="DIAGNOSTIC", default="energy", help="its value at the end (default: energy)")
+    parser.add_argument(
+        "--of", metavar="DIAGNOSTIC", default="energy", help="compared by its value at the end (default: energy)"
+    )
 
 
 def _integers(text: str) -> tuple[int, ...]:
@@ -207,11 +221,11 @@ def other_run(parser: ArgumentParser) -> None:
 def sweep_options(parser: ArgumentParser) -> None:
     parser.add_argument("sweep", metavar="SWEEP", help="a sweep file, or the name of a shipped sweep")
     parser.add_argument("-o", "--output", metavar="INDEX.h5", help="default: the sweep's name with .h5, here")
-    parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes on this machine (default: one a core)")
-    parser.add_argument("--dask", metavar="ADDRESS", help="host:port of a Dask scheduler whose workers do the work")
-    parser.add_argument("--shard", metavar="I/N", type=_shard, help="points I, I + N, ... alone, for arrays of jobs")
+    parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes on this machine (default: one per core)")
+    parser.add_argument("--dask", metavar="ADDRESS", help="host:port of a Dask scheduler, whose workers run the points")
+    parser.add_argument("--shard", metavar="I/N", type=_shard, help="only points I, I + N, ..., for job arrays")
     parser.add_argument("--retry", action="store_true", help="re-run failed points (default: keep)")
-    parser.add_argument("--overwrite", action="store_true", help="start anew (default: go on with INDEX.h5)")
+    parser.add_argument("--overwrite", action="store_true", help="start over (default: continue INDEX.h5)")
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -322,7 +322,7 @@ _COMMANDS: dict[str, _Command] = {
     ),
     "branch": (
         cli_commands.branch,
-        "stationary densities over the noise, stable and unstable, through their folds",
+        "stationary densities over noise, beta or V, stable and unstable, through folds",
         f"CASE [--over stabilizers.noise] [--degree L] [--negative] [-o FIGURE.png] [--json] {_SET}",
         (cli_options.case_file, cli_options.branch_options, cli_options.figure_if_named, cli_options.as_json),
     ),

@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from meanfield.cli import options as cli_options
+from meanfield.cli.dropped_tokens import drop_option, dropped_tokens
 
 
 def prompts_options(parser: ArgumentParser) -> None:
@@ -16,7 +17,7 @@ def prompts_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--repeat", metavar="N", type=int, default=1, help="its layers N times (default: 1)")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of random weights (default: 0)")
-    parser.add_argument("--drop", metavar="TOKENS", default="", help="not measured: special, first or both")
+    drop_option(parser, "measured")
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the model's name with -prompts.h5, here")
     parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
     cli_options.overwrite(parser, "FILE.h5")
@@ -33,7 +34,8 @@ def prompts(options: argparse.Namespace) -> int:
     path = f"{short_name(options.model)}-prompts.h5" if options.output is None else options.output
     target = figure_target(Path(options.figure or Path(path).with_suffix(".png")))
     require_writable(path, options.prompts or "", options.overwrite)
-    chosen, texts = CaseOptions(seed=options.seed, repeat=options.repeat), prompts_of(options.prompts)
+    drop, texts = dropped_tokens(options), prompts_of(options.prompts)
+    chosen = CaseOptions(seed=options.seed, repeat=options.repeat)
     model = load_model(options.model, family_of)
     states = read_prompts(model, texts)
 
@@ -42,7 +44,6 @@ def prompts(options: argparse.Namespace) -> int:
     from meanfield.transformer.next_token import next_token, output_head
     from meanfield.transformer.prompts_output import draw_prompts, table_of, table_of_next, write_prompts
 
-    drop = tuple(part.strip() for part in options.drop.split(",") if part.strip())
     found, head = compress(states, chosen.repeat, chosen.seed, drop), output_head(options.model)
     after = None if head is None else next_token(states, head)
     facts = {"model": options.model, "drop": options.drop, "command": options.command}

@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from meanfield.cli import options as cli_options
+from meanfield.cli.dropped_tokens import drop_option, dropped_tokens, names_of
 from meanfield.cli.networks import COMMANDS as NETWORK_COMMANDS
 from meanfield.cli.prompts import COMMANDS as PROMPTS_COMMANDS
 from meanfield.runtime.messages import print_message
@@ -20,7 +21,7 @@ def model(parser: ArgumentParser) -> None:
 
 
 def read_options(parser: ArgumentParser) -> None:
-    _drop(parser, "written")
+    drop_option(parser, "written")
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the model's name with .h5, here")
     cli_options.overwrite(parser, "FILE.h5")
 
@@ -48,12 +49,6 @@ def _variant(parser: ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of random or rotated weights (default: 0)")
 
 
-def _drop(parser: ArgumentParser, done: str) -> None:
-    parser.add_argument(
-        "--drop", metavar="TOKENS", default="", help=f"special, first or both: tokens that are moved but not {done}"
-    )
-
-
 def ablate_options(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a folder, or a name on the hub of Hugging Face")
     parser.add_argument("--texts", metavar="FOLDER", help="its files *.txt (default: ten texts of the package)")
@@ -64,7 +59,7 @@ def ablate_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", metavar="N", type=int, default=3, help="of random and of rotated weights (default: 3)"
     )
-    _drop(parser, "measured")
+    drop_option(parser, "measured")
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the model's name with -ablation.h5, here")
     parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
     cli_options.overwrite(parser, "FILE.h5")
@@ -73,7 +68,7 @@ def ablate_options(parser: ArgumentParser) -> None:
 def histogram_options(parser: ArgumentParser) -> None:
     parser.add_argument("--repeat", metavar="N", type=int, default=4, help="its layers N times (default: 4)")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of random and rotated weights (default: 0)")
-    _drop(parser, "measured")
+    drop_option(parser, "measured")
     parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the model's name with -histogram.h5, here")
     parser.add_argument("--figure", metavar="FILE.png", help="default: the output's name with .png")
     cli_options.overwrite(parser, "FILE.h5")
@@ -93,7 +88,7 @@ def read(options: argparse.Namespace) -> int:
     require_writable(path, options.text or "", options.overwrite)
     from meanfield.transformer.reading import read_transformer
 
-    states, drop = states_of(options.model, options.text), _parts(options.drop)
+    drop, states = dropped_tokens(options), states_of(options.model, options.text)
     states = states.only(kept_tokens(states, drop))
     given = {"overwrite": options.overwrite, "quiet": options.quiet, "command": options.command, "drop": drop}
     read_transformer(states, path, **given, show=print_message)
@@ -120,13 +115,9 @@ def _whole_model(options: argparse.Namespace, folder: str) -> Path:
 
     if options.layer is not None:
         raise CaseError(f"--layer {options.layer}: only allowed with --mean-field")
-    chosen = CaseOptions(_parts(options.without), options.weights, options.seed, options.repeat)
+    chosen = CaseOptions(names_of(options.without), options.weights, options.seed, options.repeat)
     require_new(folder, FILES, options.overwrite)
     return write_case(states_of(options.model, options.text, family_of), folder, chosen)
-
-
-def _parts(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _mean_field(options: argparse.Namespace, folder: str) -> Path:
@@ -149,7 +140,7 @@ def ablate(options: argparse.Namespace) -> int:
     from meanfield.runtime.paths import require_writable
     from meanfield.transformer.ablation import ablate, last_layer_table, variants_of
     from meanfield.transformer.families import family_of
-    from meanfield.transformer.head_figures import head_figures
+    from meanfield.transformer.head_figures import head_figures, table_by_layer
     from meanfield.transformer.model import load_model, read_texts, short_name
 
     path = f"{short_name(options.model)}-ablation.h5" if options.output is None else options.output
@@ -157,8 +148,8 @@ def ablate(options: argparse.Namespace) -> int:
     require_writable(path, "", options.overwrite)
     if options.seeds < 1:
         raise CaseError(f"--seeds {options.seeds}: expected an integer >= 1")
-    parts = [_parts(text) for text in options.without or EACH_PART]
-    variants, drop, texts = variants_of(parts, options.seeds), _parts(options.drop), read_texts(options.texts)
+    parts = [names_of(text) for text in options.without or EACH_PART]
+    variants, drop, texts = variants_of(parts, options.seeds), dropped_tokens(options), read_texts(options.texts)
     model = load_model(options.model, family_of)
     states = [model.read(*text) for text in texts]
     ablation = ablate(states, variants, drop)
@@ -168,10 +159,11 @@ def ablate(options: argparse.Namespace) -> int:
     from meanfield.transformer.ablation_output import draw_ablation, write_ablation
 
     facts = {"model": options.model, "drop": options.drop, "command": options.command}
-    write_ablation(path, ablation, [head_figures(one) for one in states], facts)
+    heads = [head_figures(one) for one in states]
+    write_ablation(path, ablation, heads, facts)
     figure = Figure()
     draw_ablation(figure, ablation, f"{short_name(options.model)}, {len(states)} texts")
-    print(last_layer_table(ablation))
+    print(f"{last_layer_table(ablation)}\n\n{table_by_layer(heads)}")
     print(f"{path}\n{save(figure, target)}")
     return 0
 
@@ -186,18 +178,19 @@ def histogram(options: argparse.Namespace) -> int:
     path = f"{short_name(options.model)}-histogram.h5" if options.output is None else options.output
     target = figure_target(Path(options.figure or Path(path).with_suffix(".png")))
     require_writable(path, options.text or "", options.overwrite)
-    chosen = CaseOptions(seed=options.seed, repeat=options.repeat)
+    chosen, drop = CaseOptions(seed=options.seed, repeat=options.repeat), dropped_tokens(options)
     states = states_of(options.model, options.text, require_attention)
 
     from matplotlib.figure import Figure
 
     from meanfield.transformer.stacking import draw_stacking, peaks, stack, write_stacking
 
-    stacking = stack(states, chosen.repeat, chosen.seed, _parts(options.drop))
+    stacking = stack(states, chosen.repeat, chosen.seed, drop)
     facts = {"model": options.model, "text": states.source, "drop": options.drop, "command": options.command}
     write_stacking(path, stacking, facts)
     figure = Figure()
-    draw_stacking(figure, stacking, f"{states.short_name}, its layers {options.repeat} times, {states.source}")
+    title = f"{states.short_name}, its layers {options.repeat} times, {states.source}"
+    draw_stacking(figure, stacking, title, options.repeat)
     for name, distances, means in zip(stacking.variants, stacking.distances, stacking.means, strict=True):
         print(
             f"{name:16} mean {means[-1]:.3f} after the last layer, "

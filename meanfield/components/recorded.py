@@ -16,8 +16,8 @@ def require_components(path: str | Path, attributes: Mapping[str, Any], *, same:
         kind, name, digest = line.split()
         loaded = LOADED.get((kind, name))
         if loaded is None:
-            what = f"was computed with the {kind} {name} of a user's own"
-            raise CaseError(f"{path}: {what}; name its file: --component FILE.py, in Python load_components(FILE)")
+            what = f"was computed with the user-defined {kind} {name}"
+            raise CaseError(f"{path}: {what}; load it: --component FILE.py, in Python load_components(FILE)")
         if same and loaded.sha256 != digest:
             changed = f"sha256 {digest[:12]}…, that of {loaded.source} is {loaded.sha256[:12]}…"
             raise CaseError(f"{path}: its {kind} {name} was another: {changed}; resume with the same file")

@@ -39,6 +39,7 @@ class Diagnostic(NamedTuple):
 
 
 Table = dict[str, Diagnostic]
+GoingOn = Callable[[], None]
 REFERENCE, LOG_UNIT, FACTOR = "reference", "log_unit", "factor"  # attributes of the entropy and of the energy
 ENTROPY = ((REFERENCE, "area"),)  # older axisymmetric files lack it: relative to the uniform density
 MAX_CLUSTERS = 32  # whose masses and centers are kept
@@ -76,22 +77,23 @@ class Diagnostics:
             result.append(Column(name, dims, "1", entry.long_name, entry.attributes))
         return result
 
-    def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
-        return self.values(self.sample_of(time, values))
+    def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
+        """``going_on`` is called before each diagnostic; what it raises gives the others up."""
+        return self.values(self.sample_of(time, values), going_on)
 
-    def values(self, sample: Any) -> dict[str, float | Floats]:
+    def values(self, sample: Any, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
         """Of what ``sample_of`` has returned."""
-        return self._of_samples([sample])[0]
+        found: dict[str, float | Floats] = {}
+        with np.errstate(over="ignore", invalid="ignore"):  # of what is about to blow up
+            for name in self.names:
+                going_on()
+                found[name] = self.table[name].function(sample)
+        return found
 
     def of_states(self, times: Sequence[float], states: Sequence[Floats]) -> list[dict[str, float | Floats]]:
-        """Those of several states, as one after the other, at less cost."""
-        if not self.may_wait:
-            return [self(*each) for each in zip(times, states, strict=True)]
-        return self._of_samples([self.sample_of(*each) for each in zip(times, states, strict=True)])
-
-    def _of_samples(self, samples: Sequence[Any]) -> list[dict[str, float | Floats]]:
-        """One diagnostic of all samples after the other: its code stays in the processor's cache meanwhile."""
-        with np.errstate(over="ignore", invalid="ignore"):  # of what is about to blow up
+        """Those of several states at less cost: the code of each diagnostic stays in the processor's cache."""
+        samples = [self.sample_of(*each) for each in zip(times, states, strict=True)]
+        with np.errstate(over="ignore", invalid="ignore"):
             columns = {name: [self.table[name].function(sample) for sample in samples] for name in self.names}
         return [{name: column[k] for name, column in columns.items()} for k in range(len(samples))]
 

@@ -35,8 +35,10 @@ def export(
     ``output`` defaults to ``path`` with the format's suffix. ``diagnostics`` are those of a CSV, all for None: one that
     is an array may have a file of its own. The file appears whole or not at all. Raises
     FileError where the run cannot be read or has nothing to export, where the output exists and ``overwrite``
-    is false, and where it cannot be written; KeyError for an unknown format.
+    is false, and where it cannot be written; ValueError for an unknown format.
     """
+    if to not in FORMATS:
+        raise ValueError(f"to = {to!r}: expected one of {', '.join(FORMATS)}")
     suffix, write = FORMATS[to]
     source = path_of(path)
     of_sweep = not isinstance(path, Run) and source.is_file() and is_sweep(source)

@@ -84,7 +84,7 @@ def write_vtkhdf(run: Run, path: Path) -> None:
     if kind.has_tokens and run.positions(0).shape[1] > 3:
         d = run.positions(0).shape[1]
         raise FileError(
-            f"{run.path}: particles in {d} dimensions; vtkhdf knows 2 and 3, and xarray opens the run itself"
+            f"{run.path}: particles in {d} dimensions; vtkhdf export supports 2 and 3 only; xarray opens the run"
         )
     if kind.vtkhdf is None and not kind.has_tokens:
         only = ", ".join(name for name, other in DOMAINS.items() if other.vtkhdf or other.has_tokens)
@@ -120,7 +120,7 @@ def cells_of_centers(centers: Floats) -> Geometry:
     """
     d = centers.shape[1]
     if d > len(VTK_BOXES):
-        raise FileError(f"a solution in {d} dimensions: vtkhdf knows up to 3; xarray opens the file as it is")
+        raise FileError(f"a solution in {d} dimensions: vtkhdf export supports up to 3; xarray opens the file as it is")
     axes = [np.unique(column.round(12)) for column in centers.T]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, d)
     if len(grid) != len(centers) or min(map(len, axes)) < 2 or not np.allclose(grid, centers, atol=1e-9):

@@ -116,7 +116,7 @@ def time_range(run_data: RunData, name: str) -> tuple[float, float]:
     predicted = run_data.predictions.get(name)
     if predicted is None or run_data.log_time or not last < predicted.moment <= AHEAD * last:
         return first, last
-    return first, predicted.moment + 0.04 * (predicted.moment - first)
+    return first, predicted.moment + 0.2 * (predicted.moment - first)  # room for its name, right of the curve
 
 
 def draw_prediction(ax: Axes, run_data: RunData, name: str) -> None:

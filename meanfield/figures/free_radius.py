@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PLANES, PLANE_HEIGHT = 4, 2.9  # pictures of the plane, and the inches that they need
 HELD = 0.995  # of the mass: how far a picture of the plane reaches
+COMMON = 5.0  # times the least reach: up to it pictures of the plane have one scale, which shows growth at a glance
 PLANE_DECADES = 1e-4  # of the highest density, below which the plane is empty
 
 
@@ -107,19 +108,28 @@ def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
     for ax in axes[len(chosen) :]:
         ax.set_axis_off()
     drawn = list(axes[: len(chosen)])
-    for ax, k in zip(drawn, chosen, strict=True):
-        image = draw_plane(ax, run_data, k)
+    reaches = plane_reaches(quantiles(run_data, chosen, np.array([HELD]))[:, 0])
+    for ax, k, reach in zip(drawn, chosen, reaches, strict=True):
+        image = draw_plane(ax, run_data, k, reach)
         ax.set_title(f"tokens at {run_data.moment(run_data.times[k])}")
     bar = figure.colorbar(image, ax=drawn, extend="min")
     bar.set_label("density on the plane,\nhighest = 1")
 
 
-def draw_plane(ax: Axes, run_data: RunData, k: int) -> QuadMesh:
-    """The density of tokens x = rω with respect to area, ρ/r², in units of its highest value; returns the picture."""
+def plane_reaches(held: Floats) -> Floats:
+    """Half widths of pictures of the plane with tokens within these radii: one, or each its own where far apart."""
+    reaches = 1.15 * np.where(held > 0, held, held.max() or 1.0)
+    return np.full_like(reaches, reaches.max()) if reaches.max() <= COMMON * reaches.min() else reaches
+
+
+def draw_plane(ax: Axes, run_data: RunData, k: int, reach: float) -> QuadMesh:
+    """The density of tokens x = rω with respect to area, ρ/r², in units of its highest value; returns the picture.
+
+    The picture is of |x_i| ≤ ``reach``.
+    """
     from matplotlib.colors import LogNorm
 
     radius, angle, values = _plane(run_data, k)
-    reach = 1.15 * float(quantiles(run_data, [k], np.array([HELD]))[0, 0])
     x, y = radius[:, None] * np.cos(angle), radius[:, None] * np.sin(angle)
     image = ax.pcolormesh(x, y, values, norm=LogNorm(PLANE_DECADES, 1.0), cmap=color_map(), rasterized=True)
     # What is emptier than the scale shows is as dark as its lowest colour.

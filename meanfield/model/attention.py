@@ -61,7 +61,7 @@ class Attention:
         if isinstance(heads, Head) or not heads or not all(isinstance(head, Head) for head in heads):
             raise ArgumentError("heads", heads, "a list of one or more Head")
         for head in heads:
-            head.check_dimension(mesh.centers.shape[1])
+            head.check_dimension(mesh.ambient_dimension)
         self.normalization, self.kernel = normalization_of(normalization), kernel_of(kernel, window)
         self.mesh, self.beta, self.rescaled = mesh, beta, rescaled
         self.heads = tuple(heads)
@@ -75,7 +75,7 @@ class Attention:
         self.normalization.check_range(beta, self.log_bound, rescaled)
         self._log_rescaling = self.log_bound if rescaled else 0.0  # log of the divisor of unnormalized sums
         responses = [self._response(head, sums) for head, sums in zip(heads, self._sums, strict=True)]
-        rates = linear_rates(mesh.centers.shape[1], np.sum(np.abs(responses), axis=0))
+        rates = linear_rates(mesh.ambient_dimension, np.sum(np.abs(responses), axis=0))
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
     def output(self, density: Floats) -> Floats:

@@ -135,7 +135,7 @@ class ZonalSums:
 
     def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, include_radial: bool) -> None:
         self.mesh, self.gradient, self.log_bound = mesh, gradient, log_bound
-        radial = radial_multipliers(mesh.centers.shape[1], kernel) if include_radial else None
+        radial = radial_multipliers(mesh.ambient_dimension, kernel) if include_radial else None
         self._operator = zonal_operator(mesh, kernel, gradient, radial)
         self._kernel, self._radial = float(kernel[0]), None if radial is None else float(radial[0])
         self._mean = 1.0 / mesh.volume
@@ -182,7 +182,7 @@ class OppositeSums:
     """
 
     def __init__(self, mesh: Mesh, steepness: float, log_gaussian_factor: float, include_radial: bool) -> None:
-        d, size = mesh.centers.shape[1], abs(steepness)
+        d, size = mesh.ambient_dimension, abs(steepness)
         self.mesh, self._include_radial = mesh, include_radial
         self._log_gaussian_factor, self.log_bound = log_gaussian_factor, size - log_gaussian_factor
         self.gradient = exponential_gradient_multipliers(d, steepness, exponential_degree(d, size) + 1)
@@ -211,7 +211,7 @@ class BilinearSums:
     """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for any matrices, f by the kernel."""
 
     def __init__(self, mesh: Mesh, beta: float, query: Floats, key: Floats, kernel: Kernel) -> None:
-        d = mesh.centers.shape[1]
+        d = mesh.ambient_dimension
         matrix = beta * query.T @ key
         size = float(np.linalg.norm(matrix, 2))
         degrees = exponential_degree(d, size) + 1
@@ -236,7 +236,7 @@ class BilinearSums:
 
 def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radial: bool) -> HeadSums:
     """The sums of a head for a kernel. Raises as :func:`check_sums`."""
-    d = mesh.centers.shape[1]
+    d = mesh.ambient_dimension
     check_sums(d, beta, head, kernel)
     query, key = multiple(head.query), multiple(head.key)
     if query is None or key is None:

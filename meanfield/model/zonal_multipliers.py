@@ -29,7 +29,7 @@ def zonal_multipliers_on(mesh: Mesh, kernel: Kernel, beta: float) -> Floats:
 
     On the circle those of its values at the cells, exactly, however sharp. Raises as :func:`check_zonal`.
     """
-    check_zonal(mesh.centers.shape[1], kernel, beta)
+    check_zonal(mesh.ambient_dimension, kernel, beta)
     if mesh.dimension == 1:
         return _of_values(kernel.values(np.cos(2 * np.pi / mesh.cells * np.arange(mesh.cells)), beta))
     degrees = min(int(np.flatnonzero(_sizes(kernel, beta) > _ROUNDING)[-1]) + 2, MAX_DEGREES)

@@ -135,9 +135,9 @@ class Result:
         cmap    name of a colour map of Matplotlib's
         style   "paper", "screen" or "dark"
         Returns the whole figure. Raises ValueError for a panel that is unknown or was not recorded, and for other
-        values that cannot be.
+        values that cannot be; TypeError for axes and names of panels that are none.
         """
-        import matplotlib
+        import matplotlib.axes
 
         from meanfield.figures.figure import fill, load, page, panel
         from meanfield.figures.panels.options import FigureOptions
@@ -147,6 +147,10 @@ class Result:
             if any(given is not None for given in (ax, panels, size, dpi)):
                 raise ValueError("a recorded solution of a PDE is drawn as a whole: expected a figure alone")
             return self._plot_fields(figure)
+        if ax is not None and not isinstance(ax, matplotlib.axes.Axes):
+            raise TypeError(f"ax = {ax!r}: expected axes of Matplotlib's")
+        if panels is not None and not isinstance(panels, str | list | tuple):
+            raise TypeError(f"panels = {panels!r}: expected a name, or a list of names")
         names = None if panels is None else (panels,) if isinstance(panels, str) else tuple(panels)
         options = FigureOptions(names, size, DPI if dpi is None else dpi, cmap, style)
         if ax is None and figure is None:

@@ -6,6 +6,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from meanfield.sweeping.results import SweepResults, read_sweep
 from meanfield.sweeping.scalars import axes, long_name, scalars
 from meanfield.sweeping.tasks import Solver, Work
 from solvers.io.lock import Lock
+from solvers.mesh.checks import check_call
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -61,9 +63,14 @@ def sweep(
     overwrite  whether an index of another sweep is replaced
     The Dataset's dimensions are the keys, its variables the last value of each diagnostic, the scalars of a sweep's
     index (most_clusters, …), those of ``scalars``, ``status`` and ``reason``; NaN where a point has failed.
-    Raises CaseError for the first point that cannot be run, before any is, and for ``scalars`` with a ``path``, whose
+    Raises TypeError for scalars that are no functions of a result, CaseError for the first point that cannot be run,
+    before any is, for ``jobs`` below 1, and for ``scalars`` with a ``path``, whose
     index has none of them; FileError for a path that is something else.
     """
+    if jobs is not None and not (isinstance(jobs, Integral) and jobs >= 1):
+        raise CaseError(f"jobs = {jobs!r}: expected a whole number >= 1")
+    for name, function in (scalars or {}).items():
+        check_call(f"scalars[{name!r}]", function, "result")
     plan = _plan(case, keys)
     solver = with_processes(min(jobs or cores(), len(plan.rows))) if client is None else with_client(client)
     quiet = not (has_bar() if progress is None else progress)

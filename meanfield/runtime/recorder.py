@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
@@ -23,10 +23,11 @@ from solvers.backends import backend_for
 from solvers.io.memory import RunMemory
 from solvers.io.run_file import RunFile
 from solvers.mesh.mesh import Floats
-from solvers.timestepping.observers import Observer
+from solvers.timestepping.observers import GivenUp, Observer
 from solvers.timestepping.state import Exploding, NonFinite, State
 
 MAX_SAMPLES, MAX_NUMBERS = 64, 1 << 16  # of samples whose diagnostics are found together, and of their states
+MAX_COST = 2e-3  # seconds of a sample that may wait: one that takes longer can be given up
 MAX_WAIT = 0.5  # seconds that they wait at most, where steps are no longer
 NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
 
@@ -45,6 +46,10 @@ class Recorder(Protocol):
 
     def after_step(self, state: State) -> bool | None:
         """Called after each step; whether the run is to end with it."""
+        ...
+
+    def stop_when(self, stopping: Callable[[], bool]) -> None:
+        """Observers give up what takes long, from now on until ``end``, where the run is to stop."""
         ...
 
     def end(self, state: State) -> None:
@@ -79,6 +84,7 @@ class Record:
         schedules = snapshot_schedule(case), sample_schedule(case)
         self._remaining = RemainingTime(end, schedules, hand_over=case.hand_over is not None)
         self.progress = Progress(file.path.stem, start.state.time, end, quiet, self._remaining)
+        self._end, self._stopping = end, never
         self._own_end = end if end != case.time.end else None  # which no schedule knows
         self._problem, self._diagnostics = problem, diagnostics
         self._watch = Watch(case) if watch is None else watch
@@ -87,7 +93,10 @@ class Record:
         self._saved = self._began
         self._waiting: list[tuple[float, Floats]] = []  # samples without diagnostics yet: time, state
         self._max_waiting = _samples_that_wait(start.state.values.size, diagnostics, self._watch)
-        self._sampled = -math.inf  # when diagnostics were last found: those of the first sample at once
+        self._sampled, self._sample_cost = (
+            self._began,
+            math.inf,
+        )  # when diagnostics were last found; seconds of a sample
         self.observers = (
             Observer(self._write_snapshot, schedules[0], start.snapshots_seen, keeps=True),
             Observer(self._write_sample, schedules[1], start.samples_seen),
@@ -95,7 +104,7 @@ class Record:
 
     def compiling(self) -> AbstractContextManager[None]:
         """Prints a message where it takes long."""
-        return self.progress.show_if_slow("compiling the kernels: once, some seconds; later runs start at once")
+        return self.progress.show_if_slow("compiling kernels, or loading those of an earlier run")
 
     @property
     def wall_time(self) -> float:
@@ -123,8 +132,13 @@ class Record:
         self._checkpoints.write(*checkpoint_of(state, *rows, self.wall_time, in_snapshot=in_snapshot))
         file.update(wall_time=self.wall_time, **self._problem.run_scalars)
 
+    def stop_when(self, stopping: Callable[[], bool]) -> None:
+        """A sample before the run's end is given up where it is to stop, until ``end`` is called."""
+        self._stopping = stopping
+
     def end(self, state: State) -> None:
         """Save the last state, with a snapshot and a sample where none was due at the end."""
+        self._stopping = never
         if self._watch.message or (self._own_end is not None and state.time >= self._own_end):
             for observer in self.observers:
                 if observer.last_time != state.time:
@@ -169,8 +183,20 @@ class Record:
 
     def _write_sample(self, state: State) -> bool:
         """Whether a stop condition holds."""
-        self._waiting.append((state.time, np.array(state.values, dtype=np.float64)))
-        self._write_samples_if_due()
+        if self._max_waiting > 1 and self._sample_cost <= MAX_COST:
+            self._waiting.append((state.time, np.array(state.values, dtype=np.float64)))
+            self._write_samples_if_due()
+            return False
+        self._write_samples()
+        density, began = _in_double(state.values), clock.monotonic()
+
+        def going_on() -> None:
+            if state.time < self._end and self._stopping():  # at its end the run would be taken for finished
+                raise GivenUp
+
+        self._keep_sample(state.time, density, self._diagnostics(state.time, density, going_on))
+        self._sampled = clock.monotonic()
+        self._sample_cost = self._sampled - began
         return bool(self._watch.message)
 
     def _write_samples_if_due(self) -> None:
@@ -178,20 +204,32 @@ class Record:
             self._write_samples()
 
     def _write_samples(self) -> None:
-        """Find and write the diagnostics of all samples that wait, and show them to callbacks and stop conditions."""
-        waiting, self._waiting = self._waiting, []
-        found = self._diagnostics.of_states([time for time, _ in waiting], [density for _, density in waiting])
-        for (time, density), values in zip(waiting, found, strict=True):
-            self._file.write_sample(time, values)
-            self._watch(Moment(time, self._problem.snapshot(density), values, self._problem.space))
-            if "clusters" in values:
-                self.progress.clusters = f", {counted(float(np.asarray(values['clusters'])), 'cluster')}"
+        """Find and write the diagnostics of the samples that wait."""
+        if not self._waiting:
+            return
+        waiting, self._waiting, began = self._waiting, [], clock.monotonic()
+        times, states = [time for time, _ in waiting], [density for _, density in waiting]
+        for time, density, values in zip(times, states, self._diagnostics.of_states(times, states), strict=True):
+            self._keep_sample(time, density, values)
         self._sampled = clock.monotonic()
+        self._sample_cost = (self._sampled - began) / len(waiting)
+
+    def _keep_sample(self, time: float, density: Floats, values: dict[str, float | Floats]) -> None:
+        """Write a sample, and show it to callbacks and stop conditions."""
+        self._file.write_sample(time, values)
+        self._watch(Moment(time, self._problem.snapshot(density), values, self._problem.space))
+        if "clusters" in values:
+            self.progress.clusters = f", {counted(float(np.asarray(values['clusters'])), 'cluster')}"
 
 
 def _samples_that_wait(size: int, diagnostics: Diagnostics, watch: Watch) -> int:
     """How many samples of states of so many numbers may wait for each other: one where any of them may end the run."""
     return 1 if watch.is_used or not diagnostics.may_wait else max(1, min(MAX_SAMPLES, MAX_NUMBERS // max(size, 1)))
+
+
+def never() -> bool:
+    """No, it is not to stop."""
+    return False
 
 
 def _in_double(values: Floats) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 
 from meanfield.case.case import Case
 from solvers.io.layout import Space
+from solvers.mesh.checks import check_call
 from solvers.mesh.mesh import Floats
 
 
@@ -39,6 +40,10 @@ class Watch:
     """
 
     def __init__(self, case: Case, stop: Condition | None = None, callbacks: Sequence[Callback] = ()) -> None:
+        for k, callback in enumerate(callbacks):
+            check_call(f"callbacks[{k}]", callback, "moment")
+        if stop is not None:
+            check_call("stop", stop, "moment")
         self._callbacks, self.message = callbacks, ""
         name, level = case.time.stop, case.time.stop_at
         self._conditions: list[tuple[str, Condition]] = []

@@ -29,7 +29,7 @@ class RandomMatrix(Section, frozen=True):
 
     about: ClassVar = {
         "ensemble": Key("Gaussian entries, symmetric (goe, wigner), a rotation, or symmetric definite", "ginibre"),
-        "seed": Key("of the random numbers: the same seed gives the same matrix", 1),
+        "seed": Key("seed of the random numbers: the same seed gives the same matrix", 1),
         "scale": Key("factor of the matrix", 0.5),
     }
 
@@ -64,9 +64,9 @@ class Pattern(Section, frozen=True):
 
     about: ClassVar = {
         "local": Key("distance in the sequence up to which tokens see each other", 3),
-        "global_tokens": Key("how many of the first tokens see all and are seen by all", 1),
-        "random_tokens": Key("how many others each token draws at random", 2),
-        "seed": Key("of the random tokens", 1),
+        "global_tokens": Key("number of first tokens that attend to all and are attended to by all", 1),
+        "random_tokens": Key("number of other tokens that each token draws at random", 2),
+        "seed": Key("seed of the random tokens", 1),
     }
 
 
@@ -182,7 +182,7 @@ class FeedForward(Section, frozen=True):
         "outer": Key("W, d×width", [[1.0, 0.0], [0.0, 1.0]]),
         "width": Key("number of rows of random U, b and W, instead of given ones", 16),
         "strength": Key("factor of W", 0.3),
-        "seed": Key("of random U, b and W", 1),
+        "seed": Key("seed of random U, b and W", 1),
     }
 
 

@@ -34,7 +34,9 @@ class Stabilizers(Section, frozen=True):
     noise: NotNegative = 0.0
 
     about: ClassVar = {
-        "layer_norm": Key("how layer norm holds or scales the radius of tokens; none: they are free in R^d", "post"),
+        "layer_norm": Key(
+            "scheme of layer norm, which fixes or scales the radius of tokens; none: they are free in R^d", "post"
+        ),
         "alpha": Key("speed α of tokens with layer_norm = 'ngpt'", 1.0),
         "switch": Key("time at which layer_norm = 'mix' changes from post to pre", 2.0, unit="time"),
         "scale": Key("radius of the sphere that layer norm keeps tokens on (√d for RMS norm)", 1.0),
@@ -77,7 +79,7 @@ class Time(Section, frozen=True):
         "cfl": Key("part of a cell's mass that may leave it in a step", 0.5),
         "layers": Key("number of layers, with method = 'layers'", 12),
         "step": Key("time of a layer, and of one set of matrices of attention.file", 0.1, unit="time"),
-        "stop": Key("what ends a run early, at a sample: a steady state, or few clusters", "steady"),
+        "stop": Key("condition that ends a run early, at a sample: a steady state, or few clusters", "steady"),
         "stop_at": Key("relative change in a unit of time with stop = 'steady', number with stop = 'clusters'", 1e-6),
     }
 
@@ -94,7 +96,7 @@ class TokenSequence(Section, frozen=True):
     ends: Literal["closed", "periodic"] = "closed"
 
     about: ClassVar = {
-        "length": Key("of the sequence: positions run from 0 to it", 1.0),
+        "length": Key("length of the sequence: positions run from 0 to it", 1.0),
         "diffusion": Key("κ of κ∂ₓₓu between neighbours in the sequence", 0.001, unit="length²/time"),
         "ends": Key("closed: nothing passes them; periodic: the last token is a neighbour of the first", "periodic"),
     }

@@ -18,7 +18,9 @@ class InitialKind(Section, frozen=True):
     radius: Positive | None = None
 
     about: ClassVar = {
-        "radius": Key("of all tokens at time 0, where they have one; if left out each point's own, else 1", 1.0)
+        "radius": Key(
+            "radius of all tokens at time 0 where layer norm leaves it free; if left out each point's own, else 1", 1.0
+        )
     }
 
 
@@ -36,7 +38,7 @@ class Perturbed(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="p
     about: ClassVar = {
         "amplitude": Key("standard deviation of the logarithm of the density", 0.1),
         "degrees": Key("largest degree of the random field", 12),
-        "seed": Key("of the random field", 1),
+        "seed": Key("seed of the random field", 1),
     }
 
 
@@ -100,7 +102,7 @@ class Points(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="poin
 
     about: ClassVar = {
         "points": Key("positions of the point masses", [[1.0, 0.0], [0.0, 1.0]]),
-        "masses": Key("their masses, relative to each other; equal if left out", [0.7, 0.3]),
+        "masses": Key("masses of the points, relative to each other; equal if left out", [0.7, 0.3]),
     }
 
 
@@ -138,7 +140,7 @@ class Gaussian(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="ga
     variance: Positive | Matrix = 1.0
 
     about: ClassVar = {
-        "mean": Key("of N(mean, variance): a number, or one for each coordinate", [0.5, 0.0]),
+        "mean": Key("mean of N(mean, variance): a number, or one for each coordinate", [0.5, 0.0]),
         "variance": Key("a number, or a d×d covariance matrix", 0.3),
     }
 
@@ -164,10 +166,10 @@ class Waves(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="waves
     seed: Seed = 0
 
     about: ClassVar = {
-        "mean": Key("of the field over the sequence", [1.0, 0.0]),
+        "mean": Key("mean of the field over the sequence", [1.0, 0.0]),
         "amplitude": Key("root mean square of the departure from the mean", 0.5),
         "modes": Key("number of cosine waves", 4),
-        "seed": Key("of the waves' coefficients", 1),
+        "seed": Key("seed of the waves' coefficients", 1),
     }
 
 
@@ -194,7 +196,7 @@ class Array(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="array
 
     about: ClassVar = {
         "file": Key(".npy or .h5 file with a number for each cell", "density.npy"),
-        "dataset": Key("of an .h5 file", "density"),
+        "dataset": Key("name of the dataset in an .h5 file", "density"),
     }
 
 

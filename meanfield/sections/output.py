@@ -32,7 +32,7 @@ class Output(Section, frozen=True):
         "snapshots": Key("number of intervals between snapshots", 100),
         "every": Key("time between snapshots", 0.5, unit="time"),
         "times": Key("times of snapshots", [0.0, 1.0, 10.0], unit="time"),
-        "spacing": Key("of snapshots and samples in time", "log"),
+        "spacing": Key("distribution of snapshots and samples in time", "log"),
         "first": Key("first time after 0 with spacing = 'log'", 0.001, unit="time"),
         "diagnostics": Key("diagnostics to record; all that the domain has if left out", ["mass", "energy"]),
         "samples": Key("number of intervals between samples of the diagnostics", 400),

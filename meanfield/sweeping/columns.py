@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.sweeping.point import Result
-from meanfield.sweeping.scalars import scalars
+from meanfield.sweeping.scalars import SCALARS, scalars
 from solvers.io.schema import dataset_of, group_of, require_size
 from solvers.mesh.mesh import Floats
 
@@ -74,8 +74,18 @@ class Shapes:
     tables: dict[str, tuple[int, ...]]
 
     def __or__(self, other: Shapes) -> Shapes:
-        """What both fit in."""
+        """What both fit in. Raises ValueError where they have other axes."""
         return Shapes(_larger(self.scalars, other.scalars), _larger(self.tables, other.tables))
+
+    def require_consistent(self) -> None:
+        """Raise ValueError for a column over time without samples, or with other axes than its values at the end."""
+        for name, shape in self.tables.items():
+            if len(shape) < 1 or (name == "time" and len(shape) > 1):
+                raise ValueError(f"samples/{name} has values of shape {shape} for each point")
+        for name, shape in self.scalars.items():
+            axes = 0 if name in SCALARS else len(self.tables.get(name, (0, *shape))) - 1
+            if len(shape) != axes:
+                raise ValueError(f"result/{name} has values of shape {shape} for each point, expected {axes} axes")
 
     @property
     def row_bytes(self) -> int:
@@ -86,6 +96,8 @@ class Shapes:
 def _larger(one: Mapping[str, tuple[int, ...]], other: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     both = dict(one)
     for name, shape in other.items():
+        if len(both.get(name, shape)) != len(shape):
+            raise ValueError(f"{name} has values of shape {both[name]} for some points, {shape} for others")
         both[name] = tuple(int(n) for n in np.maximum(both[name], shape)) if name in both else shape
     return both
 

@@ -76,7 +76,7 @@ def with_client(client: Client, name: str = "client") -> Solver:
         while futures:
             future = next(completed)
             if future.status in _GONE:
-                raise SolverLost(f"{name}: the scheduler has gone")
+                raise SolverLost(f"{name}: lost the connection to the scheduler")
             task, error = futures.pop(future), future.exception()
             if error is None:
                 yield future.result()
@@ -102,7 +102,7 @@ class _Threads:
             try:
                 self._count = sum(self._client.nthreads().values())
             except OSError:
-                raise SolverLost(f"{self._name}: the scheduler has gone") from None
+                raise SolverLost(f"{self._name}: lost the connection to the scheduler") from None
             self._asked = clock.monotonic()
         return self._count
 

@@ -81,7 +81,8 @@ class Index:
             identity, columns = self.sweep.identity, columns_of(results)
             file = point_file(self.path, identity, min(results))
             _write(file, image_of_points(columns, identity))
-        self.results.add(Source(file, columns, identity))
+        with _damage_refused(self.path):
+            self.results.add(Source(file, columns, identity))
         if clock.monotonic() - self._written > max(_EVERY, self._cost / _SHARE):
             self.write("running")
 
@@ -153,9 +154,10 @@ class PartOfIndex(Index):
 
 def open_part(path: Path, sweep: Sweep, command: str, part: int, parts: int) -> PartOfIndex:
     """The part number ``part`` = 0, 1, … of ``parts``, with what was solved earlier. Raises as ``open_index``."""
-    beside = sources_beside(path, sweep.identity)
-    sources = _earlier(path, sweep)[1] if path.exists() else list(beside)
-    index = PartOfIndex(path, sweep, command, Merged(len(sweep.rows), sources, again=(OVER_TIME,)), closed=False)
+    sources = _earlier(path, sweep)[1] if path.exists() else list(sources_beside(path, sweep.identity))
+    with _damage_refused(path):
+        results = Merged(len(sweep.rows), sources, again=(OVER_TIME,))
+    index = PartOfIndex(path, sweep, command, results, closed=False)
     index.part, index.parts = part, parts
     return index
 
@@ -209,7 +211,7 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[Source]]:
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
     with _damage_refused(path):
         index = Source(path)
-        index.require_rows()  # before points are solved: their results could not be put beside columns that are damaged
+        index.require_columns()  # before points are solved, whose results could not be put beside damaged ones
         index.require_old_points()
         return text, [index, *sources_beside(path, sweep.identity)]
 
@@ -219,7 +221,7 @@ def sources_beside(path: Path, identity: str) -> Iterator[Source]:
     for name in own_points(path, identity):
         with suppress(*DAMAGE, FileError):
             if (source := Source(name)).identity == identity:
-                source.require_rows()
+                source.require_columns()
                 yield source
 
 

@@ -140,6 +140,8 @@ def read_sweep(path: str | Path) -> SweepResults:
             if file.attrs.get("kind") != "sweep":
                 raise FileError(f"{path}: no index of a sweep")
             names = [str(name) for name in file.attrs["keys"]]
+            if not names:
+                raise ValueError("attribute keys is empty")
             attributes = _attributes(file)
             parameters = {key: values_of(file, f"parameters/{key}") for key in names}
             spacings = {key: str(dataset_of(file, f"parameters/{key}").attrs["spacing"]) for key in names}
@@ -198,7 +200,7 @@ def _require_sound(count: int, parameters: Mapping[str, NDArray[Any]], results: 
     for name, values in parameters.items():
         if np.ndim(values) < 1 or len(values) != count:
             raise ValueError(f"{name} has {np.shape(values)} values, expected {count} points")
-    results.require_rows()
+    results.require_columns()
 
 
 def describe_sweep(path: str | Path) -> str:

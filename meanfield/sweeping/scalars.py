@@ -15,8 +15,9 @@ Tables = Mapping[str, Floats]  # "time" (samples) and the columns (samples, ...)
 
 
 def lengths(centroids: Floats) -> Floats:
-    """|∫xρ| of each (..., d)."""
-    return np.asarray(np.linalg.norm(centroids, axis=-1))
+    """|∫xρ| of each (..., d); infinite where its square is too large for a number."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.linalg.norm(centroids, axis=-1))
 
 
 def scalars(tables: Tables) -> dict[str, Floats]:

@@ -66,16 +66,18 @@ class Source:
             self._rows_of_file = np.flatnonzero(heads.status != WAITING)
             self._heads_of_file, self.heads = heads, heads.some(self._rows_of_file)
 
-    def require_rows(self) -> None:
-        """Raise ValueError for a column with another number of rows than the file has points."""
+    def require_columns(self) -> None:
+        """Raise ValueError for columns without a row of numbers for each point, or with shapes that contradict."""
         if self._is_old_point:
             return
+        count = len(self._heads_of_file.numbers)
         with self._opened() as file:
             for group in ("result", "samples"):
                 for name in columns_in(group_of(file, group)) if group in file else []:
-                    shape, count = dataset_of(file, f"{group}/{name}").shape, len(self._heads_of_file.numbers)
-                    if shape[:1] != (count,):
-                        raise ValueError(f"{name} has {shape} values, expected {count} points")
+                    column = dataset_of(file, f"{group}/{name}")
+                    if column.shape[:1] != (count,) or column.dtype.kind not in "fiu":
+                        raise ValueError(f"{name} has {column.shape} values, expected {count} points")
+        self.shapes.require_consistent()
 
     def require_old_points(self) -> None:
         """Read each point of an index of version 1, which has no columns that could be checked by their shapes."""
@@ -153,11 +155,15 @@ def read_old_point(group: h5py.Group) -> Result:
 
 
 class Merged:
-    """Results of ``count`` points from several sources; of a point in several the last one counts."""
+    """Results of ``count`` points from several sources; of a point in several the last one counts.
+
+    Raises ValueError for a source with points that are not there, or with other axes than those before it.
+    """
 
     def __init__(self, count: int, sources: Sequence[Source], again: tuple[str, ...] = ()) -> None:
         """``again``: statuses of points that count as waiting."""
         self.count, self.sources = count, tuple(sources)
+        self.shapes = Shapes({}, {})  # what the rows of all sources fit in
         self._source = np.full(count, -1)
         self._row = np.zeros(count, dtype=np.intp)
         self.heads = Heads(
@@ -177,6 +183,7 @@ class Merged:
         self._add(len(self.sources) - 1, ())
 
     def _add(self, place: int, again: tuple[str, ...]) -> None:
+        self.shapes |= self.sources[place].shapes
         heads = self.sources[place].heads
         if len(heads.numbers) and not 0 <= heads.numbers.min() <= heads.numbers.max() < self.count:
             raise ValueError(f"{self.sources[place].path} has points up to {heads.numbers.max()} of {self.count}")
@@ -186,18 +193,10 @@ class Merged:
         for name in ("status", "exit_status", "reasons", "wall_times", "counts"):
             getattr(self.heads, name)[numbers] = getattr(heads, name)[rows]
 
-    @property
-    def shapes(self) -> Shapes:
-        """What the rows of all sources fit in."""
-        shapes = Shapes({}, {})
+    def require_columns(self) -> None:
+        """Raise ValueError for columns without a row of numbers for each point, or with shapes that contradict."""
         for source in self.sources:
-            shapes |= source.shapes
-        return shapes
-
-    def require_rows(self) -> None:
-        """Raise ValueError for a column with another number of rows than its file has points."""
-        for source in self.sources:
-            source.require_rows()
+            source.require_columns()
 
     def block(self, first: int, last: int, shapes: Shapes) -> Columns:
         """The columns of the points from ``first`` to before ``last``, NaN where there is nothing."""

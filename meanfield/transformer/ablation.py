@@ -66,11 +66,15 @@ def ablate(texts: Sequence[States], variants: Variants, drop: Sequence[str] = ()
     return Ablation(tuple(variants), tuple(states.source for states in texts), measures)
 
 
-def kept_tokens(states: States, drop: Sequence[str]) -> Booleans:
-    """(n,) which tokens are measured: not special ones, such as [CLS], or not the first, to which many attend."""
+def require_drops(drop: Sequence[str]) -> None:
+    """Raise CaseError for a name that is not of DROPS."""
     for name in drop:
         if name not in DROPS:
             raise CaseError(f"--drop {name}: expected one of {', '.join(DROPS)}")
+
+
+def kept_tokens(states: States, drop: Sequence[str]) -> Booleans:
+    """(n,) which tokens are measured: not special ones, such as [CLS], or not the first, to which many attend."""
     keep = np.ones(len(states.tokens), bool)
     if "special" in drop:
         keep &= ~states.special

@@ -9,6 +9,7 @@ seen         −½ log((1 − c_k)/(1 − c_{k−1})), c the mean cosine
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,18 @@ def head_figures(states: States) -> HeadFigures:
         ),
         seen=-0.5 * np.diff(np.log(1 - cosines)),
     )
+
+
+def table_by_layer(texts: Sequence[HeadFigures]) -> str:
+    """Markdown, by layer: median and range over heads, heads whose λ has a positive real part, rates mean ± spread."""
+    heads = texts[0]
+    lines = ["| layer | β‖W_QᵀW_K‖ | abs λ of W_O W_V | Re λ > 0 | collapse rate predicted | seen |", "|" + "---|" * 6]
+    predicted, seen = (np.array([getattr(one, name) for one in texts]) for name in ("predicted", "seen"))
+    for k, (slopes, radii, signs) in enumerate(zip(heads.steepness, heads.radius, heads.sign, strict=True)):
+        ranges = [f"{np.median(v):.3g} ({v.min():.3g} to {v.max():.3g})" for v in (slopes, radii)]
+        rates = [f"{rate[:, k].mean():.2g} ± {rate[:, k].std():.1g}" for rate in (predicted, seen)]
+        lines.append("| " + " | ".join([str(k + 1), *ranges, f"{(signs > 0).sum()} of {len(signs)}", *rates]) + " |")
+    return "\n".join(lines)
 
 
 def steepness(arrays: dict[str, Floats], head: int) -> float:

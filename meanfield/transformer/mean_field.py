@@ -176,5 +176,5 @@ step = 1.0
 [output]
 snapshots = {layers}
 samples = {layers}
-diagnostics = ["speed", "centroid", "pairs", "pairs_close"]
+diagnostics = ["speed", "centroid", "clusters", "pairs", "pairs_close"]
 """

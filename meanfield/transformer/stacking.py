@@ -142,10 +142,14 @@ def write_stacking(path: str | Path, stacking: Stacking, attributes: dict[str, s
     write_labelled(path, arrays, attributes)
 
 
-def draw_stacking(figure: Figure, stacking: Stacking, title: str) -> None:
-    """Histograms at PANELS layers, the model's filled, with its peaks; below, W₁ to the model by layer."""
+def draw_stacking(figure: Figure, stacking: Stacking, title: str, repeat: int) -> None:
+    """Histograms after at most PANELS whole repetitions, of PANELS layers where there is one; W₁ to the model by layer.
+
+    The model's histograms are filled, ▲ are their peaks.
+    """
     figure.set_size_inches(10.0, 7.6)
-    layers = np.unique(np.linspace(0, stacking.means.shape[1] - 1, PANELS).round().astype(int))
+    each = (stacking.means.shape[1] - 1) // repeat if repeat > 1 else 1
+    layers = each * np.unique(np.linspace(0, (stacking.means.shape[1] - 1) // each, PANELS).round().astype(int))
     grid = figure.add_gridspec(3, 3)
     for place, layer in enumerate(layers):
         _draw_layer(figure.add_subplot(grid[place // 3, place % 3]), stacking, int(layer), legend=place == 0)

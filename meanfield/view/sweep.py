@@ -32,7 +32,7 @@ from solvers.io.repair import FileError
 SCRIPTS = ("data", "axis", "panel", "sweep")
 MAX_NUMBERS = 400_000  # of diagnostics over time, of all points together
 CURVE = 60  # points of a curve of theory
-HELP = "Press a point to see what is known of it; one with a run file has a page of its own."
+HELP = "Select a point to see its results; a point with a run file has a page of its own."
 Described = dict[str, Any]
 
 

@@ -19,7 +19,8 @@ class ConvergenceStudy:
     """Errors over resolutions. ``print`` shows a table; ``plot`` draws it.
 
     resolutions   as given, from coarse to fine
-    errors        of each; without an exact answer estimates, by Richardson's extrapolation, NaN for the first
+    errors        of each; without an exact answer estimates, by Richardson's extrapolation, NaN for the first and
+                  where differences do not decrease
     orders        log(error ratio)/log(resolution ratio) of neighbours, NaN where there is none
     exact         whether errors are against an exact answer
     """
@@ -83,14 +84,15 @@ def convergence_study(
 
 
 def _self_convergence(sizes: tuple[int, ...], answers: list[Answer]) -> ConvergenceStudy:
-    """Differences of neighbours; the finer one's error is the difference over r^p − 1."""
+    """Differences of neighbours; the finer one's error is the difference over r^p − 1, NaN unless p > 0."""
     differences = [_difference(coarse, fine) for coarse, fine in pairwise(answers)]
     orders = _orders(sizes[1:], differences)
     errors = [np.nan]
     for k, difference in enumerate(differences):
         ratio = sizes[k + 1] / sizes[k]
         order = orders[max(k, 1)]
-        errors.append(difference / (ratio**order - 1))
+        with np.errstate(over="ignore"):  # of answers that are equal to rounding
+            errors.append(difference / float(np.power(ratio, order) - 1) if order > 0 else np.nan)
     return ConvergenceStudy(sizes, tuple(errors), (np.nan, *orders), False)
 
 
@@ -101,6 +103,9 @@ def _orders(sizes: Sequence[int], errors: Sequence[float]) -> tuple[float, ...]:
 
 
 def _error(answer: Answer, exact: Any) -> float:
+    if isinstance(answer, tuple) != callable(exact):
+        kind = "a function of the centers, as problem returns a field" if isinstance(answer, tuple) else "a number"
+        raise ValueError(f"exact = {exact!r}: expected {kind}")
     if not isinstance(answer, tuple):
         return abs(float(answer) - float(exact))
     mesh, u = answer

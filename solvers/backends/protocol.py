@@ -108,6 +108,7 @@ class Backend(Protocol):
     legendre_analysis: Kernel
     legendre_synthesis: Kernel
     unfold_rings: Kernel
+    zonal_sets: Kernel
 
     # Kernels of the push-forward.
     fill_corners: Kernel

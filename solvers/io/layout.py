@@ -129,7 +129,7 @@ def _lay_out_points(file: h5py.File, points: Points, scales: dict[str, h5py.Data
 
 
 def _lay_out_cells(file: h5py.File, mesh: Mesh, measure: Measure, scales: dict[str, h5py.Dataset]) -> None:
-    for name, length in (("cell", mesh.cells), ("d", mesh.centers.shape[1]), ("ring", len(mesh.ring_cells))):
+    for name, length in (("cell", mesh.cells), ("d", mesh.ambient_dimension), ("ring", len(mesh.ring_cells))):
         scales[name] = _dimension(file, name, length)
     if len(mesh.ring_edges):
         _dataset(file, "ring_edge", ("ring_edge",), mesh.ring_edges, "rad", "polar angle between rings of latitude")

@@ -310,7 +310,7 @@ def _require_version(path: Path, version: Any) -> None:
     if version is None:
         raise FileError(f"{path}: not a run file of this package (no schema_version)")
     if not isinstance(version, int | np.integer) or version > SCHEMA_VERSION:
-        raise FileError(f"{path}: schema version {version!r:.40}, this program knows up to {SCHEMA_VERSION}")
+        raise FileError(f"{path}: schema version {version!r:.40}, this program reads up to {SCHEMA_VERSION}")
 
 
 def plain_attributes(owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:

@@ -19,17 +19,20 @@ from numpy.typing import NDArray
 from ..backends import Backend, backend_for
 from .arguments import check_count
 from .conductances import ring_conductances
-from .rings import cells_of_rings, ring_cells, ring_face_ends, ring_faces, ring_sides
+from .lazy import ArrayField, Lazy
+from .rings import Rings, cells_of_rings, ring_face_ends
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Mesh:
     """Cells and faces of a manifold in R^d, closed or with a boundary.
 
     A face of the boundary has the same cell on both sides, ``face_cells = [i, i]``: one of its two sides is the cell's.
+    Centers, faces and sides may be :class:`~solvers.mesh.lazy.Lazy`: made when they are first read, and kept. So are
+    those of :func:`sphere`, whose own kernels read none of them.
 
     manifold       name of the manifold
     dimension      intrinsic dimension: 1 for a curve, 2 for a surface
@@ -53,16 +56,16 @@ class Mesh:
 
     manifold: str
     dimension: int
-    centers: Floats
+    centers: ArrayField[Floats] = ArrayField()
     volumes: Floats
-    face_cells: Integers
-    face_centers: Floats
-    face_normals: Floats
-    face_areas: Floats
-    face_curvatures: Floats
+    face_cells: ArrayField[Integers] = ArrayField()
+    face_centers: ArrayField[Floats] = ArrayField()
+    face_normals: ArrayField[Floats] = ArrayField()
+    face_areas: ArrayField[Floats] = ArrayField()
+    face_curvatures: ArrayField[Floats] = ArrayField()
     face_conductances: Callable[[], Floats]
-    cell_start: Integers
-    cell_sides: Integers
+    cell_start: ArrayField[Integers] = ArrayField()
+    cell_sides: ArrayField[Integers] = ArrayField()
     ring_cells: Integers
     boundary_faces: Mapping[str, Integers] = field(default_factory=dict)
     periods: tuple[float, ...] = ()
@@ -81,12 +84,14 @@ class Mesh:
         """
         if backend is self.backend and number == self.volumes.dtype:
             return self
-        arrays = {name: self.backend.to_host(value) for name, value in vars(self).items() if name in _PLACED}
-        placed: dict[str, Any] = {
-            name: backend.to_device(array.astype(number) if array.dtype.kind == "f" else array)
-            for name, array in arrays.items()
-        }
-        return replace(self, **placed)
+
+        def placed(value: Any) -> Any:
+            if isinstance(value, Lazy):
+                return replace(value, backend=backend, number=number)
+            array = self.backend.to_host(value)
+            return backend.to_device(array.astype(number) if array.dtype.kind == "f" else array)
+
+        return replace(self, **{name: placed(value) for name, value in vars(self).items() if name in _PLACED})
 
     @property
     def on_host(self) -> Mesh:
@@ -94,7 +99,7 @@ class Mesh:
         return self.on(backend_for(self.ring_cells), self.volumes.dtype.type)
 
     def __repr__(self) -> str:
-        place = f"in R^{self.centers.shape[1]}, {self.faces} faces, total volume {self.volume:.6g}"
+        place = f"in R^{self.ambient_dimension}, {self.faces} faces, total volume {self.volume:.6g}"
         boundary = f", boundary {', '.join(self.boundary_faces)}" if self.boundary_faces else ""
         return f"<Mesh {self.manifold}: {self.cells} cells {place}{boundary}>"
 
@@ -104,7 +109,22 @@ class Mesh:
 
     @property
     def faces(self) -> int:
-        return len(self.face_areas)
+        return int(vars(self)["face_areas"].shape[0])
+
+    @property
+    def ambient_dimension(self) -> int:
+        """The d of R^d."""
+        return int(vars(self)["centers"].shape[1])
+
+    @property
+    def is_by_formula(self) -> bool:
+        """Whether centers, faces and sides are all given by formula, and so fit together."""
+        return all(isinstance(vars(self)[name], Lazy) for name in _BY_FORMULA)
+
+    def rows(self, name: str, index: NDArray[np.integer[Any]]) -> Any:
+        """Rows (…, …) of the array of that name by their numbers, on the host; the whole is not made for them."""
+        value = vars(self)[name]
+        return value.at(index) if isinstance(value, Lazy) else self.backend.to_host(value)[index]
 
     @cached_property
     def volume(self) -> float:
@@ -120,6 +140,12 @@ class Mesh:
     def ring_start(self) -> NDArray[np.int64]:
         """(rings + 1,) index of the first cell of each ring."""
         return np.concatenate([[0], np.cumsum(self.ring_cells, dtype=np.int64)])
+
+    @cached_property
+    def ring_axis(self) -> tuple[Floats, Floats]:
+        """(rings,) distance from the axis and height of the centers of each ring, on the host."""
+        x, y, z = self.rows("centers", self.ring_start[:-1]).T
+        return np.hypot(x, y), z
 
     @cached_property
     def ring_edges(self) -> Floats:
@@ -162,6 +188,7 @@ _ON_HOST = {
     "face_ends",
 }
 _PLACED = {each.name for each in fields(Mesh)} - _ON_HOST
+_BY_FORMULA = [name for name, value in vars(Mesh).items() if isinstance(value, ArrayField)]
 
 
 def circle(cells: int) -> Mesh:
@@ -203,22 +230,20 @@ def sphere(rings: int) -> Mesh:
     """
     check_count("rings", rings, 4)
     counts, edges = cells_of_rings(rings), np.linspace(0.0, np.pi, rings + 1)
-    centers, areas, colatitudes = ring_cells(counts, edges)
-    faces = ring_faces(counts, edges)
-    cell_start, cell_sides = ring_sides(counts)
+    by_number = Rings(counts, edges)
+    cells, faces = int(counts.sum()), by_number.faces
+    shapes = {
+        "centers": (cells, 3), "face_cells": (faces, 2), "face_centers": (faces, 3), "face_normals": (faces, 3),
+        "face_areas": (faces,), "face_curvatures": (faces,), "cell_start": (cells + 1,), "cell_sides": (2 * faces,),
+    }  # fmt: skip
+    host = backend_for(counts)
+    by_formula: dict[str, Any] = {name: Lazy(shape, getattr(by_number, name), host) for name, shape in shapes.items()}
     return Mesh(
         manifold="sphere",
         dimension=2,
-        centers=centers,
-        volumes=areas,
-        face_cells=faces.cells,
-        face_centers=faces.centers,
-        face_normals=faces.normals,
-        face_areas=faces.lengths,
-        face_curvatures=faces.curvatures,
-        face_conductances=partial(ring_conductances, counts, edges, colatitudes),
-        cell_start=cell_start,
-        cell_sides=cell_sides,
+        volumes=np.repeat(by_number.areas, counts),
+        face_conductances=partial(ring_conductances, counts, edges, by_number.colatitudes),
         ring_cells=counts.astype(np.int32),
         face_ends=partial(ring_face_ends, counts, edges),
+        **by_formula,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,9 @@ def box(
     for name, given in (("extent", extent), ("periodic", closed), ("stretch", maps)):
         if len(given) != axes or not 1 <= axes <= len(TAGS):
             raise ValueError(f"cells of {axes} axes and {name} of {len(given)}: expected the same number, 1 to 3")
-    ends = [each if isinstance(each, Sequence) else (0.0, each) for each in extent]
+    ends: list[Any] = [(0.0, each) if np.ndim(each) == 0 else each for each in extent]
+    if any(np.shape(each) != (2,) for each in ends):
+        raise ValueError(f"extent = {extent!r}: expected a length or (low, high) for each axis")
     lines = [
         interval(low, high, count, stretch=each, periodic=around)
         for (low, high), count, each, around in zip(ends, cells, maps, closed, strict=True)

@@ -8,6 +8,7 @@ made of them is :func:`solvers.mesh.mesh.sphere`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,72 +55,137 @@ def face_starts(counts: Counts) -> Counts:
     return starts_of(np.append(counts, faces_between(counts)))
 
 
-def ring_cells(counts: Counts, edges: Floats) -> tuple[Floats, Floats, Floats]:
-    """Centers (cells, 3), areas (cells,) and the colatitude (rings,) of the centers of each ring.
-
-    edges   (rings + 1,) polar angle of the circles between rings
-    """
-    start = starts_of(counts)
-    centers, areas, colatitudes = np.empty((start[-1], 3)), np.empty(start[-1]), np.empty(len(counts))
-    for r, count in enumerate(counts):
-        width, north, south = 2 * np.pi / count, edges[r], edges[r + 1]
-        here = slice(start[r], start[r + 1])
-        colatitudes[r] = _center_colatitude(north, south, width)
-        centers[here] = _spherical(colatitudes[r], (np.arange(count) + 0.5) * width)
-        areas[here] = width * 2 * np.sin((north + south) / 2) * np.sin((south - north) / 2)
-    return centers, areas, colatitudes
-
-
 @dataclass(frozen=True, eq=False)
-class Faces:
-    """Faces as a mesh has them: (faces, 2) cells, (faces, 3) centers and normals, (faces,) lengths and curvatures."""
+class Rings:
+    """Cells, faces and sides by their numbers: what a mesh has for them, (n,) or (n, …).
 
-    cells: Integers
-    centers: Floats
-    normals: Floats
-    lengths: Floats
-    curvatures: Floats
+    counts   (rings,) cells of each ring
+    edges    (rings + 1,) polar angle of the circles between rings
+    """
 
+    counts: Counts
+    edges: Floats
 
-def ring_faces(counts: Counts, edges: Floats) -> Faces:
-    """All faces of the rings between the polar angles ``edges``."""
-    count = int(face_starts(counts)[-1])
-    cells, lengths, curvatures = np.empty((count, 2), dtype=np.int32), np.empty(count), np.zeros(count)
-    faces = Faces(cells, np.empty((count, 3)), np.empty((count, 3)), lengths, curvatures)
-    _fill_within(faces, counts, edges)
-    _fill_between(faces, counts, edges)
-    return faces
+    @property
+    def faces(self) -> int:
+        return int(self._face_start[-1])
 
+    @cached_property
+    def colatitudes(self) -> Floats:
+        """(rings,) polar angle of the centers of each ring."""
+        return _center_colatitudes(self.edges[:-1], self.edges[1:], 2 * np.pi / self.counts)
 
-def _fill_within(faces: Faces, counts: Counts, edges: Floats) -> None:
-    """The meridians between the cells of each ring."""
-    start = starts_of(counts)
-    for r, count in enumerate(counts):
-        height, middle = edges[r + 1] - edges[r], (edges[r] + edges[r + 1]) / 2
-        here, j = slice(start[r], start[r + 1]), np.arange(count)
-        azimuth = (j + 1) * (2 * np.pi / count)
-        faces.cells[here] = np.stack([start[r] + j, start[r] + (j + 1) % count], axis=1)
-        faces.centers[here] = np.sinc(height / (2 * np.pi)) * _spherical(middle, azimuth)
-        faces.normals[here] = _east(azimuth)
-        faces.lengths[here] = height
+    @cached_property
+    def areas(self) -> Floats:
+        """(rings,) area of each cell of a ring."""
+        north, south = self.edges[:-1], self.edges[1:]
+        areas: Floats = (2 * np.pi / self.counts) * 2 * np.sin((north + south) / 2) * np.sin((south - north) / 2)
+        return areas
 
+    @cached_property
+    def _start(self) -> Counts:
+        return starts_of(self.counts)
 
-def _fill_between(faces: Faces, counts: Counts, edges: Floats) -> None:
-    """The arcs of the circles between rings, which are bent, the more the nearer to a pole."""
-    start, face_start = starts_of(counts), face_starts(counts)[len(counts) :]
-    for r, count in enumerate(faces_between(counts)):
-        edge, width, j = edges[r + 1], 2 * np.pi / count, np.arange(count)
-        below = slice(face_start[r], face_start[r + 1])
-        azimuth = (j + 0.5) * width
-        chord = np.sinc(width / (2 * np.pi))  # mean of cos φ over the arc
-        north, south = start[r] + j * counts[r] // count, start[r + 1] + j * counts[r + 1] // count
-        faces.cells[below] = np.stack([north, south], axis=1)
-        faces.centers[below] = _spherical(edge, azimuth)
-        faces.normals[below] = _spherical(edge + np.pi / 2, azimuth)
-        faces.centers[below, :2] *= chord
-        faces.normals[below, :2] *= chord
-        faces.lengths[below] = np.sin(edge) * width
-        faces.curvatures[below] = 1 / np.tan(edge)
+    @cached_property
+    def _face_start(self) -> Counts:
+        return face_starts(self.counts)
+
+    @cached_property
+    def _groups(self) -> Floats:
+        """(8, groups) of the faces of each ring, then of each circle between rings: what all of a group share.
+
+        Where the first is, as a part of their width in azimuth, and that width; the distance of centers from the axis
+        and their height; the same of normals; length and curvature. Of an arc, means along it, which bends the more
+        the nearer it is to a pole.
+        """
+        heights, middles = np.diff(self.edges), (self.edges[:-1] + self.edges[1:]) / 2
+        shrunk, zero = np.sinc(heights / (2 * np.pi)), np.zeros(len(heights))
+        meridians = (
+            zero + 1.0, 2 * np.pi / self.counts, shrunk * np.sin(middles), shrunk * np.cos(middles), zero, zero,
+            heights, zero,
+        )  # fmt: skip
+        edges, widths = self.edges[1:-1], 2 * np.pi / faces_between(self.counts)
+        chords = np.sinc(widths / (2 * np.pi))  # mean of cos φ over the arc
+        arcs = (
+            np.full(len(edges), 0.5), widths, chords * np.sin(edges), np.cos(edges),
+            chords * np.sin(edges + np.pi / 2), np.cos(edges + np.pi / 2), np.sin(edges) * widths, 1 / np.tan(edges),
+        )  # fmt: skip
+        return np.concatenate([meridians, arcs], axis=1)
+
+    def centers(self, cells: Counts) -> Floats:
+        r = np.searchsorted(self._start, cells, side="right") - 1
+        azimuth = (cells - self._start[r] + 0.5) * (2 * np.pi / self.counts)[r]
+        return _around(azimuth, np.sin(self.colatitudes)[r], np.cos(self.colatitudes)[r])
+
+    def face_cells(self, faces: Counts) -> Integers:
+        group, j = self._place(faces)
+        within, r = group < len(self.counts), group % len(self.counts)
+        count, south = self.counts[r], np.minimum(r + 1, len(self.counts) - 1)
+        size = np.where(within, count, np.maximum(count, self.counts[south]))
+        second = np.where(
+            within, self._start[r] + (j + 1) % count, self._start[south] + j * self.counts[south] // size
+        )  # fmt: skip
+        return np.stack([self._start[r] + j * count // size, second], axis=1).astype(np.int32)
+
+    def face_centers(self, faces: Counts) -> Floats:
+        group, j = self._place(faces)
+        return _around(self._azimuth(group, j), *self._groups[2:4, group])
+
+    def face_normals(self, faces: Counts) -> Floats:
+        group, j = self._place(faces)
+        azimuth, (outward, up) = self._azimuth(group, j), self._groups[4:6, group]
+        normals, east = _around(azimuth, outward, up), group < len(self.counts)
+        normals[east, 0], normals[east, 1] = -np.sin(azimuth[east]), np.cos(azimuth[east])
+        return normals
+
+    def face_areas(self, faces: Counts) -> Floats:
+        return np.asarray(self._groups[6, self._place(faces)[0]])
+
+    def face_curvatures(self, faces: Counts) -> Floats:
+        return np.asarray(self._groups[7, self._place(faces)[0]])
+
+    def cell_start(self, cells: Counts) -> Integers:
+        north, south = self._faces_of_cells
+        sides = 2 + north + south
+        r = np.minimum(np.searchsorted(self._start, cells, side="right") - 1, len(sides) - 1)
+        return np.asarray(self._side_start[r] + (cells - self._start[r]) * sides[r], dtype=np.int32)
+
+    def cell_sides(self, places: Counts) -> Integers:
+        """East, north from east to west, west, south from west to east."""
+        north, south = self._faces_of_cells
+        r = np.searchsorted(self._side_start, places, side="right") - 1
+        j, k = np.divmod(places - self._side_start[r], (2 + north + south)[r])
+        above, below = self._face_start[len(north) - 1 :][r] + (j + 1) * north[r], self._face_start[len(north) :][r]
+        is_north, is_west = (k > 0) & (k <= north[r]), k == north[r] + 1
+        within = 2 * (self._start[r] + np.where(is_west, j - 1, j) % self.counts[r]) + is_west
+        south_side = 2 * (below + j * south[r] + k - north[r] - 2)
+        sides = np.where(is_north, 2 * (above - k) + 1, np.where((k == 0) | is_west, within, south_side))
+        return np.asarray(sides, dtype=np.int32)
+
+    @cached_property
+    def _faces_of_cells(self) -> tuple[Counts, Counts]:
+        """(rings,) faces of a cell towards the ring north of its own, and towards the one south of it."""
+        counts = self.counts
+        return (
+            np.append(0, np.maximum(counts[:-1] // counts[1:], 1)),
+            np.append(np.maximum(counts[1:] // counts[:-1], 1), 0),
+        )
+
+    @cached_property
+    def _side_start(self) -> Counts:
+        """(rings + 1,) the first side of each ring's cells, in the order of ``cell_sides``."""
+        north, south = self._faces_of_cells
+        return starts_of((2 + north + south) * self.counts)
+
+    def _place(self, faces: Counts) -> tuple[Counts, Counts]:
+        """Group of each face, and its number there."""
+        group = np.searchsorted(self._face_start, faces, side="right") - 1
+        return group, faces - self._face_start[group]
+
+    def _azimuth(self, group: Counts, j: Counts) -> Floats:
+        first, width = self._groups[:2, group]
+        azimuth: Floats = (j + first) * width
+        return azimuth
 
 
 def ring_face_ends(counts: Counts, edges: Floats) -> Floats:
@@ -141,34 +207,11 @@ def _azimuths(count: int, first: int) -> Floats:
     return np.asarray((np.arange(first, first + count) % count) * (2 * np.pi / count), dtype=np.float64)
 
 
-def ring_sides(counts: Counts) -> tuple[Integers, Integers]:
-    """``cell_start`` and ``cell_sides``, numbered as :mod:`solvers.mesh.mesh` does: counterclockwise from the east.
-
-    East, north from east to west, west, south from west to east.
-    """
-    rings, start, face_start = len(counts), starts_of(counts), face_starts(counts)
-    north = np.append(0, np.maximum(counts[:-1] // counts[1:], 1))  # faces of a cell there
-    south = np.append(np.maximum(counts[1:] // counts[:-1], 1), 0)
-    cell_start = starts_of(np.repeat(2 + north + south, counts)).astype(np.int32)
-    sides = np.empty(cell_start[-1], dtype=np.int32)
-    for r, count in enumerate(counts):
-        j = np.arange(count)
-        above, below = face_start[rings + r - 1] + j * north[r], face_start[rings + r] + j * south[r]
-        columns = [
-            2 * (start[r] + j),
-            *(2 * (above + k) + 1 for k in reversed(range(north[r]))),
-            2 * (start[r] + (j - 1) % count) + 1,
-            *(2 * (below + k) for k in range(south[r])),
-        ]
-        sides[cell_start[start[r]] : cell_start[start[r + 1]]] = np.stack(columns, axis=1).reshape(-1)
-    return cell_start, sides
-
-
-def _center_colatitude(north: float, south: float, width: float) -> float:
-    """Polar angle of the centroid of the cell [north, south] × [0, width], projected to the sphere."""
+def _center_colatitudes(north: Floats, south: Floats, width: Floats) -> Floats:
+    """Polar angle of the centroid of the cells [north, south] × [0, width], projected to the sphere."""
     outward = ((south - north) / 2 - (np.sin(2 * south) - np.sin(2 * north)) / 4) * 2 * np.sin(width / 2)
     upward = width * np.sin(south - north) * np.sin(south + north) / 2
-    return float(np.arctan2(outward, upward))
+    return np.asarray(np.arctan2(outward, upward))
 
 
 def _spherical(theta: float, phi: Floats) -> Floats:
@@ -177,5 +220,6 @@ def _spherical(theta: float, phi: Floats) -> Floats:
     return x
 
 
-def _east(phi: Floats) -> Floats:
-    return np.stack([-np.sin(phi), np.cos(phi), np.zeros_like(phi)], axis=1)
+def _around(azimuth: Floats, distance: Floats, height: Floats) -> Floats:
+    """(n, 3) points at a distance from the axis and a height."""
+    return np.stack([distance * np.cos(azimuth), distance * np.sin(azimuth), height], axis=1)

@@ -58,7 +58,7 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
         cell_start=starts,
         cell_sides=sides,
         ring_cells=np.array([len(place)], dtype=np.int32),
-        boundary_faces=_tagged(rim["edges"], len(edges), tags or {}),
+        boundary_faces=_tagged(rim["edges"], len(edges), len(place), tags or {}),
     )
 
 
@@ -147,15 +147,15 @@ def _outer_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
     }
 
 
-def _tagged(rim: Table, first: int, tags: Mapping[str, ArrayLike]) -> dict[str, Any]:
-    """Tag → faces: two for each edge of the boundary, numbered from ``first``."""
+def _tagged(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) -> dict[str, Any]:
+    """Tag → faces: two for each edge of the boundary, a pair of ``points``, numbered from ``first``."""
     if not len(rim):
         return {}
-    key = rim[:, 0] * (rim.max() + 1) + rim[:, 1]
+    key = rim[:, 0] * points + rim[:, 1]
     order, found, free = np.argsort(key), {}, np.ones(len(rim), dtype=bool)
     for tag, pairs in tags.items():
         pair = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
-        searched = pair[:, 0] * (rim.max() + 1) + pair[:, 1]
+        searched = pair[:, 0] * points + pair[:, 1]
         at = order[np.searchsorted(key[order], searched).clip(0, len(rim) - 1)]
         at = at[key[at] == searched]  # lines within the mesh are no boundary
         free[at] = False

@@ -22,15 +22,16 @@ def dataset(t: Floats, u: Floats, mesh: Mesh, fields: Sequence[str] | None = Non
     """Fields (time, …) by name, with the mesh's coordinates, and the volume of each cell.
 
     t   (n,);  u   (n, cells) or (n, fields, cells)
-    Raises ValueError where there are not as many names as fields.
+    Raises ValueError where there are not as many names as fields, or one is taken.
     """
     from xarray import Dataset as New
 
     values = u[:, None] if u.ndim == 2 else u
     names = list(fields) if fields is not None else ["u"] if u.ndim == 2 else [f"u{k}" for k in range(u.shape[1])]
-    if len(names) != values.shape[1]:
-        raise ValueError(f"fields = {names}: expected {values.shape[1]} names")
     dimensions, shape, coordinates = layout(mesh)
+    taken = {"time", "volume", *dimensions, *coordinates}
+    if len(set(names) - taken) != values.shape[1] or len(names) != values.shape[1]:
+        raise ValueError(f"fields = {names}: expected {values.shape[1]} names, each once, none of {sorted(taken)}")
     variables: dict[str, Any] = {
         name: (("time", *dimensions), values[:, k].reshape(len(t), *shape)) for k, name in enumerate(names)
     }

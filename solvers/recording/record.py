@@ -14,8 +14,9 @@ from ..backends import backend_for
 from ..io.checkpoint import Checkpoints
 from ..io.layout import Column
 from ..io.run_file import FileError, RunFile, read
-from ..mesh.checks import check_call, check_mesh
+from ..mesh.checks import check_call, check_mesh, check_number
 from ..mesh.mesh import Floats, Mesh
+from ..timestepping.checks import check_positive
 from ..timestepping.observers import Observer
 from ..timestepping.schedules import Every
 from ..timestepping.state import State
@@ -70,14 +71,18 @@ def record(
     overwrite     whether an existing file is replaced
     resume        whether an existing file is gone on with, from the time of the state that the solver begins with;
                   what it holds of later times is dropped
-    Raises FileError where the file exists already, or cannot be written; ValueError for names that do not fit.
+    Raises FileError where the file exists already, or cannot be written; ValueError and TypeError, before the file is
+    made, for arguments that do not fit.
     """
     check_mesh(mesh)
+    check_positive(every=every)
+    if checkpoint != math.inf:
+        check_number("checkpoint", checkpoint)
     for name, function in (diagnostics or {}).items():
-        check_call(f"diagnostics[{name!r}]", function)
+        check_call(f"diagnostics[{name!r}]", function, "u")
     names = [fields] if isinstance(fields, str) else list(fields)
-    if not names or not all(name.isidentifier() for name in names):
-        raise ValueError(f"fields = {fields!r}: expected names such as 'u', letters, digits and _")
+    if not names or not all(name.isidentifier() for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"fields = {fields!r}: expected names such as 'u', letters, digits and _, each once")
     return Recorder(_Writer(Path(path), mesh, names, dict(diagnostics or {}), checkpoint, overwrite, resume), every)
 
 

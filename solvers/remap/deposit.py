@@ -11,10 +11,16 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
     """Density (cells) of point masses (points,) at unit vectors (points, d).
 
     Each mass is shared by d cells around its point, with weights w ≥ 0, Σw = 1, such that Σ w x_cell is parallel to
-    the point: the center of mass lies where the point is.
+    the point: the center of mass lies where the point is. Raises ValueError unless the mesh is a circle or a sphere, in
+    R^d, and points and masses have these shapes.
     """
     from scipy.spatial import KDTree
 
+    d = mesh.centers.shape[1]
+    if mesh.dimension != d - 1 or d not in (2, 3):
+        raise ValueError(f"mesh of a {mesh.manifold}: expected a circle or a sphere")
+    if np.shape(points) != (len(masses), d):
+        raise ValueError(f"points of shape {np.shape(points)}: expected ({len(masses)}, {d}), as there are masses")
     near = KDTree(mesh.centers).query(points, k=3)[1]
     density = np.zeros(mesh.cells)
     for point, mass, candidates in zip(points, masses, near, strict=True):

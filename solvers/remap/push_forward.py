@@ -12,8 +12,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mesh.checks import check_mesh
 from ..mesh.dual import Dual
 from ..mesh.mesh import Floats, Integers, Mesh
+from ..transforms.harmonics import has_harmonics
 from .pieces import Pieces, pieces_of
 from .splitting import finite, split_long
 
@@ -40,6 +42,7 @@ class PushForward:
 
     mesh       a circle, a sphere, or an interval: at a wall, what leaves goes into the last cell
     resolved   relative smoothness indicators (low, high): below low a cell counts as resolved, above high as unresolved
+    Raises ValueError for another mesh.
     """
 
     shrunk = (0.125, 0.25)  # smallest stretch of a cell: below, it is moved as a point mass
@@ -47,6 +50,12 @@ class PushForward:
     torn = (2.0, 4.0)  # largest stretch of a cell: above, it is moved in pieces
 
     def __init__(self, mesh: Mesh, resolved: tuple[float, float] = (0.05, 0.15)) -> None:
+        check_mesh(mesh)
+        is_interval = mesh.dimension == 1 and mesh.centers.shape[1] == 1 and not mesh.periods
+        if not (is_interval or has_harmonics(mesh)):
+            raise ValueError(
+                f"mesh of a {mesh.manifold}: expected a circle, a sphere of rings or an interval with ends"
+            )
         self.mesh, self.low_high = mesh, resolved
         self.dual = Dual(mesh)
         host, to_device = mesh.on_host, mesh.backend.to_device

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.cpu.transport_surface import MAX_SIDES
 from ..mesh.boundaries import Boundaries, Outflow, Part, Value, boundary_parts
 from ..mesh.checks import (
     check_array,
@@ -58,7 +59,7 @@ class Advection:
                (2, cells), or None, which spare vectors in R³
     resolved   of "lump": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: below low a cell counts as
                resolved, above high as not. (0, 0) moves everything by donor cells
-    limiter    default: "lump" for a density on a curve or the unit sphere, else "koren"
+    limiter    default: "lump" for a density on a curve or the closed unit sphere, else "koren"
     boundaries   part → Wall, Outflow (mass passes outward; inward comes u of the cell), or Value(g) of what comes in;
                not with "lump"
     nonnegative  whether u is a density: then no step takes more from a cell than it has
@@ -86,7 +87,7 @@ class Advection:
         self._parts = boundary_parts(mesh, boundaries, (Outflow, Value))
         excluded_by = "fluxes through faces" if self._by_faces else "boundaries other than walls" if self._parts else ""
         if limiter is None:
-            limiter = "lump" if nonnegative and _knows_unresolved_cells(mesh) and not excluded_by else "koren"
+            limiter = "lump" if nonnegative and _supports_unresolved_cells(mesh) and not excluded_by else "koren"
         if limiter == "lump" and excluded_by:
             raise ValueError(f'limiter = "lump" with {excluded_by}: expected "koren", "mc", "vanleer" or "none"')
         _check_unresolved(mesh, limiter, nonnegative, resolved)
@@ -94,7 +95,7 @@ class Advection:
         self._seen = False
         self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
         self._fields: list[Advection] = []
-        by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh.on_host)
+        by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh)
         self._rings = RingTransport(mesh) if by_rings else None
         self._make_work_arrays()
 
@@ -102,7 +103,8 @@ class Advection:
         mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
         self._sent = backend.zeros(2 * mesh.faces if self._rings is None else (2, mesh.faces), number)
         by_cell = mesh.dimension == 1 and self._faces is None
-        self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
+        if self._rings is None:
+            self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
         self._outflow = backend.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
         self._occupied = backend.zeros(1, number)
 
@@ -149,7 +151,7 @@ class Advection:
         return found
 
     def _check_velocity(self, velocity: Floats, values: Floats) -> None:
-        shape = self.mesh.centers.shape
+        shape = (self.mesh.cells, self.mesh.ambient_dimension)
         if values.ndim == 2 and getattr(velocity, "ndim", 0) == 3:
             check_array("velocity", velocity, (len(values), *shape), "fields")
         else:
@@ -179,10 +181,7 @@ class Advection:
         occupied = self._occupied
         occupied[0] = OCCUPIED * mean
         if self._rings is not None:
-            flux = self._flow().reshape(2, -1)
-            shares = self._rings.outgoing_flux(
-                values, velocity, self.low_high, occupied, flux, self._sent, self._outflow
-            )
+            shares = self._rings.outgoing_flux(values, velocity, self.low_high, occupied, self._sent, self._outflow)
             return _largest(shares)
         _OUTGOING_FLUXES[mesh.dimension](self, values, velocity, occupied)
         return self._find_outflow_rates(values)
@@ -282,10 +281,15 @@ def _largest(shares: list[Any]) -> Step:
     return largest
 
 
-def _knows_unresolved_cells(mesh: Mesh) -> bool:
-    """Whether the kernels of unresolved cells know the mesh: a curve, or the unit sphere in R³."""
-    if mesh.dimension == 1 or mesh.centers.shape[1] != 3:
+def _supports_unresolved_cells(mesh: Mesh) -> bool:
+    """Whether kernels treat unresolved cells of the mesh: a curve, or the unit sphere in R³ without a boundary."""
+    if mesh.dimension == 1 or mesh.ambient_dimension != 3:
         return mesh.dimension == 1 and not mesh.periods and _has_lengths(mesh)
+    if is_of_rings(mesh):
+        return True
+    first, second = mesh.backend.to_host(mesh.face_cells).T
+    if np.diff(mesh.backend.to_host(mesh.cell_start)).max() > MAX_SIDES or (first == second).any():
+        return False
     radii = np.linalg.norm(mesh.backend.to_host(mesh.centers), axis=1)
     rounding = 8 * np.finfo(radii.dtype).eps
     return mesh.dimension == 2 and bool(np.abs(radii - 1.0).max() < rounding)
@@ -302,8 +306,9 @@ def _check_unresolved(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tup
         raise ValueError(f'resolved = {resolved}: expected 0 <= low <= high < inf; for fluxes only, limiter="none"')
     if limiter != "lump":
         return
-    if not _knows_unresolved_cells(mesh):
-        raise ValueError(f'limiter = "lump" on a {mesh.manifold}: expected a curve or the unit sphere; use "koren"')
+    if not _supports_unresolved_cells(mesh):
+        expected = f"expected a curve, or the closed unit sphere in cells of at most {MAX_SIDES} sides"
+        raise ValueError(f'limiter = "lump" on a {mesh.manifold}: {expected}; use "koren"')
     if not nonnegative:
         raise ValueError(
             'limiter = "lump": expected nonnegative=True, as only a density >= 0 has unresolved cells; else "koren"'

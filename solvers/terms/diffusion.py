@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from ..mesh.arguments import check_count
-from ..mesh.boundaries import Boundaries, Flux, Outflow, Robin, Value, boundary_parts
+from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Robin, Value, boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number
 from ..mesh.mesh import Floats, Mesh
 from .consistency import has_linear_precision
-from .operators import FaceOperator, Operator, TensorOperator, diffusion_source, links_matrix, two_point_rates
+from .operators import (
+    FaceOperator,
+    Operator,
+    TensorOperator,
+    added_at,
+    diffusion_source,
+    links_matrix,
+    two_point_rates,
+)
 from .term import Step
 
 Coefficient = float | Floats | Callable[[Floats], Floats]
@@ -120,8 +128,12 @@ class Diffusion:
             return np.inf if not self.nonnegative else values.min()
         start = values.copy()
         if self._parts:  # u + L ψ(u) of an affine L is u + ψ of its rate
-            rates = self._rate_of(field, start, fields) / max(operator.coefficient, np.finfo(float).tiny)
-            values += self._potential(operator, dt, rates, values.copy())
+            rates = self._rate_of(field, start, fields)
+            if operator.coefficient > 0:
+                rates = self._potential(operator, dt, rates / operator.coefficient, start.copy())
+            else:
+                rates *= dt  # what comes in through the boundary alone
+            values += rates
         else:
             potential = self._potential(operator, dt, start, values)
         if not self.nonnegative:
@@ -220,8 +232,10 @@ class NonlinearDiffusion:
         check_array("phi", level, values.shape)
         rows = level.reshape(-1, self.mesh.cells)
         rates = np.stack([self._rate_of(row) for row in rows]).reshape(values.shape)
+        fields = len(values) if values.ndim == 2 else 0
         for part in self._parts:
-            rates = rates + self._coming_in(part, time)
+            if not isinstance(part.condition, Outflow):
+                rates = added_at(self.mesh, rates, part.cells, self._coming_in(part, part.data(time, fields)))
         self._rate = rates
         return self._stable_step(values, level)
 
@@ -240,14 +254,11 @@ class NonlinearDiffusion:
         self._operator.apply(np.ascontiguousarray(level), rate)
         return rate
 
-    def _coming_in(self, part: Any, time: float) -> Floats:
-        g = part.data(time)
-        if isinstance(part.condition, Outflow):
-            g = 0.0 * g
+    def _coming_in(self, part: Part, g: Floats) -> Floats:
+        """Rates (n,) or (fields, n) in the cells of a part by its data g."""
         coming = g if isinstance(part.condition, Flux) else self.phi(g) / part.distances
-        coming = coming * part.areas / self.mesh.volumes[part.cells]
-        found: Floats = self.mesh.backend.sums_at(part.cells, coming, self.mesh.cells)
-        return found
+        rates: Floats = coming * part.areas / self.mesh.volumes[part.cells]
+        return rates
 
     def _stable_step(self, values: Floats, level: Floats) -> Step:
         """1/max Σ conductance φ'/V, φ' the larger one of two neighbours', by a difference of φ.

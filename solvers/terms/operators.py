@@ -105,7 +105,7 @@ class TensorOperator:
         to_device = mesh.backend.to_device
         self.rows, self.columns = to_device(rows), to_device(columns)
         self.weights = to_device(weights.astype(mesh.volumes.dtype))
-        self._decay = _decay(mesh, np.abs(_along_normals(D, parts)) if parts else 1.0, parts)
+        self._decay = _decay(mesh, to_device(D), parts)
         sums = np.bincount(rows, np.abs(weights), mesh.cells) / 2
         fastest = self.coefficient * (sums + (0.0 if self._decay is None else mesh.backend.to_host(self._decay))).max()
         self.explicit_dt = 1.0 / fastest if fastest > 0 else np.inf
@@ -169,9 +169,9 @@ def diffusion_source(
         if isinstance(part.condition, Outflow):
             continue
         coming = (
-            part.areas * part.data(time, fields) * _share_of_data(part, _at_cells(D, part)) / mesh.volumes[part.cells]
+            part.areas * part.data(time, fields) * _share_of_data(part, _at_faces(D, part)) / mesh.volumes[part.cells]
         )
-        rates = _added(mesh, rates, part.cells, coming)
+        rates = added_at(mesh, rates, part.cells, coming)
     found: Floats | None = rates
     return found
 
@@ -200,21 +200,14 @@ def two_point_rates(mesh: Mesh, conductances: Floats) -> Floats:
     return np.asarray(rates / host.volumes)
 
 
-def _at_cells(D: float | Floats, part: Part) -> Any:
-    """D (n,) at the cells of a part."""
+def _at_faces(D: Any, part: Part) -> Any:
+    """D, or n·D n of a tensor, (n,) at the faces of a part, D being that of their cells."""
     if np.ndim(D) == 0:
         return D
-    return (D if np.ndim(D) == 1 else _along_normals(np.asarray(D), (part,)))[part.cells]  # type: ignore[index]
-
-
-def _along_normals(D: Floats, parts: tuple[Part, ...]) -> Floats:
-    """n·D n at the cells of the boundary, by their index: (cells,) as far as the highest one."""
-    most = max(int(part.cells.max()) for part in parts) + 1
-    along = np.zeros(most)
-    for part in parts:
-        tensor = D if np.ndim(D) == 2 else D[part.cells]
-        along[part.cells] = np.einsum("nc,...cd,nd->n", part.normals, tensor, part.normals)
-    return along
+    if np.ndim(D) == 1:
+        return D[part.cells]
+    tensors = D[part.cells] if np.ndim(D) == 3 else np.broadcast_to(D, (len(part.cells), *D.shape))
+    return np.einsum("nc,ncd,nd->n", part.normals, tensors, part.normals)
 
 
 def _robin(part: Part) -> tuple[float, float] | None:
@@ -237,13 +230,13 @@ def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | N
     for part in parts:
         robin = _robin(part)
         if robin is not None and robin[0] > 0:
-            rate = robin[0] * _share_of_data(part, _at_cells(D, part)) * part.areas / mesh.volumes[part.cells]
-            total = _added(mesh, total, part.cells, rate)
+            rate = robin[0] * _share_of_data(part, _at_faces(D, part)) * part.areas / mesh.volumes[part.cells]
+            total = added_at(mesh, total, part.cells, rate)
     found: Floats | None = total
     return found
 
 
-def _added(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
+def added_at(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
     """sums (cells,) or (fields, cells), or None for 0, and amounts at cells, which may occur twice."""
     rows = amounts.reshape(-1, amounts.shape[-1])
     added = np.stack([mesh.backend.sums_at(cells, row, mesh.cells) for row in rows]).astype(mesh.volumes.dtype)

@@ -36,13 +36,16 @@ class RingGeometry:
 
 
 def is_of_rings(mesh: Mesh) -> bool:
-    """Whether a mesh on the host is a sphere of rings whose cells are alike, numbered as `solvers.mesh.rings` does."""
+    """Whether a mesh is a sphere of rings whose cells are alike, numbered as `solvers.mesh.rings` does."""
+    if mesh.is_by_formula and mesh.manifold == "sphere":
+        return True
     counts = mesh.ring_cells.astype(np.int64)
     if mesh.manifold != "sphere" or counts.sum() != mesh.cells or len(counts) < 2:
         return False
     ratio = np.maximum(counts[:-1], counts[1:]) / np.minimum(counts[:-1], counts[1:])
     if not np.isin(ratio, (1, 2)).all() or face_starts(counts)[-1] != mesh.faces:
         return False
+    mesh = mesh.on_host
     start, groups = mesh.ring_start[:-1], face_starts(counts)[:-1]
     return (
         _numbered(mesh.face_cells, counts, start, groups)
@@ -93,10 +96,10 @@ def _rounding(values: Floats) -> float:
 
 
 def ring_geometry(mesh: Mesh) -> RingGeometry:
-    """The tables of a mesh on the host, for which :func:`is_of_rings`."""
+    """The tables of a mesh for which :func:`is_of_rings`, on the host."""
     rows = _rows(mesh)
     kinds = np.repeat(rows[:, 0] - rows[:, 2], rows[:, 3]) + np.arange(rows[:, 3].sum())  # a cell of each
-    sides = np.diff(mesh.cell_start)[kinds]
+    sides = mesh.rows("cell_start", kinds + 1) - mesh.rows("cell_start", kinds)
     tables: list[Floats] = []
     for count in np.unique(sides):
         same = sides == count
@@ -105,20 +108,19 @@ def ring_geometry(mesh: Mesh) -> RingGeometry:
                 tables.append(np.zeros((len(kinds), *table.shape[1:])))
             tables[k][same] = table
     offsets, reach, slopes, tangents, stencils, spans, opposite = tables
-    axis = mesh.centers[rows[:, 0]].astype(np.float64)
     found = (
-        np.hypot(axis[:, 0], axis[:, 1]), axis[:, 2], mesh.volumes[rows[:, 0]], offsets, reach, slopes, tangents,
+        *mesh.ring_axis, mesh.rows("volumes", rows[:, 0]), offsets, reach, slopes, tangents,
         np.ascontiguousarray(stencils.swapaxes(0, 1)), spans, opposite,
     )  # fmt: skip
     return RingGeometry(rows, *(each.astype(mesh.volumes.dtype) for each in found))
 
 
 def _rows(mesh: Mesh) -> np.ndarray:
-    """(rings, 13) integers: START to SOUTH_TIMES of the kernels' module."""
+    """(rings, 16) integers: START to FLUX_SOUTH of the kernels' module, with places for the fluxes of all faces."""
     counts = mesh.ring_cells.astype(np.int64)
     rings, start = len(counts), mesh.ring_start
     between, faces = faces_between(counts), face_starts(counts)[len(counts) :]
-    rows = np.zeros((rings, 13), dtype=np.int64)
+    rows = np.zeros((rings, 16), dtype=np.int64)
     rows[:, 0], rows[:, 1] = start[:-1], counts
     rows[:, [8, 12]] = 1
     rows[1:, 5], rows[1:, 6] = start[:-2], between // counts[1:]
@@ -127,6 +129,7 @@ def _rows(mesh: Mesh) -> np.ndarray:
     rows[:-1, 11], rows[:-1, 12] = faces[:-1], between // counts[1:]
     rows[:, 3] = np.maximum(rows[:, 8], rows[:, 12])
     rows[:, 2] = np.concatenate([[0], np.cumsum(rows[:-1, 3])])
+    rows[:, 13:] = rows[:, [0, 7, 11]]
     rows[:, 4] = (rows[:, [6, 8, 10, 12]] == 1).all(axis=1)
     return rows
 
@@ -136,25 +139,27 @@ def _of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
 
     cells (n,) have ``count`` sides each. Vectors (n, sides, 3) are in R³, those in the plane (n, 2, sides).
     """
-    sides = mesh.cell_sides[mesh.cell_start[cells][:, None] + np.arange(count)]
-    around, faces = mesh.side_cells[sides ^ 1], sides >> 1
-    own = mesh.centers[cells].astype(np.float64)
+    sides = mesh.rows("cell_sides", mesh.rows("cell_start", cells)[:, None] + np.arange(count))
+    faces, is_second = sides >> 1, (sides & 1).astype(bool)
+    around = np.where(is_second, *np.moveaxis(mesh.rows("face_cells", faces), -1, 0))
+    own, others = mesh.rows("centers", cells).astype(np.float64), mesh.rows("centers", around).astype(np.float64)
+    face_centers = mesh.rows("face_centers", faces).astype(np.float64)
     basis = np.stack(_east_north(own), axis=1)
-    d = _in_plane(own, mesh.centers[around], basis)
-    at = _in_plane(own, mesh.face_centers[faces], basis)
+    d, at = _in_plane(own, others, basis), _in_plane(own, face_centers, basis)
     slopes = np.linalg.inv(d @ d.swapaxes(1, 2)) @ d
     spans = _spans(d)
 
-    areas = mesh.face_areas[faces] * np.where(sides & 1, -1.0, 1.0)
-    normals, bends = mesh.face_normals[faces].astype(np.float64), mesh.face_curvatures[faces][:, :, None]
-    along = np.cross(mesh.face_centers[faces].astype(np.float64), normals)
+    areas = mesh.rows("face_areas", faces) * np.where(is_second, -1.0, 1.0)
+    normals = mesh.rows("face_normals", faces).astype(np.float64)
+    bends = mesh.rows("face_curvatures", faces)[:, :, None]
+    along = np.cross(face_centers, normals)
     t = basis @ along.swapaxes(1, 2)
     # Of the neighbours' X, less the cell's own, in X·n at each face, ∂_t X and the mean of X·n: (n, sides, neighbours).
     at_face, along_face = ((at - 0.25 * d).swapaxes(1, 2) @ slopes), t.swapaxes(1, 2) @ slopes
     twelfth = areas[:, :, None] ** 2 / 12
     flux = at_face[..., None] * normals[:, :, None] + ((twelfth * bends) * along_face)[..., None] * along[:, :, None]
     change = along_face[..., None] * normals[:, :, None]
-    neighbors = np.stack(_east_north(mesh.centers[around].astype(np.float64)), axis=-1)  # (n, neighbours, 3, 2)
+    neighbors = np.stack(_east_north(others), axis=-1)  # (n, neighbours, 3, 2)
     stencils = np.zeros((len(cells), 2, SIDES, 2 * SIDES + 2))
     for what, (weights, mean, size) in enumerate(
         [(flux, normals, areas), (change, bends * along, 0.5 * areas * twelfth[:, :, 0])]
@@ -181,7 +186,7 @@ def _east_north(points: Floats) -> tuple[Floats, Floats]:
 
 def _in_plane(own: Floats, points: Floats, basis: Floats) -> Floats:
     """(n, 2, sides) coordinates of points in the tangent planes of cells: geodesic offsets, to fourth order."""
-    offset = points.astype(np.float64) - own[:, None]
+    offset = points - own[:, None]
     arc = 1.0 + (offset**2).sum(axis=2, keepdims=True) / 6.0
     return np.asarray(basis @ (offset * arc).swapaxes(1, 2))
 

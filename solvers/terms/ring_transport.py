@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import cached_property
 from typing import Any
 
 from ..backends import cpu
+from ..backends.cpu.launching import workers_for
 from ..backends.cpu.rings import bands
 from ..mesh.mesh import Floats, Mesh
 from .ring_geometry import ring_geometry
@@ -14,39 +18,54 @@ from .ring_geometry import ring_geometry
 class RingTransport:
     """The kernels of :mod:`solvers.backends.cpu.rings.transport`, for a mesh that is of rings.
 
+    in_bands   whether band after band of rings, as it is by default on the CPU; else kernel after kernel
+
     Outgoing fluxes are (2, faces): of the first cell of each face, and of the second. They equal those of any sphere's
     cells but for rounding, :mod:`solvers.backends.cpu.transport_surface`.
     """
 
-    def __init__(self, mesh: Mesh) -> None:
-        backend, number = mesh.backend, mesh.volumes.dtype
-        tables = ring_geometry(mesh.on_host)
+    def __init__(self, mesh: Mesh, in_bands: bool | None = None) -> None:
+        backend = mesh.backend
+        tables = ring_geometry(mesh)
         on_device = {field.name: backend.to_device(getattr(tables, field.name)) for field in fields(tables)}
         self.mesh, self._tables = mesh, replace(tables, **on_device)
-        self._bands = bands.bands_of(mesh.ring_cells) if backend is cpu else None
-        self._east, self._north = backend.work_array(mesh.cells, number), backend.work_array(mesh.cells, number)
+        self._is_in_bands = backend is cpu if in_bands is None else in_bands
+        places: tuple[int, ...] = (2, mesh.faces)
+        if self._is_in_bands:
+            self._bands = bands.bands_of(mesh.ring_cells)
+            self._parts = bands.parts_of(self._bands, workers_for(mesh.cells))
+            self._rows, count = bands.places_of_fluxes(tables.rows, self._bands, self._parts)
+            places = len(self._parts) - 1, 2, count
+        self._flux, self._places = backend.work_array(math.prod(places), mesh.volumes.dtype), places
 
     def outgoing_flux(
-        self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, flux: Floats,
-        sent: Floats, outflow: Floats,
+        self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, sent: Floats,
+        outflow: Floats,
     ) -> list[Any]:  # fmt: skip
         """Outgoing fluxes of each cell into ``sent``, and the part of its mass that it loses per time, (cells,).
 
-        ``velocity`` is (cells, 3), or (2, cells) along east and north; uses ``flux`` (2, faces). Returns the largest
-        outflow of the occupied cells, of each worker.
+        ``velocity`` is (cells, 3), or (2, cells) along east and north. Returns the largest outflow of the occupied
+        cells, of each worker.
         """
-        east, north = velocity if velocity.shape != self.mesh.centers.shape else self._local(velocity)
-        state = density, east, north, *low_high, occupied, flux, sent, outflow
-        return self._in_bands(*state) if self._bands is not None else self._by_kernels(*state)
+        east, north = velocity if velocity.shape == (2, self.mesh.cells) else self._local(velocity)
+        state = density, east, north, *low_high, occupied, self._flux().reshape(self._places), sent, outflow
+        return self._in_bands(*state) if self._is_in_bands else self._by_kernels(*state)
 
     def _local(self, velocity: Floats) -> tuple[Floats, Floats]:
         """Components along east and north, in the same memory each time."""
-        mesh, backend, t, local = self.mesh, self.mesh.backend, self._tables, (self._east(), self._north())
+        mesh, backend, t = self.mesh, self.mesh.backend, self._tables
+        east, north = self._work_arrays[0](), self._work_arrays[1]()
         backend.launch(
             backend.local_components, mesh.cells, 0, mesh.cells, t.rows, t.sine, t.cosine, mesh.centers, velocity,
-            *local,
+            east, north,
         )  # fmt: skip
-        return local
+        return east, north
+
+    @cached_property
+    def _work_arrays(self) -> list[Callable[[], Floats]]:
+        """Of components of a velocity that has none: most have."""
+        mesh = self.mesh
+        return [mesh.backend.work_array(mesh.cells, mesh.volumes.dtype) for _ in range(2)]
 
     def _in_bands(
         self, density: Floats, east: Floats, north: Floats, low: float, high: float, occupied: Floats, flux: Floats,
@@ -54,15 +73,16 @@ class RingTransport:
     ) -> list[Any]:  # fmt: skip
         t = self._tables
         shares = cpu.launch(
-            bands.flux_in_bands, self.mesh.cells, self._bands, t.rows, t.volumes, t.offsets, t.reach, t.slopes,
-            t.tangents, t.stencils, t.spans, t.opposite, density, east, north, low, high, occupied, flux, sent, outflow,
+            bands.flux_in_bands, self.mesh.cells, self._bands, self._parts, self._rows, t.volumes, t.offsets, t.reach,
+            t.slopes, t.tangents, t.stencils, t.spans, t.opposite, density, east, north, low, high, occupied, flux,
+            sent, outflow,
         )  # fmt: skip
         return shares + [
             bands.join_bands(
-                worker, len(shares), self._bands, t.rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans, t.opposite,
-                density, occupied, east, north, flux, sent, outflow,
+                part, self._parts, self._rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans, t.opposite, density,
+                occupied, east, north, flux, sent, outflow,
             )
-            for worker in range(len(shares) - 1)
+            for part in range(len(self._parts) - 2)
         ]  # fmt: skip
 
     def _by_kernels(

@@ -41,8 +41,9 @@ class DriftDiffusion:
         check_number("D", D)
         if D == 0:
             raise ValueError("D = 0: expected a number > 0; without diffusion use Advection")
-        if callable(potential) and not takes(potential, 2):
-            check_call("potential", potential, "x")
+        if callable(potential) and not takes(potential, 1):
+            check_call("potential", potential, "t, u")
+        elif callable(potential):
             of_place: Any = potential
             potential = np.asarray(of_place(mesh.centers), dtype=np.float64)
         self.mesh, self.D, self.nonnegative = mesh, float(D), nonnegative

@@ -38,8 +38,11 @@ def _weno(v: Any) -> Floats:
         13 / 12 * (v[1] - 2 * v[2] + v[3]) ** 2 + 0.25 * (v[1] - v[3]) ** 2,
         13 / 12 * (v[2] - 2 * v[3] + v[4]) ** 2 + 0.25 * (3 * v[2] - 4 * v[3] + v[4]) ** 2,
     ]
-    widest = np.abs(smooth[0] - smooth[2])
-    weights = [linear * (1 + (widest / (beta + EPSILON)) ** 2) for linear, beta in zip(LINEAR, smooth, strict=True)]
+    widest, limits = np.abs(smooth[0] - smooth[2]), np.finfo(v.dtype)
+    least, most = max(EPSILON, float(limits.tiny)), 1e-4 * float(limits.max) ** 0.5
+    with np.errstate(over="ignore"):
+        ratios = [np.minimum(widest / (beta + least), most) for beta in smooth]
+    weights = [float(linear) * (1 + ratio**2) for linear, ratio in zip(LINEAR, ratios, strict=True)]
     parts = [
         sum(float(c) * v[k] for k, c in enumerate(row) if c) * weight
         for row, weight in zip(SUBSTENCILS, weights, strict=True)

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from ..mesh.mesh import Floats
 from .checks import check_until
-from .observers import Observer
+from .observers import GivenUp, Observer
 from .schedules import TIME_RTOL, is_reached, next_time
 from .state import State, StepResult
 
@@ -70,7 +70,8 @@ def integrate(
     after_step   called after each step; True stops the loop
     stopping     whether to stop within a step that is interpolated: observers still due in it are not called, and the
                  state is the one before that step, from which a loop goes on to the same states
-    Raises ValueError for an ``until`` that is not finite or before the state's time, and what integrators raise.
+    Raises ValueError for an ``until`` that is not finite or before the state's time, what integrators raise, and
+    GivenUp of an observer, which is still due: the state is then the one before the step where that is interpolated.
     """
     check_until(until, state.time)
     for observer in observers:
@@ -124,7 +125,12 @@ def _observe_within_step(
             _copied(start, state)
             return True
         within = replace(state, time=due, values=integrator.between(due))
-        ends = [observer.observe_if_due(within) for observer in observers]
+        try:
+            ends = [observer.observe_if_due(within) for observer in observers]
+        except GivenUp:
+            if start is not None:
+                _copied(start, state)
+            raise
         if any(ends):
             state.time, state.values[...] = due, within.values
             return True

@@ -64,7 +64,7 @@ def _tableau(name: str, implicit: bool = False) -> Make:
 
 
 def _eighth(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    return AdaptiveIntegrator(SemiDiscrete(equation).full, min(rtol, 1e-3))
+    return AdaptiveIntegrator(SemiDiscrete(equation).full, min(rtol, 1e-3), equation.limit)
 
 
 METHODS: dict[str, Make] = {

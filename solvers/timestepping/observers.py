@@ -14,6 +14,10 @@ from .schedules import Listed, Schedule, events_before, is_reached
 from .state import State
 
 
+class GivenUp(Exception):
+    """Raised by an observer's function that is to leave early, for the loop to stop; it is due again with the state."""
+
+
 @dataclass
 class Observer:
     """Calls ``function(state)``, on the host, at times that steps are shortened to meet, or within them.
@@ -65,6 +69,6 @@ class Observer:
 
     def observe_now(self, state: State) -> bool:
         """Call the function, due or not; returns whether the loop is to end."""
-        self.last_time = state.time
         ends = self.function(replace(state, values=backend_for(state.values).to_host(state.values)))
+        self.last_time = state.time
         return isinstance(ends, bool | np.bool_) and bool(ends)

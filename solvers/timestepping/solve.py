@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..mesh.checks import check_call
 from ..mesh.mesh import Floats
 from .checks import check_nonnegative, check_positive, check_values
 from .equation import Equation
@@ -45,7 +46,7 @@ def solve(
 
     u0          (cells,) or (fields, cells); it is copied
     t_span      (t0, t1)
-    times       at which u is kept, met exactly; None for t0 and every step
+    times       at which u is kept, met exactly, and at the end of a run that ends early; None for t0 and every step
     method      "auto", which chooses by the terms and says so in ``message``, or a name of `METHODS`
     cfl         fraction of the stable step of explicit terms; None for the method's own
     events      functions g(t, u), SteadyState or Threshold: the first whose g changes sign ends the run there
@@ -63,8 +64,8 @@ def solve(
     state = State(t0, _field(u0, equation))
     integrator = integrator_of(equation, name, rtol, atol, cfl)
     kept = _StoredTimes(state, times, t1)
-    watch = _Watch(_listed(events), equation, integrator, state)
-    plain, observers = _split(_listed(callbacks))
+    watch = _Watch(_checked("events", events, SteadyState, "t, u"), equation, integrator, state)
+    plain, observers = _split(_checked("callbacks", callbacks, Observer, "state"))
 
     def after_step(state: State) -> bool:
         over = watch.happened(state)
@@ -75,10 +76,12 @@ def solve(
         return over or any(asked)
 
     integrate(state, fixed(integrator), t1, (*kept.observers, *observers), after_step)
+    if state.time < t1:
+        kept.after_step(state, True)
     if progress:
         print(file=sys.stderr)
     rejected = int(getattr(integrator, "rejected", 0))
-    reason = watch.message or (f"reached t = {t1:g}" if state.time >= t1 else f"a callback ended it at {state.when}")
+    reason = watch.message or (f"reached t = {t1:g}" if state.time >= t1 else f"a callback ended it {state.when}")
     message = f"{reason}, by {name} in {state.steps} steps"
     t, u = kept.arrays()
     return Solution(t, u, state.steps, rejected, message, watch.number, equation.mesh, _rate_of(equation))
@@ -122,7 +125,7 @@ class _Watch:
         ]
         self._integrator, self.message, self.number = integrator, "", None
         self._before = replace(state, values=state.values.copy())
-        self._signs = [np.sign(event(state.time, state.values)) for event in self._events]
+        self._signs = [_sign(event, state) for event in self._events]
 
     number: int | None
 
@@ -130,7 +133,7 @@ class _Watch:
         """Whether an event lies in the step to a state, which then becomes the first of them."""
         found: list[tuple[float, int, State]] = []
         for k, event in enumerate(self._events):
-            sign = np.sign(event(state.time, state.values))
+            sign = _sign(event, state)
             if self._signs[k] * sign < 0 or (sign == 0 and self._signs[k] != 0):
                 there = replace(state, values=state.values.copy())  # of what is steady, the end of the step
                 if not isinstance(event, Steadiness):
@@ -145,9 +148,21 @@ class _Watch:
         state.time, state.dt = time, there.dt
         state.values[...] = there.values
         event = self._events[self.number]
-        name = getattr(event, "__name__", None)
-        self.message = f"{f'event {name}' if name else event} at t = {time:.10g}"
+        prefix = "event " if hasattr(event, "__name__") else ""
+        self.message = f"{prefix}{_name(event)} at t = {time:.10g}"
         return True
+
+
+def _sign(event: Event, state: State) -> float:
+    """−1, 0 or 1. Raises TypeError for an event that gives no number."""
+    value = event(state.time, state.values)
+    if np.ndim(value) != 0:
+        raise TypeError(f"events: {_name(event)} gives an array of shape {np.shape(value)}: expected a number")
+    return float(np.sign(value))
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", "") or str(function)
 
 
 def _span(t_span: tuple[float, float]) -> tuple[float, float]:
@@ -180,8 +195,8 @@ def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
     cells = None if equation.mesh is None else equation.mesh.cells
     if cells is not None and (values.ndim not in (1, 2) or values.shape[-1] != cells or not values.size):
         raise ValueError(f"u0 of shape {values.shape}: expected ({cells},) or (fields, {cells}), as the mesh has")
-    if not values.size:
-        raise ValueError(f"u0 of shape {values.shape}: expected at least one number")
+    if not values.size or not values.ndim:
+        raise ValueError(f"u0 of shape {values.shape}: expected an array of at least one number")
     if not np.isfinite(values).all():
         raise ValueError(f"u0: {int(values.size - np.isfinite(values).sum())} of {values.size} not finite")
     check_nonnegative("u0", values, (*equation.terms, equation.stiff))
@@ -189,11 +204,15 @@ def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
     return values
 
 
-def _listed(given: Any) -> Sequence[Any]:
+def _checked(name: str, given: Any, kind: type, arguments: str) -> Sequence[Any]:
+    """One or several as a list. Raises TypeError for what is neither of this kind nor a function of these arguments."""
     found = given if isinstance(given, (list, tuple)) else (given,)
     for one in found:
-        if not callable(one) and not isinstance(one, (SteadyState, Observer)):
-            raise TypeError(f"{one!r}: expected a function, an event or an Observer")
+        if isinstance(one, kind):
+            continue
+        if not callable(one):
+            raise TypeError(f"{name} = {one!r}: expected a function of ({arguments}) or {kind.__name__}")
+        check_call(name, one, arguments)
     return found
 
 

@@ -17,7 +17,7 @@ class GaussGrid:
     """Gauss–Legendre rings with equispaced nodes: ∫ f = Σ volumes·f for every f of degree up to 2·degree.
 
     (degree + 1) rings of (2 degree + 2) nodes, numbered like the cells of a sphere's mesh, so that
-    `harmonics.SphereHarmonics` takes one for the other; ``centers`` (nodes, 3), ``volumes`` (nodes,).
+    `harmonics.SphereHarmonics` takes one for the other; ``centers`` (nodes, 3), ``volumes`` (nodes,), ``ring_axis``.
     """
 
     manifold = "sphere"
@@ -26,7 +26,8 @@ class GaussGrid:
         rings, count = degree + 1, 2 * degree + 2
         z, weights = (values[::-1] for values in roots_legendre(rings))
         phi = (np.arange(count) + 0.5) * (2 * np.pi / count)
-        sine = np.sqrt(1 - z * z)[:, None]
+        self.ring_axis: tuple[Floats, Floats] = np.sqrt(1 - z * z), z.copy()
+        sine = self.ring_axis[0][:, None]
         parts = np.broadcast_arrays(sine * np.cos(phi), sine * np.sin(phi), z[:, None])
         self.centers: Floats = np.stack(parts, axis=-1).reshape(-1, 3)
         self.volumes: Floats = np.repeat(weights * (2 * np.pi / count), count)

@@ -91,8 +91,7 @@ class SphereHarmonics:
         self.mesh, self.degree = mesh, degree
         rings, half = len(mesh.ring_cells), (len(mesh.ring_cells) + 1) // 2
         to_device = mesh.backend.to_device
-        axis = mesh.backend.to_host(mesh.centers)[mesh.ring_start[:-1]][:half]
-        sine, cosine = np.hypot(axis[:, 0], axis[:, 1]), axis[:, 2].copy()
+        sine, cosine = (of_rings[:half].copy() for of_rings in mesh.ring_axis)
         if rings % 2:
             cosine[-1] = 0.0  # the equator's own ring, to the last bit
         self._north = to_device(cosine), to_device(sine)
@@ -118,27 +117,23 @@ class SphereHarmonics:
         for k in range(len(sets)):
             yield self._along_rings.synthesis(re[k : k + 1], im[k : k + 1])
 
-    def gradient(
-        self, function: Complexes, potential: Complexes, radial: Complexes | None = None
-    ) -> tuple[Floats, Floats]:
-        """f (cells) and ∇p + x r (cells, 3) of coefficients of f, p and r; the highest degree of p has to vanish."""
-        values, (east, north), along = self._gradient(function, potential, radial)
+    def gradient(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
+        """f (cells) and ∇p + x r (cells, 3), of coefficients times multipliers (2 or 3, degree + 1) of f, p and r.
+
+        The highest degree of p has to vanish.
+        """
+        values, (east, north), along = self._gradient(coefficients, multipliers)
         centers, backend = self.mesh.centers, self.mesh.backend
         vectors: Floats = backend.empty(centers.shape, centers.dtype)
-        backend.launch(backend.gradient_to_vectors, len(values), centers, east, north, vectors)
-        if along is not None:
-            vectors += along[:, None] * centers
+        backend.launch(backend.gradient_to_vectors, len(values), centers, east, north, along, vectors)
         return values, vectors
 
-    def gradient_along_rings(self, function: Complexes, potential: Complexes) -> tuple[Floats, Floats]:
+    def gradient_along_rings(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
         """f (cells) and the components of ∇p along east and north (2, cells), as :meth:`gradient`."""
-        return self._gradient(function, potential)[:2]
+        return self._gradient(coefficients, multipliers)[:2]
 
-    def _gradient(
-        self, function: Complexes, potential: Complexes, radial: Complexes | None = None
-    ) -> tuple[Floats, Floats, Floats | None]:
-        sets = [function, sine_derivative(potential), potential, *([] if radial is None else [radial])]
-        return self._along_rings.gradient(*self._modes(np.stack(sets)))
+    def _gradient(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats, Floats]:
+        return self._along_rings.gradient(*self._modes(zonal_sets(coefficients, multipliers)))
 
     def _modes(self, sets: Complexes) -> tuple[Floats, Floats]:
         """Azimuthal modes of each ring, re and im (sets, degree + 1, rings)."""
@@ -157,21 +152,24 @@ class SphereHarmonics:
         return power
 
 
-def sine_derivative(coefficients: Complexes) -> Complexes:
-    """Coefficients of sin θ ∂f/∂θ from those of f; the highest degree of f has to vanish.
+def zonal_sets(coefficients: Complexes, multipliers: Floats) -> Complexes:
+    """(3 or 4, l, m) coefficients of f, of sin θ ∂p/∂θ and p, and of r, which are ``coefficients`` times multipliers.
 
-    sin θ ∂θ Y_lm = l ε_{l+1,m} Y_{l+1,m} − (l+1) ε_{lm} Y_{l−1,m},  ε_lm = √((l² − m²)/(4l² − 1)).
+    multipliers   (2 or 3, degrees) of f, p and r; the highest degree of p has to vanish
     """
-    from_below, from_above = _sine_derivative_factors(len(coefficients), backend_for(coefficients))
-    result = np.zeros_like(coefficients)
-    result[1:] += from_below * coefficients[:-1]
-    result[:-1] -= from_above * coefficients[1:]
-    return result
+    backend = backend_for(coefficients)
+    factors = sine_derivative_factors(len(coefficients), backend)
+    sets: Complexes = backend.empty((len(multipliers) + 1, *coefficients.shape), complex)
+    backend.launch(backend.zonal_sets, coefficients.size, coefficients, multipliers, *factors, sets)
+    return sets
 
 
 @lru_cache(maxsize=8)
-def _sine_derivative_factors(size: int, backend: Backend) -> tuple[Floats, Floats]:
-    """(l − 1) ε_lm for l ≥ 1 and (l + 2) ε_{l+1,m} for l < size − 1."""
+def sine_derivative_factors(size: int, backend: Backend) -> tuple[Floats, Floats]:
+    """(l − 1) ε_lm for l ≥ 1 and (l + 2) ε_{l+1,m} for l < size − 1, (size − 1, size).
+
+    sin θ ∂θ Y_lm = l ε_{l+1,m} Y_{l+1,m} − (l+1) ε_{lm} Y_{l−1,m},  ε_lm = √((l² − m²)/(4l² − 1)).
+    """
     l, m = np.arange(size)[:, None], np.arange(size)[None, :]
     ratio = np.sqrt(np.maximum(l * l - m * m, 0) / (4.0 * l * l - 1.0))
     return backend.to_device((l[1:] - 1) * ratio[1:]), backend.to_device((l[:-1] + 2) * ratio[1:])
@@ -182,8 +180,15 @@ def has_harmonics(mesh: Mesh) -> bool:
     return mesh.manifold in _TRANSFORMS
 
 
+def require_harmonics(mesh: Mesh) -> None:
+    """Raise ValueError for a mesh without a harmonic transform."""
+    if not has_harmonics(mesh):
+        raise ValueError(f"mesh of a {mesh.manifold}: expected a circle or a sphere of rings")
+
+
 def harmonic_transform(mesh: Mesh, degree: int) -> Harmonics:
-    """The harmonic transform of a mesh up to a degree."""
+    """The harmonic transform of a mesh up to a degree. Raises ValueError unless it is a circle or a sphere of rings."""
+    require_harmonics(mesh)
     return _TRANSFORMS[mesh.manifold](mesh, degree)
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_mesh
+from ..mesh.checks import check_array, check_call, check_mesh
 from ..mesh.mesh import Floats, Mesh
 from .uniform import uniform_share
 from .zonal import kernel_multipliers, zonal_operator
 
 Kernel = Callable[[Floats], Floats]
 TILE_BYTES = 1 << 26  # of a tile of a dense kernel
-NODES = 3  # of Gauss's rule along each axis of a cell, over which kernels are averaged: none is asked for at 0
+NODES = 4  # of Gauss's rule along each axis of a cell, over which kernels are averaged; an even number has none at 0
 
 
 class Zonal:
@@ -34,7 +34,7 @@ class Zonal:
             raise ValueError(f"Zonal on a {mesh.manifold}: expected a circle or a sphere of rings; else DenseKernel")
         if not 0 < tol < 1:
             raise ValueError(f"tol = {tol}: expected a number between 0 and 1")
-        self.mesh, most, d = mesh, _MAX_DEGREES[mesh.manifold](mesh), mesh.centers.shape[1]
+        self.mesh, most, d = mesh, _MAX_DEGREES[mesh.manifold](mesh), mesh.ambient_dimension
         found = kernel_multipliers(d, kernel, 2 * most) if callable(kernel) else np.asarray(kernel, dtype=np.float64)
         if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
             raise ValueError("kernel: expected finite numbers, a function K(z) or multipliers (degrees,)")
@@ -86,13 +86,16 @@ class Convolution:
 
     def __init__(self, mesh: Mesh, kernel: Kernel, gradient: Kernel | None = None) -> None:
         check_mesh(mesh)
+        check_call("kernel", kernel, "r")
+        if gradient is not None:
+            check_call("gradient", gradient, "r")
         host = mesh.on_host
         shape = host.shape or ((host.cells,) if host.dimension == 1 and host.centers.shape[1] == 1 else ())
         if len(shape) != host.centers.shape[1] or np.ptp(host.volumes) > 1e-9 * host.volumes.max():
             raise ValueError(f"Convolution on a {mesh.manifold}: expected an interval or a box of equal cells")
         self.mesh, self._shape = mesh, shape
-        axes = [np.unique(np.round(host.centers[:, c], 12)) for c in range(len(shape))]
-        widths = np.array([axis[1] - axis[0] for axis in axes])
+        grid = host.centers.reshape(*shape, -1)
+        widths = np.array([np.take(grid[..., c], 1, c).flat[0] - grid[..., c].flat[0] for c in range(len(shape))])
         periodic = [bool(host.periods) and np.isfinite(host.periods[c]) for c in range(len(shape))]
         self._padded = tuple(n if around else 2 * n for n, around in zip(shape, periodic, strict=True))
         steps = [np.fft.fftfreq(n, 1 / n) * width for n, width in zip(self._padded, widths, strict=True)]
@@ -135,6 +138,7 @@ class DenseKernel:
 
     def __init__(self, mesh: Mesh, kernel: Callable[[Floats, Floats], Floats]) -> None:
         check_mesh(mesh)
+        check_call("kernel", kernel, "x, y")
         self.mesh, self.kernel = mesh, kernel
 
     def __call__(self, u: Floats) -> Floats:
@@ -148,7 +152,7 @@ class DenseKernel:
 
 def _averaged(kernel: Kernel, offsets: Floats, widths: Floats) -> Floats:
     """K averaged over the cell around each offset, (n,) or (n, d), by a rule that has no node at its center."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES + NODES % 2)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
     grids = np.stack(np.meshgrid(*[nodes] * len(widths), indexing="ij"), axis=-1).reshape(-1, len(widths))
     shares = np.prod(np.stack(np.meshgrid(*[weights / 2] * len(widths), indexing="ij"), axis=-1), axis=-1).reshape(-1)
     total: Any = 0.0

@@ -33,10 +33,11 @@ class RingTransform(Protocol):
         """(cells) a real function of modes (1, degree + 1, rings)."""
         ...
 
-    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats | None]:
+    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
         """(cells) a function, (2, cells) east and north of a gradient, (cells) another function, of modes.
 
-        These are (3 or 4, degree + 1, rings): of the function; of sin θ ∂f/∂θ and f for the gradient; of the other one.
+        These are (3 or 4, degree + 1, rings): of the function; of sin θ ∂f/∂θ and f for the gradient; of the other one,
+        which is (0,) without them.
         """
         ...
 
@@ -46,8 +47,7 @@ class RingSums:
 
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, self._shape = mesh, (degree + 1, (len(mesh.ring_cells) + 1) // 2)
-        axis = mesh.centers[mesh.ring_start[:-1]]
-        self._sine = np.hypot(axis[:, 0], axis[:, 1])
+        self._sine = mesh.ring_axis[0]
         self._rings = mesh.ring_start, mesh.ring_cells
         counts = np.asarray(mesh.ring_cells[: self._shape[1]], dtype=np.int64)
         self._points = _points(counts)
@@ -67,7 +67,7 @@ class RingSums:
         cpu.launch(sums.ring_synthesis, self._work, re, im, *self._rings, *self._tables, values)
         return values
 
-    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats | None]:
+    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
         cells, number = self.mesh.cells, self.mesh.volumes.dtype
         values: Floats = cpu.empty(cells, number)
         components: Floats = cpu.empty((2, cells), number)
@@ -76,7 +76,7 @@ class RingSums:
             sums.ring_gradient, 3 * self._work, re, im, *self._rings, self._sine, *self._tables, values, components,
             radial,
         )  # fmt: skip
-        return values, components, radial if len(re) > 3 else None
+        return values, components, radial
 
 
 def _points(counts: np.ndarray) -> np.ndarray:
@@ -114,9 +114,8 @@ class RingFFTs:
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, rings = mesh, len(mesh.ring_cells)
         to_device = mesh.backend.to_device
-        axis = mesh.backend.to_host(mesh.centers)[mesh.ring_start[:-1]]
         self._one = to_device(np.ones(rings))
-        self._over_sine = to_device(1.0 / np.hypot(axis[:, 0], axis[:, 1]))
+        self._over_sine = to_device(1.0 / mesh.ring_axis[0])
         self._mirror = to_device(np.arange(rings)[::-1][: (rings + 1) // 2].copy())
         self._blocks = list(_blocks(mesh))
         self._modes = mesh.backend.empty((2, degree + 1, rings))
@@ -139,14 +138,14 @@ class RingFFTs:
             values[here] = block_values
         return values
 
-    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats | None]:
+    def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
         backend, cells, number = self.mesh.backend, self.mesh.cells, self.mesh.volumes.dtype
         outputs = [(False, self._one), (False, -self._over_sine), (True, self._over_sine), (False, self._one)]
         values, components = backend.empty(cells, number), backend.empty((2, cells), number)
-        radial = backend.empty(cells, number) if len(re) > 3 else None
+        radial = backend.empty(cells if len(re) > 3 else 0, number)
         for here, (value, north, east, *along) in self._synthesized(re, im, outputs[: len(re)]):
             values[here], components[0, here], components[1, here] = value, east, north
-            if radial is not None:
+            if along:
                 radial[here] = along[0]
             del value, north, east, along  # the next block is made in their place
         return values, components, radial

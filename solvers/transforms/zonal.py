@@ -12,7 +12,7 @@ import numpy as np
 from scipy import fft
 
 from ..mesh.mesh import Floats, Mesh
-from .harmonics import SphereHarmonics
+from .harmonics import SphereHarmonics, require_harmonics
 
 
 def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
@@ -20,18 +20,27 @@ def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degre
 
         c_l = |S^{d−2}| ∫ K(z) P_l(z) (1 − z²)^{(d−3)/2} dz
 
-    ``degrees`` bounds how many are returned. Raises ValueError for another dimension.
+    ``degrees`` bounds how many are returned. Raises ValueError for another dimension, or K of another shape than z.
     """
     if dimension == 2:
         nodes = 4 * degrees
-        values = fft.rfft(kernel(np.cos(2 * np.pi / nodes * np.arange(nodes)))).real * (2 * np.pi / nodes)
+        cosine = np.cos(2 * np.pi / nodes * np.arange(nodes))
+        values = fft.rfft(_evaluated(kernel, cosine)).real * (2 * np.pi / nodes)
     elif dimension == 3:
         values = _legendre_multipliers(kernel, degrees)
     else:
         raise ValueError(f"dimension = {dimension}: expected 2 or 3")
     values = values[:degrees]
     kept = np.flatnonzero(np.abs(values) > 1e-16 * np.abs(values).max())
-    return np.asarray(values[: int(kept[-1]) + 2])
+    return np.asarray(values[: int(kept[-1]) + 2 if len(kept) else 1])  # K = 0 has a multiplier 0
+
+
+def _evaluated(kernel: Callable[[Floats], Floats], cosine: Floats) -> Floats:
+    """K at z = ``cosine`` (n,), of which it may be independent."""
+    values = np.asarray(kernel(cosine), dtype=np.float64)
+    if values.shape not in ((), cosine.shape):
+        raise ValueError(f"kernel gives an array of shape {values.shape}: expected {cosine.shape}, as z has")
+    return np.broadcast_to(values, cosine.shape)
 
 
 def _legendre_multipliers(kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
@@ -40,7 +49,7 @@ def _legendre_multipliers(kernel: Callable[[Floats], Floats], degrees: int) -> F
     pieces = degrees // 4 + 8
     angle = ((np.arange(pieces)[:, None] + (nodes + 1) / 2) * (np.pi / pieces)).ravel()
     cosine = np.cos(angle)
-    density = np.tile(weights, pieces) * (np.pi**2 / pieces) * kernel(cosine) * np.sin(angle)
+    density = np.tile(weights, pieces) * (np.pi**2 / pieces) * _evaluated(kernel, cosine) * np.sin(angle)
     before, now, multipliers = np.zeros_like(cosine), np.ones_like(cosine), np.empty(degrees)
     for l in range(degrees):
         multipliers[l] = density @ now
@@ -116,23 +125,23 @@ class SphereZonal:
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
         self._harmonics = SphereHarmonics(mesh, len(value))  # one degree more, for the derivative along θ
-        to_device = mesh.backend.to_device
-        self._value, self._gradient = (to_device(np.append(each, 0.0)[:, None]) for each in (value, gradient))
-        self._radial = None if radial is None else to_device(np.append(radial, 0.0)[:, None])
+        multipliers = np.stack([value, gradient, *([] if radial is None else [radial])])
+        self._multipliers = mesh.backend.to_device(np.pad(multipliers, ((0, 0), (0, 1))))
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        coefficients = self._harmonics.analysis(masses)
-        radial = None if self._radial is None else self._radial * coefficients
-        return self._harmonics.gradient(self._value * coefficients, self._gradient * coefficients, radial)
+        return self._harmonics.gradient(self._harmonics.analysis(masses), self._multipliers)
 
     def apply_along_rings(self, masses: Floats) -> tuple[Floats, Floats]:
         """As ``apply`` without R, and the vectors by their components along east and north, (2, cells)."""
-        coefficients = self._harmonics.analysis(masses)
-        return self._harmonics.gradient_along_rings(self._value * coefficients, self._gradient * coefficients)
+        return self._harmonics.gradient_along_rings(self._harmonics.analysis(masses), self._multipliers[:2])
 
 
 def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:
-    """Operator of the kernels K, G and R with multipliers ``value``, ``gradient`` and ``radial`` (see apply)."""
+    """Operator of the kernels K, G and R with multipliers ``value``, ``gradient`` and ``radial`` (see apply).
+
+    Raises ValueError unless the mesh is a circle or a sphere of rings.
+    """
+    require_harmonics(mesh)
     return _OPERATORS[mesh.manifold](mesh, value, gradient, radial)
 
 

@@ -106,7 +106,7 @@ def test_finished(path):
     ("reason", "message", "line"),
     [
         ("interrupted", "by Ctrl-C", "go on from the last checkpoint: meanfield resume"),
-        ("failed", "density not finite at t = 2.1", "see how it came to this: meanfield plot"),
+        ("failed", "density not finite at t = 2.1", "plot what led to it: meanfield plot"),
     ],
 )
 def test_stopped(path, reason, message, line):
@@ -244,7 +244,7 @@ def test_hand_over(path):
     assert (facts["hand_over_time"], facts["hand_over_angle"]) == (1.5, None)
     assert json.loads(json.dumps(facts)) == facts
     assert "3 atoms, mass" in format_text(facts)  # clusters that have come near are one, atoms only when they touch
-    expected = "atoms from t = 1.5 on, one when within 1e-4 rad, a later handover changes the next merger by 2.0e-03"
+    expected = "atoms from t = 1.5, which merge below 1e-4 rad, a later handover changes the next merger by 2.0e-03"
     assert expected in format_text(facts)
     RunFile.append(path, attributes={"hand_over_error": np.nan, "hand_over_angle": 1e-5}).close()
     expected = "no merger follows by the end whose time a later handover could change, it changes places by 1.0e-05 rad"

@@ -149,9 +149,7 @@ def test_killed_and_resumed_with_all_of_them_is_the_whole_run(folder):
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    with pytest.raises(
-        mf.CaseError, match=r"killed.h5: was computed with the .* of a user's own; name its file: --comp"
-    ):
+    with pytest.raises(mf.CaseError, match=r"killed.h5: was computed with the user-defined .*; load it: --comp"):
         mf.resume("killed.h5")
     assert main(["plot", "killed.h5"]) == 2
     mf.load_components(*paths)

@@ -239,7 +239,7 @@ def test_vtk_has_three_dimensions(tmp_path: Path) -> None:
     mesh = torus((4, 4))
     with record(tmp_path / "u.h5", mesh, every=1.0) as recorder:
         solve(Equation(mesh, [lambda t, u: 0 * u]), mesh.centers[:, 0], (0.0, 1.0), callbacks=recorder)
-    with pytest.raises(FileError, match="a solution in 4 dimensions: vtkhdf knows up to 3"):
+    with pytest.raises(FileError, match="a solution in 4 dimensions: vtkhdf export supports up to 3"):
         export(tmp_path / "u.h5", "vtkhdf")
 
 
@@ -282,7 +282,7 @@ def test_particles_go_where_they_can(tmp_path: Path) -> None:
         export(tmp_path / "run.h5", "netcdf")
     with xarray.open_dataset(tmp_path / "run.h5", engine="h5netcdf") as data:
         np.testing.assert_array_equal(data["position"], positions)
-    with pytest.raises(FileError, match="particles in 4 dimensions; vtkhdf knows 2 and 3"):
+    with pytest.raises(FileError, match="particles in 4 dimensions; vtkhdf export supports 2 and 3"):
         export(tmp_path / "run.h5", "vtkhdf")
 
 

@@ -21,7 +21,7 @@ from meanfield.figures.captions import cluster_history, facts, heading
 from meanfield.figures.color_scale import Scale
 from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import MAX_HEIGHT, _growth, compose, draw, load, plot
-from meanfield.figures.free_radius import directions_of, draw_plane, quantiles, radii_of
+from meanfield.figures.free_radius import directions_of, draw_plane, plane_reaches, quantiles, radii_of
 from meanfield.figures.profiles import merged, time_edges
 from meanfield.figures.run_data import RunData, moment_in_words, snapshots_chosen
 from meanfield.figures.sphere_map import (
@@ -462,14 +462,20 @@ def test_directions_are_the_marginal(manifold: str) -> None:
 def test_the_plane_has_its_tokens_where_they_are() -> None:
     data = law("free_radius_circle", LINEAR)
     ax = Figure().subplots()
-    values = draw_plane(ax, data, 40).get_array()
+    values = draw_plane(ax, data, 40, 60.0).get_array()
     corner = np.unravel_index(np.argmax(values), values.shape)
     angle = 2 * np.pi * (corner[1] + 0.5) / 48
     assert np.cos(angle) > 0.99, "the heaviest blob is at angle 0"
     # Per area the peak is where e^{−2(s − log 50)²} e^{−2s} is highest, s = log 50 − ½; cells are 0.19 wide.
     middle = np.sqrt(data.edges[corner[0]] * data.edges[corner[0] + 1])
     assert np.log(middle) == pytest.approx(np.log(50) - 0.5, abs=0.1)
-    assert ax.get_xlim()[1] > 50
+    assert ax.get_xlim() == (-60.0, 60.0)
+
+
+def test_pictures_of_the_plane_have_one_scale_unless_they_are_far_apart() -> None:
+    assert plane_reaches(np.array([1.0, 2.0, 4.0])) == pytest.approx(4.6)
+    assert plane_reaches(np.array([0.1, 1.0])) == pytest.approx([0.115, 1.15])
+    assert plane_reaches(np.array([0.0, 0.0])) == pytest.approx(1.15)
 
 
 def test_coordinates_are_bent_where_they_reach_far() -> None:

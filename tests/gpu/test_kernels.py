@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -106,7 +107,7 @@ def calls():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "launch", launch)
         patch.setattr("solvers.transforms.harmonics.ring_transform", RingFFTs)
-        patch.setattr(RingTransport, "_in_bands", RingTransport._by_kernels)
+        patch.setattr("solvers.terms.advection.RingTransport", partial(RingTransport, in_bands=False))
         patch.setattr(cpu, "empty", cpu.zeros)  # what a kernel leaves out is compared as well
         for mesh in MESHES:
             use_every_kernel(mesh)

@@ -8,6 +8,7 @@ would bound the step: its own error does.
 
 import numpy as np
 import pytest
+from support.noisy_circle import SECTIONS
 
 from meanfield.case.load import parse
 from meanfield.simulation import sample_schedule, set_up
@@ -95,26 +96,9 @@ def test_a_departure_does_not_depend_on_samples(name):
     assert found == pytest.approx(exact, rel=0.1), f"{found}, exact {exact}"
 
 
-CLUSTERS = """
-[domain]
-manifold = "circle"
-resolution = 64
-[attention]
-beta = 6.0
-[stabilizers]
-noise = 0.001
-[initial]
-kind = "perturbed"
-amplitude = 0.1
-seed = 7
-[time]
-end = 14.0
-"""
-
-
 def test_undershoots_at_unresolved_clusters_do_not_shorten_steps_without_end():
     """Clusters narrower than a cell form at t = 11.7: what limiters do there is no error of time. 211 steps."""
-    problem = set_up(parse(CLUSTERS))
+    problem = set_up(parse(f"{SECTIONS}\n[time]\nend = 14.0\n"))
     state = State(0.0, problem.initial())
 
     def is_too_long(state):

@@ -46,7 +46,7 @@ def test_velocity_figures():
     few_cells, many_cells = sphere(16).cells, sphere(32).cells
     for beta in ("β = 9", "β = 50"):
         few, many = (f"velocity, {cells} cells, {beta}" for cells in (few_cells, many_cells))
-        assert value_of(figures, f"{few}: less dense sum") < 1e-12  # rounding
+        assert value_of(figures, f"{few}: relative error against the direct sum") < 1e-12  # rounding
         assert value_of(figures, f"{few}: per cell") == pytest.approx(1e6 * by_name(figures)[few].value / few_cells)
         assert by_name(figures)[many].value > 0
         assert by_name(figures)[f"dense sum over {many}"].value > 0
@@ -224,7 +224,7 @@ def test_spreads_of_ratios_hold_all_pairs():
 def test_accuracy_figures():
     figures = load("accuracy").accuracy(cells=64, rings=32)
     by_name(figures)
-    assert value_of(figures, "velocity less dense sum", "sphere", "β = 9") < 1e-12
+    assert value_of(figures, "relative error against the direct sum", "sphere", "β = 9") < 1e-12
     assert value_of(figures, "uniform density", "circle") < 1e-12
     for manifold in ("circle", "sphere"):  # coarse meshes: a tenth and less, not the limits of fine ones
         assert 0 < value_of(figures, "growth rates", manifold) < 0.05
@@ -233,7 +233,7 @@ def test_accuracy_figures():
 
 
 @pytest.mark.parametrize(
-    ("value", "most", "least", "asked"),
+    ("value", "most", "least", "target"),
     [
         (1.0, None, None, ""),
         (1.0, 2.0, None, "≤ 2"),
@@ -243,8 +243,8 @@ def test_accuracy_figures():
         (None, 2.0, None, "≤ 2"),
     ],
 )
-def test_what_was_asked(value, most, least, asked):
-    assert load("measure").Figure("x", value, "s", most, least).asked == asked
+def test_targets_and_whether_they_are_missed(value, most, least, target):
+    assert load("measure").Figure("x", value, "s", most, least).target == target
 
 
 def test_main_writes_json_and_page(monkeypatch, tmp_path, capsys):
@@ -296,7 +296,7 @@ def test_pair_figures():
 
 def test_token_figures():
     figures = load("tokens").tokens(5000, 50)
-    errors = [figure.value for figure in figures if "less direct" in figure.name]
+    errors = [figure.value for figure in figures if "error against direct" in figure.name]
     assert len(errors) == 4
     assert max(errors) < 1e-10  # of the transforms' tolerance
     by_name(figures)

@@ -25,11 +25,11 @@ from solvers.timestepping.steppers import STEPPERS
 CELLS = 1e7  # in 4 GB of a device, which is 400 bytes each; as many are asked of the CPU
 RINGS = 512  # enough for degrees times rings, and degrees squared, to be few beside the cells
 # CUDA's own memory and the work areas of transforms are no arrays of ours: 0.6 GB for them, with noise 0.4 GB.
-# Noise (little, for few stages, whose number takes no memory) keeps one array more of the faces and one of the cells.
+# Noise (little, for few stages, whose number takes no memory) asks for the sides of cells and their conductances.
 LITTLE_NOISE, PLAIN = 1e-6, (Head(),)
 SHEAR = np.eye(3) + 0.1 * np.eye(3, k=-1)
 # Tables of each ring take 6 bytes a cell of so few rings, and less than one of 10⁷ cells.
-ON_A_DEVICE, ON_THE_CPU = ((0.0, 346.0), (LITTLE_NOISE, 366.0)), ((0.0, 371.0), (LITTLE_NOISE, 396.0))
+ON_A_DEVICE, ON_THE_CPU = ((0.0, 134.0), (LITTLE_NOISE, 194.0)), ((0.0, 120.0), (LITTLE_NOISE, 182.0))
 only_simulated = pytest.mark.skipif(not SIMULATED, reason="counts the simulator's arrays")
 
 
@@ -40,6 +40,8 @@ def step(mesh, density, noise, heads=PLAIN):
 
 
 def density_on(mesh):
+    """On the cells of another mesh, as a step asks for no centers."""
+    mesh = sphere(len(mesh.ring_cells))
     density = np.exp(mesh.centers[:, 0])
     density /= density @ mesh.volumes
     return density
@@ -96,7 +98,7 @@ def test_ten_million_cells_fit_on_a_device(counted, mesh, noise, most):
 
 
 @only_simulated
-@pytest.mark.parametrize(("count", "most"), [(1, 371.0), (2, 402.0), (4, 431.0)])
+@pytest.mark.parametrize(("count", "most"), [(1, 203.0), (2, 238.0), (4, 266.0)])
 def test_so_they_do_with_any_number_of_general_heads(counted, mesh, count, most):
     """Each head has small grids of its own, up to 15 bytes a cell of so few and less than one of 10⁷ cells."""
     heads = [Head(query=np.eye(3) + turn * np.eye(3, k=1), value=SHEAR, weight=turn) for turn in (0.3, 0.2, 0.5, 0.1)]
@@ -110,19 +112,19 @@ def test_heads_with_the_transform_of_one_hold_one_velocity_more(counted, mesh):
     """Three heads with a matrix V only: the sum so far, (cells, 3), and V's product, beside what one holds."""
     step(mesh.on(gpu), gpu.to_device(density_on(mesh)), 0.0, [Head(value=SHEAR, weight=0.3)] * 3)
     bytes_a_cell = counted.most / mesh.cells
-    assert bytes_a_cell < 383.0, f"{bytes_a_cell:.1f} bytes a cell"
+    assert bytes_a_cell < 195.0, f"{bytes_a_cell:.1f} bytes a cell"
 
 
 @only_simulated
 def test_step_of_the_benchmark_holds_what_that_of_a_run_does(counted, mesh, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[2])  # benchmarks are not installed
     import_module("benchmarks.gpu")._step(mesh, gpu)
-    bytes_a_cell = counted.most / mesh.cells
+    bytes_a_cell = counted.most / mesh.cells - 8.0  # the density to begin with
     assert bytes_a_cell < ON_A_DEVICE[0][1], f"{bytes_a_cell:.1f} bytes a cell"
 
 
 @pytest.mark.parametrize(("noise", "most"), ON_THE_CPU)
-def test_cpu_takes_a_few_hundred_bytes_a_cell(noise, most):
+def test_cpu_takes_little_more(noise, most):
     few = sphere(128)  # whose kernels are those of many cells
     step(few, density_on(few), noise)  # kernels and modules take memory when they are first needed
     tracemalloc.start()

@@ -1,8 +1,9 @@
 """Faults of the machine in the midst of runs of every kind: the run that goes on afterwards is the undisturbed one.
 
 A child process runs a case while it is killed, ended, stopped for a while, or runs out of disk or memory, at a random
-moment, some times over; what it leaves must be readable, and resumed to the end equal to the last bit. The figure of
-merit is the number of runs that differ, or cannot be read or resumed.
+moment, some times over; what it leaves must be readable, and resumed to the end equal to the last bit. One in 25
+is a sweep, one of whose processes dies, :mod:`tests.reliability.sweeps`. The figure of merit is the number of
+runs that differ, or cannot be read or resumed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,8 @@ from solvers.backends.cpu import launching
 from solvers.io.repair import FileError
 from solvers.io.run_file import read
 from tests.support.status import resume, run
+
+from . import sweeps
 
 OFTEN = ["output.snapshots=20", "output.samples=60", "output.checkpoint=0.01"]
 KINDS: dict[str, tuple[str, list[str]]] = {  # shipped cases, shortened to some tenths of a second
@@ -46,8 +50,10 @@ KINDS: dict[str, tuple[str, list[str]]] = {  # shipped cases, shortened to some 
     "layers": ("representation_drift", ["domain.count=64", "time.layers=60", *OFTEN]),
     "handover": ("merging_far_circle", ["domain.resolution=48", *OFTEN]),
 }
+SWEEPS = 0.04  # of all runs: each takes as long as many others
 MAX_FAULTS = 4  # of one run, before it may end
 WAITING = 120.0  # seconds for a child on a busy machine
+SWEEP = "sweep"
 NOTES = b"a file of somebody else\n"
 MEGABYTE = 2**20
 
@@ -58,12 +64,14 @@ def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
     undisturbed: dict[str, tuple[Path, float]] = {}
     launching.WORKERS = 1  # a child has no threads of its parent
     for number in range(count):
-        name = chance.choice(sorted(KINDS))
+        name = chance.choice(sorted(KINDS)) if chance.random() > SWEEPS else SWEEP
         if name not in undisturbed:
-            undisturbed[name] = _undisturbed(name, folder)
+            undisturbed[name] = sweeps.undisturbed(folder) if name == SWEEP else _undisturbed(name, folder)
         work = folder / f"{number}"
         work.mkdir()
-        for wrong in _disturbed(name, *undisturbed[name], work, chance):
+        whole, duration = undisturbed[name]
+        is_sweep = name == SWEEP
+        for wrong in (sweeps.disturbed if is_sweep else partial(_disturbed, name))(whole, duration, work, chance):
             found[f"{name}: {wrong}"] += 1
     return found
 

@@ -58,6 +58,9 @@ class InMemory:
     def after_step(self, state):
         self.times.append(state.time)
 
+    def stop_when(self, stopping):
+        pass
+
     def end(self, state):
         self.times.append(state.time)
 

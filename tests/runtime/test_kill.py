@@ -15,6 +15,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from support.noisy_circle import SECTIONS
 from support.status import DONE, resume, run
 
 from meanfield.analysis.info import describe
@@ -24,19 +25,9 @@ from solvers.io import run_file
 from solvers.io.repair import is_open_for_writing
 from solvers.io.run_file import Run, RunFile, read
 
-CASE = """
+CASE = f"""
 title = "A case that writes all the time"
-[domain]
-manifold = "circle"
-resolution = 64
-[attention]
-beta = 6.0
-[stabilizers]
-noise = 0.001
-[initial]
-kind = "perturbed"
-amplitude = 0.1
-seed = 7
+{SECTIONS}
 [time]
 end = 6.0
 cfl = 0.25

@@ -14,6 +14,7 @@ from datetime import datetime
 
 import numpy as np
 import pytest
+from support.noisy_circle import SECTIONS
 from support.status import DONE, INTERRUPTED, NON_FINITE, resume, run
 
 from meanfield.analysis.info import describe
@@ -27,19 +28,9 @@ from meanfield.runtime.segments import read_segments
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.run_file import FileError, RunFile, read
 
-CASE = """
+CASE = f"""
 title = "A small case"
-[domain]
-manifold = "circle"
-resolution = 64
-[attention]
-beta = 6.0
-[stabilizers]
-noise = 0.001
-[initial]
-kind = "perturbed"
-amplitude = 0.1
-seed = 7
+{SECTIONS}
 [time]
 end = 4.0
 [output]

@@ -6,7 +6,7 @@ from scipy import optimize
 from support import exact
 from support.exact_flow import flow
 from support.exact_particles import equiangular_gap
-from support.shipped_runs import finished
+from support.shipped_runs import assert_stated, finished
 
 from meanfield.analysis.mergers import report
 from meanfield.domains.atoms.flow import TOUCH
@@ -18,7 +18,7 @@ from meanfield.domains.particles.velocity import ParticleVelocity
     "tokens_equiangular", "tokens_high_dimension", "tokens_ladder", "tokens_pair",
 ])  # fmt: skip
 def test_promise(name, tmp_path):
-    PROMISES[name](*finished(name, tmp_path, *FEWER.get(name, ())))
+    PROMISES[name](*finished(name, tmp_path))
 
 
 def cosine_of_pair(file):
@@ -27,7 +27,7 @@ def cosine_of_pair(file):
 
 
 def time_of(times, values, level):
-    """Time at which increasing values pass a level, by a cubic through the samples around it."""
+    """Time at which increasing values pass a level, by the quintic through the six samples around it."""
     k = int(np.flatnonzero(values >= level)[0])
     around = slice(max(k - 3, 0), k + 3)
     return float(np.polynomial.Polynomial.fit(values[around] - level, times[around], 5)(0))
@@ -35,8 +35,12 @@ def time_of(times, values, level):
 
 def merging_far(case, file):
     expected = exact.pair_time_equal(case.attention.beta)
-    assert expected > 1e13
-    # from cosine 1/2 to the merger it takes about e^{beta/2}, which is nothing beside e^{beta (1 - cos 2)}
+    assert_stated("merging_far_circle", f"merge at t = {expected:.1e}".replace("e+", "e"))
+    cosine = cosine_of_pair(file)
+    before = int(np.flatnonzero(cosine >= 0.5)[0]) - 1  # from that sample on by the closed form
+    left = exact.pair_time_equal(case.attention.beta, angle=np.arccos(cosine[before]))
+    assert file.sample_times[before] + left == pytest.approx(expected, rel=0.01)
+    # From cosine 1/2 to the merger it takes about e^{β/2}, which is negligible beside e^{β(1 − cos 2)}.
     (merger,) = report(file)["mergers"]
     assert merger["time"] == pytest.approx(expected, rel=0.01)
     assert merger["time"] in file.sample_times
@@ -48,6 +52,7 @@ def ladder(case, file):
     facts = report(file)
     late = [merger for merger in facts["mergers"] if merger["time"] > 100]
     assert [merger["after"] for merger in late] == [6, 5, 4, 3]
+    assert all(one["before"] - one["after"] == 1 for one in facts["mergers"])
     for merger in late:
         assert merger["energy_step_measured"] == pytest.approx(merger["energy_step"], rel=1e-3)
     [first] = [one for one in facts["mergers"] if file.attributes["hand_over_time"] < one["since"] <= 100]
@@ -55,6 +60,13 @@ def ladder(case, file):
     assert first["after"] == 7
     assert first["energy_step_measured"] == pytest.approx(first["energy_step"], rel=0.03)
     assert facts["clusters"] == 3
+    times = np.array([first["time"], *(merger["time"] for merger in late)])
+    factors = times[1:] / times[:-1]
+    assert_stated("ladder_circle", f"each comes {factors.min():.0f} to 2000 times later")
+    assert 1500 < factors.max() < 2000
+    rates = [exact.growth_rate(2, case.attention.beta, degree) for degree in range(1, case.initial.degrees)]
+    fast = np.argsort(rates)[::-1] + 1
+    assert_stated("ladder_circle", f"modes of degree {fast[0]} and {fast[1]} grow fastest")
 
 
 def three_clusters(case, file):
@@ -89,6 +101,7 @@ def tokens_pair(case, file):
     before = int(np.flatnonzero(cosine >= 0.5)[0]) - 1  # from that sample on by the closed form
     left = exact.pair_time_equal(case.attention.beta, angle=np.arccos(cosine[before]))
     assert file.sample_times[before] + left == pytest.approx(expected, rel=1e-6)
+    assert_stated("tokens_pair", f"after t = {expected:.7f}")
     assert file.diagnostics["clusters"][-1] == 1
 
 
@@ -152,7 +165,6 @@ def tokens_ladder(case, file):
     assert file.diagnostics["clusters"][-1] == 1
 
 
-FEWER = {"merging_far_circle": ["output.samples=250"]}  # of atoms, whose promise names no samples
 PROMISES = {
     "ladder_circle": ladder,
     "merging_far_circle": merging_far,

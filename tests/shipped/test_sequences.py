@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from support.shipped_runs import finished
+from support.shipped_runs import assert_stated, finished
 
 
 @pytest.mark.parametrize("name", ["domains", "rate", "window", "drift", "blow_up"])
@@ -53,6 +53,7 @@ def window(case, file):
     assert rate == pytest.approx(reach * (reach + 1) / 6 * k**2, rel=0.01)
     late = file.sample_times >= 60
     found = -np.polyfit(file.sample_times[late], np.log(file.diagnostics["roughness"][late]), 1)[0]
+    assert_stated("representation_window", f"twice that rate, {2 * rate:.4f}")
     assert found == pytest.approx(2 * rate, rel=1e-5)  # of the next wave e^{-0.17·60} is left
 
 

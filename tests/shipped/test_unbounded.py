@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from support.shipped_runs import finished
+from support.shipped_runs import assert_stated, finished
 from support.status import DONE, run
 
 from meanfield.case.load import load
@@ -55,16 +55,22 @@ def test_the_gate_lets_go_above_its_threshold(tmp_path):
     assert np.diff(file.diagnostics["variance"]).min() > 0
 
 
-def covariance_of_gaussian(case, times):
-    """(times, 2, 2): Ṡ = β(VS² + S²Vᵀ), since A = V(m + βSx) of a Gaussian with mean m = 0 and covariance S."""
+def covariance_rate(case):
+    """Ṡ = β(VS² + S²Vᵀ) as a function of (t, flat S), since A = V(m + βSx) of a Gaussian, mean m = 0, covariance S."""
     value = np.array(case.attention.value)
 
     def rate(_, flat):
         turned = value @ np.linalg.matrix_power(flat.reshape(2, 2), 2)
         return case.attention.beta * (turned + turned.T).ravel()
 
+    return rate
+
+
+def covariance_of_gaussian(case, times):
+    """(times, 2, 2): the covariance of a Gaussian in the plane."""
     start = case.initial.variance * np.eye(2)
-    return solve_ivp(rate, (0, times[-1]), start.ravel(), "DOP853", times, rtol=1e-10).y.T.reshape(-1, 2, 2)
+    path = solve_ivp(covariance_rate(case), (0, times[-1]), start.ravel(), "DOP853", times, rtol=1e-10)
+    return path.y.T.reshape(-1, 2, 2)
 
 
 def gaussian_plane(case, file):
@@ -74,8 +80,21 @@ def gaussian_plane(case, file):
     assert file.diagnostics["escaped"][:, 1].max() < 1e-6
 
 
+def blow_up_time(case):
+    """Time at which the trace of S passes 10¹⁰: as 1/tr S falls at a rate of order 1, 10⁻⁹ before blow-up."""
+    start = case.initial.variance * np.eye(2)
+
+    def size(_, flat):
+        return np.log((flat[0] + flat[3]) / 1e10)
+
+    size.terminal = True
+    path = solve_ivp(covariance_rate(case), (0, 10), start.ravel(), "DOP853", events=size, rtol=1e-10)
+    return float(path.t[-1])
+
+
 def blow_up_plane(case, file):
     gaussian_plane(case, file)
+    assert_stated("blow_up_plane", f"blows up at t = {blow_up_time(case):.2f} (integrated")
     largest = np.linalg.eigvalsh(covariance_of_gaussian(case, file.sample_times)[-1]).max()
     assert largest == pytest.approx(0.6, rel=0.02)
 
@@ -97,6 +116,8 @@ def drift_line(case, file):
     assert logs[0] == pytest.approx(np.log(case.attention.beta * case.initial.variance), rel=0.02)
     assert len(logs) == 4
     assert logs[1:] / logs[:-1] == pytest.approx(3.0, rel=0.02)
+    down, up = 0.9 ** np.array([3, 9, 27]), 1.1**27
+    assert_stated("drift_line", "down to {:.3f}, {:.3f} and {:.4f} after".format(*down), f"up to {up:.2f}")
 
 
 def test_without_the_residual_what_is_wide_explodes(tmp_path):

@@ -165,3 +165,36 @@ def test_a_velocity_out_of_the_surface_is_refused(mesh):
     Advection(mesh, lambda t, u: turn).prepare(0.0, np.ones(mesh.cells))
     with pytest.raises(ValueError, match=r"points out of the .*: expected a tangent vector"):
         Advection(mesh, lambda t, u: turn + x).prepare(0.0, np.ones(mesh.cells))
+
+
+def globe(count, rows):
+    """Triangles on the unit sphere between meridians, ``count`` of which meet at each pole; rows of the latitudes."""
+    theta, phi = np.pi / rows * np.arange(1, rows), 2 * np.pi / count * np.arange(count)
+    sine, cosine = np.sin(theta)[:, None], np.broadcast_to(np.cos(theta)[:, None], (rows - 1, count))
+    rings = np.stack([sine * np.cos(phi), sine * np.sin(phi), cosine], axis=-1).reshape(-1, 3)
+    points = np.concatenate([[[0.0, 0.0, 1.0]], rings, [[0.0, 0.0, -1.0]]])
+    j, east = np.arange(count), (np.arange(count) + 1) % count
+    corners = [np.stack([0 * j, 1 + j, 1 + east], axis=1)]
+    for start in 1 + count * np.arange(rows - 2):
+        a, b = start + j, start + east
+        corners += [np.stack([a, a + count, b], axis=1), np.stack([b, a + count, b + count], axis=1)]
+    last = len(points) - 1
+    corners.append(np.stack([0 * j + last, last - count + east, last - count + j], axis=1))
+    return points, np.concatenate(corners)
+
+
+@pytest.mark.parametrize("northern", [False, True])
+def test_cells_of_many_sides_and_hemispheres_are_not_for_kernels_of_unresolved_cells(northern):
+    """40 triangles meet at a pole, more than those kernels have room for; at a boundary they have no neighbor."""
+    points, corners = globe(12 if northern else 40, 8)
+    if northern:
+        corners = corners[(points[corners][:, :, 2] > -1e-9).all(axis=1)]
+        points = points[: corners.max() + 1]
+    mesh = triangles(points, corners)
+    turn = np.cross([0.0, 0.0, 1.0], mesh.centers)
+    term = Advection(mesh, lambda t, u: turn, nonnegative=True)
+    values = advanced(term, 1.0 + mesh.centers[:, 0], 0.2)
+    assert values.min() >= 0.0
+    assert values @ mesh.volumes == pytest.approx((1.0 + mesh.centers[:, 0]) @ mesh.volumes, rel=1e-13)
+    with pytest.raises(ValueError, match=r'limiter = "lump" on a triangles: expected .* the closed unit sphere'):
+        Advection(mesh, lambda t, u: turn, limiter="lump", nonnegative=True)

@@ -6,12 +6,13 @@ from scipy.optimize import brentq
 from support import exact
 
 from solvers.mesh.boundaries import Outflow, Wall
-from solvers.mesh.interval import from_edges
+from solvers.mesh.interval import from_edges, interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import product
 from solvers.terms.conservation_law import ConservationLaw
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
+from solvers.timestepping.solve import solve
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
@@ -176,3 +177,13 @@ def test_a_constant_stays_and_mass_is_kept_on_the_sphere():
 def test_input_that_does_not_fit_is_refused(arguments, kind, message):
     with pytest.raises(kind, match=message):
         ConservationLaw(circle(64), *arguments).prepare(0.0, np.ones(64))
+
+
+def test_weno_takes_numbers_in_float32():
+    """A jump beside constants, whose smoothness indicators are 0."""
+    mesh = interval(0.0, 1.0, 64, periodic=True)
+    law = ConservationLaw(mesh, lambda u, x: u**2 / 2, lambda u, x: u, reconstruction="weno5")
+    jump = (mesh.centers[:, 0] < 0.5).astype(float)
+    single, double = (solve(Equation(mesh, [law]), jump.astype(n), (0.0, 0.1)).u[-1] for n in (np.float32, np.float64))
+    assert single.dtype == np.float32
+    assert single == pytest.approx(double, abs=1e-4)  # the tolerance of steps

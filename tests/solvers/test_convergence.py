@@ -53,3 +53,17 @@ def test_what_cannot_be_compared_is_refused():
         convergence_study(sphere, (1, 2, 3))
     with pytest.raises(ValueError, match=r"exact of shape \(1,\): expected \(128,\)"):
         convergence_study(perturbed, (16, 32), exact=lambda x: np.ones(1))
+
+
+@pytest.mark.parametrize("answers", [(1.0, 2.0, 3.0), (1.0, 2.0, 4.0)])
+def test_no_error_is_estimated_where_differences_do_not_decrease(answers):
+    study = convergence_study(dict(zip((8, 16, 32), answers, strict=True)).get, (8, 16, 32))
+    assert np.isnan(study.errors).all()
+    assert study.orders[-1] <= 0
+
+
+def test_an_exact_answer_of_another_kind_is_refused():
+    with pytest.raises(ValueError, match=r"exact = .*: expected a number"):
+        convergence_study(trapezoid, (8, 16), exact=lambda x: x)
+    with pytest.raises(ValueError, match=r"exact = 1.0: expected a function of the centers"):
+        convergence_study(perturbed, (8, 16), exact=1.0)

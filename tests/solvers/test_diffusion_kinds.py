@@ -234,3 +234,36 @@ LINE = interval(0.0, 1.0, 8)
 def test_wrong_input_is_refused(build, kind, message):
     with pytest.raises(kind, match=message):
         build()
+
+
+SIDES = ("left", "right", "bottom", "top")
+
+
+@pytest.mark.parametrize("per_cell", [False, True])
+def test_a_tensor_keeps_the_value_of_its_boundary_in_the_corners_too(per_cell):
+    """u = 1 with u = 1 on all sides is steady, though n·D n is 10 on two sides of a corner's cell and 1 on others."""
+    mesh, D = box((6, 6), (1.0, 1.0)), np.diag([10.0, 1.0])
+    tensor = np.broadcast_to(D, (36, 2, 2)).copy() if per_cell else D
+    term = Diffusion(mesh, tensor, boundaries=dict.fromkeys(SIDES, Value(1.0)))
+    assert np.abs(rate_of(term, np.ones(36))).max() < 1e-11  # rounding over h²
+
+
+def test_what_comes_in_without_diffusion_is_added():
+    """∫u grows by g t for D = 0."""
+    mesh, values = interval(0.0, 1.0, 16), np.ones(16)
+    Diffusion(mesh, 0.0, boundaries={"left": Flux(2.0)}).step(0.1, values)
+    assert values @ mesh.volumes == pytest.approx(1.2, rel=1e-15)
+    np.testing.assert_array_equal(values[1:], 1.0)
+
+
+def test_a_porous_medium_has_outflow_and_data_for_each_field():
+    """What is uniform is steady for ∂ₙu = 0, and for its own value, in each field."""
+    mesh, phi = interval(0.0, 1.0, 16), lambda u: u**2
+    assert np.abs(rate_of(NonlinearDiffusion(mesh, phi, boundaries={"left": Outflow()}), np.ones(16))).max() == 0.0
+    levels = np.array([1.0, 2.0])
+    both = NonlinearDiffusion(mesh, phi, boundaries={"left": Value(levels), "right": Outflow()})
+    rates = rate_of(both, np.outer(levels, np.ones(16)))
+    assert np.abs(rates).max() < 1e-11  # rounding over h²
+    alone = NonlinearDiffusion(mesh, phi, boundaries={"left": Value(3.0)})
+    rows = rate_of(NonlinearDiffusion(mesh, phi, boundaries={"left": Value(np.array([3.0, 3.0]))}), np.ones((2, 16)))
+    np.testing.assert_array_equal(rows, np.tile(rate_of(alone, np.ones(16)), (2, 1)))

@@ -194,3 +194,23 @@ def test_a_reaction_and_diffusion_make_the_rate_of_their_mode():
         term.rate(0.0, total)
     assert np.abs(total + mode).max() < 1e-4
     assert exact.orders([4.0, 1.0], [1, 2])[0] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("mesh", [circle(32), sphere(8)], ids=lambda mesh: mesh.manifold)
+def test_a_zonal_kernel_may_vanish_or_be_constant(mesh):
+    """K = 0, the first of a sweep over a coupling, and K = 1, whose sum is the mass."""
+    u = np.random.default_rng(0).random(mesh.cells)
+    none, constant = Zonal(mesh, lambda z: 0.0 * z), Zonal(mesh, lambda z: 1.0)
+    assert not none.potential(u).any()
+    assert not none.drift(u).any()
+    assert constant.potential(u) == pytest.approx(np.full(mesh.cells, u @ mesh.volumes), rel=1e-12)
+
+
+def test_a_convolution_is_the_same_in_any_unit_of_length():
+    """K(r/L) on a box of length L = 1e-12: the numbers of L = 1 times L²."""
+    u = np.random.default_rng(0).random(64)
+    one, tiny = (
+        Convolution(box((8, 8), (L, L), periodic=True), lambda r, L=L: np.exp(-((r / L) ** 2).sum(axis=1))).potential(u)
+        for L in (1.0, 1e-12)
+    )
+    assert tiny == pytest.approx(1e-24 * one, rel=1e-12)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial import Delaunay
 from support import exact
 from support.meshes import AXIS, MESHES, VOLUMES, level, smooth, square
 from support.needs import need_module
@@ -185,3 +186,13 @@ def test_diffusion_decays_on_rings_of_latitude():
     found = np.linalg.eigvals(Diffusion(sphere(12), 1.0).jacobian(1)[0].toarray())
     assert found.real.max() < 1e-10 * np.abs(found).max()  # rounding
     assert np.abs(found.imag).max() < 1e-10 * np.abs(found).max()
+
+
+def test_a_line_within_the_mesh_tags_no_edge_of_the_boundary():
+    """Points on the boundary come first: the pair (0, 10) of an inner point must not be taken for the edge (1, 2)."""
+    angles = np.pi / 4 * np.arange(8)
+    rim = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    points = np.concatenate([rim, 0.3 * rim, np.zeros((1, 2))])
+    mesh = triangles(points, Delaunay(points).simplices, {"inner": [(0, 10)], "edge": [(1, 2)]})
+    assert len(mesh.boundary_faces["inner"]) == 0
+    assert len(mesh.boundary_faces["edge"]) == 2

@@ -7,8 +7,10 @@ from support import exact
 
 from meanfield.domains.sphere.initial import initial_moebius, initial_uniform
 from solvers.mesh.dual import Dual
-from solvers.mesh.interval import from_edges, line
+from solvers.mesh.icosphere import icosphere
+from solvers.mesh.interval import from_edges, interval, line
 from solvers.mesh.mesh import circle, sphere
+from solvers.mesh.product import box
 from solvers.remap.pieces import pieces_of
 from solvers.remap.push_forward import PushForward, push_forward
 
@@ -266,3 +268,13 @@ def test_the_result_does_not_depend_on_the_number_of_workers(monkeypatch):
 def test_a_map_that_is_not_finite_is_refused():
     with pytest.raises(FloatingPointError, match="not finite at 128 points"):
         push_forward(circle(64), np.ones(64), lambda points: np.full_like(points, np.nan))
+
+
+@pytest.mark.parametrize(
+    "mesh", [box((4, 4), (1.0, 1.0)), icosphere(1), interval(0.0, 1.0, 16, periodic=True)], ids=lambda m: m.manifold
+)
+def test_other_meshes_are_refused(mesh):
+    with pytest.raises(
+        ValueError, match=f"mesh of a {mesh.manifold}: expected a circle, a sphere of rings or an interval"
+    ):
+        push_forward(mesh, np.ones(mesh.cells), identity)

@@ -109,3 +109,19 @@ def test_what_does_not_fit_is_refused(tmp_path):
         record(tmp_path / "other.h5", MESH, every=1.0).begin(start())
     with pytest.raises(FileError, match="holds x, y and size diagnostics: expected those that are recorded"):
         record(path, MESH, every=1.0, resume=True).begin(State(0.0, np.ones(12)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"every": 0}, "every = 0: expected a finite number > 0"),
+        ({"every": "often"}, "every = 'often': expected a finite number > 0"),
+        ({"checkpoint": -1.0}, "checkpoint = -1.0: expected a number >= 0"),
+        ({"fields": ("u", "u")}, r"fields = \('u', 'u'\): expected names .* each once"),
+        ({"diagnostics": {"size": lambda t, u: 0.0}}, r"diagnostics\['size'\] = .* expected a function of \(u\)"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_before_there_is_a_file(tmp_path, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        record(tmp_path / "u.h5", MESH, **{"every": 1.0, **options})
+    assert not list(tmp_path.iterdir())

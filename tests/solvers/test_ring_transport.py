@@ -1,13 +1,15 @@
 """Transport by the geometry of rings equals transport by lists of faces, on every number of rings."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from solvers.mesh.checks import check_mesh
 from solvers.mesh.mesh import sphere
 from solvers.terms.advection import Advection
-from solvers.terms.ring_geometry import is_of_rings
+from solvers.terms.ring_geometry import is_of_rings, ring_geometry
 from solvers.terms.ring_transport import RingTransport
 
 EQUAL = 1e-12  # relative to the largest rate: sums of ten terms, whose misfits are differences of neighbours
@@ -84,10 +86,11 @@ def test_any_number_of_workers_gives_the_same(monkeypatch, cells):
     monkeypatch.setattr("solvers.backends.cpu.rings.bands.BAND_CELLS", cells)
     monkeypatch.setattr("solvers.backends.cpu.launching.INLINE_WORK", 1)
     found = []
-    for workers in (1, 2, 3, 7):
+    for planned, workers in [(1, 1), (2, 2), (3, 3), (7, 7), (7, 3)]:
+        monkeypatch.setattr("solvers.terms.ring_transport.workers_for", lambda work, count=planned: count)
         monkeypatch.setattr("solvers.backends.cpu.launching.WORKERS", workers)
         found.append(rates(mesh, density, velocity))
-    monkeypatch.setattr(RingTransport, "_in_bands", RingTransport._by_kernels)
+    monkeypatch.setattr("solvers.terms.advection.RingTransport", partial(RingTransport, in_bands=False))
     found.append(rates(mesh, density, velocity))
     for dt, rate in found[1:]:
         assert dt == found[0][0]
@@ -105,6 +108,19 @@ def test_nan_reaches_the_step(where):
     assert np.isnan(dt)
 
 
+@pytest.mark.parametrize("rings", RINGS)
+def test_formulas_agree_with_the_arrays_that_they_make(rings):
+    """Which also fit together, and make the same tables."""
+    mesh = sphere(rings)
+    of_arrays = replace(mesh)
+    assert mesh.is_by_formula
+    assert not of_arrays.is_by_formula
+    check_mesh(of_arrays)
+    assert is_of_rings(of_arrays)
+    for name, table in vars(ring_geometry(mesh)).items():
+        assert np.array_equal(table, getattr(ring_geometry(of_arrays), name)), name
+
+
 def moved(array, place, by):
     changed = array.copy()
     changed[place] += by
@@ -114,7 +130,7 @@ def moved(array, place, by):
 @pytest.mark.parametrize("name", ["centers", "volumes", "face_centers", "face_normals", "face_areas", "face_cells"])
 def test_cells_unlike_the_others_of_their_ring_are_found(name):
     mesh = sphere(12)
-    assert is_of_rings(mesh)
+    assert is_of_rings(replace(mesh))  # of arrays
     array = getattr(mesh, name)
     assert not is_of_rings(replace(mesh, **{name: moved(array, 20, 1 if array.dtype.kind == "i" else 1e-6)}))
     assert not is_of_rings(replace(mesh, manifold="surface"))

@@ -261,7 +261,7 @@ def test_rejected_steps_are_counted():
         ({"u0": np.full(64, np.nan)}, "u0: 64 of 64 not finite"),
         ({"u0": np.full(64, 1j)}, "u0 of complex128: expected real numbers"),
         ({"equation": [1]}, "equation = list: expected an Equation"),
-        ({"events": 3}, "3: expected a function, an event or an Observer"),
+        ({"events": 3}, r"events = 3: expected a function of \(t, u\) or SteadyState"),
     ],
 )
 def test_what_does_not_fit_is_named_in_a_line(changes, message):

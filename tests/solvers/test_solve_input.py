@@ -8,6 +8,7 @@ import pytest
 from solvers import (
     Advection,
     ConservationLaw,
+    DenseKernel,
     Diffusion,
     DriftDiffusion,
     Equation,
@@ -15,13 +16,18 @@ from solvers import (
     NonlinearDiffusion,
     Robin,
     State,
+    SteadyState,
     Value,
     box,
     circle,
+    deposit_points,
     evolve,
+    harmonic_transform,
     interval,
+    limit_positivity,
     read_triangles,
     solve,
+    zonal_operator,
 )
 
 LINE, CIRCLE = interval(0.0, 1.0, 16), circle(64)
@@ -120,6 +126,23 @@ NAN_LATER = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: TURN * (np.nan if t
         (lambda: Diffusion(pointing_in(5), 1.0), r"mesh.face_normals\[5\] = \[-1. -0.\]: expected a unit vector"),
         (lambda: Diffusion(pointing_in(0), 1.0), r"mesh.face_normals\[0\]"),
         (lambda: interval(0, 1, 8, stretch=2), r"stretch = 2: expected a function of \[0, 1\]"),
+        (lambda: solve(HEAT, X, (0, 1), callbacks=SteadyState()), "callbacks = SteadyState.*: expected a function of"),
+        (
+            lambda: solve(HEAT, X, (0, 1), events=lambda u: u),
+            r"events = <lambda>\(u\): expected a function of \(t, u\)",
+        ),
+        (lambda: solve(HEAT, X, (0, 1), events=lambda t, u: u), r"events: <lambda> gives an array of shape \(16,\)"),
+        (lambda: solve(Equation([lambda t, u: -u]), 1.0, (0, 1)), r"u0 of shape \(\): expected an array"),
+        (lambda: box((4, 4), ((0, 1, 2), (0, 1))), r"extent = .*: expected a length or \(low, high\) for each axis"),
+        (lambda: harmonic_transform(LINE, 3), "mesh of a interval: expected a circle or a sphere of rings"),
+        (lambda: zonal_operator(LINE, X, X), "mesh of a interval: expected a circle or a sphere of rings"),
+        (
+            lambda: deposit_points(LINE, np.ones((1, 1)), np.ones(1)),
+            "mesh of a interval: expected a circle or a sphere",
+        ),
+        (lambda: deposit_points(CIRCLE, np.ones((1, 3)), np.ones(1)), r"points of shape \(1, 3\): expected \(1, 2\)"),
+        (lambda: DenseKernel(LINE, 3.0), r"kernel = float: expected a function of \(x, y\)"),
+        (lambda: solve(HEAT, X, (0, 1)).to_xarray(["volume"]), r"fields = \['volume'\]: expected 1 names, each once"),
         (lambda: read_triangles("nowhere.msh"), "nowhere.msh: expected an existing file"),
     ],
 )
@@ -151,3 +174,25 @@ def test_terms_without_a_mesh_before_them_are_sorted():
     found = solve(Equation([Diffusion(LINE, 1.0), lambda t, u: -u]), np.cos(np.pi * X), (0.0, 1.0))
     assert "ark4" in found.message
     assert found.steps < 100, found.message
+
+
+def test_a_potential_of_place_may_have_parameters_of_its_own():
+    """V(x, k=2) is a function of place, not of time and the state."""
+    with_default = DriftDiffusion(LINE, 0.5, lambda x, k=2.0: k * x[:, 0])
+    np.testing.assert_array_equal(
+        with_default.jacobian(1)[0].toarray(), DriftDiffusion(LINE, 0.5, 2 * X).jacobian(1)[0].toarray()
+    )
+
+
+def test_every_method_limits_the_state():
+    """u̇ = −1 from ½ to 1, kept ≥ 0."""
+    equation = Equation([lambda t, u: -np.ones_like(u)], limit=limit_positivity)
+    for method in ("ssprk3", "dopri5", "dop853"):
+        assert solve(equation, np.array([0.5]), (0.0, 1.0), method=method).u[-1] == 0.0
+
+
+def test_a_run_that_a_callback_ends_has_its_last_state():
+    found = solve(Equation([lambda t, u: -u]), [1.0], (0.0, 1.0), times=[1.0], callbacks=lambda state: state.time > 0.3)
+    assert 0.3 < found.t[-1] < 1.0
+    assert found.u[-1] == pytest.approx(np.exp(-found.t[-1]), rel=1e-3)
+    assert "ended it at time" in found.message

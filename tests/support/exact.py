@@ -85,7 +85,7 @@ def moebius_parameter(dimension, start, time):
     if dimension == 2:
         odds = np.sinh(start / 2) ** 2 * np.exp(time)
         return 2 * np.arcsinh(np.sqrt(odds))
-    solution = integrate.solve_ivp(lambda _, s: mean_cosine(s), (0, time), [start], rtol=1e-11, atol=1e-13)
+    solution = integrate.solve_ivp(lambda _, s: mean_cosine(s), (0, time), [start], "DOP853", rtol=1e-13, atol=1e-15)
     return float(solution.y[0, -1])
 
 

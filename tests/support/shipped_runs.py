@@ -1,4 +1,6 @@
-"""Runs of the shipped cases, and what their promises are measured by."""
+"""Runs of the shipped cases, and functions that measure what their comments promise."""
+
+from importlib import resources
 
 import numpy as np
 from support.status import DONE, run
@@ -20,6 +22,14 @@ def finished(name, folder, *changes):
     assert file.manifold == "particles" or all(file.density(k).min() >= 0 for k in range(file.snapshots))
     assert np.abs(file.diagnostics["mass"] - 1).max() < 1e-12
     return case, file
+
+
+def assert_stated(name, *phrases):
+    """The comment of a shipped case has each phrase, made by a test from computed numbers; line breaks do not count."""
+    comment = (resources.files("meanfield.cases") / f"{name}.toml").read_text("utf-8").split("title =")[0]
+    words = " ".join(comment.replace("\n#", "\n").split())
+    for phrase in phrases:
+        assert phrase in words, f"{name}: {phrase}"
 
 
 def crossing(times, values, level):

@@ -44,6 +44,12 @@ def solved(name: str, folder: Path, *changes: tuple[str, str]) -> tuple[dict[str
         return parameters, {key: values[:] for key, values in found["result"].items()}
 
 
+@pytest.mark.parametrize("name", ["clusters_circle", "hysteresis", "noise_beta", "pairs_dimension"])
+def test_sweeps_say_how_many_runs_they_are(name: str) -> None:
+    plan = load_sweep(SWEEPS / f"{name}.toml")
+    assert f" {len(plan.points)} runs" in plan.text
+
+
 @pytest.mark.slow
 def test_clusters_grow_with_the_square_root_of_beta(tmp_path: Path) -> None:
     """The fastest mode has l ≈ √(2β): the mean number of clusters has slope ½ (2312.10794; ORACLES, linear stability).
@@ -59,6 +65,9 @@ def test_clusters_grow_with_the_square_root_of_beta(tmp_path: Path) -> None:
     print(f"slope {slope:.3f}, means {means} against √(2β) = {np.sqrt(2 * betas)}")
     assert abs(slope - 0.5) < 0.05
     assert np.abs(means / np.sqrt(2 * betas) - 1).max() < 0.1
+    assert results["most_clusters_from"].max() < 15
+    merged = 1 - results["clusters"].sum() / results["most_clusters"].sum()
+    assert 0.01 < merged < 0.07
 
 
 def steady_length(beta: float, noise: float, cells: int = 256) -> float:
@@ -110,6 +119,9 @@ def test_order_ends_at_the_fold_that_the_sweep_says() -> None:
     part = noise / critical_noise(2, 4.0, "unnormalized")
     expected = f"a fold at kappa = {noise:.5f} = {part:.4f} kappa#, where the mean token is still {length:.4f} long"
     assert expected in " ".join(plan.text.replace("\n# ", " ").split())
+    start = root(lambda beta: iv(2, beta) / iv(1, beta) - 0.5, 2.0).x[0]  # I_{d/2+1}/I_{d/2} = 1/d at d = 2
+    for number in (f"beta* = {start:.4f}", f"c_1 / beta = {critical_noise(2, 4.0, 'unnormalized'):.4f}"):
+        assert number in " ".join(plan.text.replace("\n# ", " ").split())
     # by plain iteration from a cluster, which needs more and more steps towards the fold
     assert steady_length(4.0, noise - 0.005) > length
     assert steady_length(4.0, noise + 0.01) < 1e-3
@@ -128,6 +140,12 @@ def test_two_states_at_the_same_noise(tmp_path: Path) -> None:
     assert lengths[1] == pytest.approx(expected, rel=0.05)  # 64 cells near the fold, where all is soft
 
 
+def test_clusters_at_the_smallest_noise_have_not_merged_from_beta_3_5_on(tmp_path: Path) -> None:
+    changes = ("{from = 0.5, to = 8.0, count = 11}", "[2.75, 3.5]"), ("{from = 0.05, to = 0.55, count = 11}", "[0.05]")
+    _, results = solved("noise_beta", tmp_path, *changes)
+    assert results["clusters"].tolist() == [1, 2]
+
+
 def test_order_is_below_the_critical_noise(tmp_path: Path) -> None:
     """At β = 2 with 0.25 and 0.45, on either side of 0.349."""
     changes = ("{from = 0.5, to = 8.0, count = 11}", "[2.0]"), ("{from = 0.05, to = 0.55, count = 11}", "[0.25, 0.45]")
@@ -140,6 +158,20 @@ def test_order_is_below_the_critical_noise(tmp_path: Path) -> None:
 def equiangular_time(count: int, beta: float, cosine: float) -> float:
     """Time in which tokens at right angles come to a common cosine, by ġ of 2312.10794."""
     return float(quad(lambda g: 1 / equiangular_rate(count, beta, g), 0.0, cosine, epsrel=1e-10, limit=200)[0])
+
+
+def test_tokens_stop_in_clusters_in_low_dimension(tmp_path: Path) -> None:
+    """The share of pairs that have met at the end, mean of all seeds of the sweep, for d = 2, 8 and 32."""
+    keys, results = solved("pairs_dimension", tmp_path, ("[2, 8, 32, 128, 512]", "[2, 8, 32]"))
+    met = {
+        (d, beta): results["pairs_close"][(keys["domain.dimension"] == d) & (keys["attention.beta"] == beta)].mean()
+        for d in (2, 8, 32)
+        for beta in range(10)
+    }
+    for d, largest in ((2, 1), (8, 3), (32, 6)):
+        assert all(met[d, beta] == 1 for beta in range(largest + 1))
+        assert all(met[d, beta] < 0.9 for beta in range(largest + 1, 10))
+    assert all(met[2, beta] < 0.55 for beta in range(4, 10))
 
 
 @pytest.mark.parametrize("dimension", [128, 512])
@@ -162,3 +194,4 @@ def test_equal_angles_are_the_edge_in_high_dimension(dimension: int, tmp_path: P
         print(f"d = {dimension}, β = {case.attention.beta}: {met:.3f} against {expected:.3f}")
         within = 0.012 + case.attention.beta / np.sqrt(dimension) / 4  # 1.2 %: samples are 5 % apart
         assert met == pytest.approx(expected, rel=within)
+        assert abs(met / expected - 1) < {128: 0.15, 512: 0.08}[dimension]  # as the sweep file has it

@@ -117,6 +117,15 @@ def test_the_command_writes_a_file_that_xarray_opens_a_table_and_a_figure(tmp_pa
         "whole model", "without network, biases", "standing still", "random", "rotated",
     ]  # fmt: skip
     assert (tmp_path / "found.png").stat().st_size > 10_000
+    by_layer = table[table.index("") + 3 :][:LAYERS]
+    with h5py.File(path) as file:
+        for k, line in enumerate(by_layer):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            slopes, seen = file["head_steepness"][k], file["rate_seen"][:, k]
+            assert cells[0] == str(k + 1)
+            assert cells[1] == f"{np.median(slopes):.3g} ({slopes.min():.3g} to {slopes.max():.3g})"
+            assert cells[3] == f"{(file['head_sign'][k] > 0).sum()} of {len(slopes)}"
+            assert cells[5].startswith(f"{seen.mean():.2g} ±")
     with xarray.open_dataset(path, engine="h5netcdf") as found:
         assert found["cosine"].dims == ("variant", "text", "layer")
         assert found["cosine"].shape == (7, 2, LAYERS + 1)

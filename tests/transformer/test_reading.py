@@ -246,5 +246,10 @@ def test_dropped_tokens_are_not_written(model, file, tmp_path, capsys):
         assert opened.attrs["drop"] == "first"
         assert [text.decode() for text in opened["token_text"][:]] == TEXT.split()[1:]
         np.testing.assert_array_equal(opened["state_length"][:], h5py.File(file)["state_length"][:, 1:])
-    assert main([*arguments, "--drop", "last", "-o", str(tmp_path / "x.h5")]) == 2
-    assert "--drop last: expected one of special, first\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["read", "ablate", "histogram", "prompts"])
+def test_names_of_dropped_tokens_are_checked_before_a_model_is_read(command, tmp_path, capsys):
+    output = ["-o", str(tmp_path / "x.h5")]
+    assert main(["transformer", command, str(tmp_path / "nowhere"), "--drop", "last", *output]) == 2
+    assert capsys.readouterr().err == "meanfield: --drop last: expected one of special, first\n"

@@ -3,7 +3,8 @@ At the critical β a layer neither averages tokens nor leaves them
 =================================================================
 
 For many tokens of cosine ρ and β = γ log n the outputs of a layer of attention have the cosine 1 where γ < 1/(1 − ρ), ρ
-where γ > 1/(1 − ρ), and 4ρ/(1 + 3ρ) between: a token has half of its own attention, and all others the other half.
+where γ > 1/(1 − ρ), and 4ρ/(1 + 3ρ) between: a token gives half of its attention to itself, and the other half to
+all others.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """
-Lost in the middle: what the last token has of each earlier one
+Lost in the middle: influence of each earlier token on the last
 ===============================================================
 
-At β = 0 under a causal mask the last of n orthogonal tokens has ⟨x_n(t), x_s(0)⟩ = √(t/ℓ) I₁(2√(tℓ))/n of token s,
-ℓ = log(n/s): much of the first ones (primacy), little of the later ones, and all of itself (recency).
+At β = 0 under a causal mask the last of n orthogonal tokens has the cosine ⟨x_n(t), x_s(0)⟩ = √(t/ℓ) I₁(2√(tℓ))/n with
+token s, ℓ = log(n/s): large for the first tokens (primacy), small for later ones, and of order 1 with itself (recency).
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ STATEMENT = Statement(
     found=profile[N // 4 - 1],
     tolerance=4e-2,
     reason="of order 1/n in the sums, and 1/s of token s of itself",
-    where="at β = 0, where the least is at the end before the last token itself",
+    where="at β = 0, where the minimum is just before the last token",
 )
 
 # %%

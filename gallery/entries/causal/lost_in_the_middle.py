@@ -2,9 +2,10 @@
 Lost in the middle: the profile in closed form
 ==============================================
 
-With a causal mask, unnormalized attention and a bias −λ(j − i)/N of distant tokens, token N has of uniform tokens σ₀N
-on the circle Σ_m e^{−π²m²/2M²} g(m² I_m(β)) more than chance, g(a) = k √(at/Y) I₁(2√(atY)), k = λe^{λσ₀}/(e^λ − 1), Y
-= log((e^λ − 1)/(e^{λσ₀} − 1)): much of the first, much of the last, and least of one in between.
+With a causal mask, unnormalized attention and a bias −λ(j − i)/N against distant tokens, the correlation of token N
+with token σ₀N, of uniform tokens on the circle, exceeds chance by Σ_m e^{−π²m²/2M²} g(m² I_m(β)), g(a) = k √(at/Y)
+I₁(2√(atY)), k = λe^{λσ₀}/(e^λ − 1), Y = log((e^λ − 1)/(e^{λσ₀} − 1)): large for the first and the last tokens, with a
+minimum in between.
 
 Beside it are the linearized equations of N tokens, dg_j/dt = a Σ_{i<j} w_ji(g_i + δ_is), w the weights of the bias.
 """
@@ -52,7 +53,7 @@ def of_tokens(count):
 half, (place, found, least) = of_tokens(N // 2)[-1], of_tokens(N)
 
 STATEMENT = Statement(
-    text="place of the context of which the last token has least, β = 1, λ = 1.5, t = 1, eight words",
+    text="position of the least correlation with the last token, β = 1, λ = 1.5, t = 1, eight words",
     source="Duerinckx, Geshkovski, Rossi 2605.09213v1, proposition on Volterra–Hardy equations, theorem on the U shape",
     read="abstract; its statements as a third party has transcribed them",
     published=minimize_scalar(profile, bounds=(0.05, 0.95), method="bounded").x,

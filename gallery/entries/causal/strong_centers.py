@@ -1,9 +1,9 @@
 """
-Strong parking centers rest on the sphere
-=========================================
+Strong parking centers hardly move on the sphere
+================================================
 
-In d = 3 under a causal mask a token that is farther than δ = 4/√β from all tokens before it hardly moves, in a time in
-which the others come to clusters; it holds one, but not all clusters have such a center.
+In d = 3 under a causal mask a token that is farther than δ = 4/√β from all tokens before it hardly moves while
+the others form clusters; it is the center of one, but not all clusters have such a center.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ moved = np.linalg.norm(path[:, strong] - path[0, strong], axis=2).max(axis=1)
 others = np.linalg.norm(path - path[0], axis=2).max(axis=1)
 
 STATEMENT = Statement(
-    text="largest way of strong centers until t = 15 over δ, 150 tokens on S², β = 60, δ = 4/√β",
+    text="largest displacement of strong centers until t = 15 over δ, 150 tokens on S², β = 60, δ = 4/√β",
     source="Karagodin, Polyanskiy, Rigollet 2411.04990v2, section 5, lemma on strong Rényi centers (d = 2), figure 2",
     read="statement as a third party has transcribed it; for d = 3 here",
     published=0.0,
@@ -34,5 +34,5 @@ STATEMENT = Statement(
 )
 
 # %%
-draw("time", "largest way", strong_centers=(time, moved), all_tokens=(time, others))
+draw("time", "largest displacement", strong_centers=(time, moved), all_tokens=(time, others))
 print(STATEMENT)

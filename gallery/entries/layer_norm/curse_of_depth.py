@@ -1,6 +1,6 @@
 """
-CoD is post with another clock
-==============================
+CoD is post in another time variable
+====================================
 
 Outputs scaled by 1/√(t+1) move directions as post does in the time 2(√(t+1) − 1).
 """

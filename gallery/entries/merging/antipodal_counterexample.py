@@ -2,8 +2,8 @@
 Not every start ends in one cluster
 ===================================
 
-Two clusters at antipodal places, of two thirds and one third of the mass, rest for ever: convergence is for almost
-every start, and the uniform density rests as well.
+Two clusters at antipodal points, of two thirds and one third of the mass, are an equilibrium: convergence holds for
+almost every start. The uniform density is an equilibrium as well.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """
-Under a causal mask all tokens come to the first
-================================================
+Under a causal mask all tokens converge to the first
+====================================================
 
-With V = I token k closes in on the first at the rate 1 − 1/k in the end, so the whole as e^{−t/2}.
+With V = I token k approaches the first at the rate 1 − 1/k late, so that all together decay as e^{−t/2}.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ angle = np.linalg.norm(tokens[:, 1] - tokens[:, 0], axis=1)
 late = (angle < 1e-2) & (angle > 1e-7)
 
 STATEMENT = Statement(
-    text="token 2 closes in on token 1 as e^{−t/2}",
+    text="distance of token 2 from token 1 decays as e^{−t/2}",
     source="Karagodin, Polyanskiy, Rigollet 2411.04990v2",
     read="abstract; formula derived here",
     published=-0.5,

@@ -2,8 +2,8 @@
 The first token under a mask does not move
 ==========================================
 
-Under a causal mask token 1 sees itself alone: with V = I it rests, and token 2 follows dφ/dt = −sin φ e/(1 + e), e =
-e^{β(cos φ − 1)}.
+Under a causal mask token 1 attends to itself alone: with V = I it does not move, and token 2 follows
+dφ/dt = −sin φ e/(1 + e), e = e^{β(cos φ − 1)}.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@ The closest pair moves alone
 ============================
 
 Clusters move at e^{−β(1 − ⟨x_i, x_j⟩)}: of three, the speeds of the nearest and of the farthest differ by e^{βΔ}, Δ the
-difference of the cosines of their nearest neighbours.
+difference of the cosines of their nearest neighbors.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 A hemisphere is never left
 ==========================
 
-If all tokens lie in an open hemisphere about w, the least ⟨x, w⟩ never decreases (a cone closes).
+If all tokens lie in an open hemisphere about w, the smallest ⟨x, w⟩ never decreases (a cone closes).
 """
 
 import numpy as np

@@ -3,7 +3,7 @@ One cluster for large β on the circle
 =====================================
 
 For β ≥ Cn² almost every start of n tokens on the circle ends in one cluster: here n = 3 and β = 9 (in full size 18,
-too), where the last merger takes up to e^{2β} units of time, 10⁷ and 10¹⁵. Tokens that have met go on as atoms.
+too), where the last merger takes up to e^{2β} units of time, 10⁷ and 10¹⁵. Tokens that have met continue as atoms.
 """
 
 import numpy as np

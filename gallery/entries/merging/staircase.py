@@ -2,7 +2,7 @@
 The energy is a staircase
 =========================
 
-With k clusters of masses m_j left, 2βe^{−β}E is Σ m_j²; a merger of i and j lifts it by 2 m_i m_j.
+With k clusters of masses m_j left, 2βe^{−β}E is Σ m_j²; a merger of i and j raises it by 2 m_i m_j.
 """
 
 import numpy as np

@@ -7,20 +7,9 @@ beyond: the branch of ordered states leaves the uniform density forwards or back
 """
 
 from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.transition import formula, run
+from gallery.transition import first_order
 
-found, curves = run(d=2, betas=(2.3, 2.6))
-
-STATEMENT = Statement(
-    text="β* from which on the transition is discontinuous, d = 2",
-    source="Mun and Rosenzweig 2606.05140v1, abstract",
-    read="abstract",
-    published=formula(2),
-    found=found,
-    tolerance=5e-3,
-    reason="linear interpolation between two β",
-)
+STATEMENT, curves = first_order(d=2, betas=(2.3, 2.6))
 
 # %%
 draw("noise over the critical", "length of the mean token", **curves)

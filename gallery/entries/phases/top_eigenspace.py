@@ -2,7 +2,7 @@
 Alignment: tokens go to the leading eigenspace
 ==============================================
 
-At large β a token feels its own neighbourhood, dx/dt = Pₓ V x: with V = diag(1, 1, 0.2) all come to the circle of the
+At large β a token feels its own neighborhood, dx/dt = Pₓ V x: with V = diag(1, 1, 0.2) all come to the circle of the
 first two axes, at the rate 1 − 0.2, each to its own projection.
 """
 
@@ -27,7 +27,7 @@ STATEMENT = Statement(
     published=-0.8,
     found=np.polyfit(time, np.log(slope), 1)[0],
     tolerance=2e-2,
-    reason="neighbours within 1/√β = 0.02",
+    reason="neighbors within 1/√β = 0.02",
 )
 
 # %%

@@ -84,6 +84,8 @@ def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = F
     Raises CaseError where linear theory does not apply, and where the uniform density is neutral to this degree for no
     value of the key ``over``: stabilizers.noise, attention.beta, or attention.value, v of V = vI.
     """
+    if over not in (NOISE, BETA, VALUE):
+        raise CaseError(f"over = {over!r}: expected one of {', '.join((NOISE, BETA, VALUE))}")
     if (refused := refusal_of_theory(case)) is not None:
         raise refused
     attention, beta = case.attention, case.beta_on_unit_sphere

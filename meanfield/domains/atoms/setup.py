@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from meanfield.case.case import Case
-from meanfield.diagnostics.table import Diagnostics
+from meanfield.diagnostics.table import Diagnostics, GoingOn
 from meanfield.domains.atoms.diagnostics import DIAGNOSTICS as of_atoms
 from meanfield.domains.atoms.diagnostics import AtomSample
 from meanfield.domains.atoms.flow import until_merger
@@ -134,15 +134,16 @@ class _OfEitherStage(Diagnostics):
         super().__init__(at_first.names, at_first.table, at_first.lengths, at_first.sample_of)
         self._velocity, self._states = velocity, states
 
-    def __call__(self, time: float, values: Floats) -> dict[str, float | Floats]:
+    def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
         if not self._states.are_atoms(values):
-            return super().__call__(time, values)
+            return super().__call__(time, values, going_on)
         sample = AtomSample(self._velocity, time, self._states.atoms(values), self.lengths.get("degree", 0))
         theirs = [name for name in self.names if name in self._states.diagnostics]
         rest = [name for name in self.names if name not in theirs]
         found = {name: of_atoms[name](sample) for name in theirs}
         if rest:  # of tokens, each where its atom is
-            found |= Diagnostics(rest, self.table, self.lengths, self.sample_of)(time, self._states.snapshot(values))
+            tokens = Diagnostics(rest, self.table, self.lengths, self.sample_of)
+            found |= tokens(time, self._states.snapshot(values), going_on)
         return found
 
 

@@ -51,7 +51,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     about: ClassVar = {
         "dimension": Key("d of R^d, 1 without layer norm alone; 3 if neither points nor a file say it", 64),
         "count": Key("number of tokens", 1000),
-        "seed": Key("of the draw from the initial density", 1),
+        "seed": Key("seed of the draw from the initial density", 1),
     }
 
     @property

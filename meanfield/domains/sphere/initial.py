@@ -24,7 +24,7 @@ def initial_perturbed(mesh: Mesh, amplitude: float, degrees: int = 12, seed: int
 
     The field depends on the seed alone, not on the resolution.
     """
-    coefficients = perturbed_coefficients(mesh.centers.shape[1], degrees, seed)
+    coefficients = perturbed_coefficients(mesh.ambient_dimension, degrees, seed)
     return _normalized(mesh, np.exp(amplitude * harmonic_transform(mesh, degrees).synthesis(coefficients)))
 
 
@@ -34,7 +34,7 @@ def initial_harmonic(mesh: Mesh, degree: int, order: int, amplitude: float) -> F
     order −degree … degree: cos(order·φ) for order ≥ 0, sin(|order|·φ) below; the circle knows order 0 only.
     Raises ValueError where the density would be negative.
     """
-    coefficients = harmonic_coefficients(mesh.centers.shape[1], degree, order)
+    coefficients = harmonic_coefficients(mesh.ambient_dimension, degree, order)
     harmonic = harmonic_transform(mesh, degree).synthesis(coefficients)
     lowest = 1.0 + (amplitude * harmonic).min()
     if lowest < 0:

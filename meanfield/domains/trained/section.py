@@ -46,12 +46,12 @@ class Trained(Domain, frozen=True, kw_only=True, tag="transformer"):
 
     about: ClassVar = {
         "dimension": Key("width d of the model", 384),
-        "file": Key("its layers, .h5, as `meanfield transformer case` writes them", "layers.h5"),
+        "file": Key("file of the layers, .h5, as `meanfield transformer case` writes them", "layers.h5"),
         "without": Key("parts of the layers that are left out", ("network",)),
         "logits": Key(
             "softmax: attention is that of β⟨Qx, Ky⟩; unknown: of another kind, which can be read only", "softmax"
         ),
-        "lengths": Key("whether a run keeps states, or only their directions", True),
+        "lengths": Key("true: a run keeps states; false: only their directions", True),
     }
 
     @property

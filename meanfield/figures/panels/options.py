@@ -64,7 +64,7 @@ class FigureOptions:
         if self.cmap not in colormaps:
             raise ValueError(f"cmap = {self.cmap!r}: expected a colour map of Matplotlib's, for example {COLOR_MAP}")
         if not 1 <= self.dpi <= MAX_PIXELS:
-            raise ValueError(f"dpi = {self.dpi}: expected 1 to {MAX_PIXELS} pixels an inch")
+            raise ValueError(f"dpi = {self.dpi}: expected 1 to {MAX_PIXELS} pixels per inch")
         if self.size is not None and not _is_size(self.size, self.dpi):
             raise ValueError(
                 f"size = {self.size}: expected a width and a height in inches, > 0 and below {MAX_PIXELS} pixels each"

@@ -45,4 +45,4 @@ def _with_dask(address: str, function: Callable[[Item], Found], items: Sequence[
             try:
                 yield future.result()
             except CancelledError:
-                raise CaseError(f"--dask {address}: the scheduler has gone") from None
+                raise CaseError(f"--dask {address}: lost the connection to the scheduler") from None

@@ -52,6 +52,7 @@ from .rings.transform import (
     legendre_analysis,
     legendre_synthesis,
     unfold_rings,
+    zonal_sets,
 )
 from .rings.transport import (
     divergence_on_rings,
@@ -136,4 +137,5 @@ __all__ = [
     "values_at_faces",
     "work_array",
     "zeros",
+    "zonal_sets",
 ]

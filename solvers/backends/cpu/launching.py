@@ -28,15 +28,21 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=max(WORKERS - 1, 1), thread_name_prefix="solvers")
 
 
+def workers_for(work: int) -> int:
+    """The number of workers that share so many items."""
+    return WORKERS if work >= INLINE_WORK else 1
+
+
 def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
     """Run ``kernel(worker, workers, *arguments)`` for every worker; returns what each returned.
 
     ``work`` is the number of items that the kernel visits: with little work there is one worker.
     """
-    if work < INLINE_WORK or WORKERS == 1:
+    workers = workers_for(work)
+    if workers == 1:
         return [kernel(0, 1, *arguments)]
-    others = [_pool().submit(kernel, worker, WORKERS, *arguments) for worker in range(1, WORKERS)]
-    return [kernel(0, WORKERS, *arguments), *(other.result() for other in others)]
+    others = [_pool().submit(kernel, worker, workers, *arguments) for worker in range(1, workers)]
+    return [kernel(0, workers, *arguments), *(other.result() for other in others)]
 
 
 @inline

@@ -60,6 +60,7 @@ from .shared import (
     scale_softmax,
     stretch_factors,
     values_at_faces,
+    zonal_sets,
 )
 from .tridiagonal import solve_tridiagonal
 
@@ -128,4 +129,5 @@ __all__ = [
     "values_at_faces",
     "work_array",
     "zeros",
+    "zonal_sets",
 ]

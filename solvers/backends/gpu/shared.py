@@ -50,3 +50,4 @@ stretch_factors = on_grid(push_forward.stretch_factors)
 locate_on_sphere = on_grid(locating.locate_on_sphere)
 
 gradient_to_vectors = on_grid(transform.gradient_to_vectors)
+zonal_sets = on_grid(transform.zonal_sets)

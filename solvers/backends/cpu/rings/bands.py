@@ -1,22 +1,38 @@
 """Outgoing fluxes of the cells of rings in one pass over memory: band after band of rings, while a band is in cache.
 
 A band is some rings, of a thousand cells or more. Each kernel of :mod:`solvers.backends.cpu.rings.transport` follows a
-ring behind the one before it, as it needs what that has found on the rings on either side. A worker has bands that lie
-side by side; what is left to do on both sides of the first ring of the next worker is for :func:`join_bands`. The
-numbers are those of the same kernels, one after the other.
+ring behind the one before it, as it needs what that has found on the rings on either side. Bands that lie side by side
+are a part, for a worker; what is left to do on both sides of the first ring of the next part is for :func:`join_bands`.
+The numbers are those of the same kernels, one after the other. Fluxes are kept for the faces of a band and of a ring
+before it, in memory of each part's own that is used again and again: see :func:`places_of_fluxes`.
 
 bands   (bands + 1,) the first ring of each, and the number of rings
+parts   (parts + 1,) the first ring of each, and the number of rings
+flux    (parts, 2, places)
 The other arguments are those of the kernels; outflow (cells,) is also how resolved each cell is.
 """
+
+from itertools import pairwise
 
 import numpy as np
 
 from ..caching import compiled
-from ..launching import inline, share
-from .transport import START, outflow_rates_on_rings, outgoing_flux_on_rings, reconstruct_on_rings
+from ..launching import inline
+from .transport import (
+    COUNT,
+    FLUX_NORTH,
+    FLUX_SOUTH,
+    FLUX_WITHIN,
+    NORTH_FACES,
+    SOUTH_FACES,
+    START,
+    outflow_rates_on_rings,
+    outgoing_flux_on_rings,
+    reconstruct_on_rings,
+)
 
 BAND_CELLS = 1024
-LEAST = 4  # bands of a worker, and so rings, of which two at either end are left to join_bands
+LEAST = 4  # bands of a part, and so rings, of which two at either end are left to join_bands
 
 calling = compiled()
 
@@ -32,12 +48,34 @@ def bands_of(counts: np.ndarray) -> np.ndarray:
     return np.asarray([*edges[: max(len(edges) - 1, 1)], len(counts)], dtype=np.int64)
 
 
-@inline
-def _first_ring(worker, workers, bands):
-    """The first ring of a worker's bands; of as many workers as have LEAST bands each, others have none."""
+def parts_of(bands: np.ndarray, workers: int) -> np.ndarray:
+    """``parts`` for so many workers: fewer where there are not LEAST bands for each."""
     count = len(bands) - 1
-    active = max(min(workers, count // LEAST), 1)
-    return bands[share(min(worker, active), active, count)[0]]
+    parts = max(min(workers, count // LEAST), 1)
+    return np.asarray(bands[count * np.arange(parts + 1) // parts])
+
+
+def places_of_fluxes(rows: np.ndarray, bands: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:
+    """A copy of ``rows`` with places in the memory of each part, and how many there are.
+
+    The faces north of a part's first ring, within and south of it keep theirs, for :func:`join_bands`. Behind them
+    come the others, one ring after the other, and from there again where the end is reached.
+    """
+    rows = rows.copy()
+    within, south = rows[:, COUNT], rows[:, COUNT] * rows[:, SOUTH_FACES]
+    sizes = within + south
+    seen = [sizes[max(first - 2, 0) : stop].sum() for first, stop in pairwise(bands)]
+    kept = int(max(rows[r, COUNT] * rows[r, NORTH_FACES] + sizes[r] for r in parts[:-1]))
+    places = kept + int(max(seen)) + int(max(within.max(), south.max()))
+    for first, end in pairwise(parts):
+        rows[first, FLUX_NORTH], rows[first, FLUX_WITHIN] = 0, rows[first, COUNT] * rows[first, NORTH_FACES]
+        rows[first, FLUX_SOUTH], at = rows[first, FLUX_WITHIN] + within[first], kept
+        for r in range(first + 1, end):
+            rows[r, FLUX_NORTH] = rows[r - 1, FLUX_SOUTH]
+            for column, size in ((FLUX_WITHIN, within[r]), (FLUX_SOUTH, south[r])):
+                rows[r, column] = kept if at + size > places else at
+                at = rows[r, column] + size
+    return rows, places
 
 
 @inline
@@ -54,25 +92,41 @@ def _larger(one, other):
 
 @calling
 def flux_in_bands(
-    worker, workers, bands, rows, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite, density, east,
+    worker, workers, bands, parts, rows, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite, density,
+    east, north, low, high, occupied, flux, sent, outflow,
+):  # fmt: skip
+    """Outgoing fluxes of a worker's parts, all but what :func:`join_bands` adds; returns the fastest outflow there."""
+    fastest = 0.0
+    for part in range(worker, len(parts) - 1, workers):
+        lost = _flux_in_part(
+            part, bands, parts, rows, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite, density,
+            east, north, low, high, occupied, flux, sent, outflow,
+        )  # fmt: skip
+        fastest = _larger(fastest, lost)
+    return fastest
+
+
+@calling
+def _flux_in_part(
+    part, bands, parts, rows, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite, density, east,
     north, low, high, occupied, flux, sent, outflow,
 ):  # fmt: skip
-    """Outgoing fluxes of a worker's bands, all but what :func:`join_bands` adds; returns the fastest outflow there."""
+    """:func:`flux_in_bands` for the bands of one part."""
     rings, fastest = len(rows), 0.0
-    begin, end = _first_ring(worker, workers, bands), _first_ring(worker + 1, workers, bands)
+    begin, end = parts[part], parts[part + 1]
     done = begin
     sent_from, lost_from = (begin, begin) if begin == 0 else (begin + 1, begin + 2)
     while done < end:
         stop = bands[np.searchsorted(bands, done) + 1]
         reconstruct_on_rings(
             0, 1, _cell(rows, done), _cell(rows, stop), rows, slopes, offsets, tangents, stencils, density, east, north,
-            low, high, occupied, flux, outflow, sent,
+            low, high, occupied, flux[part], outflow, sent,
         )  # fmt: skip
         done = stop
         to = rings if stop == rings else max(stop - 1, sent_from)
         outgoing_flux_on_rings(
             0, 1, _cell(rows, sent_from), _cell(rows, to), rows, volumes, slopes, offsets, reach, spans, opposite,
-            density, east, north, flux, outflow, occupied, sent,
+            density, east, north, flux[part], outflow, occupied, sent,
         )  # fmt: skip
         sent_from = to
         to = rings if stop == rings else max(stop - 2, lost_from)
@@ -85,17 +139,20 @@ def flux_in_bands(
 
 @calling
 def join_bands(
-    worker, workers, bands, rows, volumes, offsets, reach, slopes, spans, opposite, density, occupied, east, north,
-    flux, sent, outflow,
+    part, parts, rows, volumes, offsets, reach, slopes, spans, opposite, density, occupied, east, north, flux, sent,
+    outflow,
 ):  # fmt: skip
-    """What is left between a worker's bands and the next one's; returns the fastest outflow there."""
-    rings, between, fastest = len(rows), _first_ring(worker + 1, workers, bands), 0.0
-    if between == rings:
-        return fastest
-    outgoing_flux_on_rings(
-        0, 1, _cell(rows, between - 1), _cell(rows, between + 1), rows, volumes, slopes, offsets, reach, spans,
-        opposite, density, east, north, flux, outflow, occupied, sent,
-    )  # fmt: skip
+    """What is left between a part's bands and the next one's; returns the fastest outflow there."""
+    between = parts[part + 1]
+    of_north, of_south = rows[between - 1, FLUX_SOUTH], rows[between, FLUX_NORTH]
+    for f in range(rows[between, COUNT] * rows[between, NORTH_FACES]):
+        flux[part, 1, of_north + f] = flux[part + 1, 1, of_south + f]
+        flux[part + 1, 0, of_south + f] = flux[part, 0, of_north + f]
+    for side in range(2):
+        outgoing_flux_on_rings(
+            0, 1, _cell(rows, between - 1 + side), _cell(rows, between + side), rows, volumes, slopes, offsets, reach,
+            spans, opposite, density, east, north, flux[part + side], outflow, occupied, sent,
+        )  # fmt: skip
     return outflow_rates_on_rings(
         0, 1, _cell(rows, between - 2), _cell(rows, between + 2), rows, volumes, density, occupied, sent, outflow
     )  # fmt: skip

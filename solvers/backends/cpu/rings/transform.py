@@ -138,8 +138,29 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
 
 
 @kernel
-def gradient_to_vectors(worker, workers, centers, east, north, result):
-    """Tangent vectors in R³ from their components along east and north at the given points."""
+def zonal_sets(worker, workers, coefficients, multipliers, below, above, sets):
+    """Coefficients (3 or 4, l, m) of f, of sin θ ∂p/∂θ and p, and of r: those of a density times multipliers.
+
+    multipliers     (2 or 3, degrees) of f, p and r; the highest degree of p has to vanish
+    below, above    of sin θ ∂/∂θ, see :func:`solvers.transforms.harmonics.sine_derivative_factors`
+    """
+    degrees = len(coefficients)
+    first, last = share(worker, workers, degrees * degrees)
+    for item in range(first, last):
+        l, m = item // degrees, item % degrees
+        here, slope = coefficients[l, m], 0j
+        if l > 0:
+            slope += below[l - 1, m] * (multipliers[1, l - 1] * coefficients[l - 1, m])
+        if l + 1 < degrees:
+            slope -= above[l, m] * (multipliers[1, l + 1] * coefficients[l + 1, m])
+        sets[0, l, m], sets[1, l, m], sets[2, l, m] = multipliers[0, l] * here, slope, multipliers[1, l] * here
+        if len(sets) > 3:
+            sets[3, l, m] = multipliers[2, l] * here
+
+
+@kernel
+def gradient_to_vectors(worker, workers, centers, east, north, along, result):
+    """Vectors in R³ from their components along east, north and the given points; ``along`` (0,) where tangent."""
     first, last = share(worker, workers, len(result))
     for i in range(first, last):
         x, y, z = centers[i, 0], centers[i, 1], centers[i, 2]
@@ -148,3 +169,7 @@ def gradient_to_vectors(worker, workers, centers, east, north, result):
         result[i, 0] = -north[i] * z * cos_phi - east[i] * sin_phi
         result[i, 1] = -north[i] * z * sin_phi + east[i] * cos_phi
         result[i, 2] = north[i] * sine
+        if len(along):
+            result[i, 0] += along[i] * x
+            result[i, 1] += along[i] * y
+            result[i, 2] += along[i] * z

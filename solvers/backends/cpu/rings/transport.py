@@ -2,10 +2,11 @@
 
 All cells of a ring are alike, so their geometry is numbers per ring, in the plane (east, north) at a cell's center:
 of one kind of cell, or of two, by turns, where a neighbouring ring has half as many. Sides are named by a plane and a
-face: ``sent[0, f]`` is what the first cell of face f sends, ``sent[1, f]`` the second. A ring between two others of as
-many cells has sides east, north, west, south at every cell, and loops over it have unit stride.
+face: ``sent[0, f]`` is what the first cell of face f sends, ``sent[1, f]`` the second. So is ``flux``, what each finds
+for A u·n, but that it holds the faces of some rings only, where ``rows`` has the place of the first. A ring between two
+others of as many cells has sides east, north, west, south at every cell, and loops over it have unit stride.
 
-rows       (rings, 13) integers, see :mod:`solvers.terms.ring_geometry`
+rows       (rings, 16) integers, see :mod:`solvers.terms.ring_geometry`
 slopes     (kinds, 2, 6) the weights of a least-squares gradient: ∂_p u, ∂_q u = Σ_k slopes[:, k] (u_k − u)
 offsets, reach, tangents   (kinds, 2, 6) of each side: the neighbour's center, the face's center, the face's tangent
 stencils   (2, kinds, 6, 14) weights of the velocity (east, north) of each neighbour, and last of the cell itself, in
@@ -24,6 +25,7 @@ from ..transport import blending_weight, smoothness_indicator
 START, COUNT, KIND, KINDS, REGULAR = range(5)  # columns of rows: first cell, cells, first kind of cell, kinds
 NORTH, NORTH_FACES, FACE_NORTH, NORTH_TIMES = range(5, 9)  # first cell there, faces of a cell, first face, and of how
 SOUTH, SOUTH_FACES, FACE_SOUTH, SOUTH_TIMES = range(9, 13)  # many faces there each cell of that ring has one
+FLUX_WITHIN, FLUX_NORTH, FLUX_SOUTH = range(13, 16)  # place of the first face within the ring, and on either side
 FREE = 1e300  # a mass that limits nothing
 
 row_kernel = compiled(fastmath={"contract"}, apart=True)
@@ -53,19 +55,19 @@ def _ring_of(rows, i):
 
 @helper
 def _side(k, j, row):
-    """Plane, face and neighbour of side k of cell j of a ring."""
+    """Plane and face of side k of cell j of a ring, the place of its flux, and the neighbour."""
     north, south = row[NORTH_FACES], row[SOUTH_FACES]
     if k == 0:
         east = j + 1 if j + 1 < row[COUNT] else 0
-        return 0, row[START] + j, row[START] + east
+        return 0, row[START] + j, row[FLUX_WITHIN] + j, row[START] + east
     if k <= north:
         f = j * north + north - k
-        return 1, row[FACE_NORTH] + f, row[NORTH] + f // row[NORTH_TIMES]
+        return 1, row[FACE_NORTH] + f, row[FLUX_NORTH] + f, row[NORTH] + f // row[NORTH_TIMES]
     if k == north + 1:
-        west = row[START] + (j - 1 if j > 0 else row[COUNT] - 1)
-        return 1, west, west
+        west = j - 1 if j > 0 else row[COUNT] - 1
+        return 1, row[START] + west, row[FLUX_WITHIN] + west, row[START] + west
     f = j * south + k - north - 2
-    return 0, row[FACE_SOUTH] + f, row[SOUTH] + f // row[SOUTH_TIMES]
+    return 0, row[FACE_SOUTH] + f, row[FLUX_SOUTH] + f, row[SOUTH] + f // row[SOUTH_TIMES]
 
 
 @helper
@@ -122,7 +124,7 @@ def reconstruct_on_rings(
     worker, workers, begin, end, rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied,
     flux, smooth, sent,
 ):  # fmt: skip
-    """As :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`; flux and sent (2, faces)."""
+    """As :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`; sent (2, faces)."""
     near, near_east, near_north = scratch(8), scratch(8), scratch(8)  # of a cell's neighbours
     first, last = part_of(worker, workers, begin, end)
     r = _ring_of(rows, first)
@@ -136,10 +138,13 @@ def reconstruct_on_rings(
                 begin, end, to_east, to_west = _part(part, start, count)
                 to_north, to_south = row[NORTH] - start, row[SOUTH] - start
                 faces_north, faces_south = row[FACE_NORTH] - start, row[FACE_SOUTH] - start
+                within, north_of, south_of = row[FLUX_WITHIN] - start, row[FLUX_NORTH] - start, row[FLUX_SOUTH] - start
                 for cell in range(max(first, begin), min(stop, end)):
                     i, e, w = index(cell), index(cell + to_east), index(cell + to_west)
                     n, m = index(cell + to_north), index(cell + to_south)
                     fn, fs = index(cell + faces_north), index(cell + faces_south)
+                    ge, gw = index(cell + within), index(cell + to_west + within)
+                    gn, gs = index(cell + north_of), index(cell + south_of)
                     here, at_e, at_n, at_w, at_s = density[i], density[e], density[n], density[w], density[m]
                     p = _slope(s, 0, here, at_e, at_n, at_w, at_s)
                     q = _slope(s, 1, here, at_e, at_n, at_w, at_s)
@@ -150,10 +155,10 @@ def reconstruct_on_rings(
                     smooth[i] = blending_weight(worst, low, high) if here > occupied[0] else 0.0
                     u, v, ue, ve, un, vn = east[i], north[i], east[e], north[e], east[n], north[n]
                     uw, vw, us, vs = east[w], north[w], east[m], north[m]
-                    flux[0, i] = _stencil(c, 0, u, v, ue, ve, un, vn, uw, vw, us, vs)
-                    flux[1, fn] = _stencil(c, 1, u, v, ue, ve, un, vn, uw, vw, us, vs)
-                    flux[1, w] = _stencil(c, 2, u, v, ue, ve, un, vn, uw, vw, us, vs)
-                    flux[0, fs] = _stencil(c, 3, u, v, ue, ve, un, vn, uw, vw, us, vs)
+                    flux[0, ge] = _stencil(c, 0, u, v, ue, ve, un, vn, uw, vw, us, vs)
+                    flux[1, gn] = _stencil(c, 1, u, v, ue, ve, un, vn, uw, vw, us, vs)
+                    flux[1, gw] = _stencil(c, 2, u, v, ue, ve, un, vn, uw, vw, us, vs)
+                    flux[0, gs] = _stencil(c, 3, u, v, ue, ve, un, vn, uw, vw, us, vs)
                     sent[0, i] = _stencil(b, 0, u, v, ue, ve, un, vn, uw, vw, us, vs) * (p * t[0, 0] + q * t[1, 0])
                     sent[1, fn] = _stencil(b, 1, u, v, ue, ve, un, vn, uw, vw, us, vs) * (p * t[0, 1] + q * t[1, 1])
                     sent[1, w] = _stencil(b, 2, u, v, ue, ve, un, vn, uw, vw, us, vs) * (p * t[0, 2] + q * t[1, 2])
@@ -164,7 +169,7 @@ def reconstruct_on_rings(
                 k_of = kind + (i - start) % row[KINDS]
                 p, q, worst = 0.0, 0.0, 0.0
                 for k in range(sides):
-                    _, _, j = _side(k, i - start, row)
+                    _, _, _, j = _side(k, i - start, row)
                     near[k], near_east[k], near_north[k] = density[j], east[j], north[j]
                     p += slopes[k_of, 0, k] * (near[k] - density[i])
                     q += slopes[k_of, 1, k] * (near[k] - density[i])
@@ -173,14 +178,14 @@ def reconstruct_on_rings(
                     worst = max(worst, smoothness_indicator(density[i], near[k], predicted))
                 smooth[i] = blending_weight(worst, low, high) if density[i] > occupied[0] else 0.0
                 for k in range(sides):
-                    plane, face, _ = _side(k, i - start, row)
+                    plane, face, place, _ = _side(k, i - start, row)
                     through = stencils[0, k_of, k, 12] * east[i] + stencils[0, k_of, k, 13] * north[i]
                     bend = stencils[1, k_of, k, 12] * east[i] + stencils[1, k_of, k, 13] * north[i]
                     for m in range(sides):
                         u, v = near_east[m], near_north[m]
                         through += stencils[0, k_of, k, 2 * m] * u + stencils[0, k_of, k, 2 * m + 1] * v
                         bend += stencils[1, k_of, k, 2 * m] * u + stencils[1, k_of, k, 2 * m + 1] * v
-                    flux[plane, face] = through
+                    flux[plane, place] = through
                     sent[plane, face] = bend * (p * tangents[k_of, 0, k] + q * tangents[k_of, 1, k])
         first, r = stop, r + 1
 
@@ -217,19 +222,22 @@ def outgoing_flux_on_rings(
                 begin, end, to_east, to_west = _part(part, start, count)
                 to_north, to_south = row[NORTH] - start, row[SOUTH] - start
                 faces_north, faces_south = row[FACE_NORTH] - start, row[FACE_SOUTH] - start
+                within, north_of, south_of = row[FLUX_WITHIN] - start, row[FLUX_NORTH] - start, row[FLUX_SOUTH] - start
                 for cell in range(max(first, begin), min(stop, end)):
                     i, e, w = index(cell), index(cell + to_east), index(cell + to_west)
                     n, m = index(cell + to_north), index(cell + to_south)
                     fn, fs = index(cell + faces_north), index(cell + faces_south)
+                    ge, gw = index(cell + within), index(cell + to_west + within)
+                    gn, gs = index(cell + north_of), index(cell + south_of)
                     here, at_e, at_n, at_w, at_s = density[i], density[e], density[n], density[w], density[m]
                     p = _slope(s, 0, here, at_e, at_n, at_w, at_s)
                     q = _slope(s, 1, here, at_e, at_n, at_w, at_s)
                     res_e, res_n = min(smooth[i], smooth[e]), min(smooth[i], smooth[n])
                     res_w, res_s = min(smooth[i], smooth[w]), min(smooth[i], smooth[m])
-                    up_e = _upwind(flux[0, i], flux[1, i], here + p * f[0, 0] + q * f[1, 0])
-                    up_n = _upwind(flux[1, fn], flux[0, fn], here + p * f[0, 1] + q * f[1, 1])
-                    up_w = _upwind(flux[1, w], flux[0, w], here + p * f[0, 2] + q * f[1, 2])
-                    up_s = _upwind(flux[0, fs], flux[1, fs], here + p * f[0, 3] + q * f[1, 3])
+                    up_e = _upwind(flux[0, ge], flux[1, ge], here + p * f[0, 0] + q * f[1, 0])
+                    up_n = _upwind(flux[1, gn], flux[0, gn], here + p * f[0, 1] + q * f[1, 1])
+                    up_w = _upwind(flux[1, gw], flux[0, gw], here + p * f[0, 2] + q * f[1, 2])
+                    up_s = _upwind(flux[0, gs], flux[1, gs], here + p * f[0, 3] + q * f[1, 3])
 
                     u, v = east[i], north[i]
                     ce, cn = d[0, 0] * v - d[1, 0] * u, d[0, 1] * v - d[1, 1] * u
@@ -266,15 +274,15 @@ def outgoing_flux_on_rings(
                 j, k_of, here = i - start, kind + (i - start) % row[KINDS], density[i]
                 p, q, mass = 0.0, 0.0, here * volumes[r]
                 for k in range(sides):
-                    _, _, neighbor = _side(k, j, row)
+                    _, _, _, neighbor = _side(k, j, row)
                     held[k] = density[neighbor] * volumes[_ring_of_side(k, r, row)]
                     unresolved[k] = 1.0 - min(smooth[i], smooth[neighbor])
                     p += slopes[k_of, 0, k] * (density[neighbor] - here)
                     q += slopes[k_of, 1, k] * (density[neighbor] - here)
                 for k in range(sides):
-                    plane, face, _ = _side(k, j, row)
+                    plane, face, place, _ = _side(k, j, row)
                     value = here + p * reach[k_of, 0, k] + q * reach[k_of, 1, k]
-                    through = _upwind(flux[plane, face], flux[1 - plane, face], value)
+                    through = _upwind(flux[plane, place], flux[1 - plane, place], value)
                     sent[plane, face] = (1.0 - unresolved[k]) * (sent[plane, face] + through)
                 for k in range(sides):  # lumps between neighbour k and the next
                     after = k + 1 if k + 1 < sides else 0
@@ -295,7 +303,7 @@ def outgoing_flux_on_rings(
                             for m in range(sides):
                                 part = -pull * opposite[k_of, way, m] + (to - pull if m == way else 0.0)
                                 if part != 0.0 and unresolved[m] > 0.0:
-                                    plane, face, _ = _side(m, j, row)
+                                    plane, face, _, _ = _side(m, j, row)
                                     sent[plane, face] += unresolved[m] * part
         first, r = stop, r + 1
 
@@ -349,7 +357,7 @@ def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, 
             for i in range(first, stop):
                 lost, mass = 0.0, density[i] * area
                 for k in range(2 + row[NORTH_FACES] + row[SOUTH_FACES]):
-                    plane, face, _ = _side(k, i - start, row)
+                    plane, face, _, _ = _side(k, i - start, row)
                     lost += _lost(sent[plane, face], sent[1 - plane, face])
                 outflow[i] = lost / mass if mass != 0.0 else 0.0
         fastest = max(fastest, _largest(outflow, density, occupied[0], first, stop))
@@ -398,7 +406,7 @@ def divergence_on_rings(worker, workers, rows, volumes, sent, outflow, dt, rate)
             for i in range(first, stop):
                 keep, total = _kept(dt, outflow[i]), 0.0
                 for k in range(2 + row[NORTH_FACES] + row[SOUTH_FACES]):
-                    plane, face, neighbor = _side(k, i - start, row)
+                    plane, face, _, neighbor = _side(k, i - start, row)
                     total += _balance(sent[plane, face], sent[1 - plane, face], keep, _kept(dt, outflow[neighbor]))
                 rate[i] += total * over
         first, r = stop, r + 1

@@ -1,0 +1,56 @@
+"""Wrong calls of the Python names: one line that names the argument, what it was, and what was expected."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import meanfield as mf
+
+CASE = mf.load_case("uniform", {"domain.resolution": 16, "time.end": 0.1, "output.samples": 2})
+
+
+@pytest.fixture(scope="module")
+def result() -> mf.Result:
+    return mf.simulate(CASE)
+
+
+CALLS: list[tuple[Callable[[mf.Result, Path], object], type[Exception], str]] = [
+    (
+        lambda r, p: mf.load_case(CASE, {"attention.beta": None}),
+        mf.CaseError,
+        "override attention.beta = None: expected",
+    ),
+    (lambda r, p: mf.sweep(CASE, {"attention.beta": [1]}, jobs=0), mf.CaseError, "jobs = 0: expected a whole number"),
+    (lambda r, p: mf.sweep(CASE, {"attention.beta": [1]}, jobs="2"), mf.CaseError, "jobs = '2': expected a whole"),
+    (
+        lambda r, p: mf.sweep(CASE, {"attention.beta": [1]}, scalars={"a": 3}),
+        TypeError,
+        "scalars['a'] = int: expected a function of (result)",
+    ),
+    (lambda r, p: mf.simulate(CASE, callbacks=[3]), TypeError, "callbacks[0] = int: expected a function of (moment)"),
+    (
+        lambda r, p: mf.simulate(CASE, stop=lambda: True),
+        TypeError,
+        "stop = <lambda>(): expected a function of (moment)",
+    ),
+    (lambda r, p: mf.compare(r, 3), TypeError, "3: expected a Result, or the path of a run's file"),
+    (
+        lambda r, p: mf.branch("noise_above", over="attention.bet"),
+        mf.CaseError,
+        "over = 'attention.bet': expected one of",
+    ),
+    (lambda r, p: r.plot(panels=3), TypeError, "panels = 3: expected a name, or a list of names"),
+    (lambda r, p: r.plot(ax=1), TypeError, "ax = 1: expected axes of Matplotlib's"),
+    (lambda r, p: r.export(p / "a.csv", "xls"), ValueError, "to = 'xls': expected one of vtkhdf, netcdf, csv"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), CALLS, ids=[message for _, _, message in CALLS])
+def test_wrong_calls(
+    call: Callable[[mf.Result, Path], object], error: type[Exception], message: str, result: mf.Result, tmp_path: Path
+) -> None:
+    with pytest.raises(error) as caught:
+        call(result, tmp_path)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,120 @@
+"""Samples that a signal gives up: no further diagnostic is computed, and the run goes on to the same numbers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.status import DONE, INTERRUPTED, resume, run
+
+from meanfield.analysis.info import describe
+from meanfield.case.load import load
+from meanfield.diagnostics.table import Diagnostics
+from solvers.io.run_file import read
+from solvers.timestepping.integrate import fixed, integrate
+from solvers.timestepping.observers import GivenUp, Observer
+from solvers.timestepping.schedules import Listed
+from solvers.timestepping.state import State, StepResult
+
+SAMPLED = ["output.samples=40", "output.snapshots=4", 'output.diagnostics=["mass","energy","clusters"]']
+TOKENS = ["domain.count=8", "domain.dimension=3", "time.end=4", *SAMPLED]
+CASES = {
+    "in steps of tokens": ("tokens_high_dimension", TOKENS),
+    "in steps of a density": ("growth_circle", ["domain.resolution=48", "time.end=2", *SAMPLED]),
+    "after layers": ("representation_drift", ["domain.count=32", "time.layers=40", *SAMPLED]),
+}
+
+
+@pytest.fixture
+def signal_in(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Ctrl-C comes in the energy of the n-th sample, n being the first item; then the samples whose clusters follow."""
+    seen, values = [0], Diagnostics.values
+
+    def signalling(self: Diagnostics, sample: object, *rest: object) -> dict[str, object]:
+        def energy(sample: object, entry=self.table["energy"]) -> object:
+            seen[0] -= 1
+            if seen[0] == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+            return entry.function(sample)
+
+        def clusters(sample: object, entry=self.table["clusters"]) -> object:
+            seen.append(seen[0])
+            return entry.function(sample)
+
+        entries = {name: self.table[name] for name in self.names}
+        for name, function in (("energy", energy), ("clusters", clusters)):
+            if name in entries:
+                entries[name] = entries[name]._replace(function=function)
+        return values(Diagnostics(self.names, entries, self.lengths, self.sample_of), sample, *rest)
+
+    monkeypatch.setattr(Diagnostics, "values", signalling)
+    monkeypatch.setattr("meanfield.runtime.recorder.MAX_COST", 0.0)  # every sample takes long
+    return seen
+
+
+@pytest.mark.parametrize("at", [1, 12])
+@pytest.mark.parametrize("kind", CASES)
+def test_a_signal_within_a_sample_gives_it_up(kind: str, at: int, tmp_path: Path, signal_in: list[int]) -> None:
+    case, path, whole = load(*CASES[kind]), tmp_path / "run.h5", tmp_path / "whole.h5"
+    assert run(case, whole, quiet=True) == DONE
+    signal_in[:] = [at]
+    assert run(case, path, quiet=True) == INTERRUPTED
+    assert signal_in[1:] == [*range(at - 1, 0, -1)]  # none for the sample in which the signal came
+    facts = describe(path)
+    assert facts["state"] == "interrupted"
+    assert read(path).times[-1] <= facts["last_time"] < case.time.end
+    assert resume(path, quiet=True) == DONE
+    one, other = read(whole), read(path)
+    assert one.times.tolist() == other.times.tolist()
+    assert one.sample_times.tolist() == other.sample_times.tolist()
+    assert one.snapshot(-1).tobytes() == other.snapshot(-1).tobytes()
+    for name, values in one.diagnostics.items():
+        assert values.tobytes() == other.diagnostics[name].tobytes(), name
+
+
+def test_the_last_sample_is_not_given_up(tmp_path: Path, signal_in: list[int]) -> None:
+    """Its run has reached its end, and could not go on with it."""
+    path = tmp_path / "run.h5"
+    signal_in[:] = [41]
+    assert run(load("tokens_high_dimension", TOKENS), path, quiet=True) == DONE
+    assert len(read(path).sample_times) == 41
+
+
+class Doubling:
+    """u' = u/t by exact steps of length 1, interpolated or not."""
+
+    meets_kept = False
+
+    def begin(self, state: State) -> None:
+        pass
+
+    def step(self, state: State, target: float) -> StepResult:
+        state.time, state.values[...] = state.time + 1.0, state.values + 1.0
+        return StepResult()
+
+
+class Interpolated(Doubling):
+    def between(self, time: float) -> np.ndarray:
+        return np.array([time])
+
+
+@pytest.mark.parametrize(("integrator", "due", "expected"), [(Interpolated(), 2.5, 2.0), (Doubling(), 3.0, 3.0)])
+def test_the_state_that_a_loop_goes_on_from(integrator: Doubling, due: float, expected: float) -> None:
+    """That before the step where it is interpolated, and due again with that state."""
+    times: list[float] = []
+
+    def observed(state: State) -> None:
+        times.append(state.time)
+        if len(times) == 1:
+            raise GivenUp
+
+    state, observer = State(0.0, np.zeros(1)), Observer(observed, Listed((due,)))
+    with pytest.raises(GivenUp):
+        integrate(state, fixed(integrator), 5.0, [observer], stopping=lambda: False)
+    assert (state.time, state.values[0]) == (expected, expected)
+    integrate(state, fixed(integrator), 5.0, [observer], stopping=lambda: False)
+    assert times == [due, due]
+    assert (state.time, state.values[0]) == (5.0, 5.0)

@@ -1,0 +1,109 @@
+"""Columns of an index with shapes that contradict: the sweep does not go on, and reading it is refused in a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from support.sweeping import CASE, as_version_1, in_this_process, statuses, write
+
+from meanfield.sweeping import driver
+from meanfield.sweeping.case import load_sweep
+from meanfield.sweeping.columns import Shapes
+from meanfield.sweeping.driver import sweep
+from meanfield.sweeping.results import read_sweep
+from meanfield.sweeping.scalars import lengths
+from solvers.io.repair import FileError
+
+THREE = '[keys]\n"attention.beta" = [2.0, 4.0, 9.0]\n'
+SHAPES = {  # of each damaged column of three points, not that of its kind
+    "result/most_clusters": (3, 3),
+    "result/mass": (3, 5),
+    "result/power": (3,),
+    "result/centroid": (3, 2, 2),
+    "samples/power": (3, 6),
+    "samples/mass": (3,),
+    "samples/time": (3, 6, 2),
+}
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of a sweep of three points, beside its file."""
+    folder = tmp_path_factory.mktemp("sweep")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "with_processes", in_this_process)
+        sweep(write(folder / "three.toml", THREE, CASE), folder / "three.h5", quiet=True)
+    return folder / "three.h5"
+
+
+def require_refused(path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither read nor gone on with; no point is solved for it."""
+    monkeypatch.setattr(driver, "with_processes", lambda jobs: pytest.fail("points are solved"))
+    before = path.read_bytes()
+    for refused in (lambda: read_sweep(path), lambda: sweep(file, path, quiet=True)):
+        with pytest.raises(FileError, match=f"^{path}: damaged: ") as error:
+            refused()
+        assert "\n" not in str(error.value)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_that_contradict_are_refused(solved: Path, tmp_path: Path, name: str, monkeypatch: Any) -> None:
+    path = tmp_path / "three.h5"
+    path.write_bytes(solved.read_bytes())
+    with h5py.File(path, "r+") as file:
+        del file[name]
+        file[name] = np.zeros(SHAPES[name])
+        file["status"][1], file.attrs["state"] = "waiting", "interrupted"
+    require_refused(path, solved.with_suffix(".toml"), monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["result/mass", "result/power"])
+def test_shapes_that_contradict_in_version_1(solved: Path, tmp_path: Path, name: str, monkeypatch: Any) -> None:
+    path, file = tmp_path / "old.h5", solved.with_suffix(".toml")
+    as_version_1(solved, path, load_sweep(file).identity, left_out=1, beside=2)
+    with h5py.File(path, "r+") as old:
+        del old[name]
+        old[name] = np.zeros((3, 3, 3))
+    require_refused(path, file, monkeypatch)
+
+
+def test_results_with_other_axes_than_the_index_stay_beside_it(solved: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """What the index alone does not show is damage once the first point is solved, whose file stays."""
+    path = tmp_path / "three.h5"
+    path.write_bytes(solved.read_bytes())
+    with h5py.File(path, "r+") as file:
+        for name in ("result/power", "samples/power"):
+            shape = file[name].shape
+            del file[name]
+            file[name] = np.zeros((*shape, 2))
+        file["status"][1], file.attrs["state"] = "waiting", "interrupted"
+    monkeypatch.setattr(driver, "with_processes", in_this_process)
+    with pytest.raises(FileError, match=f"^{path}: damaged: power has values of shape") as error:
+        sweep(solved.with_suffix(".toml"), path, quiet=True)
+    assert "\n" not in str(error.value)
+    assert statuses(path) == ["done", "waiting", "done"]
+    assert len(list((tmp_path / "three.points").iterdir())) == 1
+
+
+def test_an_index_without_keys_is_damaged(solved: Path, tmp_path: Path) -> None:
+    path = tmp_path / "three.h5"
+    path.write_bytes(solved.read_bytes())
+    with h5py.File(path, "r+") as file:
+        file.attrs["keys"] = ""
+    with pytest.raises(FileError, match="damaged: attribute keys is empty"):
+        read_sweep(path)
+
+
+def test_shapes_of_as_many_axes_fit_in_the_larger() -> None:
+    assert (Shapes({}, {"power": (6, 9)}) | Shapes({}, {"power": (8, 5)})).tables == {"power": (8, 9)}
+
+
+def test_the_length_of_a_centroid_out_of_range_is_infinite() -> None:
+    """Without a warning."""
+    with np.errstate(over="raise"):
+        assert lengths(np.array([[3e200, 4e200], [3.0, 4.0]])).tolist() == [np.inf, 5.0]
