@@ -79,7 +79,7 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
 
 
 def units(space: str) -> str:
-    """Of W₁ and W₂."""
+    """Notes on W₁ and W₂."""
     return "length" if space.startswith("R") else "radians"
 
 

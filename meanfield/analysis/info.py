@@ -111,7 +111,7 @@ def _domain(facts: dict[str, Any]) -> str:
 
 
 def _fields(facts: dict[str, Any]) -> str:
-    """Of a recorded solution: each field, and its range in the last snapshot."""
+    """Fields of a recorded solution, with their ranges in the last snapshot."""
     ranges = facts["ranges"] or {}
     texts = [f"{name} from {ranges[name][0]:.3g} to {ranges[name][1]:.3g}" for name in ranges]
     return f"{', '.join(texts)} in the last snapshot" if texts else ", ".join(facts["fields"] or ())

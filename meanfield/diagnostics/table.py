@@ -82,7 +82,7 @@ class Diagnostics:
         return self.values(self.sample_of(time, values), going_on)
 
     def values(self, sample: Any, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
-        """Of what ``sample_of`` has returned."""
+        """Values of a sample that ``sample_of`` has returned."""
         found: dict[str, float | Floats] = {}
         with np.errstate(over="ignore", invalid="ignore"):  # of what is about to blow up
             for name in self.names:

@@ -74,7 +74,7 @@ class Scale:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Of an axis that shows ``heights``, with a little room."""
+        """Limits of an axis that shows ``heights``, with a little room."""
         return (1.1 * self.low, 1.1 * self.high) if self.deviation else (self.low, 1.5 * self.high)
 
     @property

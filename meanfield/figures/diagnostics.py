@@ -111,7 +111,7 @@ def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
 
 
 def time_range(run_data: RunData, name: str) -> tuple[float, float]:
-    """Of a panel: that of its samples, and on to an event that is predicted soon after them."""
+    """Range of a panel: that of its samples, and on to an event that is predicted soon after them."""
     first, last = run_data.sample_range
     predicted = run_data.predictions.get(name)
     if predicted is None or run_data.log_time or not last < predicted.moment <= AHEAD * last:

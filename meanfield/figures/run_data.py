@@ -124,7 +124,7 @@ class RunData:
 
     @property
     def time_label(self) -> str:
-        """Of an axis."""
+        """Label of an axis of time."""
         return (LAYERS if self.in_layers else TIME)[0]
 
     def moment(self, t: float, text: Callable[[float], str] = format_time) -> str:
@@ -213,6 +213,6 @@ def _fraction(values: Floats) -> Floats:
 
 
 def moment_in_words(run_data: RunData, k: int) -> str:
-    """Of snapshot k, as in "t = 12.5 · 3 clusters"; of a trained Transformer "layer 6"."""
+    """Title of snapshot k, as in "t = 12.5 · 3 clusters"; of a trained Transformer "layer 6"."""
     counted = run_data.counted_at(k)
     return run_data.moment(run_data.times[k]) + (f" · {counted}" if counted else "")

@@ -128,7 +128,7 @@ class TrainedLayer:
         return output
 
     def _heads(self, points: Floats) -> Iterator[tuple[Rows, Floats, Floats]]:
-        """Of each head its rows of p in chunks, W_V y + b_V (n, d_head), and W_O (d, d_head)."""
+        """For each head: rows of p in chunks, W_V y + b_V (n, d_head), and W_O (d, d_head)."""
         arrays, n = self._arrays, len(points)
         shared = len(arrays["query"]) // len(arrays["key"])
         for h in range(len(arrays["query"])):

@@ -60,7 +60,7 @@ def _machine_memory() -> float:
 
 
 def _group_memory() -> float:
-    """Of a container: its limit less what it uses."""
+    """Memory left to a container: its limit less what it uses."""
     limit, used = (_lines(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
     if not (limit and used and limit[0].isdecimal() and used[0].isdecimal()):
         return float("inf")
@@ -74,7 +74,7 @@ def _own_size() -> float:
 
 
 def _lines(path: str) -> list[str]:
-    """Of a file of the system; none where the system has no such file."""
+    """Lines of a file of the system; none where the system has no such file."""
     try:
         return Path(path).read_text("ascii").splitlines()
     except OSError:

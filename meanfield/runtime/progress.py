@@ -96,7 +96,7 @@ class Progress:
         self._bar.set_postfix_str(self._detail(state))
 
     def _format(self, left: float | None) -> str:
-        """Of the bar, with the remaining time in seconds; None while it is estimated."""
+        """Format of the bar for a remaining time in seconds; None while it is estimated."""
         remaining = "estimating" if left is None else _as_clock(left)
         return (
             f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| t = {{n:.4g}}/{{total:.4g}} [{{elapsed}}<{remaining}{{postfix}}]"

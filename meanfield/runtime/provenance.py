@@ -33,7 +33,7 @@ def provenance(case: Case, command: str) -> dict[str, str | int]:
 
 @cache
 def _versions() -> str:
-    """Of Python and of what computes, found once: they do not change while it runs."""
+    """Versions of Python and of the libraries that compute, found once: they do not change while it runs."""
     ours = [f"python {platform.python_version()}", f"meanfield {__version__}"]
     return ", ".join([*ours, *(f"{name} {version(name)}" for name in PACKAGES)])
 

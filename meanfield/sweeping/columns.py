@@ -44,7 +44,7 @@ class Heads:
     counts: Integers
 
     def some(self, rows: Any) -> Heads:
-        """Of some rows alone."""
+        """The columns of some rows alone."""
         return Heads(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
@@ -57,7 +57,7 @@ class Columns:
     tables: Mapping[str, Floats]
 
     def shapes(self) -> Shapes:
-        """Of one row of each."""
+        """One row of each column."""
         return Shapes(*({name: v.shape[1:] for name, v in group.items()} for group in (self.scalars, self.tables)))
 
     def rows(self, rows: NDArray[np.intp]) -> Columns:

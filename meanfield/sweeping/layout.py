@@ -54,7 +54,7 @@ class Parameters:
 
     @classmethod
     def of(cls, sweep: Sweep) -> Parameters:
-        """Of a sweep."""
+        """Parameters of a sweep."""
         values = {key: _column([row[key] for row in sweep.rows]) for key in sweep.keys}
         return cls(values, sweep.spacings, sweep.points[0].case.domain.manifold)
 

@@ -145,7 +145,7 @@ def group_of(name: str) -> str:
 
 
 def last_layer_table(ablation: Ablation) -> str:
-    """Of each variant the measures after the last layer, mean ± spread, as Markdown."""
+    """Markdown table: the measures of each variant after the last layer, mean ± spread."""
     columns = {quantity: grouped(ablation, quantity) for quantity in ablation.measures}
     head = ["variant", *columns]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]

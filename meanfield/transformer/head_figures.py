@@ -34,7 +34,7 @@ class HeadFigures:
 
 
 def head_figures(states: States) -> HeadFigures:
-    """Of all heads of a model, and the rates on a text."""
+    """Numbers of all heads of a model, and the rates on a text."""
     family = family_of(states.name, states.config)
     form = form_of(family, states.network)
     layers = [arrays_of(family, states.network, k) for k in range(states.layers)]

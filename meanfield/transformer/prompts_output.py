@@ -53,7 +53,7 @@ def write_prompts(
 
 
 def table_of(found: Compression) -> str:
-    """Of each variant what its prompts are before and after the layers, as Markdown."""
+    """Markdown table: the prompts of each variant before and after the layers."""
     head = ("variant", "distance", "entropy", "entropy a layer, R²", "clusters of a prompt", "groups of prompts")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for k, name in enumerate(found.variants):

@@ -81,7 +81,7 @@ def _clusters(run_data: RunData) -> Panel:
 
 
 def _cluster_mass(run_data: RunData) -> Panel:
-    """Of as many of the heaviest clusters as there are colours."""
+    """Masses of the heaviest clusters, as many as there are colours."""
     colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
     masses = [values for values in run_data.diagnostics["cluster_mass"].T if np.isfinite(values).any()]
     found = enumerate(zip(masses, colors, strict=False), 1)
@@ -168,7 +168,7 @@ def _label_centroid(run_data: RunData) -> Panel:
 
 
 def radii(run_data: RunData) -> Panel:
-    """Of a run with a free radius: within which radius which part of the tokens are, at up to SNAPSHOTS times."""
+    """Radii within which parts of the tokens are, of a run with a free radius, at up to SNAPSHOTS times."""
     shown = np.unique(np.linspace(0, len(run_data.times) - 1, SNAPSHOTS).round().astype(int))
     find = quantiles if run_data.particles is None else token_quantiles
     found = find(run_data, shown, np.array(list(PARTS))).T

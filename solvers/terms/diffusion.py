@@ -101,7 +101,7 @@ class Diffusion:
         return step
 
     def jacobian(self, fields: int) -> list[Any]:
-        """Of each field the sparse matrix L of rates L u + b."""
+        """The sparse matrix L of the rates L u + b of each field."""
         found = [operator.coefficient * operator.matrix() for operator in self._operators]
         return found if self._by_field else found * fields
 
@@ -243,7 +243,7 @@ class NonlinearDiffusion:
         rate += self._rate
 
     def jacobian(self, fields: int) -> list[Any]:
-        """Of each field the sparse matrix of rates at the last ``prepare``, by secants of φ."""
+        """The sparse matrix of rates of each field at the last ``prepare``, by secants of φ."""
         from scipy.sparse import diags
 
         links = links_matrix(self.mesh.on_host, np.asarray(self.mesh.face_conductances()))

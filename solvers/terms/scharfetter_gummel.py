@@ -70,7 +70,7 @@ class DriftDiffusion:
         rate += self._rate
 
     def jacobian(self, fields: int) -> list[Any]:
-        """Of each field the sparse matrix of rates, V as at the last ``prepare``."""
+        """The sparse matrix of rates of each field, V as at the last ``prepare``."""
         from scipy.sparse import diags
 
         return [diags(1 / self.mesh.volumes) @ self._fluxes.matrix()] * fields

@@ -64,7 +64,7 @@ class Equation:
         return reduce(np.minimum, steps, finite)
 
     def lost_in(self, time: float, values: Floats) -> str:
-        """Of a state whose stable step is NaN: what is not finite."""
+        """What is not finite in a state whose stable step is NaN."""
         for term in self.terms if np.isfinite(values).all() else ():
             if np.isnan(term.prepare(time, values)):
                 of = getattr(term, "velocity", None) or getattr(term, "f", None)

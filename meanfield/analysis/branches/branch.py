@@ -38,7 +38,7 @@ class BranchOfCase:
 
     @property
     def name(self) -> str:
-        """Of what varies: noise, beta or value."""
+        """Name of what varies: noise, beta or value."""
         return _NAMES[self.over]
 
     @property

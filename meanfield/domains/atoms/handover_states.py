@@ -64,7 +64,7 @@ class States(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DensityStates:
-    """Of a density on a mesh; it has collapsed when no cluster is wider than ``spread`` cells."""
+    """Clusters of a density on a mesh, which has collapsed when no cluster is wider than ``spread`` cells."""
 
     mesh: Mesh
     spread: float
@@ -102,8 +102,10 @@ def _rows(atoms: Atoms) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TokenStates:
-    """Of tokens with ``masses`` (n,) in R^d, which have collapsed when all of them are within ``spread`` · 1e-4 rad of
-    the center of their cluster, by the density estimate of that ``scale``, and clusters are few enough.
+    """Clusters of tokens with ``masses`` (n,) in R^d.
+
+    They have collapsed when all tokens are within ``spread`` · 1e-4 rad of the center of their cluster, by the density
+    estimate of that ``scale``, and clusters are few enough.
     """
 
     masses: Floats

@@ -85,7 +85,7 @@ def draw_from_field(field: Field, log_law: Callable[[Floats], Floats], count: in
 
 
 def _upper_bounds(values: Floats, reach: float) -> Floats:
-    """Of a field in cells, from its values at their centers; reach is the degree times the distance to the corners."""
+    """Upper bounds of a field in cells, from its values at centers; reach is degree times distance to corners."""
     largest = np.abs(values).max() / (1 - reach**2 / 2)
     return np.asarray(np.minimum(values + reach * largest, largest))
 

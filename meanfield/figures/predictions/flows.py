@@ -28,7 +28,7 @@ def is_plain(case: Case) -> bool:
 
 
 def centroid_of_moebius(case: Case) -> Prediction | None:
-    """Of the uniform density pushed along an axis: exact at β = 0 in two and three dimensions, else as d → ∞."""
+    """Centroid of the uniform density pushed along an axis: exact at β = 0 for d = 2 and 3, else as d → ∞."""
     from meanfield.sections.initial import Moebius
 
     start, d = case.initial, case.domain.d
@@ -77,7 +77,7 @@ def centroid_of_equiangular(case: Case) -> Prediction | None:
 
 
 def centroid_of_selection(case: Case) -> Prediction | None:
-    """Of the uniform density that multiplies by the fitness ⟨a, x⟩ alone: I_{d/2}/I_{d/2−1} of rate·|a|·t."""
+    """Centroid of the uniform density under the fitness ⟨a, x⟩ alone: I_{d/2}/I_{d/2−1} at rate·|a|·t."""
     from meanfield.sections.attention import Replicator
     from meanfield.sections.evolution import Stabilizers
     from meanfield.sections.initial import Uniform

@@ -61,7 +61,7 @@ def pair_of(case: Case) -> Pair | None:
 
 
 def cosine_of_pair(case: Case) -> float | None:
-    """Of the two tokens that a case begins with; None where it begins with others, or their masses differ."""
+    """Cosine of the two tokens that a case begins with; None where it begins with others, or their masses differ."""
     from meanfield.sections.initial import Points
 
     start = case.initial

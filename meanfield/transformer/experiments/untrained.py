@@ -130,7 +130,7 @@ def _simulated(text: str, one: Ablation) -> Result:
 
 
 def _of_nodes(one: Ablation) -> Floats:
-    """Of weighted tokens on the line whose sums are those of a Gaussian to rounding."""
+    """Growth of weighted tokens on the line whose sums are those of a Gaussian to rounding."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(TOKENS)
     masses = weights / weights.sum()
     law = ParticleVelocity(LINE_BETA, masses=masses, norm=LayerNorm(one.norm))
@@ -142,7 +142,7 @@ def _of_nodes(one: Ablation) -> Floats:
 
 
 def _of_tokens(layer: Layer, one: Ablation) -> Floats:
-    """Of tokens spread evenly, each turned by AMPLITUDE sin(lφ), or as they are without layer norm."""
+    """Growth of tokens spread evenly, each turned by AMPLITUDE sin(lφ), or as they are without layer norm."""
     even = 2 * math.pi * np.arange(TOKENS) / TOKENS
     wave = np.sin(MODE * even)
     angles = even + (AMPLITUDE * wave if one.measured == "mode" else 0.0)

@@ -33,7 +33,7 @@ def write_fit(path: str | Path, found: Found, attributes: dict[str, str]) -> Non
 
 
 def fit_table(found: Found) -> str:
-    """Of each law the mean error over layers, as Markdown."""
+    """Markdown table: the mean error of each law over layers."""
     rows = [
         [law, *(f"{part.mean():.3g}" for part in errors)] for law, errors in zip(found.laws, found.errors, strict=True)
     ]

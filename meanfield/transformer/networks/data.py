@@ -76,7 +76,7 @@ def _mnist(data: Data) -> Task:
 
 
 def _newsgroups(data: Data) -> Task:
-    """Of which of 20 newsgroups a message is, by its first characters, without headers, footers and quotations."""
+    """Examples: which of 20 newsgroups a message is of, by its first characters; no headers, footers and quotations."""
     found = _fetched("newsgroups", "fetch_20newsgroups", subset="all", remove=("headers", "footers", "quotes"))
     texts = [" ".join(text.split()) for text in found.data]
     long_enough = [k for k, text in enumerate(texts) if len(text) >= data.length]
@@ -113,7 +113,7 @@ def _stripes(data: Data) -> Task:
 
 
 def _of_images(data: Data, images: Floats, labels: Integers, classes: int) -> Task:
-    """Of images (examples, side, side)."""
+    """Examples of images (examples, side, side)."""
     tokens = images if data.tokens == "rows" else _patches(images, data.patch)
     train, test = _drawn(data, np.ascontiguousarray(tokens), labels)
     return Task(Shape(tokens.shape[1], tokens.shape[2], 0, classes), train, test)
@@ -138,7 +138,7 @@ def _patches(images: Floats, size: int) -> Floats:
 
 
 def _passages(data: Data) -> Task:
-    """Of which of ten short texts a passage is; the end of each text is held back."""
+    """Examples: which of ten short texts a passage is of; the end of each text is held back."""
     texts = [text for text, _ in read_texts(None)]
     words = sorted(set("".join(texts)))
     parts = [_split(text, data) for text in texts]
