@@ -127,8 +127,13 @@ def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: in
     held = np.bincount(nearest, masses, len(leaders)).astype(float)
     sharp = scale**-2
     _, density, _ = exponential_sums(leaders * sharp, leaders, held, log_scale=np.full(len(leaders), sharp))
-    uniform = float(np.exp(exponential_spectrum(directions.shape[1], sharp, 1)[0] - sharp))
-    return Cover(leaders, density, uniform, nearest)
+    return Cover(leaders, density, _mean_kernel(directions.shape[1], sharp), nearest)
+
+
+@lru_cache(maxsize=4)
+def _mean_kernel(dimension: int, sharp: float) -> float:
+    """The mean over the sphere of e^{sharp (⟨x, y⟩ − 1)}: f of uniform tokens."""
+    return float(np.exp(exponential_spectrum(dimension, sharp, 1)[0] - sharp))
 
 
 def _cover(directions: Floats, radius: float) -> Floats:

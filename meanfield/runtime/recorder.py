@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time as clock
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -25,6 +26,9 @@ from solvers.mesh.mesh import Floats
 from solvers.timestepping.observers import GivenUp, Observer
 from solvers.timestepping.state import Exploding, NonFinite, State
 
+MAX_SAMPLES, MAX_NUMBERS = 64, 1 << 16  # of samples whose diagnostics are found together, and of their states
+MAX_COST = 2e-3  # seconds of a sample that may wait: one that takes longer can be given up
+MAX_WAIT = 0.5  # seconds that they wait at most, where steps are no longer
 NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
 
 
@@ -87,6 +91,12 @@ class Record:
         self._checkpoints, self._every = file.checkpoints, case.output.checkpoint
         self._before, self._began = start.wall_time, clock.monotonic()
         self._saved = self._began
+        self._waiting: list[tuple[float, Floats]] = []  # samples without diagnostics yet: time, state
+        self._max_waiting = _samples_that_wait(start.state.values.size, diagnostics, self._watch)
+        self._sampled, self._sample_cost = (
+            self._began,
+            math.inf,
+        )  # when diagnostics were last found; seconds of a sample
         self.observers = (
             Observer(self._write_snapshot, schedules[0], start.snapshots_seen, keeps=True),
             Observer(self._write_sample, schedules[1], start.samples_seen),
@@ -106,6 +116,7 @@ class Record:
         if np.isfinite(self._problem.run_scalars.get("hand_over_time", np.nan)):
             self._remaining.handed_over()
         self.progress.update(state)
+        self._write_samples_if_due()
         self._file.flush_if_due()
         if clock.monotonic() - self._saved > self._every:
             self.save(state)
@@ -115,6 +126,7 @@ class Record:
     def save(self, state: State, *, in_snapshot: bool = False) -> None:
         """Write a checkpoint, after all that it refers to is on disk; ``in_snapshot`` as for ``checkpoint_of``."""
         file = self._file
+        self._write_samples()
         file.sync()
         rows = file.rows_until(state.time)
         self._checkpoints.write(*checkpoint_of(state, *rows, self.wall_time, in_snapshot=in_snapshot))
@@ -131,6 +143,7 @@ class Record:
             for observer in self.observers:
                 if observer.last_time != state.time:
                     observer.observe_now(state)
+        self._write_samples()
         self.progress.finish(state)
         self.save(state, in_snapshot=self._is_last_snapshot(state))
 
@@ -162,6 +175,7 @@ class Record:
 
     def close(self, stop_reason: str, message: str = "", **attributes: int) -> None:
         """Close the file with why the run has stopped."""
+        self._write_samples()
         self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time, **attributes)
 
     def _write_snapshot(self, state: State) -> None:
@@ -169,18 +183,48 @@ class Record:
 
     def _write_sample(self, state: State) -> bool:
         """Whether a stop condition holds."""
-        density = _in_double(state.values)
+        if self._max_waiting > 1 and self._sample_cost <= MAX_COST:
+            self._waiting.append((state.time, np.array(state.values, dtype=np.float64)))
+            self._write_samples_if_due()
+            return False
+        self._write_samples()
+        density, began = _in_double(state.values), clock.monotonic()
 
         def going_on() -> None:
             if state.time < self._end and self._stopping():  # at its end the run would be taken for finished
                 raise GivenUp
 
-        values = self._diagnostics(state.time, density, going_on)
-        self._file.write_sample(state.time, values)
-        self._watch(Moment(state.time, self._problem.snapshot(density), values, self._problem.space))
+        self._keep_sample(state.time, density, self._diagnostics(state.time, density, going_on))
+        self._sampled = clock.monotonic()
+        self._sample_cost = self._sampled - began
+        return bool(self._watch.message)
+
+    def _write_samples_if_due(self) -> None:
+        if len(self._waiting) >= self._max_waiting or clock.monotonic() - self._sampled > MAX_WAIT:
+            self._write_samples()
+
+    def _write_samples(self) -> None:
+        """Find and write the diagnostics of the samples that wait."""
+        if not self._waiting:
+            return
+        waiting, self._waiting, began = self._waiting, [], clock.monotonic()
+        times, states = [time for time, _ in waiting], [density for _, density in waiting]
+        for time, density, values in zip(times, states, self._diagnostics.of_states(times, states), strict=True):
+            self._keep_sample(time, density, values)
+        self._sampled = clock.monotonic()
+        self._sample_cost = (self._sampled - began) / len(waiting)
+
+    def _keep_sample(self, time: float, density: Floats, values: dict[str, float | Floats]) -> None:
+        """Write a sample, and show it to callbacks and stop conditions."""
+        self._file.write_sample(time, values)
+        self._watch(Moment(time, self._problem.snapshot(density), values, self._problem.space))
         if "clusters" in values:
             self.progress.clusters = f", {counted(float(np.asarray(values['clusters'])), 'cluster')}"
-        return bool(self._watch.message)
+
+
+def _samples_that_wait(size: int, diagnostics: Diagnostics, watch: Watch) -> int:
+    """How many samples of states of so many numbers may wait for each other: one where any of them may end the run."""
+    return 1 if watch.is_used or not diagnostics.may_wait else max(1, min(MAX_SAMPLES, MAX_NUMBERS // max(size, 1)))
 
 
 def never() -> bool:

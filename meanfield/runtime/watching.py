@@ -53,6 +53,11 @@ class Watch:
         if stop is not None:
             self._conditions.append((getattr(stop, "__name__", "stop"), stop))
 
+    @property
+    def is_used(self) -> bool:
+        """Whether there is anything to call."""
+        return bool(self._callbacks or self._conditions)
+
     def __call__(self, moment: Moment) -> None:
         """Call all; the first condition that holds gives the message."""
         for callback in self._callbacks:

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,16 +31,32 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class EmptyFile:
+    """A run file as it is created, with its mesh, units and names; laid out once it is read."""
+
+    columns: Sequence[Column]
+    space: Space
+    attributes: Mapping[str, Attribute]
+    variables: Sequence[Variable]
+    measure: Measure | None
+
+    @cached_property
+    def image(self) -> bytes:
+        """Its bytes."""
+        return image(self.columns, self.space, self.attributes, self.variables, self.measure)
+
+
+@dataclass(frozen=True, eq=False)
 class MemoryRun(Run):
-    """A run that is in no file, or not yet: its snapshots, and the bytes of an empty run file for all else.
+    """A run that is in no file, or not yet: its snapshots, and an empty run file for all else.
 
     values       (snapshots, cells) or (snapshots, n, d)
-    layout       a run file as it is created, with its mesh, units and names
+    layout       the empty file
     checkpoint   of the last state
     """
 
     values: Floats
-    layout: bytes
+    layout: EmptyFile
     checkpoint: Contents | None = None
 
     @contextmanager
@@ -47,7 +64,7 @@ class MemoryRun(Run):
         """The empty file, open for reading."""
         import h5py
 
-        with h5py.File(io.BytesIO(self.layout), "r") as file:
+        with h5py.File(io.BytesIO(self.layout.image), "r") as file:
             try:
                 yield file
             except KeyError as error:
@@ -56,7 +73,7 @@ class MemoryRun(Run):
     @property
     def size(self) -> int:
         """Bytes that it takes."""
-        return len(self.layout) + self.values.nbytes + sum(values.nbytes for values in self.diagnostics.values())
+        return len(self.layout.image) + self.values.nbytes + sum(values.nbytes for values in self.diagnostics.values())
 
     def _read(self, name: str, index: Any = None) -> Floats:
         if name == self.kind:
@@ -75,7 +92,7 @@ class MemoryRun(Run):
                 raise FileError(f"{path}: exists already; choose another name, or overwrite it if it is a file")
             Checkpoints(path).require_own()
             with disk_errors(path, "cannot write it"), replacement(path) as new:
-                new.write_bytes(self.layout)
+                new.write_bytes(self.layout.image)
                 self._fill(new)
                 Checkpoints(path).remove()
         finally:
@@ -113,7 +130,7 @@ class RunMemory:
         check_attributes(attributes or {})
         self.path, self.snapshots, self.samples = Path(name), 0, 0
         self.checkpoints = MemoryCheckpoints()
-        self._layout = image(columns, space, attributes or {}, variables, measure)
+        self._layout = EmptyFile(tuple(columns), space, dict(attributes or {}), tuple(variables), measure)
         self._attributes = root_attributes(space, attributes or {})
         self._space, self._columns = space, {column.name: column.shape for column in columns}
         self._times: list[float] = []

@@ -97,9 +97,10 @@ class CircleZonal:
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
         to_device = mesh.backend.to_device
-        self._kernel = to_device(fft.rfft(self._sampled(value, np.cos)))
-        self._slope = to_device(fft.rfft(self._sampled(-gradient * np.arange(len(gradient)), np.sin)))
-        self._radial = None if radial is None else to_device(fft.rfft(self._sampled(radial, np.cos)))
+        kernels = [self._sampled(value, np.cos), self._sampled(-gradient * np.arange(len(gradient)), np.sin)]
+        if radial is not None:
+            kernels.append(self._sampled(radial, np.cos))
+        self._kernels = to_device(fft.rfft(np.stack(kernels)))
         self._tangent = np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
 
     def _sampled(self, multipliers: Floats, wave: Callable[[Floats], Floats]) -> Floats:
@@ -111,11 +112,10 @@ class CircleZonal:
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         backend, cells = self.mesh.backend, self.mesh.cells
-        spectrum = backend.rfft(masses)
-        values: Floats = backend.irfft(spectrum * self._kernel, cells)
-        vectors = backend.irfft(spectrum * self._slope, cells)[:, None] * self._tangent
-        if self._radial is not None:
-            vectors += backend.irfft(spectrum * self._radial, cells)[:, None] * self.mesh.centers
+        values, slope, *radial = backend.irfft(backend.rfft(masses) * self._kernels, cells)
+        vectors = slope[:, None] * self._tangent
+        for part in radial:
+            vectors += part[:, None] * self.mesh.centers
         return values, vectors
 
 

@@ -1,13 +1,19 @@
 """Stop conditions, callbacks, and what a run raises from within a user's loop."""
 
+import math
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.diagnostics.table import Diagnostics
+from meanfield.runtime import recorder
+from solvers.mesh.mesh import Floats
 
 CASE = {
     "domain": {"manifold": "circle", "resolution": 64},
@@ -166,3 +172,44 @@ def test_a_live_plot_refuses_what_is_no_recorded_number(case, name):
     case = case.replace({"output.diagnostics": ["mass", "centroid"], "time.end": 1})
     with pytest.raises(ValueError, match=f"LivePlot.'{name}'.: expected .* recorded: mass$"):
         mf.simulate(case, callbacks=[mf.LivePlot(name)])
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        {"manifold": "circle", "resolution": 48},
+        {"manifold": "sphere", "resolution": 14},
+        {"manifold": "particles", "dimension": 3, "count": 12},
+    ],
+    ids=lambda domain: domain["manifold"],
+)
+def test_samples_that_wait(domain: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Diagnostics of many samples together are those of each sample as it is taken, as callbacks need them."""
+    together: list[int] = []
+    of_states = Diagnostics.of_states
+
+    def counted(self: Diagnostics, times: Sequence[float], states: Sequence[Floats]) -> list[dict[str, Any]]:
+        together.append(len(times))
+        return of_states(self, times, states)
+
+    monkeypatch.setattr(Diagnostics, "of_states", counted)
+    monkeypatch.setattr(recorder, "MAX_WAIT", math.inf)
+    monkeypatch.setattr(recorder, "MAX_COST", math.inf)
+    initial = {"kind": "uniform"} if "count" in domain else {"kind": "perturbed"}
+    case = mf.load_case(
+        {
+            "domain": domain,
+            "attention": {"beta": 3.0},
+            "initial": initial,
+            "time": {"end": 0.5},
+            "output": {"samples": 70},
+        }
+    )
+    waited = mf.simulate(case)
+    assert sum(together) == 71
+    assert max(together) == 64
+    together.clear()
+    at_once = mf.simulate(case, callbacks=[lambda moment: None])
+    assert not together
+    for name in case.output.diagnostics:
+        assert waited.diagnostics[name].tobytes() == at_once.diagnostics[name].tobytes()

@@ -128,6 +128,8 @@ class AtomIntegrator:
 class _OfEitherStage(Diagnostics):
     """The diagnostics of the first stage, and from the handover on the same ones of atoms."""
 
+    may_wait = False
+
     def __init__(self, at_first: Diagnostics, velocity: AtomVelocity, states: States) -> None:
         super().__init__(at_first.names, at_first.table, at_first.lengths, at_first.sample_of)
         self._velocity, self._states = velocity, states

@@ -39,6 +39,8 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
     ``work`` is the number of items that the kernel visits: with little work there is one worker.
     """
     workers = workers_for(work)
+    if workers == 1:
+        return [kernel(0, 1, *arguments)]
     others = [_pool().submit(kernel, worker, workers, *arguments) for worker in range(1, workers)]
     return [kernel(0, workers, *arguments), *(other.result() for other in others)]
 
