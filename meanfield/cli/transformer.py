@@ -96,7 +96,6 @@ def read(options: argparse.Namespace) -> int:
 
 
 def case(options: argparse.Namespace) -> int:
-
     from meanfield.transformer.model import short_name
 
     folder = f"{short_name(options.model)}-case" if options.output is None else options.output
@@ -209,8 +208,6 @@ def histogram(options: argparse.Namespace) -> int:
 
 
 def reference(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from meanfield.case.load import load
     from meanfield.cli.kinds import require_kind
     from meanfield.runtime.paths import require_files, require_writable

@@ -6,8 +6,7 @@ case is the model, to rounding. Parts can be left out by name. Its attention alo
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from meanfield.model.trained_parts import PARTS
 from meanfield.transformer.families import Family, arrays_of, beta_of, family_of, form_of
 from meanfield.transformer.model import States, start_without_positions
 from meanfield.transformer.variants import with_weights
-from meanfield.transformer.writing import write_arrays
+from meanfield.transformer.writing import toml_text, write_arrays
 from solvers.io.replacing import replacement
 from solvers.io.writing import disk_errors
 from solvers.mesh.mesh import Floats
@@ -130,20 +129,15 @@ def case_text(states: States, folder: Path, options: CaseOptions) -> str:
     kind = "" if options.weights == "trained" else f", {options.weights} attention matrices of seed {options.seed}"
     repeated = "" if options.repeat == 1 else f", its layers {options.repeat} times"
     return _CASE.format(
-        title=_quoted(f"{states.short_name}: {which}{kind}{repeated}, from the tokens of {states.source}"),
+        title=toml_text(f"{states.short_name}: {which}{kind}{repeated}, from the tokens of {states.source}"),
         d=states.hidden.shape[2],
-        file=_quoted(str(folder / WEIGHTS_FILE)),
-        without=_quoted(list(options.without)),
+        file=toml_text(str(folder / WEIGHTS_FILE)),
+        without=toml_text(list(options.without)),
         beta=beta,
         mask="causal" if family_of(states.name, states.config).causal else "none",
-        start=_quoted(START),
+        start=toml_text(START),
         layers=layers,
     )
-
-
-def _quoted(value: str | Sequence[str]) -> str:
-    """A text or a list of texts as TOML has it."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 _CASE = """\

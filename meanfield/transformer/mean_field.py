@@ -24,7 +24,7 @@ from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.transformer.families import Family, arrays_of, family_of, head_size
 from meanfield.transformer.model import States
-from meanfield.transformer.writing import Shapes, write_arrays
+from meanfield.transformer.writing import Shapes, toml_text, write_arrays
 from solvers.io.replacing import replacement
 from solvers.io.writing import disk_errors
 from solvers.mesh.mesh import Floats
@@ -121,25 +121,18 @@ def case_text(states: States, family: Family, folder: Path, layer: int | None) -
     left_out, place = _LEFT_OUT[family.placement]
     lines = {place: f"{place} = {common_length(states, family)!r}  # √(mean |h|²) of the states\n"}
     return _CASE.format(
-        title=_quoted(f"{states.short_name}: {which}, from the tokens of {states.source}"),
+        title=toml_text(f"{states.short_name}: {which}, from the tokens of {states.source}"),
         left_out=left_out.format(low=entering.min(), high=entering.max()),
         d=d,
         beta=float(head_size(states.config) ** -0.5),
         mask="causal" if family.causal else "none",
-        matrices=_quoted(str(folder / MATRICES)),
-        tokens=_quoted(str(folder / TOKENS)),
+        matrices=toml_text(str(folder / MATRICES)),
+        tokens=toml_text(str(folder / TOKENS)),
         norm=family.placement,
         scale=lines.get("scale", ""),
         radius=lines.get("radius", ""),
         layers=states.layers,
     )
-
-
-def _quoted(text: str) -> str:
-    """A text as TOML has it."""
-    import json
-
-    return json.dumps(text, ensure_ascii=False)
 
 
 _LEFT_OUT = {  # and the key of the case that has their common length

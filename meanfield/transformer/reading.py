@@ -6,7 +6,6 @@ Rigollet (2312.10794), where inner products of the tokens of ALBERT move to 1 fr
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from meanfield.running import Printer, print_nothing, run
 from meanfield.simulation import HOST_ATTRIBUTES, PAIR_EDGE
 from meanfield.transformer.families import beta_of
 from meanfield.transformer.model import States
+from meanfield.transformer.writing import toml_text
 from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed
@@ -121,9 +121,9 @@ def _case(states: States) -> Case:
     title = f"{states.short_name}, a trained Transformer ({states.config.model_type}), reading {states.source}"
     return parse(
         _CASE.format(
-            title=json.dumps(title, ensure_ascii=False),
+            title=toml_text(title),
             d=d,
-            file=json.dumps(states.name, ensure_ascii=False),
+            file=toml_text(states.name),
             logits="unknown" if beta is None else "softmax",
             beta=beta or 0.0,
             layers=layers,

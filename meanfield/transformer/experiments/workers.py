@@ -41,6 +41,8 @@ HERE = Workers()
 
 
 def _with_dask(address: str, function: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
+    from distributed import KilledWorker
+
     from meanfield.sweeping.dask_pool import client_of
 
     with client_of(address) as client:
@@ -50,3 +52,5 @@ def _with_dask(address: str, function: Callable[[Item], Found], items: Sequence[
                 yield future.result()
             except CancelledError:
                 raise CaseError(f"--dask {address}: lost the connection to the scheduler") from None
+            except KilledWorker:
+                raise CaseError(f"--dask {address}: workers died, as when memory runs out") from None

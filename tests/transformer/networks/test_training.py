@@ -181,6 +181,9 @@ def test_downloaded_data_are_read_by_scikit_learns_own_loaders(tmp_path, monkeyp
     assert len(task.train) + len(task.test) == 80  # but for the short one
     assert task.shape.words == len(set("0123456789 words and more, short")) + 1  # no headers, no quotations
     assert train(begin(news, task)).epochs == 1
+    longest = len("10 words and more words, words and more")
+    with pytest.raises(CaseError, match=rf"^data\.length = 500: expected at most {longest}, which two messages have$"):
+        task_of(small("data.kind=newsgroups", "data.length=500"))
 
 
 def test_data_that_cannot_be_had_are_refused_in_a_line(monkeypatch):
