@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time as clock
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
@@ -93,10 +93,7 @@ class Record:
         self._saved = self._began
         self._waiting: list[tuple[float, Floats]] = []  # samples without diagnostics yet: time, state
         self._max_waiting = _samples_that_wait(start.state.values.size, diagnostics, self._watch)
-        self._sampled, self._sample_cost = (
-            self._began,
-            math.inf,
-        )  # when diagnostics were last found; seconds of a sample
+        self._sampled, self._sample_cost = self._began, math.inf  # time of the last diagnostics; seconds of a sample
         self.observers = (
             Observer(self._write_snapshot, schedules[0], start.snapshots_seen, keeps=True),
             Observer(self._write_sample, schedules[1], start.samples_seen),
@@ -209,7 +206,12 @@ class Record:
             return
         waiting, self._waiting, began = self._waiting, [], clock.monotonic()
         times, states = [time for time, _ in waiting], [density for _, density in waiting]
-        for time, density, values in zip(times, states, self._diagnostics.of_states(times, states), strict=True):
+        found: Iterable[dict[str, float | Floats]]
+        try:
+            found = self._diagnostics.of_states(times, states)
+        except Exception:  # raised again at the sample that it is of, once those before are written
+            found = map(self._diagnostics, times, states)
+        for time, density, values in zip(times, states, found, strict=True):
             self._keep_sample(time, density, values)
         self._sampled = clock.monotonic()
         self._sample_cost = (self._sampled - began) / len(waiting)

@@ -213,3 +213,25 @@ def test_samples_that_wait(domain: dict[str, Any], monkeypatch: pytest.MonkeyPat
     assert not together
     for name in case.output.diagnostics:
         assert waited.diagnostics[name].tobytes() == at_once.diagnostics[name].tobytes()
+
+
+def test_samples_before_one_that_fails_are_kept(case, tmp_path, monkeypatch):
+    """A diagnostic of a user's own that raises in the midst of a run ends it; samples before that one are written."""
+    monkeypatch.setattr(recorder, "MAX_WAIT", math.inf)
+    monkeypatch.setattr(recorder, "MAX_COST", math.inf)
+
+    @mf.component("diagnostic", long_name="largest mass, until it is large")
+    def narrow(x, mass):
+        if mass.max() > 0.04:
+            raise RuntimeError("no such number")
+        return mass.max()
+
+    mf.load_components(narrow)
+    case = case.replace({"output.diagnostics": ["mass", "narrow"], "time.end": 10, "output.samples": 40})
+    times = []
+    for name, callbacks in (("waited", []), ("at_once", [lambda moment: None])):
+        with pytest.raises(mf.CaseError, match="no such number"):
+            mf.run(case, tmp_path / f"{name}.h5", callbacks=callbacks)
+        times.append(mf.open_run(tmp_path / f"{name}.h5").diagnostics.time)
+    assert 2 < len(times[0]) < 41
+    np.testing.assert_array_equal(*times)
