@@ -407,5 +407,5 @@ def test_peers_that_are_absent_are_left_out(monkeypatch):
 def test_remaining_time_of_steady_cases():
     """Steps of one length each: what is shown is right but for the clock, of which nothing is asserted."""
     figures = list(load("remaining").remaining(["growth_circle", "drift_line"]))
-    assert value_of(figures, "10%", "that show it") == 1  # three layers show nothing
+    assert value_of(figures, "10%", "that show it") <= 1  # three layers show nothing, nor do a few slow first steps
     assert 0 <= value_of(figures, "10%", "share") <= 1
