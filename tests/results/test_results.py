@@ -15,6 +15,7 @@ import solvers
 from meanfield import case as records
 from meanfield.case.overrides import inline
 from meanfield.cli.parser import main
+from solvers.io import memory
 from solvers.io.checkpoint import Checkpoints
 
 CASE = """
@@ -297,3 +298,16 @@ def test_meshes_and_clusters_are_shown_in_a_line(both):
     for result in both:
         assert "64 cells in R^2" in repr(result.mesh)
         assert len(repr(result.clusters())) < 400
+
+
+def test_a_run_in_memory_is_laid_out_as_a_file_when_it_is_saved(case, tmp_path, monkeypatch):
+    """An HDF5 file in memory takes as long as hundreds of steps of a small run."""
+    made = []
+    image = memory.image
+    monkeypatch.setattr(memory, "image", lambda *given: made.append(given) or image(*given))
+    result = mf.simulate(case)
+    assert result.density.shape == (7, 64)
+    assert len(result.clusters().masses) > 0
+    assert not made
+    result.save(tmp_path / "run.h5")
+    assert len(made) == 1
