@@ -153,6 +153,8 @@ def resume(
     Raises as ``run``, FileError for a file that holds no run or is being written, CaseError for settings that cannot
     change, and for components of a user's own that are not loaded.
     """
+    if until is not None and not np.isfinite(until):
+        raise CaseError(f"until = {until:g}: expected a finite time")
     before = read(path)
     segments = read_segments(before.attributes)
     if not segments:

@@ -47,6 +47,14 @@ def _matrix(case: Case) -> Used | None:
     return None
 
 
+def _heads(case: Case) -> Used | None:
+    """Several heads, or one whose weight is not 1: the velocity has that factor beside V."""
+    heads = case.attention.all_heads
+    if len(heads) > 1:
+        return "attention.heads", len(heads)
+    return ("attention.heads[0].weight", heads[0].weight) if heads[0].weight != 1 else None
+
+
 def _windowed_matrices(case: Case) -> Used | None:
     heads = case.attention.all_heads
     scalar = all(scale_of(head.query) is not None and scale_of(head.key) is not None for head in heads)
@@ -73,10 +81,7 @@ _TWO_SIDED = tuple(name for name, rule in NORMALIZATIONS.items() if rule.is_two_
 
 OPTIONS: dict[str, Option] = {
     "matrices": Option(_matrix, "a multiple of the identity {where}"),
-    "heads": Option(
-        lambda case: ("attention.heads", len(case.attention.all_heads)) if len(case.attention.all_heads) > 1 else None,
-        "one head {where}",
-    ),
+    "heads": Option(_heads, "one head of weight 1 {where}"),
     "file": Option(
         lambda case: None if case.attention.file is None else ("attention.file", case.attention.file),
         "not available {where}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -55,8 +56,9 @@ def _parsed(text: str) -> ast.expr:
 def _checked(node: ast.expr, names: Collection[str]) -> None:
     """Raise ValueError for a node that is no number, known name, operator or function."""
     match node:
-        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
-            return
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            if abs(number) > sys.float_info.max:
+                raise ValueError(f"numbers of at most {sys.float_info.max:.2g} in size")
         case ast.Name(id=name):
             if name not in CONSTANTS and name not in names:
                 raise ValueError(f"a formula in {', '.join(names)} and pi, not {name}")

@@ -39,7 +39,8 @@ def with_lines(error: CaseError, source: str, lines: Mapping[str, int | None]) -
         return all_of([with_lines(part, source, lines) for part in error.parts])
     key = error.key
     while key and key not in lines:
-        key = re.sub(r"(^|\.)[^.\[]*$|\[\d+\]$", "", key)
+        shorter = re.sub(r"(^|\.)[^.\[]*$|\[\d+\]$", "", key)
+        key = shorter if shorter != key else ""  # a quoted key may hold brackets
     return CaseError(f"{source}, line {lines[key]}: {error}", error.key) if lines.get(key) else error
 
 

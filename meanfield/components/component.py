@@ -46,6 +46,8 @@ def component(
         raise ValueError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}")
     if parameters and not KINDS[kind].has_section:
         raise TypeError(f"a {kind} takes no parameters: {', '.join(parameters)}")
+    if "radius" in parameters and kind in ("initial", "tokens"):
+        raise ValueError(f"a {kind} density has the key radius already: choose another name for the parameter")
     dimensions = dimensions or {}
     if dimensions and kind != "diagnostic":
         raise TypeError(f"a {kind} has no dimensions: {', '.join(dimensions)}")
@@ -60,7 +62,7 @@ class Kind:
     """Where a case names a component, and which built-in one stands for it while the case is checked.
 
     section, key   of the case
-    stand_in       value of the key, or the whole section where it is the component's
+    placeholder    value of the key, or the whole section where it is the component's
     signature      arguments and value of its function
     """
 

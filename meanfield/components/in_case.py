@@ -36,7 +36,10 @@ class OwnFeedForward(Section, frozen=True):
 
 
 def replace_by_builtin(data: dict[str, Any]) -> Replaced:
-    """Replace the loaded components that a case names by built-in stand-ins. Raises Unfit and ArgumentError."""
+    """Replace the loaded components that a case names by built-in placeholders.
+
+    Raises InvalidParameters and ArgumentError.
+    """
     replaced: Replaced = {}
     for kind, place in KINDS.items():
         section = data.get(place.section)
@@ -105,8 +108,13 @@ def components_attribute(case: Case) -> dict[str, str]:
 
 def section_of(component: Component) -> type[Section]:
     """The section of a case that names a component: its parameters, of the types of their defaults."""
-    defaults = tuple(sorted(component.parameters.items()))
+    defaults = ((name, _hashable(value)) for name, value in sorted(component.parameters.items()))
     return _section(component.kind, component.name, tuple((name, type(value), value) for name, value in defaults))
+
+
+def _hashable(value: Any) -> Any:
+    """Tuples in place of lists."""
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
 @cache
@@ -120,5 +128,5 @@ def _section(kind: str, name: str, fields: tuple[tuple[str, type, Any], ...]) ->
 
 def parameters_of(section: Any) -> dict[str, Any]:
     """The parameters that a component's section gives."""
-    own = {name: getattr(section, name) for name in section.__struct_fields__}
-    return {name: value for name, value in own.items() if name not in InitialKind.__struct_fields__}
+    shared = InitialKind.__struct_fields__ if isinstance(section, InitialKind) else ()
+    return {name: getattr(section, name) for name in section.__struct_fields__ if name not in shared}

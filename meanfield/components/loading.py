@@ -59,8 +59,8 @@ def load_sources(sources: Iterable[Source]) -> list[Component]:
 def _install(one: Component) -> None:
     if built_in(one):
         raise CaseError(f"{one.source}: the {one.kind} {one.name} is a built-in one; choose another name")
-    LOADED[one.kind, one.name] = one
     INSTALL[one.kind](one)
+    LOADED[one.kind, one.name] = one
 
 
 def _digest_of(function: Callable[..., Any]) -> str:

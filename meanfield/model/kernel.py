@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.model.errors import ArgumentError, one_of
+from meanfield.model.errors import ArgumentError, check_number, one_of
 
 if TYPE_CHECKING:
     from solvers.mesh.mesh import Floats
@@ -60,12 +60,16 @@ class Kernel:
 
 def kernel_of(kernel: str | Kernel, window: float | None = None) -> Kernel:
     """The entry of the table, with its window. Raises ArgumentError for another name, or a window that does not fit."""
-    if isinstance(kernel, Kernel):
-        return kernel
-    entry = one_of("kernel", kernel, KERNELS)
+    entry = kernel if isinstance(kernel, Kernel) else one_of("kernel", kernel, KERNELS)
+    window = entry.window if window is None else window
     if entry.takes_window != (window is not None):
         raise ArgumentError("window", window, "an angle with kernel = 'windowed', else None")
-    return replace(entry, window=window) if entry.takes_window else entry
+    if window is None:
+        return entry
+    check_number("window", window)
+    if not 0 < window <= np.pi:
+        raise ArgumentError("window", window, "an angle > 0 and <= pi")
+    return replace(entry, window=window)
 
 
 def windowed(cosines: Floats, beta: float, window: float) -> Floats:

@@ -198,7 +198,10 @@ class Result:
             return path
         if path.exists() and (not overwrite or path.samefile(self._run.path)):
             raise FileError(f"{path}: exists already; choose another name")
-        shutil.copyfile(self._run.path, path)
+        try:
+            shutil.copyfile(self._run.path, path)
+        except OSError as error:
+            raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
         if Checkpoints(self._run.path).latest_beside() and (found := Checkpoints(self._run.path).read()):
             Checkpoints(path).write(*found)  # of a run that goes on, or of an earlier version
         return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from meanfield.analysis import comparison, stability_report
 from meanfield.analysis.branches.branch import BranchOfCase, branch_of
 from meanfield.case.case import Case
+from meanfield.case.errors import CaseError
 from meanfield.results.result import Result
 from meanfield.results.runs import load_case
 
@@ -49,6 +51,8 @@ class Stability:
 
 def stability(case: Case | str | Path | Mapping[str, Any], degrees: int = DEGREES) -> Stability:
     """The linear theory of a case about uniform, of degrees 0 … ``degrees`` − 1. Raises CaseError where it has none."""
+    if not (isinstance(degrees, Integral) and degrees >= 1):
+        raise CaseError(f"degrees = {degrees!r}: expected a whole number >= 1")
     case = load_case(case)
     text = stability_report.report(case)  # refuses what theory does not cover
     numbers = np.arange(degrees)

@@ -74,8 +74,10 @@ def require_files(case: Case, output: str | None = None) -> None:
     """Raise CaseError unless the files that a case names are there, FileError where ``output`` is one of them."""
     from meanfield.case.errors import refusal
 
-    for key, named in (("initial.file", getattr(case.initial, "file", None)), ("attention.file", case.attention.file)):
-        if named is None:
+    parts = {f"initial.parts[{k}].file": part for k, part in enumerate(getattr(case.initial, "parts", ()))}
+    kinds = {"initial.file": case.initial, **parts, "attention.file": case.attention}
+    for key, kind in kinds.items():
+        if (named := getattr(kind, "file", None)) is None:
             continue
         if not Path(named).is_file():
             raise refusal(key, named, "an existing file")

@@ -91,7 +91,8 @@ def next_case(segments: Sequence[Segment], changes: Sequence[str]) -> Case:
     after = parse(segments[-1].case, changes)
     for key in FIXED:
         if attrgetter(key)(before) != attrgetter(key)(after):
-            change = next(text for text in changes if text.startswith(key))
+            named = (text for text in changes if text.strip().startswith(key))
+            change = next(named, ", ".join(changes))  # defaults of the domain may depend on other keys
             raise CaseError(f"{change}: {key} cannot change within a run; `meanfield run` starts another")
     return after
 

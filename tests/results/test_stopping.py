@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.components.component import LOADED
 from meanfield.diagnostics.table import Diagnostics
+from meanfield.domains.sphere.diagnostics import DIAGNOSTICS
 from meanfield.runtime import recorder
 from solvers.mesh.mesh import Floats
 
@@ -215,6 +217,18 @@ def test_samples_that_wait(domain: dict[str, Any], monkeypatch: pytest.MonkeyPat
         assert waited.diagnostics[name].tobytes() == at_once.diagnostics[name].tobytes()
 
 
+@pytest.fixture
+def own_diagnostics():
+    """Diagnostics that a test loads are unloaded at its end."""
+    tables = LOADED, DIAGNOSTICS
+    before = [dict(table) for table in tables]
+    yield
+    for table, kept in zip(tables, before, strict=True):
+        table.clear()
+        table.update(kept)
+
+
+@pytest.mark.usefixtures("own_diagnostics")
 def test_samples_before_one_that_fails_are_kept(case, tmp_path, monkeypatch):
     """A diagnostic of a user's own that raises in the midst of a run ends it; samples before that one are written."""
     monkeypatch.setattr(recorder, "MAX_WAIT", math.inf)

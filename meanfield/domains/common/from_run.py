@@ -6,6 +6,7 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.case.errors import refusal
+from meanfield.domains.table import DOMAINS
 from meanfield.sections.initial import Snapshot
 from solvers.io.run_file import FileError, Run, read
 
@@ -18,6 +19,8 @@ def snapshot_of_run(case: Case) -> tuple[Run, int]:
         run = read(initial.file)
     except FileError as error:
         raise refusal("initial.file", initial.file, f"a file that `meanfield run` has written ({error})") from None
+    if run.manifold not in DOMAINS:
+        raise refusal("initial.file", initial.file, f"a file that `meanfield run` has written, not of {run.manifold}")
     if run.snapshots == 0:
         raise refusal("initial.file", initial.file, "a run that has a snapshot")
     k = run.snapshots if initial.time is None else int(np.searchsorted(run.times, initial.time, side="right"))

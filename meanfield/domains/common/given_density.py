@@ -36,7 +36,7 @@ def of_array(place: Place, kind: sections.Array) -> Floats:
         values = read_array(Path(kind.file), kind.dataset)
     except (ValueError, TypeError, OSError) as error:
         raise refusal("initial.file", kind.file, f"an array of numbers: {error}") from None
-    if values.shape not in [(cells,), (labels, cells)]:
+    if values.shape != (cells,) and (labels == 1 or values.shape != (labels, cells)):
         text = f"({cells},)" + (f" or ({labels}, {cells})" if labels > 1 else "")
         raise refusal("initial.file", kind.file, f"an array {text}, a number for each cell, not {values.shape}")
     return normalized(place.mesh, values, "initial.file", kind.file)

@@ -38,7 +38,7 @@ class LineAttention:
                     values: 1/n for a density that stands for n tokens, 1e-12 for many
 
     Where βx over a cell exceeds 1, the softmax would also follow the front of a lump some cells wide, whose shape means
-    nothing: tokens in such a lump are seen at its center of mass (see ``_seen_at``).
+    nothing: tokens in such a lump are seen at its center of mass (see ``_effective_positions``).
     """
 
     def __init__(

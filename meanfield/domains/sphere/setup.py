@@ -64,7 +64,7 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
     to_device = _to_device(device_mesh)
     return Problem(
         space=mesh,
-        initial=lambda: initial_by_label(case, mesh, labels) if labels > 1 else initial_density(case, mesh),
+        initial=lambda: initial_by_label(case, mesh, labels) if case.domain.labels else initial_density(case, mesh),
         dynamics=dynamics,
         prepare=lambda state: prepare(replace(state, values=to_device(state.values))),
         diagnostics=diagnostics,
