@@ -18,6 +18,7 @@ from meanfield.results.rows import DiagnosticsTable, Snapshots
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.memory import MemoryRun
 from solvers.io.run_file import FileError, Run
+from solvers.io.writing import disk_errors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -198,10 +199,8 @@ class Result:
             return path
         if path.exists() and (not overwrite or path.samefile(self._run.path)):
             raise FileError(f"{path}: exists already; choose another name")
-        try:
+        with disk_errors(path, "cannot write it"):
             shutil.copyfile(self._run.path, path)
-        except OSError as error:
-            raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
         if Checkpoints(self._run.path).latest_beside() and (found := Checkpoints(self._run.path).read()):
             Checkpoints(path).write(*found)  # of a run that goes on, or of an earlier version
         return path

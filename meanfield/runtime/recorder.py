@@ -219,7 +219,8 @@ class Record:
     def _keep_sample(self, time: float, density: Floats, values: dict[str, float | Floats]) -> None:
         """Write a sample, and show it to callbacks and stop conditions."""
         self._file.write_sample(time, values)
-        self._watch(Moment(time, self._problem.snapshot(density), values, self._problem.space))
+        if self._watch.is_used:
+            self._watch(Moment(time, self._problem.snapshot(density), values, self._problem.space))
         if "clusters" in values:
             self.progress.clusters = f", {counted(float(np.asarray(values['clusters'])), 'cluster')}"
 

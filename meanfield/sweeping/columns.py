@@ -78,7 +78,9 @@ class Shapes:
         return Shapes(_larger(self.scalars, other.scalars), _larger(self.tables, other.tables))
 
     def require_consistent(self) -> None:
-        """Raise ValueError for a column over time without samples, or with other axes than its values at the end."""
+        """Raise ValueError for columns over time without times or samples, or of other axes than values at the end."""
+        if self.tables and "time" not in self.tables:
+            raise ValueError("samples have no time")
         for name, shape in self.tables.items():
             if len(shape) < 1 or (name == "time" and len(shape) > 1):
                 raise ValueError(f"samples/{name} has values of shape {shape} for each point")

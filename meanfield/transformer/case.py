@@ -14,12 +14,13 @@ import numpy as np
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
+from meanfield.case.overrides import inline
 from meanfield.domains.trained.weights import FREQUENCIES, LAYERS, START, form_attributes
 from meanfield.model.trained_parts import PARTS
 from meanfield.transformer.families import Family, arrays_of, beta_of, family_of, form_of
 from meanfield.transformer.model import States, start_without_positions
 from meanfield.transformer.variants import with_weights
-from meanfield.transformer.writing import toml_text, write_arrays
+from meanfield.transformer.writing import write_arrays
 from solvers.io.replacing import replacement
 from solvers.io.writing import disk_errors
 from solvers.mesh.mesh import Floats
@@ -129,13 +130,13 @@ def case_text(states: States, folder: Path, options: CaseOptions) -> str:
     kind = "" if options.weights == "trained" else f", {options.weights} attention matrices of seed {options.seed}"
     repeated = "" if options.repeat == 1 else f", its layers {options.repeat} times"
     return _CASE.format(
-        title=toml_text(f"{states.short_name}: {which}{kind}{repeated}, from the tokens of {states.source}"),
+        title=inline(f"{states.short_name}: {which}{kind}{repeated}, from the tokens of {states.source}"),
         d=states.hidden.shape[2],
-        file=toml_text(str(folder / WEIGHTS_FILE)),
-        without=toml_text(list(options.without)),
+        file=inline(str(folder / WEIGHTS_FILE)),
+        without=inline(list(options.without)),
         beta=beta,
         mask="causal" if family_of(states.name, states.config).causal else "none",
-        start=toml_text(START),
+        start=inline(START),
         layers=layers,
     )
 

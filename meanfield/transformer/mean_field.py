@@ -22,9 +22,10 @@ import numpy as np
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
+from meanfield.case.overrides import inline
 from meanfield.transformer.families import Family, arrays_of, family_of, head_size
 from meanfield.transformer.model import States
-from meanfield.transformer.writing import Shapes, toml_text, write_arrays
+from meanfield.transformer.writing import Shapes, write_arrays
 from solvers.io.replacing import replacement
 from solvers.io.writing import disk_errors
 from solvers.mesh.mesh import Floats
@@ -121,13 +122,13 @@ def case_text(states: States, family: Family, folder: Path, layer: int | None) -
     left_out, place = _LEFT_OUT[family.placement]
     lines = {place: f"{place} = {common_length(states, family)!r}  # √(mean |h|²) of the states\n"}
     return _CASE.format(
-        title=toml_text(f"{states.short_name}: {which}, from the tokens of {states.source}"),
+        title=inline(f"{states.short_name}: {which}, from the tokens of {states.source}"),
         left_out=left_out.format(low=entering.min(), high=entering.max()),
         d=d,
         beta=float(head_size(states.config) ** -0.5),
         mask="causal" if family.causal else "none",
-        matrices=toml_text(str(folder / MATRICES)),
-        tokens=toml_text(str(folder / TOKENS)),
+        matrices=inline(str(folder / MATRICES)),
+        tokens=inline(str(folder / TOKENS)),
         norm=family.placement,
         scale=lines.get("scale", ""),
         radius=lines.get("radius", ""),

@@ -14,6 +14,7 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
+from meanfield.case.overrides import inline
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.trained.diagnostics import diagnostics_of_states
@@ -22,7 +23,6 @@ from meanfield.running import Printer, print_nothing, run
 from meanfield.simulation import HOST_ATTRIBUTES, PAIR_EDGE
 from meanfield.transformer.families import beta_of
 from meanfield.transformer.model import States
-from meanfield.transformer.writing import toml_text
 from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed
@@ -121,9 +121,9 @@ def _case(states: States) -> Case:
     title = f"{states.short_name}, a trained Transformer ({states.config.model_type}), reading {states.source}"
     return parse(
         _CASE.format(
-            title=toml_text(title),
+            title=inline(title),
             d=d,
-            file=toml_text(states.name),
+            file=inline(states.name),
             logits="unknown" if beta is None else "softmax",
             beta=beta or 0.0,
             layers=layers,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,11 +23,6 @@ def require_new(folder: str | Path, names: Sequence[str], overwrite: bool) -> No
             raise FileError(f"{path}: exists already; --overwrite replaces it, -o writes elsewhere")
     if Path(folder).exists() and not Path(folder).is_dir():
         raise FileError(f"{folder}: is a file; expected a folder")
-
-
-def toml_text(value: str | Sequence[str]) -> str:
-    """A text or a list of texts as TOML has it."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def write_arrays(

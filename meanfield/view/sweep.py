@@ -143,8 +143,6 @@ def _points(found: SweepResults, pages: dict[int, str]) -> list[Described]:
 
 def _series(tables: Mapping[str, Floats], room: int) -> Described | None:
     """Times, and each diagnostic that is one number or the mean token, at no more times than there is room."""
-    if "time" not in tables:  # a damaged index
-        return None
     times = tables["time"]
     tables = {name: values for name, values in tables.items() if len(values) == len(times)}  # the rest is of others
     curves = {name: values for name, values in tables.items() if name != "time" and values.ndim == 1}

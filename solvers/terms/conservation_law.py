@@ -122,7 +122,8 @@ class ConservationLaw:
             found[pairs[np.abs(row[pairs[:, 0]] - row[pairs[:, 1]]) > least * np.ptp(row)]] = True
         for _ in range(NEAR_JUMP):
             found[pairs[found[pairs].any(axis=1)]] = True
-        return found
+        jumps: NDArray[np.bool_] = mesh.backend.to_device(found)
+        return jumps
 
     def rusanov(self, left: Floats, right: Floats, normals: Floats, points: Floats) -> tuple[Floats, Floats]:
         """½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), and a."""

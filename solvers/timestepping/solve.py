@@ -44,7 +44,7 @@ def solve(
 
         atol + rtol (|change in it| + |u − its mean|/100)      |·|: root mean square
 
-    without the cells at shocks of a ConservationLaw, where steps are limited by ``cfl`` alone.
+    without the cells at shocks where all terms are a ConservationLaw: there steps are limited by ``cfl`` alone.
 
     u0          (cells,) or (fields, cells); it is copied
     t_span      (t0, t1)

@@ -101,7 +101,7 @@ def test_a_change_by_way_of_another_key_is_refused(tmp_path, changes):
 
 def test_a_copy_that_cannot_be_written_is_one_line(tmp_path):
     result = mf.run(CASE, tmp_path / "run.h5")
-    with pytest.raises(mf.FileError, match="cannot be written: No such file or directory"):
+    with pytest.raises(mf.FileError, match="cannot write it: No such file or directory"):
         result.save(tmp_path / "nowhere" / "copy.h5")
 
 

@@ -10,6 +10,7 @@ from solvers.mesh.interval import from_edges, interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import product
 from solvers.terms.conservation_law import ConservationLaw
+from solvers.terms.source import Source
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.solve import solve
@@ -88,6 +89,17 @@ def test_a_shock_does_not_shorten_the_steps_of_solve():
     assert of_time < 0.05 * of_space, (of_time, of_space)
     assert found.u[-1].max() < 2.0 + 1e-12
     assert found.u[-1].min() > -1e-12
+
+
+def test_beside_a_reaction_a_front_counts_as_an_error():
+    """A reaction may err most where the front is: steps are shorter than for the law alone, and follow rtol."""
+    mesh = circle(64)
+    u0, law = np.where(angles(mesh) < 3, 1.0, 0.0), burgers(mesh).terms[0]
+    reaction = Source(lambda t, u: 40.0 * u * (1 - u) * (u - 0.5))
+    both, alone = Equation([law, reaction]), Equation([law])
+    found, fine = (solve(both, u0, (0.0, 0.5), rtol=rtol) for rtol in (1e-4, 1e-7))
+    assert found.steps > 1.5 * solve(alone, u0, (0.0, 0.5)).steps
+    assert np.abs(found.u[-1] - fine.u[-1]).max() < 1e-3  # 1e-4 of each step's change, which sums up to the range
 
 
 def test_cells_at_jumps_are_those_near_a_shock_and_none_of_a_smooth_field():
