@@ -78,8 +78,8 @@ class Shapes:
         return Shapes(_larger(self.scalars, other.scalars), _larger(self.tables, other.tables))
 
     def require_consistent(self) -> None:
-        """Raise ValueError for columns over time without times or samples, or of other axes than values at the end."""
-        if self.tables and "time" not in self.tables:
+        """Raise ValueError for columns without times, or over time with other axes than values at the end."""
+        if (self.tables or self.scalars) and "time" not in self.tables:
             raise ValueError("samples have no time")
         for name, shape in self.tables.items():
             if len(shape) < 1 or (name == "time" and len(shape) > 1):

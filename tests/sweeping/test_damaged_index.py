@@ -90,11 +90,12 @@ def test_results_with_other_axes_than_the_index_stay_beside_it(solved: Path, tmp
     assert len(list((tmp_path / "three.points").iterdir())) == 1
 
 
-def test_an_index_without_times_is_damaged(solved: Path, tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("lost", ["samples/time", "samples"])
+def test_an_index_without_times_is_damaged(solved: Path, tmp_path: Path, lost: str, monkeypatch: Any) -> None:
     path = tmp_path / "three.h5"
     path.write_bytes(solved.read_bytes())
     with h5py.File(path, "r+") as file:
-        del file["samples/time"]
+        del file[lost]
     require_refused(path, solved.parent / "three.toml", monkeypatch)
 
 
