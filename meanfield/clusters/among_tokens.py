@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters
+from meanfield.model.unit_vectors import unit_vectors
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh, circle, sphere
 from solvers.transforms.exponential import exponential_degree, exponential_multipliers, exponential_spectrum
@@ -57,8 +58,7 @@ def find_clusters_of_tokens(
     """
     if points.shape[1] < 2:
         raise ValueError(f"points {points.shape}: expected directions in R^d with d of 2 or more")
-    length = np.linalg.norm(points, axis=1)[:, None].astype(float)  # tokens may come in single precision
-    directions = points / np.where(length > 0, length, 1.0)
+    directions = unit_vectors(points)
     shares = masses / masses.sum()
     cover = (
         _by_cells(directions, shares, scale)

@@ -21,6 +21,7 @@ from meanfield.case.errors import CaseError
 from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
 from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
 from meanfield.model.trained_layer import TrainedLayer
+from meanfield.model.unit_vectors import unit_vectors
 from meanfield.transformer.case import CaseOptions, layer_arrays, start_of
 from meanfield.transformer.families import family_of, form_of
 from meanfield.transformer.model import Booleans, States
@@ -56,7 +57,7 @@ def ablate(texts: Sequence[States], variants: Variants, drop: Sequence[str] = ()
     Raises CaseError where fewer than two tokens of a text are left.
     """
     kept = [kept_tokens(states, drop) for states in texts]
-    whole = [_directions(states.hidden[:, keep]) for states, keep in zip(texts, kept, strict=True)]
+    whole = [unit_vectors(states.hidden[:, keep]) for states, keep in zip(texts, kept, strict=True)]
     rows = [
         [_measures(*one) for one in zip(states_of_variant(texts, options), kept, whole, strict=True)]
         for options in variants.values()
@@ -106,15 +107,9 @@ def states_of_variant(texts: Sequence[States], options: CaseOptions | None) -> I
 
 
 def _measures(hidden: Floats, keep: Booleans, whole: Floats) -> list[list[float]]:
-    directions = _directions(hidden[:, keep])
+    directions = unit_vectors(hidden[:, keep])
     rows = [[quantity(points) for points in directions] for quantity in QUANTITIES.values()]
     return [*rows, list((directions * whole).sum(axis=2).mean(axis=1))]
-
-
-def _directions(hidden: Floats) -> Floats:
-    """h/|h|; a state 0 has no direction, and is 0."""
-    lengths = np.linalg.norm(hidden, axis=-1, keepdims=True)
-    return np.asarray(hidden / np.where(lengths > 0, lengths, 1.0))
 
 
 def _energy(directions: Floats) -> float:
