@@ -28,9 +28,9 @@ NEGLIGIBLE = 1e-9  # mass, in cells that hold nearly nothing
 CUT = 10.0  # e^{−CUT} of the highest degree is left by the blur: no ripples to speak of
 
 
-def close_pairs(pairs: Floats) -> float:
-    """P(z ≥ 1 − 1e-3), from the distribution of z (bins)."""
-    return float(pairs[-CLOSE:].sum())
+def close_pairs(pairs: Floats) -> Floats:
+    """P(z ≥ 1 − 1e-3), (...), from the distribution of z (..., bins)."""
+    return np.asarray(pairs[..., -CLOSE:].sum(axis=-1))
 
 
 def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -> Floats:
@@ -80,10 +80,21 @@ def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
 
     each token blurred by about half a cell.
     """
+    found: Floats = pairs_of_densities(mesh, masses[None])[0]
+    return found
+
+
+def pairs_of_densities(mesh: Mesh, masses: Floats) -> Floats:
+    """The same for masses (rows, cells): (rows, bins), a row whatever the others."""
     masses = np.maximum(masses, 0.0)
-    masses /= masses.sum()
+    masses /= masses.sum(axis=1, keepdims=True)
     if mesh.dimension == 1:
         return _pairs_on_circle(masses)
+    return np.stack([_pairs_on_sphere(mesh, row) for row in masses])
+
+
+def _pairs_on_sphere(mesh: Mesh, masses: Floats) -> Floats:
+    """(bins,) for masses (cells,) of sum 1."""
     heaviest = np.argsort(-masses, kind="stable")[: MAX_CELLS + 1]
     if masses[heaviest[:MAX_CELLS]].sum() >= 1 - NEGLIGIBLE:
         return pairs_of_points(mesh.centers[heaviest], masses[heaviest], different=False)
@@ -95,18 +106,18 @@ def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
 def _pairs_on_circle(masses: Floats) -> Floats:
     """The angle between two tokens has a density that is linear between the multiples of a cell's width.
 
-    Its values there are the autocorrelation of the masses: uniform within two cells makes a hat function.
+    Its values there are the autocorrelation of the masses (rows, cells): uniform within two cells makes a hat function.
     """
-    cells = len(masses)
+    cells = masses.shape[1]
     width = 2 * np.pi / cells
     lags, lag, part = _lags(cells)
     spectrum = fft.rfft(masses)
-    value = fft.irfft(spectrum.real**2 + spectrum.imag**2, cells)[lags] * (2 / width)
-    up_to = np.zeros(len(lags))
-    np.cumsum((value[1:] + value[:-1]) * (width / 2), out=up_to[1:])
-    here = value[lag]
-    below = up_to[lag] + part * (here + part * (value[lag + 1] - here) / (2 * width))
-    return np.asarray(np.maximum(below[:-1] - below[1:], 0.0))
+    value = fft.irfft(spectrum.real**2 + spectrum.imag**2, cells)[:, lags] * (2 / width)
+    up_to = np.zeros_like(value)
+    np.cumsum((value[:, 1:] + value[:, :-1]) * (width / 2), axis=1, out=up_to[:, 1:])
+    here = value[:, lag]
+    below = up_to[:, lag] + part * (here + part * (value[:, lag + 1] - here) / (2 * width))
+    return np.asarray(np.maximum(below[:, :-1] - below[:, 1:], 0.0))
 
 
 @lru_cache(maxsize=4)

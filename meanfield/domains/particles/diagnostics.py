@@ -90,7 +90,8 @@ def energy(sample: Particles) -> float:
             masses, points = sample.masses[:, None], points[:, None]
         return functionals.energy_limit(velocity.heads, velocity.kernel_record, masses, points)
 
-    return functionals.energy(sample.masses, sample.normalizer_and_output[0], velocity.beta, velocity.log_bound, limit)
+    normalizer = sample.normalizer_and_output[0]
+    return float(functionals.energy(sample.masses, normalizer, velocity.beta, velocity.log_bound, limit))
 
 
 def speed(sample: Particles) -> float:
@@ -101,7 +102,7 @@ def speed(sample: Particles) -> float:
     moved = velocity.norm.velocity(sample.time, sample.radii, directions, output, velocity.gate)
     if sample.along is not None:
         moved = moved + sample.along.where(velocity.norm.keeps_radius(sample.time)).rate(sample.points)
-    return functionals.speed(sample.masses, moved)
+    return float(functionals.speed(sample.masses, moved))
 
 
 def leaders(sample: Particles) -> float:

@@ -30,7 +30,6 @@ from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from .rings import fold_rings, legendre_analysis, legendre_synthesis, unfold_rings
 from .shared import (
     advance,
-    average_neighbors,
     diffuse_on_lines,
     diffuse_on_surface,
     diffusive_flux_on_lines,
@@ -74,7 +73,6 @@ __all__ = [
     "WORKERS",
     "advance",
     "apply_matrix",
-    "average_neighbors",
     "cached",
     "conditional",
     "diffuse_on_lines",
