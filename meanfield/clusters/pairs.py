@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from solvers.mesh.mesh import Floats, Integers, Mesh
+from solvers.backends.cpu.pairwise import bin_pairs
+from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.harmonics import SphereHarmonics
 
 STEP = np.pi / 60  # 3°
@@ -23,7 +24,7 @@ BINS = len(EDGES) - 1
 CLOSE = 4  # of the last bins: those where z ≥ 1 − 1e-3
 MAX_POINTS = 4096  # whose pairs are taken one by one
 MAX_CELLS = 384  # likewise of a sphere's
-BLOCK = 256
+BLOCK = 8000  # pairs at a time: in memory that is in use already
 NEGLIGIBLE = 1e-9  # mass, in cells that hold nearly nothing
 CUT = 10.0  # e^{−CUT} of the highest degree is left by the blur: no ripples to speak of
 
@@ -43,26 +44,14 @@ def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -
     if len(points) > MAX_POINTS:
         chosen = np.arange(MAX_POINTS) * len(points) // MAX_POINTS
         points, masses = points[chosen], masses[chosen]
-    points, found = points.astype(float, copy=False), np.zeros(BINS)
-    for start in range(0, len(points), BLOCK):
-        here, there = points[start : start + BLOCK], points[start:]
-        weights = np.outer(2 * masses[start : start + BLOCK], masses[start:])
-        own = weights[:, : len(here)]  # pairs within the block come twice; a point meets itself once, or never
-        own *= np.tri(len(here), k=-1)
-        if not different:
-            np.fill_diagonal(own, masses[start : start + BLOCK] ** 2)
-        found += np.bincount(_bin_of((here @ there.T).ravel()), weights.ravel(), BINS)
+    points, masses = points.astype(float, copy=False), np.ascontiguousarray(masses, dtype=float)
+    sums, rows = np.zeros((2, BINS)), max(BLOCK // len(points), 1)
+    for first in range(0, len(points), rows):
+        bin_pairs(points[first : first + rows] @ points.T, first, masses, EDGES, TABLE, sums)
+    found = sums[0] if different else sums.sum(axis=0)
     if found.sum() == 0:
         found[-1] = 1.0
     return np.asarray(found / found.sum())
-
-
-def _bin_of(z: Floats) -> Integers:
-    """Bin of each z, by a table of slots so fine that few have an edge in them; in those, by the edges."""
-    bins: Integers = TABLE[_slot(z)]
-    unsure = np.flatnonzero(bins < 0)
-    bins[unsure] = np.searchsorted(EDGES[1:-1], z[unsure], side="right")
-    return bins
 
 
 def _slot(z: Floats) -> np.ndarray:
@@ -95,8 +84,8 @@ def pairs_of_densities(mesh: Mesh, masses: Floats) -> Floats:
 
 def _pairs_on_sphere(mesh: Mesh, masses: Floats) -> Floats:
     """(bins,) for masses (cells,) of sum 1."""
-    heaviest = np.argsort(-masses, kind="stable")[: MAX_CELLS + 1]
-    if masses[heaviest[:MAX_CELLS]].sum() >= 1 - NEGLIGIBLE:
+    heaviest = np.argpartition(-masses, min(MAX_CELLS, len(masses) - 1))[:MAX_CELLS]
+    if masses[heaviest].sum() >= 1 - NEGLIGIBLE:
         return pairs_of_points(mesh.centers[heaviest], masses[heaviest], different=False)
     transform, parts = _degrees(mesh)
     found = np.maximum(parts @ transform.power(masses), 0.0)

@@ -25,7 +25,8 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
-MAX_LEADERS = 2048  # tokens among which leaders are searched: all pairs are held at once
+MAX_LEADERS = 2048  # tokens among which leaders are searched
+BLOCK = 8000  # pairs of tokens at a time
 EQUAL_ATTENTION = 1e-9
 OF_ATTENTION = ("energy", "speed")  # diagnostics that need sums over all pairs of tokens
 
@@ -117,12 +118,17 @@ def leaders(sample: Particles) -> float:
     chosen = np.arange(len(sample.seen))
     if len(chosen) > MAX_LEADERS:
         chosen = np.arange(MAX_LEADERS) * len(chosen) // MAX_LEADERS
-    head, points = sample.velocity.heads[0], sample.seen[chosen]
-    seen = applied(head.query, points) @ applied(head.key, points).T * np.sign(sample.velocity.beta or 1.0)
-    same = EQUAL_ATTENTION * np.abs(seen).max()
-    if sample.velocity.causal:
-        seen[np.triu_indices(len(seen), 1)] = -np.inf
-    return float(len(np.unique((seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1))))
+    head, points, first = sample.velocity.heads[0], sample.seen[chosen], np.empty_like(chosen)
+    query = applied(head.query, points) * np.sign(sample.velocity.beta or 1.0)
+    key, rows = applied(head.key, points).T, max(BLOCK // len(points), 1)
+    blocks = [slice(start, start + rows) for start in range(0, len(points), rows)]
+    same = EQUAL_ATTENTION * max(float(np.abs(query[block] @ key).max()) for block in blocks)
+    for block in blocks:
+        seen = query[block] @ key
+        if sample.velocity.causal:
+            seen[np.arange(len(points)) > np.arange(len(points))[block, None]] = -np.inf
+        first[block] = (seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1)
+    return float(len(np.unique(first)))
 
 
 def drift(sample: Particles) -> float:
