@@ -113,7 +113,7 @@ class LockedCache(FunctionCache):
         self._cache_file._source_stamp = stamp_of(function.__code__.co_filename)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """As Numba's, without the tables of all functions that it can compile: code on disk needs the run time alone."""
+        """As Numba's, without the tables of all functions that it compiles: code on disk needs its run time alone."""
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
