@@ -24,7 +24,7 @@ CALLS: list[tuple[Callable[[mf.Result, Path], object], type[Exception], str]] = 
     (
         lambda r, p: mf.sweep(CASE, {"attention.beta": 4}),
         mf.CaseError,
-        "'attention.beta'. = 4: expected a list of values",
+        "keys['attention.beta'] = 4: expected a list",
     ),
     (lambda r, p: mf.sweep(CASE, {"time.method": "euler"}), mf.CaseError, "keys['time.method'] = 'euler': expected a"),
     (lambda r, p: mf.sweep(CASE, {"attention.beta": [1]}, jobs=0), mf.CaseError, "jobs = 0: expected a whole number"),
