@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters
-from solvers.backends import backend_for
-from solvers.mesh.mesh import Floats, Mesh, circle, sphere
+from solvers.backends import cpu
+from solvers.backends.cpu.cells import sum_over_basins
+from solvers.mesh.mesh import Floats, Integers, Mesh, circle, sphere
 from solvers.transforms.exponential import exponential_degree, exponential_multipliers, exponential_spectrum
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
 from solvers.transforms.pairwise import exponential_sums
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from scipy.spatial import KDTree
 
 SCALE = 0.25  # radians
-FEW = 128  # tokens whose pairs cost less than a transform
 COVER = 0.25  # scales: tokens so near a representative count as where it is
 STRAY = 0.01  # of the tokens: a smaller group where f is low is no cluster
+FEW = 100  # tokens: their pairs cost less than a transform, and each is a hundredth of them
 MAX_TOKENS = 2048  # from which representatives are chosen in other d than 2 and 3; the rest go with the nearest
 BLOCK = 4096
 
@@ -60,13 +61,14 @@ def find_clusters_of_tokens(
         raise ValueError(f"points {points.shape}: expected directions in R^d with d of 2 or more")
     length = np.linalg.norm(points, axis=1)[:, None].astype(float)  # tokens may come in single precision
     directions = points / np.where(length > 0, length, 1.0)
-    shares = masses / masses.sum()
     if len(points) <= FEW:
-        cover = _of_few(directions, shares, scale)
-    elif points.shape[1] <= 3:
-        cover = _by_cells(directions, shares, scale)
-    else:
-        cover = _by_leaders(directions, shares, scale, max_tokens)
+        return _of_few(directions, masses, scale)
+    shares = masses / masses.sum()
+    cover = (
+        _by_cells(directions, shares, scale)
+        if points.shape[1] <= 3
+        else _by_leaders(directions, shares, scale, max_tokens)
+    )
     if cover.density.max() < CONTRAST * cover.uniform:
         return Clusters(np.empty(0), np.empty((0, points.shape[1])), np.full(len(points), -1))
     label = _basins(cover.points, np.log(cover.density + FLOOR * cover.uniform), scale)[cover.nearest]
@@ -82,11 +84,21 @@ def find_clusters_of_tokens(
     return Clusters(held[rank], centers[rank], place[basin])
 
 
-def _of_few(directions: Floats, masses: Floats, scale: float) -> Cover:
-    """All tokens, and f at each by a sum over all."""
-    sharp = scale**-2
-    density = np.exp(sharp * (directions @ directions.T - 1.0)) @ masses
-    return Cover(directions, density, _mean_kernel(directions.shape[1], sharp), np.arange(len(directions)))
+def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
+    """Clusters by the sum f over all pairs; of so few tokens none is stray."""
+    n, d = directions.shape
+    sharp, cosines = scale**-2, directions @ directions.T
+    density, uniform = np.exp(sharp * (cosines - 1.0)) @ (masses / masses.sum()), _mean_kernel(d, sharp)
+    if density.max() < CONTRAST * uniform:
+        return Clusters(np.empty(0), np.empty((0, d)), np.full(n, -1))
+    near = cosines >= np.cos(scale)
+    start = np.concatenate([[0], near.sum(axis=1).cumsum()], dtype=np.int32)
+    others = np.repeat(near.nonzero()[1].astype(np.int32), 2)  # where sides 2k and 2k + 1 belong together
+    sides = np.arange(0, len(others), 2, dtype=np.int32)
+    peak = _peaks(np.log(density + FLOOR * uniform), start, sides, others)
+    number, held, centers = np.empty(n, dtype=np.intp), np.empty(n), np.empty((n, d))
+    count = sum_over_basins(peak, np.asarray(masses, dtype=float), directions, number, held, centers)
+    return Clusters(held[:count], centers[:count], number)
 
 
 def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
@@ -159,7 +171,7 @@ def _cover(directions: Floats, radius: float) -> Floats:
 
 def _basins(points: Floats, level: Floats, reach: float) -> Labels:
     """(k,) the peak of each point (k, d), by persistence over the graph of those nearer than ``reach`` radians."""
-    if points.shape[1] <= 3 and len(points) > FEW:
+    if points.shape[1] <= 3:
         from scipy.spatial import KDTree
 
         pairs = KDTree(points).query_pairs(2 * np.sin(reach / 2), output_type="ndarray")
@@ -168,7 +180,11 @@ def _basins(points: Floats, level: Floats, reach: float) -> Labels:
     ends = pairs.astype(np.int32).reshape(-1)
     sides = np.argsort(ends, kind="stable").astype(np.int32)
     start = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=len(points)))]).astype(np.int32)
-    peak = np.empty(len(points), dtype=np.int32)
-    order = np.argsort(-level, kind="stable")
-    backend_for(points).persistent_basins(order, level, float(np.log(CONTRAST)), start, sides, ends, peak)
-    return peak.astype(np.intp)
+    return _peaks(level, start, sides, ends).astype(np.intp)
+
+
+def _peaks(level: Floats, start: Integers, sides: Integers, ends: Integers) -> Integers:
+    """(k,) the peak of each point on a graph: sides[start[i] : start[i + 1]] are those of i, side s leads to s^1."""
+    peak, order = np.empty(len(level), dtype=np.int32), np.argsort(-level, kind="stable")
+    cpu.persistent_basins(order, level, float(np.log(CONTRAST)), start, sides, ends, peak)
+    return peak
