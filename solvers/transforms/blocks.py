@@ -27,7 +27,7 @@ class BlockMatrix:
         """(n, rows) products with vectors (n, columns)."""
         backend = backend_for(vectors)
         result: Floats = backend.empty((len(vectors), self._place.shape[1]))
-        vectors = np.ascontiguousarray(vectors)  # which an array of chosen columns is not
+        vectors = vectors.copy()  # row by row, as an array of chosen columns is not
         work = self._blocks.size * len(vectors) // PRODUCTS
         backend.launch(backend.apply_blocks, work, self._blocks, *self._place, vectors, result)
         return result

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import backend_for
+from ..backends import Backend, backend_for
 from ..mesh.mesh import Floats
 
 Complexes = NDArray[np.complex128]
@@ -28,24 +28,35 @@ def places_of(degree: int) -> tuple[Places, Places, Places]:
     return l, m, sine
 
 
+@lru_cache(maxsize=32)
+def _layout(degree: int, backend: Backend) -> tuple[Places, Places, Places, Floats]:
+    """Places of cosines and sines among the real coefficients, of all among the complex ones; the factors of these."""
+    l, m, is_sine = places_of(degree)
+    factors = np.where(m > 0, np.sqrt(2.0), 1.0)
+    found = np.flatnonzero(is_sine == 0), np.flatnonzero(is_sine), l * (degree + 1) + m, factors
+    cosines, sines, places, factors = (backend.to_device(array) for array in found)
+    return cosines, sines, places, factors
+
+
 def real_coefficients(coefficients: Complexes) -> Floats:
     """(..., (degree + 1)²) real coefficients of complex ones (..., degree + 1, degree + 1) of real functions."""
-    l, m, sine = places_of(coefficients.shape[-1] - 1)
-    found = coefficients[..., l, m]
-    factor = backend_for(coefficients).to_device(np.where(m > 0, np.sqrt(2.0), 1.0))
-    is_sine = backend_for(coefficients).to_device(sine > 0)
-    real: Floats = np.where(is_sine, -found.imag, found.real) * factor
+    degree = coefficients.shape[-1] - 1
+    _, sines, places, factors = _layout(degree, backend_for(coefficients))
+    found = coefficients.reshape(*coefficients.shape[:-2], -1)[..., places]
+    real = found.real * factors
+    real[..., sines] = -found.imag[..., sines] * factors[sines]
     return real
 
 
 def complex_coefficients(real: Floats, degree: int) -> Complexes:
     """The inverse of :func:`real_coefficients`, (..., degree + 1, degree + 1)."""
-    l, m, sine = places_of(degree)
-    cosines, sines = np.flatnonzero(sine == 0), np.flatnonzero(sine)
-    result: Complexes = backend_for(real).zeros((*real.shape[:-1], degree + 1, degree + 1), complex)
-    result.real[..., l[cosines], m[cosines]] = real[..., cosines]
-    result.imag[..., l[sines], m[sines]] = -real[..., sines]
-    result[..., 1:] *= np.sqrt(0.5)
+    backend = backend_for(real)
+    cosines, sines, places, factors = _layout(degree, backend)
+    scaled, shape = real / factors, (*real.shape[:-1], (degree + 1) ** 2)
+    re, im = backend.zeros(shape), backend.zeros(shape)
+    re[..., places[cosines]] = scaled[..., cosines]
+    im[..., places[sines]] = -scaled[..., sines]
+    result: Complexes = (re + 1j * im).reshape(*real.shape[:-1], degree + 1, degree + 1)
     return result
 
 
@@ -104,7 +115,7 @@ def times_coordinates(coefficients: Complexes) -> Complexes:
     z Y_lm = ε_{l+1,m} Y_{l+1,m} + ε_lm Y_{l−1,m} and e^{±iφ} sin θ Y_lm likewise, with m ± 1.
     """
     backend, size = backend_for(coefficients), len(coefficients) - 1
-    z, up, down = (backend.to_device(factors) for factors in _coordinate_factors(size))
+    z, up, down = _coordinate_factors(size, backend)
     here, nothing = coefficients[:, :size], backend.zeros((1, size + 1), complex)
     below, above = np.concatenate([nothing, coefficients[: size - 1]]), coefficients[1:]  # of l − 1 and of l + 1
     result: Complexes = backend.empty((4, size, size), complex)
@@ -122,7 +133,7 @@ def _lower(coefficients: Complexes) -> Complexes:
 
 
 @lru_cache(maxsize=16)
-def _coordinate_factors(size: int) -> tuple[Floats, Floats, Floats]:
+def _coordinate_factors(size: int, backend: Backend) -> tuple[Floats, Floats, Floats]:
     """Factors of the neighbours l + 1 and l − 1 in z Y_lm, e^{iφ} sin θ Y_lm and (l − 1 first) e^{−iφ} sin θ Y_lm."""
     l, m = np.arange(size, dtype=float)[:, None], np.arange(size, dtype=float)[None, :]
     inside = m <= l
@@ -134,4 +145,4 @@ def _coordinate_factors(size: int) -> tuple[Floats, Floats, Floats]:
     z = np.stack([root((l + 1) ** 2 - m * m, high), root(l * l - m * m, low)])
     up = np.stack([root((l + m + 1) * (l + m + 2), high), root((l - m) * (l - m - 1), low)])
     down = np.stack([root((l + m) * (l + m - 1), low), root((l - m + 1) * (l - m + 2), high)])
-    return z, up, down
+    return backend.to_device(z), backend.to_device(up), backend.to_device(down)
