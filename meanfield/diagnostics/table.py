@@ -135,8 +135,8 @@ def energy_unit(run: Run, beta: float) -> float:
     """
     attributes = run.attributes_of("energy")
     if LOG_UNIT in attributes:
-        return float(attributes[LOG_UNIT])
-    return abs(beta) if "in units of" in attributes.get("long_name", "") else 0.0
+        return run.number(LOG_UNIT, np.nan, "energy")
+    return abs(beta) if "in units of" in str(attributes.get("long_name", "")) else 0.0
 
 
 def entropy_is_relative(run: Run, has_uniform: bool) -> bool:
