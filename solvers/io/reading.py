@@ -135,6 +135,14 @@ class Run:
         self._expect(known, f"damaged: attribute {attribute} is {value!r:.40}, no number")
         return float(value)
 
+    def require_growing(self) -> None:
+        """Raise FileError for snapshots or samples that no writer can go on with."""
+        with self.opened() as file:
+            snapshots = ("time", self.kind, *(self.fields[1:] if self.is_solution else ()))
+            for name in (*snapshots, "diagnostics/time", *(f"diagnostics/{column}" for column in columns_of(file))):
+                if dataset_of(file, name).maxshape[0] is not None:
+                    raise ValueError(f"{name} cannot grow")
+
     def _expect(self, condition: bool, otherwise: str) -> None:
         if not condition:
             raise FileError(f"{self.path}: {otherwise}")

@@ -119,6 +119,7 @@ class RunFile:
             with disk_errors(path, "cannot write it"):
                 repair(path)
             run = read(path)  # also refuses what is not a run file
+            run.require_growing()
             kept = (
                 _kept(run, "snapshots", snapshots, run.snapshots),
                 _kept(run, "samples", samples, len(run.sample_times)),

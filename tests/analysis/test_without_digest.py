@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from support.status import run
 
 from meanfield.case.load import load
 from meanfield.cli.parser import main
+from solvers.io.checkpoint import Checkpoints, store
+from solvers.io.run_file import read
 
 SHORT = ["output.snapshots=2", "output.samples=4"]
 CASES = {
@@ -102,3 +105,43 @@ def test_an_energy_of_no_such_unit_has_no_steps(runs: Path, in_folder: None, cap
 @pytest.fixture
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+PLACES: dict[str, Callable[[h5py.File], object]] = {  # what else is where the file keeps its last checkpoint
+    "another dataset": lambda file: file.create_dataset("checkpoint/bytes", data=np.zeros((3, 3), dtype=np.int16)),
+    "numbers of a fixed size": lambda file: file.create_dataset("checkpoint/bytes", data=np.zeros(8, dtype=np.uint8)),
+    "a link elsewhere": lambda file: file.__setitem__("checkpoint/bytes", h5py.ExternalLink("other.h5", "/bytes")),
+    "nothing": lambda file: None,
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_run_goes_on_where_no_checkpoint_can_be_stored(place: str, runs: Path, in_folder: None) -> None:
+    """The last one stays beside the file, and no other file is written to."""
+    path, other = Path(damaged(runs, "circle", "/", "title", "x")), Path("other.h5")
+    with h5py.File(path, "r+") as file, h5py.File(other, "w") as others:
+        del file["checkpoint/bytes"]
+        PLACES[place](file)
+        others.create_dataset("bytes", data=np.zeros(8, dtype=np.uint8), maxshape=(None,))
+    before = other.read_bytes()
+    if place == "a link elsewhere":
+        assert main(["resume", str(path), "--until", "0.2", "--quiet"]) == 2
+    else:
+        assert main(["resume", str(path), "--until", "0.2", "--quiet"]) == 0
+        assert read(path).times[-1] == 0.2
+        assert Checkpoints(path).latest_beside() is not None
+    with h5py.File(path, "r+", locking=False) as file:
+        assert store(file, b"12345678") is False
+    assert other.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["time", "density", "diagnostics/mass"])
+def test_a_run_whose_rows_cannot_grow_is_not_gone_on_with(name: str, runs: Path, in_folder: None, capsys: Any) -> None:
+    """It can be read, as after a program has packed it."""
+    path = damaged(runs, "circle", "/", "title", "x")
+    with h5py.File(path, "r+") as file:
+        values = file[name][...]
+        del file[name]
+        file[name] = values
+    assert len(read(path).times) == 3
+    require_refused("resume {0} --until 0.2", path, capsys)
