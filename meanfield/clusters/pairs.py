@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from meanfield.clusters.parts import between_parts
 from solvers.mesh.mesh import Floats, Integers, Mesh
 from solvers.transforms.harmonics import SphereHarmonics
 
@@ -45,6 +46,7 @@ def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -
         points, masses = points[chosen], masses[chosen]
     points, found = points.astype(float, copy=False), np.zeros(BINS)
     for start in range(0, len(points), BLOCK):
+        between_parts()
         here, there = points[start : start + BLOCK], points[start:]
         weights = np.outer(2 * masses[start : start + BLOCK], masses[start:])
         own = weights[:, : len(here)]  # pairs within the block come twice; a point meets itself once, or never

@@ -13,6 +13,7 @@ from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
 from meanfield.clusters.modes import count_modes
 from meanfield.clusters.on_cells import Clusters
 from meanfield.clusters.pairs import pairs_of_points
+from meanfield.clusters.parts import between_parts
 from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
@@ -117,7 +118,9 @@ def leaders(sample: Particles) -> float:
     if len(chosen) > MAX_LEADERS:
         chosen = np.arange(MAX_LEADERS) * len(chosen) // MAX_LEADERS
     head, points = sample.velocity.heads[0], sample.seen[chosen]
-    seen = applied(head.query, points) @ applied(head.key, points).T * np.sign(sample.velocity.beta or 1.0)
+    queries, keys = applied(head.query, points), applied(head.key, points)
+    between_parts()
+    seen = queries @ keys.T * np.sign(sample.velocity.beta or 1.0)
     same = EQUAL_ATTENTION * np.abs(seen).max()
     if sample.velocity.causal:
         seen[np.triu_indices(len(seen), 1)] = -np.inf
