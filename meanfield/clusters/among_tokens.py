@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from scipy.spatial import KDTree
 
 SCALE = 0.25  # radians
+FEW = 128  # tokens whose pairs cost less than a transform
 COVER = 0.25  # scales: tokens so near a representative count as where it is
 STRAY = 0.01  # of the tokens: a smaller group where f is low is no cluster
 MAX_TOKENS = 2048  # from which representatives are chosen in other d than 2 and 3; the rest go with the nearest
@@ -61,11 +62,12 @@ def find_clusters_of_tokens(
     length = np.linalg.norm(points, axis=1)[:, None].astype(float)  # tokens may come in single precision
     directions = points / np.where(length > 0, length, 1.0)
     shares = masses / masses.sum()
-    cover = (
-        _by_cells(directions, shares, scale)
-        if points.shape[1] <= 3
-        else _by_leaders(directions, shares, scale, max_tokens)
-    )
+    if len(points) <= FEW:
+        cover = _of_few(directions, shares, scale)
+    elif points.shape[1] <= 3:
+        cover = _by_cells(directions, shares, scale)
+    else:
+        cover = _by_leaders(directions, shares, scale, max_tokens)
     if cover.density.max() < CONTRAST * cover.uniform:
         return Clusters(np.empty(0), np.empty((0, points.shape[1])), np.full(len(points), -1))
     label = _basins(cover.points, np.log(cover.density + FLOOR * cover.uniform), scale)[cover.nearest]
@@ -79,6 +81,13 @@ def find_clusters_of_tokens(
     place = np.full(len(peaks), -1)
     place[rank] = np.arange(len(rank))
     return Clusters(held[rank], centers[rank], place[basin])
+
+
+def _of_few(directions: Floats, masses: Floats, scale: float) -> Cover:
+    """All tokens, and f at each by a sum over all."""
+    sharp = scale**-2
+    density = np.exp(sharp * (directions @ directions.T - 1.0)) @ masses
+    return Cover(directions, density, _mean_kernel(directions.shape[1], sharp), np.arange(len(directions)))
 
 
 def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
@@ -153,16 +162,14 @@ def _cover(directions: Floats, radius: float) -> Floats:
 
 def _basins(points: Floats, level: Floats, reach: float) -> Labels:
     """(k,) the peak of each point (k, d), by persistence over the graph of those nearer than ``reach`` radians."""
-    from scipy.spatial import KDTree
-
     between_parts()
-    chord = 2 * np.sin(reach / 2)
-    pairs = (
-        KDTree(points).query_pairs(chord, output_type="ndarray").astype(np.int32)
-        if points.shape[1] <= 3
-        else (np.argwhere(np.triu(points @ points.T >= np.cos(reach), k=1)).astype(np.int32))
-    )
-    ends = pairs.reshape(-1)
+    if points.shape[1] <= 3 and len(points) > FEW:
+        from scipy.spatial import KDTree
+
+        pairs = KDTree(points).query_pairs(2 * np.sin(reach / 2), output_type="ndarray")
+    else:
+        pairs = np.argwhere(np.triu(points @ points.T >= np.cos(reach), k=1))
+    ends = pairs.astype(np.int32).reshape(-1)
     sides = np.argsort(ends, kind="stable").astype(np.int32)
     start = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=len(points)))]).astype(np.int32)
     peak = np.empty(len(points), dtype=np.int32)

@@ -73,7 +73,6 @@ class Backend(Protocol):
     # Kernels of cells and time steps.
     advance: Kernel
     apply_matrix: Kernel
-    average_neighbors: Kernel
     distances_from: Kernel
     masses_above: Kernel
     project_to_tangent: Kernel

@@ -34,7 +34,10 @@ class Harmonics(Protocol):
         ...
 
     def power(self, masses: Floats) -> Floats:
-        """(degree + 1) mean square of the degree-l part of ρ/ρ̄, ρ the density of the masses."""
+        """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄, ρ the density of the masses (..., cells).
+
+        A row does not depend on the others.
+        """
         ...
 
 
@@ -55,8 +58,8 @@ class CircleHarmonics:
         self._shift = mesh.backend.to_device(np.exp(1j * first * np.arange(degree + 1)) / np.sqrt(2 * np.pi))
 
     def analysis(self, masses: Floats) -> Complexes:
-        """[l] = Σ_j conj(Y_l(x_j)) w_j for masses (cells)."""
-        spectrum: Complexes = self.mesh.backend.rfft(masses)[: self.degree + 1] * np.conj(self._shift)
+        """[..., l] = Σ_j conj(Y_l(x_j)) w_j for masses (..., cells)."""
+        spectrum: Complexes = self.mesh.backend.rfft(masses)[..., : self.degree + 1] * np.conj(self._shift)
         return spectrum
 
     def synthesis(self, coefficients: Complexes) -> Floats:
@@ -70,9 +73,9 @@ class CircleHarmonics:
         return values
 
     def power(self, masses: Floats) -> Floats:
-        """(degree + 1) mean square of the degree-l part of ρ/ρ̄: 2π |[l]|², twice that for l > 0."""
+        """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄: 2π |[l]|², twice that for l > 0."""
         square = np.abs(self.analysis(masses)) ** 2
-        square[1:] *= 2.0
+        square[..., 1:] *= 2.0
         return 2 * np.pi * square
 
 
@@ -141,7 +144,9 @@ class SphereHarmonics:
         return re, im
 
     def power(self, masses: Floats) -> Floats:
-        """(degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
+        """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
+        if masses.ndim > 1:
+            return np.stack([self.power(row) for row in masses])
         square = np.abs(self.analysis(masses)) ** 2
         square[:, 1:] *= 2.0
         power: Floats = 4 * np.pi * square.sum(axis=1)

@@ -26,7 +26,7 @@ from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 from solvers.transforms import pairwise
-from solvers.transforms.blocks import BlockMatrix
+from solvers.transforms.anisotropic.blocks import BlockMatrix
 from solvers.transforms.exponential import exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.ring_transforms import RingFFTs
 from solvers.transforms.zonal import zonal_operator

@@ -13,7 +13,7 @@ from support.status import DONE, INTERRUPTED, resume, run
 
 from meanfield.analysis.info import describe
 from meanfield.case.load import load
-from meanfield.diagnostics.table import Diagnostics
+from meanfield.diagnostics.table import Diagnostics, DiagnosticsTogether
 from solvers.io.run_file import read
 from solvers.timestepping.integrate import fixed, integrate
 from solvers.timestepping.observers import GivenUp, Observer
@@ -87,7 +87,7 @@ def test_the_last_sample_is_not_given_up(tmp_path: Path, signal_in: list[int]) -
 LONG = {  # of each long diagnostic a function that it calls in its midst
     "clusters": "meanfield.clusters.among_tokens._cover",
     "modes": "meanfield.clusters.modes.exponential_sums",
-    "pairs": "meanfield.clusters.pairs._bin_of",
+    "pairs": "meanfield.clusters.pairs.bin_pairs",
     "leaders": "meanfield.domains.particles.diagnostics.applied",
 }
 
@@ -109,6 +109,7 @@ def test_a_signal_within_a_long_diagnostic_gives_it_up(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("meanfield.clusters.pairs.BLOCK", 2)
+    monkeypatch.setattr("meanfield.clusters.among_tokens.FEW", 0)
     assert run(case, Path(whole), quiet=True) == DONE
     monkeypatch.setattr(LONG[name], signalling)
     assert run(case, Path(path), quiet=True) == INTERRUPTED
@@ -120,9 +121,9 @@ def test_a_signal_within_a_long_diagnostic_gives_it_up(
 def test_a_signal_while_samples_that_waited_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They take milliseconds and are written; the run ends after its step, and goes on to the same numbers."""
     case, path, whole = load(*CASES["in steps of a density"]), tmp_path / "run.h5", tmp_path / "whole.h5"
-    of_states, found = Diagnostics.of_states, list[int]()
+    of_states, found = DiagnosticsTogether.of_states, list[int]()
 
-    def signalling(self: Diagnostics, times: list[float], states: list[np.ndarray]) -> object:
+    def signalling(self: DiagnosticsTogether, times: list[float], states: list[np.ndarray]) -> object:
         found.append(len(times))
         if len(found) == 1:
             os.kill(os.getpid(), signal.SIGINT)
@@ -131,7 +132,7 @@ def test_a_signal_while_samples_that_waited_are_computed(tmp_path: Path, monkeyp
     monkeypatch.setattr("meanfield.runtime.recorder.MAX_COST", np.inf)  # all samples wait, however slow the machine
     monkeypatch.setattr("meanfield.runtime.recorder.MAX_SAMPLES", 4)
     assert run(case, whole, quiet=True) == DONE
-    monkeypatch.setattr(Diagnostics, "of_states", signalling)
+    monkeypatch.setattr(DiagnosticsTogether, "of_states", signalling)
     assert run(case, path, quiet=True) == INTERRUPTED
     assert found[0] > 1
     assert len(read(path).sample_times) == sum(found) < 41

@@ -4,15 +4,20 @@ import numpy as np
 import pytest
 
 from solvers.backends import cpu
-from solvers.transforms import bilinear
-from solvers.transforms.bilinear import Bilinear
-from solvers.transforms.blocks import BlockMatrix
+from solvers.transforms.anisotropic import bilinear
+from solvers.transforms.anisotropic.bilinear import Bilinear
+from solvers.transforms.anisotropic.blocks import BlockMatrix
+from solvers.transforms.anisotropic.principal_axes import PrincipalAxes
+from solvers.transforms.anisotropic.rotation import (
+    complex_coefficients,
+    real_coefficients,
+    rotation_blocks,
+    times_coordinates,
+)
 from solvers.transforms.exponential import exponential_degree
 from solvers.transforms.gauss_grid import GaussGrid
 from solvers.transforms.harmonics import SphereHarmonics
 from solvers.transforms.harmonics_points import PointHarmonics
-from solvers.transforms.principal_axes import PrincipalAxes
-from solvers.transforms.rotation import complex_coefficients, real_coefficients, rotation_blocks, times_coordinates
 
 DEGREE = 11
 GRID = GaussGrid(DEGREE)

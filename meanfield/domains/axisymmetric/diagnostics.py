@@ -40,7 +40,7 @@ def mass(sample: Polar) -> float:
 
 def entropy(sample: Polar) -> float:
     """∫ρ log ρ with respect to area: −log|S^{d−1}| for the uniform density, growing as tokens cluster."""
-    return functionals.entropy(sample.masses, _log_areas(sample.attention.mesh, sample.attention.dimension))
+    return float(functionals.entropy(sample.masses, _log_areas(sample.attention.mesh, sample.attention.dimension)))
 
 
 @lru_cache(maxsize=2)
@@ -57,12 +57,12 @@ def energy(sample: Polar) -> float:
     def limit() -> float:
         return 0.5 * sample.scales * float(centroid(sample)[0]) ** 2
 
-    return functionals.energy(sample.masses, normalizer, sample.beta, log_bound, limit)
+    return float(functionals.energy(sample.masses, normalizer, sample.beta, log_bound, limit))
 
 
 def speed(sample: Polar) -> float:
     """Root mean square speed of the tokens."""
-    return functionals.speed(sample.masses, sample.velocity(sample.time, sample.density))
+    return float(functionals.speed(sample.masses, sample.velocity(sample.time, sample.density)))
 
 
 def centroid(sample: Polar) -> Floats:

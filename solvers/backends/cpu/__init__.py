@@ -19,7 +19,6 @@ from .arrays import (
 from .cells import (
     advance,
     apply_matrix,
-    average_neighbors,
     distances_from,
     masses_above,
     persistent_basins,
@@ -79,7 +78,6 @@ __all__ = [
     "advance",
     "apply_blocks",
     "apply_matrix",
-    "average_neighbors",
     "cached",
     "conditional",
     "diffuse_on_lines",

@@ -31,7 +31,6 @@ from .rings import fold_rings, legendre_analysis, legendre_synthesis, unfold_rin
 from .shared import (
     advance,
     apply_blocks,
-    average_neighbors,
     diffuse_on_lines,
     diffuse_on_surface,
     diffusive_flux_on_lines,
@@ -76,7 +75,6 @@ __all__ = [
     "advance",
     "apply_blocks",
     "apply_matrix",
-    "average_neighbors",
     "cached",
     "conditional",
     "diffuse_on_lines",

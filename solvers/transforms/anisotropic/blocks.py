@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..backends import Backend, backend_for
-from ..mesh.mesh import Floats
-from .ring_transforms import PRODUCTS
+from ...backends import Backend, backend_for
+from ...mesh.mesh import Floats
+from ..ring_transforms import PRODUCTS
 
 
 class BlockMatrix:

@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import Backend, backend_for
-from ..mesh.mesh import Floats
+from ...backends import Backend, backend_for
+from ...mesh.mesh import Floats
 
 Complexes = NDArray[np.complex128]
 Places = NDArray[np.intp]

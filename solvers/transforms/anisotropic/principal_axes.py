@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import Backend
-from ..mesh.mesh import Floats
+from ...backends import Backend
+from ...mesh.mesh import Floats
 from .blocks import BlockMatrix
 from .rotation import (
     Complexes,

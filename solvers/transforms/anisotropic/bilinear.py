@@ -5,8 +5,7 @@
 The kernel is not zonal, but smooth: with b(x) = Bᵀx only harmonics of ρ up to a degree L(‖B‖) matter, so as many masses
 on a small grid stand for all cells; and Z, N times e^{−s(x)}, s = √(|b|² + c²) ≈ |b| smooth, have a few degrees more,
 so that all cells have them from their harmonics up to T = 1.5 L. Between the harmonics of both stands a matrix in the
-principal axes of B, :mod:`solvers.transforms.principal_axes`, or, where that would be large, a dense sum between grids:
-N log N + L⁴ in all.
+principal axes of B (`principal_axes`), or, where that would be large, a dense sum between grids: N log N + L⁴ in all.
 
 Where that is inaccurate, sums over the cells that hold mass, or patches of them, replace it: in cells where b nearly
 vanishes, about which e^{−s} is not smooth enough, and in cells far from all that they attend to, whose Z is lost to
@@ -21,14 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import backend_for
-from ..mesh.mesh import Floats, Mesh
-from .exponential import exponential_degree
-from .gauss_grid import GaussGrid
-from .harmonics import Complexes, Harmonics, SphereHarmonics, harmonic_transform
-from .harmonics_points import PointHarmonics
-from .pairwise import exponential_sums
-from .patches import gathered_sums
+from ...backends import backend_for
+from ...mesh.mesh import Floats, Mesh
+from ..exponential import exponential_degree
+from ..gauss_grid import GaussGrid
+from ..harmonics import Complexes, Harmonics, SphereHarmonics, harmonic_transform
+from ..harmonics_points import PointHarmonics
+from ..pairwise import exponential_sums
+from ..patches import gathered_sums
 from .principal_axes import PrincipalAxes
 
 _OVERSAMPLING = 1.5  # T/L
