@@ -27,7 +27,7 @@ from solvers.timestepping.observers import GivenUp, Observer
 from solvers.timestepping.state import Exploding, NonFinite, State
 
 MAX_SAMPLES = 64  # whose diagnostics are found together
-MAX_NUMBERS = 7000  # of their states: arrays of 128 kB, twice as many, are memory that is mapped anew, page by page
+MAX_NUMBERS = 14_000  # of their states: arrays of 128 kB are memory that is mapped anew, page by page
 MAX_COST = 2e-3  # seconds of a sample that may wait: one that takes longer can be given up
 MAX_WAIT = 0.5  # seconds that they wait at most, where steps are no longer
 NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
@@ -111,7 +111,7 @@ class Record:
 
     def after_step(self, state: State) -> bool:
         """Show the state, and save it if the last checkpoint is old; whether a stop condition holds."""
-        if np.isfinite(self._problem.run_scalars.get("hand_over_time", np.nan)):
+        if math.isfinite(self._problem.run_scalars.get("hand_over_time", math.nan)):
             self._remaining.handed_over()
         self.progress.update(state)
         self._write_samples_if_due()

@@ -47,7 +47,7 @@ class EmptyFile:
         return image(self.columns, self.space, self.attributes, self.variables, self.measure)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MemoryRun(Run):
     """A run that is in no file, or not yet: its snapshots, and an empty run file for all else.
 

@@ -30,7 +30,7 @@ TRIES_ALONE = 5  # of these while no process writes it, for a writer may come an
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """What a run file held when it was read.
 
@@ -54,6 +54,10 @@ class Run:
     resolution: int
     ring_cells: NDArray[np.int32]
     writer: str | None
+
+    def __repr__(self) -> str:
+        kept = f"{self.snapshots} snapshots, {len(self.sample_times)} samples of {len(self.diagnostics)} diagnostics"
+        return f"<{type(self).__name__} {self.path}: {kept} on {self.manifold}>"
 
     @property
     def snapshots(self) -> int:
