@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters
+from meanfield.clusters.parts import between_parts
 from solvers.backends import cpu
 from solvers.backends.cpu.cells import sum_over_basins
 from solvers.mesh.mesh import Floats, Integers, Mesh, circle, sphere
@@ -142,9 +143,11 @@ def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: in
     """Tokens none of which is within COVER·s of another, and f at each by a sum over all."""
     some = np.unique(np.linspace(0, len(directions) - 1, max_tokens).astype(int))
     leaders = _cover(directions[some], COVER * scale)
-    nearest = np.concatenate(
-        [(directions[k : k + BLOCK] @ leaders.T).argmax(axis=1) for k in range(0, len(directions), BLOCK)]
-    )
+    nearest = np.empty(len(directions), dtype=np.intp)
+    for k in range(0, len(directions), BLOCK):
+        between_parts()
+        nearest[k : k + BLOCK] = (directions[k : k + BLOCK] @ leaders.T).argmax(axis=1)
+    between_parts()
     held = np.bincount(nearest, masses, len(leaders)).astype(float)
     sharp = scale**-2
     _, density, _ = exponential_sums(leaders * sharp, leaders, held, log_scale=np.full(len(leaders), sharp))
@@ -171,6 +174,7 @@ def _cover(directions: Floats, radius: float) -> Floats:
 
 def _basins(points: Floats, level: Floats, reach: float) -> Labels:
     """(k,) the peak of each point (k, d), by persistence over the graph of those nearer than ``reach`` radians."""
+    between_parts()
     if points.shape[1] <= 3:
         from scipy.spatial import KDTree
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from meanfield.clusters.parts import between_parts
 from solvers.backends.cpu.pairwise import bin_pairs
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.harmonics import SphereHarmonics
@@ -47,6 +48,7 @@ def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -
     points, masses = points.astype(float, copy=False), np.ascontiguousarray(masses, dtype=float)
     sums, rows = np.zeros((2, BINS)), max(BLOCK // len(points), 1)
     for first in range(0, len(points), rows):
+        between_parts()
         bin_pairs(points[first : first + rows] @ points.T, first, masses, EDGES, TABLE, sums)
     found = sums[0] if different else sums.sum(axis=0)
     if found.sum() == 0:

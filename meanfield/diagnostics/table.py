@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.clusters.pairs import BINS
+from meanfield.clusters.parts import checked_by
 from meanfield.model.functionals import energy_log_unit
 from meanfield.model.kernel import KERNELS
 from solvers.io.run_file import Column, FileError, Run
@@ -80,13 +81,13 @@ class Diagnostics:
         return result
 
     def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
-        """``going_on`` is called before each diagnostic; what it raises gives the others up."""
+        """``going_on`` is called before each diagnostic and within long ones; what it raises gives up the rest."""
         return self.values(self.sample_of(time, values), going_on)
 
     def values(self, sample: Any, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
         """Values of a sample that ``sample_of`` has returned."""
         found: dict[str, float | Floats] = {}
-        with np.errstate(over="ignore", invalid="ignore"):  # of what is about to blow up
+        with np.errstate(over="ignore", invalid="ignore"), checked_by(going_on):  # of what is about to blow up
             for name in self.names:
                 going_on()
                 found[name] = self.table[name].function(sample)
@@ -170,8 +171,8 @@ def energy_unit(run: Run, beta: float) -> float:
     """
     attributes = run.attributes_of("energy")
     if LOG_UNIT in attributes:
-        return float(attributes[LOG_UNIT])
-    return abs(beta) if "in units of" in attributes.get("long_name", "") else 0.0
+        return run.number(LOG_UNIT, np.nan, "energy")
+    return abs(beta) if "in units of" in str(attributes.get("long_name", "")) else 0.0
 
 
 def entropy_is_relative(run: Run, has_uniform: bool) -> bool:

@@ -15,7 +15,7 @@ from meanfield.model.matrices import norm_of_product
 from meanfield.model.zonal_multipliers import check_zonal, zonal_multipliers_on
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.uniform import share_at, uniform_share
 from solvers.transforms.zonal import CircleZonal, SphereZonal, gradient_multipliers, radial_multipliers, zonal_operator

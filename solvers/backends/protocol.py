@@ -106,6 +106,7 @@ class Backend(Protocol):
     gradient_to_vectors: Kernel
     legendre_analysis: Kernel
     legendre_synthesis: Kernel
+    apply_blocks: Kernel
     unfold_rings: Kernel
     zonal_sets: Kernel
 

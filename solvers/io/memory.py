@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .attributes import CHANGING, Attribute, check_attributes, create_attributes, root_attributes
+from .attributes import Attribute, check_attributes, create_attributes, root_attributes
 from .checkpoint import Checkpoints, Contents, Scalar, packed, store
 from .layout import Column, Measure, Points, Space, Variable
 from .lock import Lock
 from .reading import Floats, Run
 from .repair import FileError
 from .replacing import replacement
+from .schema import CHANGING
 from .series import Series
 from .verifying import digest
 from .writing import VERSION, disk_errors, image

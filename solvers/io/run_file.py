@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .attributes import CHANGING, Attribute, check_attributes, overwrite_attributes
+from .attributes import Attribute, check_attributes, overwrite_attributes
 from .checkpoint import Checkpoints, store
 from .layout import Column, Measure, Space, Variable
 from .lock import Lock
 from .reading import Floats, Run, plain_attributes, read
 from .repair import FileError, reason, repair
 from .replacing import replacement
-from .schema import SNAPSHOT, STOP_REASONS
+from .schema import CHANGING, SNAPSHOT, STOP_REASONS
 from .series import Series
 from .verifying import digest
 from .writing import discard, disk_errors, image, open_shared, replace_attributes
@@ -120,6 +120,7 @@ class RunFile:
             with disk_errors(path, "cannot write it"):
                 repair(path)
             run = read(path)  # also refuses what is not a run file
+            run.require_growing()
             kept = (
                 _kept(run, "snapshots", snapshots, run.snapshots),
                 _kept(run, "samples", samples, len(run.sample_times)),

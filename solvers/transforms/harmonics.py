@@ -6,7 +6,6 @@ for every order however few cells a ring has, so that coefficients equal the bru
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Protocol
 
@@ -111,14 +110,11 @@ class SphereHarmonics:
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
-        values: Floats = next(self.syntheses(coefficients[None]))
-        return values
+        return self._along_rings.synthesis(*self._modes(coefficients[None]))
 
-    def syntheses(self, sets: Complexes) -> Iterator[Floats]:
-        """The synthesis of each of several (sets, degree + 1, degree + 1), made one after the other."""
-        re, im = self._modes(sets)
-        for k in range(len(sets)):
-            yield self._along_rings.synthesis(re[k : k + 1], im[k : k + 1])
+    def vectors(self, sets: Complexes) -> tuple[Floats, Floats]:
+        """A function (cells) and the components (cells, 3) of vectors, of coefficients (4, degree + 1, degree + 1)."""
+        return self._along_rings.vectors(*self._modes(sets))
 
     def gradient(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
         """f (cells) and ∇p + x r (cells, 3), of coefficients times multipliers (2 or 3, degree + 1) of f, p and r.

@@ -13,6 +13,7 @@ from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
 from meanfield.clusters.modes import count_modes
 from meanfield.clusters.on_cells import Clusters
 from meanfield.clusters.pairs import pairs_of_points
+from meanfield.clusters.parts import between_parts
 from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
@@ -122,8 +123,13 @@ def leaders(sample: Particles) -> float:
     query = applied(head.query, points) * np.sign(sample.velocity.beta or 1.0)
     key, rows = applied(head.key, points).T, max(BLOCK // len(points), 1)
     blocks = [slice(start, start + rows) for start in range(0, len(points), rows)]
-    same = EQUAL_ATTENTION * max(float(np.abs(query[block] @ key).max()) for block in blocks)
+    largest = 0.0
     for block in blocks:
+        between_parts()
+        largest = max(largest, float(np.abs(query[block] @ key).max()))
+    same = EQUAL_ATTENTION * largest
+    for block in blocks:
+        between_parts()
         seen = query[block] @ key
         if sample.velocity.causal:
             seen[np.arange(len(points)) > np.arange(len(points))[block, None]] = -np.inf

@@ -21,7 +21,7 @@ from meanfield.model.pattern import Pattern
 from meanfield.model.zonal_multipliers import zonal_multipliers
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
-from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.harmonics_points import MANIFOLDS, PointHarmonics
 from solvers.transforms.zonal import gradient_multipliers, radial_multipliers, zonal_operator

@@ -47,6 +47,7 @@ from .push_forward import fill_corners, reconstruct_density, stretch_factors
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from .rings.divergence import divergence_on_rings, outflow_rates_on_rings
 from .rings.transform import (
+    apply_blocks,
     fold_rings,
     gradient_to_vectors,
     legendre_analysis,
@@ -75,6 +76,7 @@ __all__ = [
     "TRANSFORM_CELLS",
     "WORKERS",
     "advance",
+    "apply_blocks",
     "apply_matrix",
     "cached",
     "conditional",

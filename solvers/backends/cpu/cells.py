@@ -49,6 +49,14 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
             bound = bound if bound > 0.0 else 1.0
             numerator[k, 0], numerator[k, 1] = x / bound, y / bound
         return
+    if d == 3:
+        for i in range(first, last):
+            k = index(i)
+            x, y, z = numerator[k, 0], numerator[k, 1], numerator[k, 2]
+            bound = max(normalizer[k], np.sqrt(x * x + y * y + z * z) / reach)
+            bound = bound if bound > 0.0 else 1.0
+            numerator[k, 0], numerator[k, 1], numerator[k, 2] = x / bound, y / bound, z / bound
+        return
     for i in range(first, last):
         square = 0.0
         for c in range(d):
@@ -59,11 +67,18 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
                 numerator[i, c] /= bound
 
 
-@kernel
+@compiled(apart=True)
 def apply_matrix(worker, workers, matrix, vectors):
     """vectors[i] = matrix vectors[i] in place, for vectors (n, d)."""
     first, last = share(worker, workers, len(vectors))
     d = vectors.shape[1]
+    if d == 3:  # by vector instructions
+        for i in range(first, last):
+            k = index(i)
+            x, y, z = vectors[k, 0], vectors[k, 1], vectors[k, 2]
+            for a in range(3):
+                vectors[k, a] = matrix[a, 0] * x + matrix[a, 1] * y + matrix[a, 2] * z
+        return
     image = np.empty(d)
     for i in range(first, last):
         for a in range(d):
