@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from numbers import Integral
 from pathlib import Path
@@ -146,6 +146,9 @@ def _plan(case: Case | str | Path | Mapping[str, Any], keys: Mapping[str, Sequen
     case = load_case(case)
     if not keys:
         raise CaseError('keys = {}: expected some, such as {"attention.beta": [2, 4, 8]}')
+    for key, values in keys.items():
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise CaseError(f"keys[{key!r}] = {values!r}: expected a list of values, such as [2, 4, 8]")
     texts = [f'"{key}" = {inline(list(values))}' for key, values in keys.items()]
     return parse_sweep("\n".join([f"title = {inline(case.title)}", "[keys]", *texts, ""]), base=to_toml(case))
 

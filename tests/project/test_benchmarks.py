@@ -132,6 +132,21 @@ def test_writing_figures():
     assert writing.RunFile.write_snapshot is before
 
 
+def test_sample_figures():
+    """The loop beside which `mf.simulate` is timed makes its steps."""
+    import meanfield as mf
+    from meanfield.running import run_in_memory
+
+    samples = load("samples")
+    figures = samples.samples(resolution=32, end=0.1)
+    assert [figure.unit for figure in figures] == ["s", "×"] * len(samples.CASES)
+    data, most = samples.CASES["512 cells of the circle, a loop of a second"]
+    case = mf.load_case(data).replace({"domain.resolution": 32, "time.end": 1.0})
+    assert most == figures[1].most
+    _, scalars = run_in_memory(case).checkpoint
+    assert samples._loop(case) == scalars["steps"]
+
+
 def test_writing_within_writing_is_counted_once(monkeypatch):
     writing = load("writing")
 

@@ -21,6 +21,12 @@ CALLS: list[tuple[Callable[[mf.Result, Path], object], type[Exception], str]] = 
         mf.CaseError,
         "override attention.beta = None: expected",
     ),
+    (
+        lambda r, p: mf.sweep(CASE, {"attention.beta": 4}),
+        mf.CaseError,
+        "keys['attention.beta'] = 4: expected a list",
+    ),
+    (lambda r, p: mf.sweep(CASE, {"time.method": "euler"}), mf.CaseError, "keys['time.method'] = 'euler': expected a"),
     (lambda r, p: mf.sweep(CASE, {"attention.beta": [1]}, jobs=0), mf.CaseError, "jobs = 0: expected a whole number"),
     (lambda r, p: mf.sweep(CASE, {"attention.beta": [1]}, jobs="2"), mf.CaseError, "jobs = '2': expected a whole"),
     (

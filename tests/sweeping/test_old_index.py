@@ -55,3 +55,21 @@ def test_an_index_of_version_1_with_links_elsewhere_is_not_gone_on_with(
     with pytest.raises(FileError, match=r"old\.h5: damaged: .*is a link elsewhere"):
         sweep(file, old, quiet=True)
     assert old.read_bytes() == before
+
+
+@pytest.mark.parametrize("renamed", ["points/0002/energy", "points/0002/clusters", "result/end_time", "result/energy"])
+def test_an_index_of_version_1_whose_names_differ_is_gone_on_with(
+    renamed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name of damaged bits is one more column, of that point alone."""
+    monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
+    file, new, old = write(tmp_path / "six.toml", SIX, CASE), tmp_path / "new.h5", tmp_path / "old.h5"
+    assert sweep(file, new, quiet=True) == DONE
+    as_version_1(new, old, parse_sweep(file.read_text()).identity, LEFT_OUT, BESIDE)
+    with h5py.File(old, "r+") as index:
+        index.move(renamed, f"{renamed}s")
+    assert sweep(file, old, quiet=True) == DONE
+    whole, found = read_sweep(new).scalars, read_sweep(old).scalars
+    kept = [number for number in range(6) if number != 2 or not renamed.startswith("points/0002")]
+    for name, values in whole.items():
+        np.testing.assert_array_equal(found[name][kept], values[kept])

@@ -13,6 +13,7 @@ from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
 from meanfield.clusters.modes import count_modes
 from meanfield.clusters.on_cells import Clusters
 from meanfield.clusters.pairs import pairs_of_points
+from meanfield.clusters.parts import between_parts
 from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
@@ -25,7 +26,8 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
-MAX_LEADERS = 2048  # tokens among which leaders are searched: all pairs are held at once
+MAX_LEADERS = 2048  # tokens among which leaders are searched
+BLOCK = 8000  # pairs of tokens at a time
 EQUAL_ATTENTION = 1e-9
 OF_ATTENTION = ("energy", "speed")  # diagnostics that need sums over all pairs of tokens
 
@@ -90,7 +92,8 @@ def energy(sample: Particles) -> float:
             masses, points = sample.masses[:, None], points[:, None]
         return functionals.energy_limit(velocity.heads, velocity.kernel_record, masses, points)
 
-    return functionals.energy(sample.masses, sample.normalizer_and_output[0], velocity.beta, velocity.log_bound, limit)
+    normalizer = sample.normalizer_and_output[0]
+    return float(functionals.energy(sample.masses, normalizer, velocity.beta, velocity.log_bound, limit))
 
 
 def speed(sample: Particles) -> float:
@@ -101,7 +104,7 @@ def speed(sample: Particles) -> float:
     moved = velocity.norm.velocity(sample.time, sample.radii, directions, output, velocity.gate)
     if sample.along is not None:
         moved = moved + sample.along.where(velocity.norm.keeps_radius(sample.time)).rate(sample.points)
-    return functionals.speed(sample.masses, moved)
+    return float(functionals.speed(sample.masses, moved))
 
 
 def leaders(sample: Particles) -> float:
@@ -116,12 +119,22 @@ def leaders(sample: Particles) -> float:
     chosen = np.arange(len(sample.seen))
     if len(chosen) > MAX_LEADERS:
         chosen = np.arange(MAX_LEADERS) * len(chosen) // MAX_LEADERS
-    head, points = sample.velocity.heads[0], sample.seen[chosen]
-    seen = applied(head.query, points) @ applied(head.key, points).T * np.sign(sample.velocity.beta or 1.0)
-    same = EQUAL_ATTENTION * np.abs(seen).max()
-    if sample.velocity.causal:
-        seen[np.triu_indices(len(seen), 1)] = -np.inf
-    return float(len(np.unique((seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1))))
+    head, points, first = sample.velocity.heads[0], sample.seen[chosen], np.empty_like(chosen)
+    query = applied(head.query, points) * np.sign(sample.velocity.beta or 1.0)
+    key, rows = applied(head.key, points).T, max(BLOCK // len(points), 1)
+    blocks = [slice(start, start + rows) for start in range(0, len(points), rows)]
+    largest = 0.0
+    for block in blocks:
+        between_parts()
+        largest = max(largest, float(np.abs(query[block] @ key).max()))
+    same = EQUAL_ATTENTION * largest
+    for block in blocks:
+        between_parts()
+        seen = query[block] @ key
+        if sample.velocity.causal:
+            seen[np.arange(len(points)) > np.arange(len(points))[block, None]] = -np.inf
+        first[block] = (seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1)
+    return float(len(np.unique(first)))
 
 
 def drift(sample: Particles) -> float:

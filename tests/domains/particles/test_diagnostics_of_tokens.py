@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield.clusters.pairs import EDGES
+from meanfield.domains.particles import diagnostics
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS, Particles, diagnostics_particles
 from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
 from meanfield.domains.particles.velocity import ParticleVelocity
@@ -156,8 +157,10 @@ def test_leaders_of_few_tokens_in_many_dimensions_multiply_no_matrices(monkeypat
     assert DIAGNOSTICS["leaders"][0](Particles(law, 0.0, points, masses)) == 2
 
 
-def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix():
+@pytest.mark.parametrize("pairs", [diagnostics.BLOCK, 100])  # of which three rows are a block
+def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix(pairs, monkeypatch):
     """Brute force over rows; a query that turns tokens about; a mask; and tokens that have become one."""
+    monkeypatch.setattr(diagnostics, "BLOCK", pairs)
     points, masses = tokens_uniform(30, 3, 1), np.full(30, 1 / 30)
     turn = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     for causal, query in ((False, turn), (True, turn), (False, 1.0)):

@@ -200,3 +200,32 @@ def ring_gradient(
             _write(parts[1, side], -1.0, start, count, q, components[1])
             if re.shape[0] > 3:
                 _write(parts[3, side], 1.0, start, count, q, radial)
+
+
+@summing
+def ring_vectors(worker, workers, re, im, ring_start, ring_cells, points, tables, table_start, values, vectors):
+    """Values (cells,) and vectors (cells, 3) at the cells of all rings from modes (4, L + 1, rings)."""
+    rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
+    columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, points.max()))
+    rows = np.empty((3, ring_cells.max()))
+    for r in range(worker, half, workers):
+        mirrored, q, count = rings - 1 - r, points[r], ring_cells[r]
+        for s in range(4):
+            _fill_columns(re, im, s, r, mirrored, False, 1.0, columns[s])
+        parts[:, :, :, :q] = 0.0
+        for wave in range(2):
+            for parity in range(2):
+                part = 2 * wave + parity
+                for m in range(parity, orders, 8):
+                    at = table_start[r] + (wave * orders + m) * q
+                    _add_rows_of_three(tables, at, q, m, columns[1:, :, wave], part, parts[1:])
+                    one, other = columns[0, 0, wave], columns[0, 1, wave]
+                    _add_rows(tables, at, q, m, one, other, parts[0, 0, part], parts[0, 1, part])
+        for side in range(2):
+            start = ring_start[mirrored if side else r]
+            _write(parts[0, side], 1.0, start, count, q, values)
+            for axis in range(3):
+                _write(parts[1 + axis, side], 1.0, 0, count, q, rows[axis])
+            for j in range(count):
+                i = index(start + j)
+                vectors[i, 0], vectors[i, 1], vectors[i, 2] = rows[0, j], rows[1, j], rows[2, j]
