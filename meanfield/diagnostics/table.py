@@ -144,7 +144,7 @@ def heaviest_of_rows(counts: NDArray[np.intp], values: Floats) -> Floats:
 
 def energy_entry(function: Callable[[Any], float | Floats], log_bound: float) -> Diagnostic:
     """The entry of the energy where the largest kernel is e^{log_bound}."""
-    log_unit = energy_log_unit(log_bound)
+    log_unit = float(energy_log_unit(log_bound))
     unit = f", in units of e^{log_unit:.6g}" if log_unit else ""
     attributes = ((LOG_UNIT, log_unit), (FACTOR, "1/(2 beta)"))
     return Diagnostic(function, "", f"interaction energy{unit}", attributes=attributes)
