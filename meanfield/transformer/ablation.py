@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meanfield.analysis.text import table
 from meanfield.case.errors import CaseError
 from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
 from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
@@ -142,9 +143,8 @@ def group_of(name: str) -> str:
 def last_layer_table(ablation: Ablation) -> str:
     """Markdown table: the measures of each variant after the last layer, mean ± spread."""
     columns = {quantity: grouped(ablation, quantity) for quantity in ablation.measures}
-    head = ["variant", *columns]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    rows = []
     for name in next(iter(columns.values())):
         cells = [f"{mean[-1]:.3g} ± {spread[-1]:.2g}" for mean, spread in (column[name] for column in columns.values())]
-        lines.append("| " + " | ".join([name, *cells]) + " |")
-    return "\n".join(lines)
+        rows.append([name, *cells])
+    return table(["variant", *columns], rows)

@@ -26,6 +26,8 @@ def record(recording: ModuleType, folder: Path, last: float, wall_time: float, g
     with h5py.File(place / "one.h5", "w") as file:
         file["time"] = [0.0, 1.0, last]
         file.attrs["wall_time"] = wall_time
+        file.attrs["digest"] = f"of all, with {wall_time}"
+        file["checkpoint/bytes"] = np.frombuffer(f"wall time {wall_time}".encode(), dtype=np.uint8)
         file.attrs["title"] = "a title"
         file.attrs["segments"] = json.dumps({"until": 3.0, "start": f"at {wall_time}"})
     Image.fromarray(np.array([[0, gray]], dtype=np.uint8)).save(place / "one.png")
