@@ -16,6 +16,7 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import to_toml
 from meanfield.case.overrides import inline
+from meanfield.results.refusals import in_python
 from meanfield.results.result import Result
 from meanfield.results.runs import load_case, open_run
 from meanfield.runtime.progress import has_bar
@@ -77,7 +78,8 @@ def sweep(
     if path is not None:
         if scalars:
             raise CaseError(f"scalars = {', '.join(scalars)}: not allowed with path, whose index has none of them")
-        _solve_into(Path(path), plan, solver, overwrite, quiet)
+        with in_python():
+            _solve_into(Path(path), plan, solver, overwrite, quiet)
         return open_sweep(path)
     count = len(plan.rows)
     work = Work(range(count), lambda number: plan.points[number].case, keep=bool(scalars))
