@@ -150,13 +150,14 @@ class Diffusion:
         stages = self._stages(dt, operator.explicit_dt)
         step = 4.0 / (stages * stages + stages - 2) * dt * operator.coefficient
         before = np.zeros_like(start)
-        potential: Floats = start * (_weight(1) * step)
+        potential: Floats = start * (rkl2_weight(1) * step)
         for j in range(2, stages + 2):
             operator.apply(potential, values)
             values += start
             if j <= stages:
-                mu, nu = (2 * j - 1) / j * _weight(j) / _weight(j - 1), -(j - 1) / j * _weight(j) / _weight(j - 2)
-                values -= (1 - _weight(j - 1)) * start
+                b, b_1, b_2 = (rkl2_weight(i) for i in (j, j - 1, j - 2))
+                mu, nu = (2 * j - 1) / j * b / b_1, -(j - 1) / j * b / b_2
+                values -= (1 - b_1) * start
                 values *= mu * step
                 values += mu * potential
                 before *= nu
@@ -332,8 +333,8 @@ def amplitude(mesh: Mesh, values: Floats) -> Step:
     return size
 
 
-def _weight(j: int) -> float:
-    """The b_j of RKL2."""
+def rkl2_weight(j: int) -> float:
+    """The b_j of RKL2, j ≥ 0."""
     return 1 / 3 if j < 2 else (j * j + j - 2) / (2 * j * (j + 1))
 
 

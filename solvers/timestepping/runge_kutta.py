@@ -10,6 +10,7 @@ import numpy as np
 
 from ..mesh.mesh import Floats
 from ..terms.conservation_law import ConservationLaw
+from ..terms.diffusion import rkl2_weight
 from .equation import Equation
 from .semi_discrete import SemiDiscrete
 from .state import Exploding, NonFinite, State, StepResult
@@ -169,7 +170,7 @@ class SuperTimeStepping(ErrorControlled):
         first = f(time, start, dt)
         s = max(3, math.ceil((math.sqrt(9 + 8 * dt * self._fastest) - 1) / 2))
         w = 4 / (s * s + s - 2)
-        b = [1 / 3, 1 / 3, *((j * j + j - 2) / (2 * j * (j + 1)) for j in range(2, s + 1))]
+        b = [rkl2_weight(j) for j in range(s + 1)]
         before, values, nodes = start, start + b[1] * w * dt * first, [0.0, b[1] * w]
         for j in range(2, s + 1):
             mu, nu = (2 * j - 1) / j * b[j] / b[j - 1], -(j - 1) / j * b[j] / b[j - 2]
