@@ -67,13 +67,8 @@ def rates_of(case: Case, degrees: ArrayLike) -> Floats:
 def critical_noise_of(case: Case) -> float:
     """Noise below which the uniform density of a case is unstable, where linear theory applies."""
     attention, beta = case.attention, case.beta_on_unit_sphere
-    scale = case.stabilizers.scale**2 * kernel_scale(case)
+    scale = case.stabilizers.scale**2 * case.rescaling
     return scale * critical_noise(case.domain.d, beta, attention.normalization, attention.value_scale)
-
-
-def kernel_scale(case: Case) -> float:
-    """e^{−|β|}, the factor of the kernels of rescaled attention; 1 without it."""
-    return float(np.exp(-abs(case.beta_on_unit_sphere))) if case.attention.rescaled else 1.0
 
 
 def report(case: Case) -> str:
@@ -113,7 +108,7 @@ def report(case: Case) -> str:
     lines.append(f"critical noise: {text}")
     if beta > 0 and value > 0 and not normalization_of(attention.normalization).is_two_sided:
         lines += [_transition(dimension, beta, attention.normalization), ""]
-        lines += _metastable(dimension, beta, attention.normalization, value * kernel_scale(case), fastest)
+        lines += _metastable(dimension, beta, attention.normalization, value * case.rescaling, fastest)
     return "\n".join(lines)
 
 

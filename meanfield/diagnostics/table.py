@@ -95,10 +95,14 @@ class Diagnostics:
 
     def of_states(self, times: Sequence[float], states: Sequence[Floats]) -> dict[str, Floats]:
         """(states, ...) those of several states at less cost: the code of each stays in the processor's cache."""
-        samples = [self.sample_of(*each) for each in zip(times, states, strict=True)]
+        samples = self.samples_of(times, states)
         with np.errstate(over="ignore", invalid="ignore"):
             columns = {name: [self.table[name].function(sample) for sample in samples] for name in self.names}
         return {name: np.array(column, dtype=np.float64) for name, column in columns.items()}
+
+    def samples_of(self, times: Sequence[float], states: Sequence[Floats]) -> list[Any]:
+        """Samples of several states, which may share what is found for all at once."""
+        return [self.sample_of(*each) for each in zip(times, states, strict=True)]
 
     def only(self, names: Sequence[str]) -> Self:
         """Those of some names."""
@@ -144,7 +148,7 @@ def heaviest_of_rows(counts: NDArray[np.intp], values: Floats) -> Floats:
 
 def energy_entry(function: Callable[[Any], float | Floats], log_bound: float) -> Diagnostic:
     """The entry of the energy where the largest kernel is e^{log_bound}."""
-    log_unit = energy_log_unit(log_bound)
+    log_unit = float(energy_log_unit(log_bound))
     unit = f", in units of e^{log_unit:.6g}" if log_unit else ""
     attributes = ((LOG_UNIT, log_unit), (FACTOR, "1/(2 beta)"))
     return Diagnostic(function, "", f"interaction energy{unit}", attributes=attributes)

@@ -28,12 +28,12 @@ def entropy(masses: Floats, log_areas: Floats) -> Floats:
     return weighted_sum(np.maximum(masses, 0.0), logs - log_areas)
 
 
-def energy_log_unit(log_bound: float) -> float:
-    """log of the unit in which energies are kept: 0, or ``log_bound`` where e^{log_bound} is out of range."""
-    return 0.0 if log_bound <= MAX_EXPONENT else log_bound
+def energy_log_unit(log_bound: Value) -> Floats:
+    """log of the unit in which energies are kept: 0, or ``log_bound`` (...) where e^{log_bound} is out of range."""
+    return np.where(np.less_equal(log_bound, MAX_EXPONENT), 0.0, log_bound)
 
 
-def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: float, limit: Callable[[], Value]) -> Value:
+def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: Value, limit: Callable[[], Value]) -> Value:
     """E = (1/2β) Σ_h w_h ∬ k_h(x, y) ρ(x) ρ(y) dx dy = (1/2β) Σ m Z, in units of e^{energy_log_unit(log_bound)}.
 
     k_h = e^{β⟨Q_h x, K_h y⟩} or another kernel, over the pairs that attend: under a causal mask those where the label,
@@ -47,12 +47,12 @@ def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: float, li
 
     masses       m (..., n)
     normalizer   Σ_h w_h Z_h e^{−log_bound} (..., n)
-    log_bound    logarithm of the largest k
+    log_bound    logarithm of the largest k (...)
     limit        () → E (...) at β = 0, see :func:`energy_limit`
     """
     if beta == 0:
         return limit()
-    return weighted_sum(masses, normalizer) / (2 * beta) * float(np.exp(log_bound - energy_log_unit(log_bound)))
+    return np.asarray(weighted_sum(masses, normalizer) / (2 * beta) * np.exp(log_bound - energy_log_unit(log_bound)))
 
 
 def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: Floats) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from meanfield.analysis.branches.continuation import Branch, follow
 from meanfield.analysis.branches.equilibria import Equilibria, Equilibrium
 from meanfield.analysis.branches.varied import OverBeta, OverNoise, OverValue, Varied
-from meanfield.analysis.stability_report import kernel_scale, refusal_of_theory
+from meanfield.analysis.stability_report import refusal_of_theory
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.model.linear_stability import growth_rates
@@ -94,7 +94,7 @@ def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = F
     if beta == 0:
         raise CaseError("attention.beta = 0: expected another number, for branches of stationary densities")
     square = case.stabilizers.scale**2
-    unit = square * kernel_scale(case)
+    unit = square * case.rescaling
     try:
         return BranchOfCase(case, follow(_varied(case, over, unit), degree, negative=negative), over, unit, 1 / square)
     except ValueError as error:

@@ -18,6 +18,7 @@ from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
 from meanfield.domains.particles.sequence import SequenceDiffusion
+from meanfield.domains.particles.systems import system_of
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model import functionals
 from meanfield.model.heads import applied, steepness
@@ -64,7 +65,11 @@ class Particles:
 
     @cached_property
     def normalizer_and_output(self) -> tuple[Floats, Floats]:
-        return self.velocity.normalizer_and_output(self.seen)
+        system = system_of(self.velocity, *self.seen.shape)
+        if system is None:
+            return self.velocity.normalizer_and_output(self.seen)
+        normalizer, output = system.normalizer_and_output(np.zeros(1, dtype=np.intp), self.seen[None])
+        return normalizer[0], output[0]
 
     def know(self, normalizer: Floats, output: Floats) -> None:
         """Take :meth:`normalizer_and_output` from elsewhere, where it was found for many samples at once."""
@@ -205,7 +210,22 @@ def diagnostics_particles(
         "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", scale),)),
         "modes": DIAGNOSTICS["modes"]._replace(attributes=(("bandwidth", bandwidth),)),
     }
-    return Diagnostics(names, table, {"d": dimension, **LENGTHS}, sample_of)
+    return DiagnosticsOfTokens(names, table, {"d": dimension, **LENGTHS}, sample_of)
+
+
+class DiagnosticsOfTokens(Diagnostics):
+    """Diagnostics of tokens, which find the attention of few tokens for many samples at once."""
+
+    def samples_of(self, times: Sequence[float], states: Sequence[Floats]) -> list[Particles]:
+        samples: list[Particles] = super().samples_of(times, states)
+        velocity, shape = samples[0].velocity, samples[0].points.shape
+        system = None if set(OF_ATTENTION).isdisjoint(self.names) else system_of(velocity, *shape)
+        if system is not None and all(sample.velocity is velocity for sample in samples):
+            here = np.zeros(len(samples), dtype=np.intp)
+            found = system.normalizer_and_output(here, np.stack([sample.seen for sample in samples]))
+            for sample, normalizer, output in zip(samples, *found, strict=True):
+                sample.know(normalizer, output)
+        return samples
 
 
 DIAGNOSTICS: Table = {

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from meanfield.domains.particles.field import Field, draw_from_field, lowest
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
 from meanfield.model.errors import ArgumentError
+from meanfield.model.layer_norm import projected
 from meanfield.model.unit_vectors import unit_vectors
 from solvers.mesh.mesh import Floats
 
@@ -56,9 +57,8 @@ def tokens_von_mises_fisher(
     shares = np.asarray(masses, dtype=float)
     component = random.choice(len(middles), count, p=shares / shares.sum())
     w = _falls(np.asarray(concentrations, dtype=float)[component], middles.shape[1], random)[:, None]
-    around = random.standard_normal((count, middles.shape[1]))
     center = middles[component]
-    around -= np.einsum("nd,nd->n", around, center)[:, None] * center
+    around = projected(center, random.standard_normal(center.shape))
     return unit_vectors((1 - w) * center + np.sqrt(w * (2 - w)) * unit_vectors(around))
 
 

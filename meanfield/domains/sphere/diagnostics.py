@@ -26,7 +26,6 @@ from meanfield.diagnostics.table import (
 from meanfield.domains.sphere.causal import CausalVelocity
 from meanfield.equation import Velocity
 from meanfield.model import functionals
-from meanfield.model.attention import Attention
 from meanfield.model.errors import ArgumentError
 from meanfield.model.heads import multiple
 from solvers.mesh.mesh import Floats, Mesh
@@ -63,10 +62,10 @@ class Samples:
         """(samples, labels, cells)"""
         return self.by_label * self.mesh.volumes
 
-    @property
-    def attention(self) -> Attention:
-        """At the first of the times; its β, kernel and unit are the same at all."""
-        return self.velocity_at(self.times[0]).attention
+    @cached_property
+    def velocities(self) -> list[Velocity]:
+        """Of each sample, at its time."""
+        return [self.velocity_at(time) for time in self.times]
 
     @cached_property
     def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
@@ -74,11 +73,10 @@ class Samples:
 
         On the sphere X may be given by its components along east and north, d = 2.
         """
-        velocities = [self.velocity_at(time) for time in self.times]
-        first = velocities[0]
-        if self.by_label.shape[1] == 1 and first.attention.takes_rows and all(one is first for one in velocities):
+        first = self.velocities[0]
+        if self.by_label.shape[1] == 1 and first.attention.takes_rows and all(one is first for one in self.velocities):
             return first.of_rows(self.times, self.density)
-        found = [self._of_one(*each) for each in zip(velocities, self.times, self.by_label, strict=True)]
+        found = [self._of_one(*each) for each in zip(self.velocities, self.times, self.by_label, strict=True)]
         return np.stack([normalizer for normalizer, _ in found]), np.stack([velocity for _, velocity in found])
 
     @staticmethod
@@ -115,17 +113,15 @@ def _log_areas(mesh: Mesh) -> Floats:
 
 def energy(samples: Samples) -> Floats:
     """E of :func:`meanfield.model.functionals.energy`; under a causal mask ρ(s, x) attends to ρ(r, y) with r ≤ s."""
-    attention, masses = samples.attention, samples.masses_by_label
-
-    def limit_of(time: float, masses: Floats) -> float:
-        heads = samples.velocity_at(time).attention.heads
-        return functionals.energy_limit(heads, attention.kernel, masses, samples.mesh.centers)
+    attentions, masses = [velocity.attention for velocity in samples.velocities], samples.masses_by_label
 
     def limit() -> Floats:
-        return np.array([limit_of(*each) for each in zip(samples.times, masses, strict=True)])
+        pairs, points = zip(attentions, masses, strict=True), samples.mesh.centers
+        return np.array([functionals.energy_limit(one.heads, one.kernel, own, points) for one, own in pairs])
 
     flat, normalizer = masses.reshape(len(masses), -1), samples.normalizer_and_velocity[0]
-    return np.asarray(functionals.energy(flat, normalizer, attention.beta, attention.log_bound, limit))
+    log_bounds = np.array([attention.log_bound for attention in attentions])
+    return np.asarray(functionals.energy(flat, normalizer, attentions[0].beta, log_bounds, limit))
 
 
 def speed(samples: Samples) -> Floats:
@@ -169,7 +165,7 @@ def entropy_rate(samples: Samples) -> Floats:
 
 
 def _entropy_rate(samples: Samples, k: int) -> float:
-    mesh, attention, masses = samples.mesh, samples.attention, samples.masses[k]
+    mesh, attention, masses = samples.mesh, samples.velocities[k].attention, samples.masses[k]
     d, beta = mesh.centers.shape[1], attention.beta
     degree = exponential_degree(d, beta)
     transform = harmonic_transform(mesh, min(degree, mesh.cells // 2) if mesh.dimension == 1 else degree)

@@ -174,3 +174,35 @@ def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix(pairs, 
     assert len(set(rows)) == 30
     merged = np.repeat(points[:3], 10, axis=0)
     assert DIAGNOSTICS["leaders"][0](Particles(ParticleVelocity(4.0), 0.0, merged, masses)) == 3
+
+
+TURN = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"causal": True},
+        {"normalization": "unnormalized", "beta": -3.0},
+        {"heads": (Head(query=TURN, weight=0.25), Head(value=TURN, key=2.0, weight=0.75))},
+        {"normalization": "sinkhorn"},
+        {"kernel": "gaussian"},
+        {"beta": 0.0},
+    ],
+    ids=str,
+)
+def test_samples_of_tokens_together(options):
+    """Attention is found for many samples at once, each as it is alone to the last bit, and as the velocity has it."""
+    masses = np.random.default_rng(0).random(20)
+    masses /= masses.sum()
+    velocity = ParticleVelocity(**{"beta": 4.0, "masses": masses, **options})
+    made = diagnostics_particles(("energy", "speed", "clusters", "pairs"), velocity, masses, 3)
+    states = [tokens_uniform(20, 3, seed) for seed in range(5)]
+    rows = made.of_states(list(range(5)), states)
+    for k, points in enumerate(states):
+        alone = made(float(k), points)
+        assert all(rows[name][k].tobytes() == np.asarray(alone[name], dtype=float).tobytes() for name in rows)
+        sample = made.sample_of(float(k), points)
+        for found, expected in zip(sample.normalizer_and_output, velocity.normalizer_and_output(points), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)  # sums of 20 in another order
