@@ -58,7 +58,7 @@ class Attention:
         if not isinstance(mesh, Mesh) or not has_harmonics(mesh):
             raise ArgumentError("mesh", getattr(mesh, "manifold", mesh), "a circle or a sphere")
         check_number("beta", beta)
-        if isinstance(heads, Head) or not heads or not all(isinstance(head, Head) for head in heads):
+        if not isinstance(heads, Sequence) or not heads or not all(isinstance(head, Head) for head in heads):
             raise ArgumentError("heads", heads, "a list of one or more Head")
         for head in heads:
             head.check_dimension(mesh.ambient_dimension)

@@ -24,7 +24,7 @@ from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
 from meanfield.model.trained_layer import TrainedLayer
 from meanfield.model.unit_vectors import unit_vectors
 from meanfield.transformer.case import CaseOptions, layer_arrays, start_of
-from meanfield.transformer.families import family_of, form_of
+from meanfield.transformer.families import family_of, form_of, stored_layers
 from meanfield.transformer.model import Booleans, States
 from solvers.mesh.mesh import Floats
 
@@ -95,8 +95,7 @@ def states_of_variant(texts: Sequence[States], options: CaseOptions | None) -> I
     model = texts[0]
     family = family_of(model.name, model.config)
     form, total = form_of(family, model.network), model.layers * options.repeat
-    tied = getattr(model.config, "num_hidden_groups", None) == 1
-    arrays = [layer_arrays(model, family, k, options) for k in range(1 if tied else model.layers)]
+    arrays = [layer_arrays(model, family, k, options) for k in range(stored_layers(model.config, model.layers))]
     layers = [
         TrainedLayer(form, arrays[k % len(arrays)], options.without, is_last=k == total - 1) for k in range(total)
     ]

@@ -103,7 +103,7 @@ def _arrays(one: Any, other: Any) -> str:
     with np.errstate(invalid="ignore", divide="ignore"):
         absolute = np.abs(one.astype(float) - other)
         relative = absolute / np.maximum(np.abs(one), np.abs(other))
-    unlike = int((one.view(np.uint8) != other.view(np.uint8)).any()) if one.ndim == 0 else int(np.sum(one != other))
+    unlike = int(np.sum(one != other))
     largest = [float(np.nanmax(x)) if np.isfinite(x).any() else float("nan") for x in (absolute, relative)]
     return f"{unlike} of {one.size} values, at most {largest[0]:.3g} (relative {largest[1]:.3g})"
 
