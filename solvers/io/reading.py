@@ -234,6 +234,8 @@ def read(path: str | Path | Run) -> Run:
         times = read_times(file["time"])  # first: a snapshot has the samples before it
         group = file["diagnostics"]
         sample_times = read_times(group["time"])
+        if (np.diff(times) <= 0).any() or (np.diff(sample_times) <= 0).any():
+            raise FileError(f"{path}: damaged: times do not increase")
         run = Run(
             path=path,
             attributes=attributes,
