@@ -98,8 +98,11 @@ class Run:
 
     @cached_property
     def weights(self) -> Floats:
-        """(n,) masses of the points of a file without a mesh."""
-        return self._read("weight")
+        """(n,) masses of the points of a file without a mesh. Raises FileError for negative ones, and for no mass."""
+        weights = self._read("weight")
+        positive = bool((weights >= 0).all()) and 0 < float(weights.sum()) < np.inf
+        self._expect(positive, "damaged: weight: expected masses >= 0 of a finite sum above 0")
+        return weights
 
     @cached_property
     def cell_centers(self) -> Floats:

@@ -145,3 +145,31 @@ def test_a_run_whose_rows_cannot_grow_is_not_gone_on_with(name: str, runs: Path,
         file[name] = values
     assert len(read(path).times) == 3
     require_refused("resume {0} --until 0.2", path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "values", "command"),
+    [
+        ("circle", "time", 0.0, "plot {0} -o figure.png"),
+        ("circle", "diagnostics/time", 0.0, VIEW),
+        ("tokens", "weight", 0.0, VIEW),
+        ("tokens", "weight", -1.0, VIEW),
+        ("tokens", "weight", np.nan, "plot {0} -o figure.png"),
+    ],
+)
+def test_times_that_do_not_increase_and_tokens_without_mass_are_refused(
+    kind: str, name: str, values: float, command: str, runs: Path, in_folder: None, capsys: Any
+) -> None:
+    path = damaged(runs, kind, "/", "title", "x")
+    with h5py.File(path, "r+") as file:
+        file[name][...] = values
+    require_refused(command, path, capsys)
+
+
+def test_a_cluster_without_mass_is_none(runs: Path, in_folder: None, capsys: Any) -> None:
+    path = damaged(runs, "atoms", "/", "title", "x")
+    with h5py.File(path, "r+") as file:
+        file["diagnostics/cluster_mass"][1:] = 0.0
+    with np.errstate(all="raise"):
+        assert main(["mergers", path]) == 0
+    assert not capsys.readouterr().err
