@@ -14,13 +14,12 @@ rounding beside the largest. Points anywhere on the circle or sphere may take th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends import backend_for
+from ...backends import backend_for, cpu
 from ...mesh.mesh import Floats, Mesh
 from ..exponential import exponential_degree
 from ..gauss_grid import GaussGrid
@@ -68,6 +67,8 @@ class Bilinear:
         Of cells, Z and N are valid where there is mass, or where ``active`` (cells,) has some instead.
         """
         active = masses if active is None else active
+        if self._targets is not None and self._targets.axes is not None:
+            return self._by_axes(self._targets, self._targets.axes, masses, active)
         backend, nodes = backend_for(masses), self._sources.nodes
         held, count = backend.true_indices(masses != 0)
         few, first = count <= nodes, held[:nodes]
@@ -87,7 +88,7 @@ class Bilinear:
             sums = backend.conditional(few, exact, lambda: self._dense(*equivalent_weights()))
             lost = self._is_lost(sums[1], masses.sum(), active) & np.logical_not(few)
         else:
-            sums = self._by_targets(self._targets, masses, lambda: backend.conditional(few, cells, equivalent_weights))
+            sums = self._by_grid(self._targets, *backend.conditional(few, cells, equivalent_weights))
             lost = self._is_lost(sums[1], masses.sum(), active)
         backend.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
@@ -109,26 +110,34 @@ class Bilinear:
         towards = self._towards(cells)
         return exponential_sums(towards, points, weights, log_scale=np.linalg.norm(towards, axis=1))
 
-    def _by_targets(
-        self, targets: _Targets, masses: Floats, points_and_weights: Callable[[], tuple[Floats, Floats]]
-    ) -> Sums:
-        """The same at all cells, by harmonics of the targets but for those near a zero of b."""
-        assert isinstance(self._sources, _SphereSources)
-        if targets.axes is None:
-            sets = targets.sets(*points_and_weights())
-        else:
-            sets = targets.axes.apply(self._sources.coefficients(masses))
-        sums = self._scale(), *targets.on_cells(sets)
+    def _by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
+        """The same at all cells, by a grid of targets but for those near a zero of b."""
+        sums = self._scale(), *targets.on_cells(targets.sets(points, weights))
         if len(targets.near):
-            for whole, part in zip(sums, self._dense(*points_and_weights(), targets.near), strict=True):
+            for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
                 whole[targets.near] = part
+        return sums
+
+    def _by_axes(self, targets: _Targets, axes: PrincipalAxes, masses: Floats, active: Floats) -> Sums:
+        """The same by harmonics on both sides; masses are looked for only where sums are lost, for memory's sake."""
+        assert isinstance(self._sources, _SphereSources)
+        coefficients, backend = self._sources.coefficients(masses), backend_for(masses)
+        sums = self._scale(), *targets.on_cells(axes.apply(coefficients))
+        if len(targets.near):
+            points, weights = self._sources.equivalent_weights(masses)
+            for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
+                whole[targets.near] = part
+        lost = self._is_lost(sums[1], masses.sum(), active)
+        if backend is not cpu or lost.any():
+            held, count = backend.true_indices(masses != 0)
+            backend.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
 
     def _is_lost(self, normalizer: Floats, total: Floats, active: Floats) -> NDArray[np.bool_]:
         """(cells,) where Z is needed and too small to be accurate."""
         of_largest, of_mass = self.min_normalizer
         lost: NDArray[np.bool_] = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
-        if self._mesh is not None:
+        if self._mesh is not None and (backend_for(lost) is not cpu or lost.any()):
             lost &= active > _MIN_DENSITY * active.sum() / self._mesh.volume * self._mesh.volumes
         return lost
 
