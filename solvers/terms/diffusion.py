@@ -11,7 +11,7 @@ from ..mesh.arguments import check_count
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Robin, Value, boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number
 from ..mesh.mesh import Floats, Mesh
-from ..transforms import rkl2
+from . import rkl2
 from .consistency import has_linear_precision
 from .operators import (
     FaceOperator,

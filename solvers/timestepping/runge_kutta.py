@@ -9,8 +9,8 @@ from typing import NoReturn
 import numpy as np
 
 from ..mesh.mesh import Floats
+from ..terms import rkl2
 from ..terms.conservation_law import ConservationLaw
-from ..transforms import rkl2
 from .equation import Equation
 from .semi_discrete import SemiDiscrete
 from .state import Exploding, NonFinite, State, StepResult

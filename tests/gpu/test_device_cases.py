@@ -12,7 +12,7 @@ from solvers.backends import cpu
 from solvers.io.run_file import read
 from solvers.mesh.interval import polar
 from solvers.mesh.mesh import sphere
-from solvers.terms.drift_diffusion import IntervalDriftDiffusion
+from solvers.terms.drift.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.state import State
 from solvers.transforms.anisotropic.bilinear import Bilinear

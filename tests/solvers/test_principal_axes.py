@@ -133,3 +133,16 @@ def test_a_matrix_too_large_is_a_dense_sum_between_grids(monkeypatch):
     assert by_grid._targets.axes is None
     for one, other in zip(by_axes.apply(masses), by_grid.apply(masses), strict=True):
         np.testing.assert_allclose(one, other, rtol=4e-11, atol=1e-12)
+
+
+def test_a_matrix_between_harmonics_up_to_the_size_that_the_docs_state():
+    sizes = [exponential_degree(3, size) + 1 for size in (50, 51)]
+    fits = [PrincipalAxes.bytes(degree, int(np.ceil(1.5 * degree))) <= bilinear._MAX_BYTES for degree in sizes]
+    assert fits == [True, False]
+
+
+def test_points_that_move_do_without_a_matrix_between_harmonics():
+    """It would be made anew for each velocity, which takes as long as several sums between grids."""
+    sums = Bilinear(GaussGrid(40).centers, MATRICES["any"])
+    assert sums._targets is not None
+    assert sums._targets.axes is None

@@ -15,7 +15,7 @@ from meanfield.model.linear_stability import LinearRegime, Near, growth_rates, m
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection
-from solvers.terms.drift_diffusion import IntervalDriftDiffusion
+from solvers.terms.drift.drift_diffusion import IntervalDriftDiffusion
 from solvers.terms.term import Step
 from solvers.timestepping.equation import Equation, limit_positivity
 from solvers.transforms.polar import log_masses, uniform_distribution

@@ -31,7 +31,7 @@ from .principal_axes import PrincipalAxes
 
 _OVERSAMPLING = 1.5  # T/L
 _SMOOTHNESS = 34.0  # c·T/‖B‖: e^{−s} has its branch points at a distance c/‖B‖, so degree T leaves e^{−34} = 2e-15
-_MAX_BYTES = 1 << 26  # of a matrix between harmonics; ‖B‖ up to about 45
+_MAX_BYTES = 1 << 26  # of a matrix between harmonics; ‖B‖ up to 50
 _MIN_DENSITY = 1e-12  # of the mean; what holds less is not worth an exact sum
 Sums = tuple[Floats, Floats, Floats]  # log_scale, Z and N
 
@@ -151,7 +151,8 @@ class _Targets:
 
     lengths   (cells) |b(x)|
     near      cells near a zero of b, for which max_loss is exceeded
-    axes      what has their harmonics from those of the masses; None where it would be large
+    axes      what has their harmonics from those of the masses; None where it would be large, and for points, which
+              move: to make it takes as long as three to ten sums between grids
     """
 
     def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int, max_loss: float) -> None:
@@ -161,7 +162,7 @@ class _Targets:
         self.near = np.flatnonzero(self.scale(lengths) - lengths > max_loss)
         self._cells, self._on_cells = len(lengths), _transform(mesh, most)
         self.axes = None
-        if PrincipalAxes.bytes(degree, most) <= _MAX_BYTES:
+        if isinstance(mesh, Mesh) and PrincipalAxes.bytes(degree, most) <= _MAX_BYTES:
             self.axes = PrincipalAxes(matrix, self.scale, degree, most, backend)
             return
         self.grid = GaussGrid(most).on(backend)
