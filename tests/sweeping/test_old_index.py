@@ -49,7 +49,7 @@ def test_an_index_of_version_1_is_read_and_gone_on_with(tmp_path: Path, monkeypa
 def test_an_index_of_version_1_with_links_elsewhere_is_not_gone_on_with(
     linked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, new, old = written(tmp_path, monkeypatch)
+    file, _, old = written(tmp_path, monkeypatch)
     (tmp_path / "other.h5").write_bytes(old.read_bytes())
     with h5py.File(old, "r+") as index:
         del index[linked]
