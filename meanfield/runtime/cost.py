@@ -12,6 +12,7 @@ from meanfield.domains.domain import load
 from meanfield.model.layer_norm import LAYER_NORMS
 from meanfield.runtime.messages import counted
 from meanfield.sections.initial import Uniform
+from solvers.timestepping.schedules import events_before
 
 if TYPE_CHECKING:
     from meanfield.diagnostics.table import Table
@@ -164,13 +165,9 @@ def _steps(case: Case, width: float) -> str:
 
 def _snapshots(case: Case) -> int:
     """Snapshots of the whole run, the first state included."""
-    output = case.output
-    if output.times is not None:
-        return len(output.times)
-    if output.every is not None:
-        return math.floor(case.time.end / output.every) + 1
-    assert output.snapshots is not None  # of the three, a parsed case has exactly one
-    return output.snapshots + 1
+    from meanfield.simulation import snapshot_schedule
+
+    return events_before(snapshot_schedule(case), case.time.end, or_at=True)
 
 
 def as_bytes(count: float) -> str:

@@ -10,6 +10,7 @@ from meanfield.cli.parser import main
 from meanfield.running import run
 from meanfield.runtime import limits
 from meanfield.runtime.cost import as_bytes, estimate, file_bytes, memory_bytes
+from solvers.io.run_file import read
 
 CASE = """
 [domain]
@@ -51,6 +52,14 @@ def test_a_file_is_not_larger_than_was_said(changes: list[str], tmp_path: Path) 
     case = parse(CASE, changes)
     run(case, tmp_path / "run.h5", quiet=True)
     assert (tmp_path / "run.h5").stat().st_size < 1.2 * file_bytes(case)
+
+
+def test_snapshots_are_those_of_the_schedule(tmp_path: Path) -> None:
+    """0.3/0.1 is 2.9999999999999996, and a snapshot is due at 0.3."""
+    case = parse(CASE.replace("snapshots = 1", "every = 0.1"), ["time.end=0.3"])
+    assert estimate(case).splitlines()[-2].endswith(" for 4 snapshots")
+    run(case, tmp_path / "run.h5", quiet=True)
+    assert read(tmp_path / "run.h5").snapshots == 4
 
 
 @pytest.mark.parametrize("name", ["available_memory", "free_disk"])
