@@ -29,8 +29,8 @@ be read, the formula was derived again, and equation numbers are missing. The te
 source as a public repository keeps it, of a version that it does not name; statements *as a third party has transcribed
 them* are those of a formalization of the named version, which has sections and labels, and no equation numbers.
 
-Thirteen entries have a full size. Eleven of them were run at it and take from two seconds to five minutes of a core;
-`phase_curve` and `phase_curve_unnormalized` were run at their quick size alone.
+Thirteen entries have a full size, at which they take from two seconds to fifteen minutes of a core. All were run at it
+and have the same verdicts.
 
 | entry | statement | source | published | found | verdict |
 |---|---|---|---|---|---|

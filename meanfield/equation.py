@@ -12,7 +12,7 @@ on the circle or the sphere:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -53,13 +53,32 @@ class Velocity:
         """X (cells, d), tangent, of a density (cells)."""
         return self.of_output(time, self.attention.output(density))
 
-    def along_rings(self, time: float, density: Floats) -> Floats | None:
-        """X by its components along east and north (2, cells); None where they are not found without vectors in R³."""
-        output = self.attention.along_rings(density) if self._local is None else None
+    def along_rings(self, time: float, density: Floats, normalizer: Floats | None = None) -> Floats | None:
+        """X by its components along east and north (2, cells); None where they are not found without vectors in R³.
+
+        Z is then added to ``normalizer`` (cells,), as by `Attention.along_rings`.
+        """
+        output = self.attention.along_rings(density, normalizer) if self._local is None else None
         if output is None:
             return None
         scale = self.norm.speed_scale(time, 1.0, output.T)
         return output if np.ndim(scale) == 0 and scale == 1.0 else output / scale
+
+    def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
+        """Σ_h w_h Z_h e^{−log_bound} (cells) and X (cells, d), or its components along east and north (cells, 2)."""
+        normalizer = np.zeros_like(density)
+        velocity = self.along_rings(time, density, normalizer)
+        if velocity is not None:
+            return normalizer, velocity.T
+        normalizer, output = self.attention.normalizer_and_output(density)
+        return normalizer, self.of_output(time, output)
+
+    def of_rows(self, times: Sequence[float], densities: Floats) -> tuple[Floats, Floats]:
+        """Both for densities (rows, cells), at their times, where ``attention.takes_rows``: (rows, cells [, d])."""
+        normalizer, output = self.attention.of_rows(densities)
+        for own, time in zip(output, times, strict=True):
+            own[...] = self.of_output(time, own)
+        return normalizer, output
 
     def output(self, density: Floats) -> Floats:
         """A + F (cells, d) of a density (cells), P_x of them where attention is tangent: what one layer adds."""

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from .terms.advection import Advection
     from .terms.conservation_law import ConservationLaw
     from .terms.diffusion import Diffusion, NonlinearDiffusion
+    from .terms.drift.scharfetter_gummel import DriftDiffusion
     from .terms.face_fluxes import FaceFluxes, StreamFunction
     from .terms.laws import Euler, ShallowWater
-    from .terms.scharfetter_gummel import DriftDiffusion
     from .terms.source import Source
     from .timestepping.equation import Equation, limit_positivity
     from .timestepping.events import SteadyState, Threshold
@@ -63,7 +63,7 @@ _HOME = {
     ".transforms.harmonics_points": ("PointHarmonics",),
     ".transforms.zonal": ("zonal_operator",),
     ".terms.conservation_law": ("ConservationLaw",),
-    ".terms.scharfetter_gummel": ("DriftDiffusion",),
+    ".terms.drift.scharfetter_gummel": ("DriftDiffusion",),
     ".transforms.interaction": ("Convolution", "DenseKernel", "Zonal"),
     ".terms.laws": ("Euler", "ShallowWater"),
     ".recording.record": ("record", "restart"),

@@ -21,7 +21,7 @@ DISTANCES = ("l1", "w1", "w1_error", "w2", "w2_error", "centroid")
 Pairs = list[tuple[int, int]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Distances over time.
 
@@ -41,6 +41,13 @@ class Comparison:
     times: Floats
     columns: Mapping[str, Floats]
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """The runs, and each distance at the last of the times."""
+        ends = [f"{name} {values[-1]:.4g}" for name, values in self.columns.items() if len(values)]
+        last = f"; at the last: {', '.join(ends)}" if ends else ""
+        names = " and ".join(str(run.path) for run in self.runs)
+        return f"<Comparison of {names} in {self.space} at {len(self.times)} times{last}>"
 
 
 def compare(path_a: str | Path | Run, path_b: str | Path | Run | None = None) -> Comparison:

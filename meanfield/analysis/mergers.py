@@ -94,7 +94,7 @@ def lifetimes(tracks: Tracks, exact_from: float = np.inf) -> list[Lifetime]:
 def exact_from(run: Run) -> float:
     """From when on a run has a sample at each merger: once its clusters go on as atoms; never where they do not."""
     recorded = "cluster_mass" in run.diagnostics and "cluster_center" in run.diagnostics
-    moment = float(run.attributes.get("hand_over_time", np.nan))
+    moment = run.number("hand_over_time", np.nan)
     return moment if recorded and np.isfinite(moment) else np.inf
 
 
@@ -118,7 +118,10 @@ def staircase(run: Run) -> tuple[Floats, Floats] | None:
     plain = attention.is_scalar and attention.value_scale == 1 and attention.kernel == "exponential"
     if not plain or beta <= 0 or "energy" not in run.diagnostics or len(run.sample_times) == 0:
         return None
-    unit = float(np.exp(energy_unit(run, beta) - beta))
+    with np.errstate(over="ignore"):  # of a unit that is damaged
+        unit = float(np.exp(energy_unit(run, beta) - beta))
+    if not np.isfinite(unit):
+        return None
     return run.sample_times, 2 * energy_beta(run, case) * unit * run.diagnostics["energy"]
 
 

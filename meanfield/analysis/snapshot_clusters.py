@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from solvers.io.repair import FileError
 from solvers.mesh.mesh import Floats, Mesh
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 TIME_RTOL = 1e-9  # a sample is at a snapshot where their times differ by less
+MIN_SCALE = 1e-6  # radians, of beta = 1e12
 RECORDED = ("cluster_mass", "cluster_center")
 
 
@@ -36,7 +38,7 @@ def counter(run: Run) -> Callable[[int], Counted] | None:
         find = cluster_finder(run)
     except ValueError:
         return None
-    hand_over = float(run.attributes.get("hand_over_time", np.inf))
+    hand_over = run.number("hand_over_time", np.inf)
     recorded, of_cells = run.diagnostics.keys() >= set(RECORDED), None if run.kind == "position" else _cells_of(run)
 
     def count(k: int) -> Counted:
@@ -78,17 +80,20 @@ def cluster_finder(run: Run) -> Callable[[int], Clusters]:
 
 def _cells_of(run: Run) -> tuple[Mesh, Callable[[int], Floats]]:
     """The mesh of directions, and the density of snapshot k on it: with a radius its marginal, ∫ρ d log r."""
+    from meanfield.domains.common.from_run import mesh_of_run
     from meanfield.domains.domain import load
     from meanfield.domains.table import kind_of
     from meanfield.runtime.segments import case_of
 
     kind = kind_of(run.manifold)
     if kind.mesh is not None:
-        return load(kind.mesh)(run.resolution), run.density
+        return mesh_of_run(run), run.density
     if kind.directions is None or kind.directions.mesh is None or kind.edges is None:
         raise ValueError(f"manifold {run.manifold}: expected circle, sphere or particles, whose clusters are counted")
-    mesh = load(kind.directions.mesh)(case_of(run).domain.resolution)
-    widths = np.diff(np.log(run.variable(kind.edges)))
+    widths, resolution = np.diff(np.log(run.variable(kind.edges))), case_of(run).domain.resolution or 0
+    mesh = load(kind.directions.mesh)(min(resolution, run.cells))
+    if mesh.cells * len(widths) != run.cells:
+        raise FileError(f"{run.path}: damaged: its cells are not those of resolution {resolution}")
     return mesh, lambda k: widths @ run.density(k).reshape(len(widths), -1)
 
 
@@ -109,7 +114,10 @@ def _scale_of_tokens(run: Run) -> float:
     from meanfield.domains.particles.setup import particle_velocity
     from meanfield.runtime.segments import case_of
 
-    if "scale" in (attributes := run.attributes_of("clusters")):
-        return float(attributes["scale"])
+    if "scale" in run.attributes_of("clusters"):
+        scale = run.number("scale", np.nan, "clusters")
+        if not MIN_SCALE <= scale <= np.pi:
+            raise FileError(f"{run.path}: damaged: attribute scale of clusters is {scale:g}, no angle")
+        return scale
     case = case_of(run)
     return cluster_scale(particle_velocity(case, heads_by_layer(case)[0]))

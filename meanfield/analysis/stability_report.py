@@ -67,7 +67,7 @@ def rates_of(case: Case, degrees: ArrayLike) -> Floats:
 def critical_noise_of(case: Case) -> float:
     """Noise below which the uniform density of a case is unstable, where linear theory applies."""
     attention, beta = case.attention, case.beta_on_unit_sphere
-    scale = case.stabilizers.scale**2 * (float(np.exp(-abs(beta))) if attention.rescaled else 1.0)
+    scale = case.stabilizers.scale**2 * case.rescaling
     return scale * critical_noise(case.domain.d, beta, attention.normalization, attention.value_scale)
 
 
@@ -101,7 +101,6 @@ def report(case: Case) -> str:
             )
     else:
         lines.append("stable: every mode decays")
-    scale = np.exp(-abs(beta)) if attention.rescaled else 1.0
     critical = critical_noise_of(case)
     text = (
         f"{critical:.8g} (below it the uniform density is unstable)" if critical else "none: stable without any noise"
@@ -109,7 +108,7 @@ def report(case: Case) -> str:
     lines.append(f"critical noise: {text}")
     if beta > 0 and value > 0 and not normalization_of(attention.normalization).is_two_sided:
         lines += [_transition(dimension, beta, attention.normalization), ""]
-        lines += _metastable(dimension, beta, attention.normalization, value * scale, fastest)
+        lines += _metastable(dimension, beta, attention.normalization, value * case.rescaling, fastest)
     return "\n".join(lines)
 
 

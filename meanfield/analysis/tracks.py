@@ -69,7 +69,7 @@ def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX
     """Clusters linked through time.
 
     times      (samples,) increasing
-    masses     (samples, K), NaN where there are fewer clusters than K; any order
+    masses     (samples, K), NaN where there are fewer clusters than K; any order; without mass there is no cluster
     centers    (samples, K, d) unit vectors
     max_angle  angle (radians) beyond which two clusters of successive samples are never the same
 
@@ -82,10 +82,11 @@ def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX
     if masses.shape != centers.shape[:2] or len(masses) != len(times):
         shapes = f"times {times.shape}, masses {masses.shape}, centers {centers.shape}"
         raise ValueError(f"{shapes}: expected (samples,), (samples, K), (samples, K, d)")
+    is_cluster = np.isfinite(masses) & (masses > 0) & np.isfinite(centers).all(axis=2)
     found_tracks: list[_OpenTrack] = []
     open_tracks: list[_OpenTrack] = []  # in the sample before
     for sample, row in enumerate(masses):
-        columns, before = np.flatnonzero(np.isfinite(row)), [one.columns[-1] for one in open_tracks]
+        columns, before = np.flatnonzero(is_cluster[sample]), [one.columns[-1] for one in open_tracks]
         old = masses[sample - 1, before], centers[sample - 1, before]
         successors, merged = _match(*old, row[columns], centers[sample, columns], max_angle)
         now: list[_OpenTrack] = []

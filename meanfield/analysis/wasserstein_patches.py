@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.model.unit_vectors import unit_vectors
 from solvers.mesh.mesh import Floats
 
 MIN_PATCH_WIDTH = 1e-5  # radians: empty cells would else be patches too
@@ -81,7 +82,7 @@ def gather(
         lengths = np.linalg.norm(centers, axis=1)[:, None]
         first = np.zeros(count, dtype=np.intp)
         first[labels[::-1]] = np.arange(len(labels))[::-1]
-        centers = np.where(lengths > 0, centers / np.where(lengths > 0, lengths, 1.0), points[first[held]])
+        centers = np.where(lengths > 0, unit_vectors(centers), points[first[held]])
     place = (np.cumsum(held) - 1)[labels]
     gaps = np.linalg.norm(points - centers[place], axis=1)
     if on_sphere:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -70,6 +71,11 @@ class Case(Section, frozen=True):
     def beta_of_heads(self) -> float:
         """β g² beside the matrices of heads, as they are: for directions of tokens on a sphere of radius g."""
         return self.attention.beta * self.stabilizers.scale**2
+
+    @property
+    def rescaling(self) -> float:
+        """e^{−|β|} on the unit sphere, by which rescaled attention multiplies its kernels; 1 for other attention."""
+        return math.exp(-abs(self.beta_on_unit_sphere)) if self.attention.rescaled else 1.0
 
     @property
     def noise_on_unit_sphere(self) -> float:

@@ -17,8 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters
-from solvers.backends import backend_for
-from solvers.mesh.mesh import Floats, Mesh, circle, sphere
+from meanfield.clusters.parts import between_parts
+from meanfield.model.unit_vectors import unit_vectors
+from solvers.backends import cpu
+from solvers.backends.cpu.cells import sum_over_basins
+from solvers.mesh.mesh import Floats, Integers, Mesh, circle, sphere
 from solvers.transforms.exponential import exponential_degree, exponential_multipliers, exponential_spectrum
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
 from solvers.transforms.pairwise import exponential_sums
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 SCALE = 0.25  # radians
 COVER = 0.25  # scales: tokens so near a representative count as where it is
 STRAY = 0.01  # of the tokens: a smaller group where f is low is no cluster
+FEW = 100  # tokens: their pairs cost less than a transform, and each is a hundredth of them
 MAX_TOKENS = 2048  # from which representatives are chosen in other d than 2 and 3; the rest go with the nearest
 BLOCK = 4096
 
@@ -57,8 +61,9 @@ def find_clusters_of_tokens(
     """
     if points.shape[1] < 2:
         raise ValueError(f"points {points.shape}: expected directions in R^d with d of 2 or more")
-    length = np.linalg.norm(points, axis=1)[:, None].astype(float)  # tokens may come in single precision
-    directions = points / np.where(length > 0, length, 1.0)
+    directions = unit_vectors(points)
+    if len(points) <= FEW:
+        return _of_few(directions, masses, scale)
     shares = masses / masses.sum()
     cover = (
         _by_cells(directions, shares, scale)
@@ -78,6 +83,23 @@ def find_clusters_of_tokens(
     place = np.full(len(peaks), -1)
     place[rank] = np.arange(len(rank))
     return Clusters(held[rank], centers[rank], place[basin])
+
+
+def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
+    """Clusters by the sum f over all pairs; of so few tokens none is stray."""
+    n, d = directions.shape
+    sharp, cosines = scale**-2, directions @ directions.T
+    density, uniform = np.exp(sharp * (cosines - 1.0)) @ (masses / masses.sum()), _mean_kernel(d, sharp)
+    if density.max() < CONTRAST * uniform:
+        return Clusters(np.empty(0), np.empty((0, d)), np.full(n, -1))
+    near = cosines >= np.cos(scale)
+    start = np.concatenate([[0], near.sum(axis=1).cumsum()], dtype=np.int32)
+    others = np.repeat(near.nonzero()[1].astype(np.int32), 2)  # where sides 2k and 2k + 1 belong together
+    sides = np.arange(0, len(others), 2, dtype=np.int32)
+    peak = _peaks(np.log(density + FLOOR * uniform), start, sides, others)
+    number, held, centers = np.empty(n, dtype=np.intp), np.empty(n), np.empty((n, d))
+    count = sum_over_basins(peak, np.asarray(masses, dtype=float), directions, number, held, centers)
+    return Clusters(held[:count], centers[:count], number)
 
 
 def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
@@ -121,9 +143,11 @@ def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: in
     """Tokens none of which is within COVER·s of another, and f at each by a sum over all."""
     some = np.unique(np.linspace(0, len(directions) - 1, max_tokens).astype(int))
     leaders = _cover(directions[some], COVER * scale)
-    nearest = np.concatenate(
-        [(directions[k : k + BLOCK] @ leaders.T).argmax(axis=1) for k in range(0, len(directions), BLOCK)]
-    )
+    nearest = np.empty(len(directions), dtype=np.intp)
+    for k in range(0, len(directions), BLOCK):
+        between_parts()
+        nearest[k : k + BLOCK] = (directions[k : k + BLOCK] @ leaders.T).argmax(axis=1)
+    between_parts()
     held = np.bincount(nearest, masses, len(leaders)).astype(float)
     sharp = scale**-2
     _, density, _ = exponential_sums(leaders * sharp, leaders, held, log_scale=np.full(len(leaders), sharp))
@@ -150,18 +174,21 @@ def _cover(directions: Floats, radius: float) -> Floats:
 
 def _basins(points: Floats, level: Floats, reach: float) -> Labels:
     """(k,) the peak of each point (k, d), by persistence over the graph of those nearer than ``reach`` radians."""
-    from scipy.spatial import KDTree
+    between_parts()
+    if points.shape[1] <= 3:
+        from scipy.spatial import KDTree
 
-    chord = 2 * np.sin(reach / 2)
-    pairs = (
-        KDTree(points).query_pairs(chord, output_type="ndarray").astype(np.int32)
-        if points.shape[1] <= 3
-        else (np.argwhere(np.triu(points @ points.T >= np.cos(reach), k=1)).astype(np.int32))
-    )
-    ends = pairs.reshape(-1)
+        pairs = KDTree(points).query_pairs(2 * np.sin(reach / 2), output_type="ndarray")
+    else:
+        pairs = np.argwhere(np.triu(points @ points.T >= np.cos(reach), k=1))
+    ends = pairs.astype(np.int32).reshape(-1)
     sides = np.argsort(ends, kind="stable").astype(np.int32)
     start = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=len(points)))]).astype(np.int32)
-    peak = np.empty(len(points), dtype=np.int32)
-    order = np.argsort(-level, kind="stable")
-    backend_for(points).persistent_basins(order, level, float(np.log(CONTRAST)), start, sides, ends, peak)
-    return peak.astype(np.intp)
+    return _peaks(level, start, sides, ends).astype(np.intp)
+
+
+def _peaks(level: Floats, start: Integers, sides: Integers, ends: Integers) -> Integers:
+    """(k,) the peak of each point on a graph: sides[start[i] : start[i + 1]] are those of i, side s leads to s^1."""
+    peak, order = np.empty(len(level), dtype=np.int32), np.argsort(-level, kind="stable")
+    cpu.persistent_basins(order, level, float(np.log(CONTRAST)), start, sides, ends, peak)
+    return peak

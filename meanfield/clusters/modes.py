@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from meanfield.clusters.parts import between_parts
 from solvers.mesh.mesh import Floats
 from solvers.transforms.exponential import exponential_degree, exponential_multipliers
 from solvers.transforms.pairwise import exponential_sums
@@ -56,6 +57,7 @@ def _by_ascent(directions: Floats, masses: Floats, beta: float, starts: int, rou
     some = np.unique(np.linspace(0, len(directions) - 1, min(starts, len(directions))).astype(int))
     places, same = directions[some], MODE_DISTANCE / np.sqrt(max(beta, 1.0))
     for _ in range(rounds):
+        between_parts()
         _, _, means = exponential_sums(places * beta, directions, masses)
         lengths = np.linalg.norm(means, axis=1, keepdims=True)
         moved = np.divide(means, lengths, out=places.copy(), where=lengths > FLAT * masses.sum())

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.backends.cpu.cells import sort_equal, sum_over_basins
+from solvers.backends.cpu.cells import basins_of_rows, smooth_rows
 from solvers.mesh.mesh import Floats, Mesh
 
 CONTRAST = 2.0  # a cluster's peak is at least this many times denser than the pass to a higher one
 FLOOR = 0.01  # of the mean density: what is thinner counts as empty, so that traces of mass have no peaks
+
+Labels = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Clusters:
 
     masses: Floats
     centers: Floats
-    basin: NDArray[np.intp] = field(repr=False)
+    basin: Labels = field(repr=False)
 
     @property
     def count(self) -> int:
@@ -42,27 +45,35 @@ def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST) -> Cl
     Water falls from the highest peak: each peak is born at its height and dies where its island meets a higher one.
     Peaks that live over a factor of ``contrast`` are clusters, and each cell belongs to the peak whose island it
     joined. A cluster may lie in a handful of cells, one beside the other: the density is averaged over two layers of
-    neighbours first, so that such a pattern is one peak. A uniform density has no cluster.
+    neighbours first, so that such a pattern is one peak. A uniform density has no cluster. Raises ValueError for a
+    density on other cells.
     """
-    backend, smooth = mesh.backend, density
-    neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-    for _ in range(2):
-        average = np.empty(mesh.cells)
-        backend.launch(backend.average_neighbors, mesh.cells, mesh.volumes, *neighborhood, smooth, average)
-        smooth = average
+    if density.shape != (mesh.cells,):
+        raise ValueError(f"density {density.shape}: expected ({mesh.cells},), a value for each cell")
+    found = find_clusters_of_rows(mesh, density[None], contrast)
+    centers = found.centers[0, : found.counts[0]].copy()
+    return Clusters(found.masses[0, : found.counts[0]].copy(), centers, found.basins[0])
+
+
+class ClustersOfRows(NamedTuple):
+    """Of each row the first ``counts`` (rows,) of masses (rows, k) and centers (rows, k, d); basins (rows, cells)."""
+
+    counts: Labels
+    masses: Floats
+    centers: Floats
+    basins: Labels
+
+
+def find_clusters_of_rows(mesh: Mesh, densities: Floats, contrast: float = CONTRAST) -> ClustersOfRows:
+    """The same of densities (rows, cells), each whatever the others."""
+    neighborhood, smooth = (mesh.cell_start, mesh.cell_sides, mesh.side_cells), np.empty_like(densities)
+    smooth_rows(mesh.volumes, *neighborhood, densities, *np.empty((2, mesh.cells)), smooth)
     level = np.log(smooth + FLOOR / mesh.volume)
-    if level.max() - level.min() < np.log(contrast):
-        return Clusters(np.empty(0), np.empty((0, mesh.centers.shape[1])), np.full(mesh.cells, -1))
     order = np.argsort(-level)  # not stable, which takes five times as long on 10⁴ cells
-    sort_equal(order, level)
-    peak_of, number = np.empty(mesh.cells, dtype=np.int32), np.empty(mesh.cells, dtype=np.intp)
-    backend.persistent_basins(order, level, float(np.log(contrast)), *neighborhood, peak_of)
-    peaks, sums = np.empty_like(number), np.empty((mesh.cells, 1 + mesh.centers.shape[1]))
-    count = sum_over_basins(peak_of, density * mesh.volumes, mesh.centers, number, peaks, sums)
-    masses, sums, peaks = sums[:count, 0].copy(), sums[:count, 1:], peaks[:count]
-    rank = np.argsort(-masses, kind="stable")
-    place = np.empty_like(rank)
-    place[rank] = np.arange(count)
-    length = np.linalg.norm(sums, axis=1, keepdims=True)
-    centers = np.divide(sums, length, out=mesh.centers[peaks].copy(), where=length > 0)
-    return Clusters(masses[rank], centers[rank], place[number])
+    masses, basins = densities * mesh.volumes, np.empty_like(order)
+    held, centers = np.empty_like(masses), np.empty((*order.shape, mesh.centers.shape[1]))
+    counts = basins_of_rows(
+        order, level, float(np.log(contrast)), *neighborhood, masses, mesh.centers,
+        np.empty(mesh.cells, dtype=np.int32), basins, held, centers,
+    )  # fmt: skip
+    return ClustersOfRows(counts, held, centers, basins)

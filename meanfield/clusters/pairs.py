@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from solvers.mesh.mesh import Floats, Integers, Mesh
+from meanfield.clusters.parts import between_parts
+from solvers.backends.cpu.pairwise import bin_pairs
+from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.harmonics import SphereHarmonics
 
 STEP = np.pi / 60  # 3°
@@ -23,14 +25,14 @@ BINS = len(EDGES) - 1
 CLOSE = 4  # of the last bins: those where z ≥ 1 − 1e-3
 MAX_POINTS = 4096  # whose pairs are taken one by one
 MAX_CELLS = 384  # likewise of a sphere's
-BLOCK = 256
+BLOCK = 8000  # pairs at a time: in memory that is in use already
 NEGLIGIBLE = 1e-9  # mass, in cells that hold nearly nothing
 CUT = 10.0  # e^{−CUT} of the highest degree is left by the blur: no ripples to speak of
 
 
-def close_pairs(pairs: Floats) -> float:
-    """P(z ≥ 1 − 1e-3), from the distribution of z (bins)."""
-    return float(pairs[-CLOSE:].sum())
+def close_pairs(pairs: Floats) -> Floats:
+    """P(z ≥ 1 − 1e-3), (...), from the distribution of z (..., bins)."""
+    return np.asarray(pairs[..., -CLOSE:].sum(axis=-1))
 
 
 def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -> Floats:
@@ -43,26 +45,15 @@ def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -
     if len(points) > MAX_POINTS:
         chosen = np.arange(MAX_POINTS) * len(points) // MAX_POINTS
         points, masses = points[chosen], masses[chosen]
-    points, found = points.astype(float, copy=False), np.zeros(BINS)
-    for start in range(0, len(points), BLOCK):
-        here, there = points[start : start + BLOCK], points[start:]
-        weights = np.outer(2 * masses[start : start + BLOCK], masses[start:])
-        own = weights[:, : len(here)]  # pairs within the block come twice; a point meets itself once, or never
-        own *= np.tri(len(here), k=-1)
-        if not different:
-            np.fill_diagonal(own, masses[start : start + BLOCK] ** 2)
-        found += np.bincount(_bin_of((here @ there.T).ravel()), weights.ravel(), BINS)
+    points, masses = points.astype(float, copy=False), np.ascontiguousarray(masses, dtype=float)
+    sums, rows = np.zeros((2, BINS)), max(BLOCK // len(points), 1)
+    for first in range(0, len(points), rows):
+        between_parts()
+        bin_pairs(points[first : first + rows] @ points.T, first, masses, EDGES, TABLE, sums)
+    found = sums[0] if different else sums.sum(axis=0)
     if found.sum() == 0:
         found[-1] = 1.0
     return np.asarray(found / found.sum())
-
-
-def _bin_of(z: Floats) -> Integers:
-    """Bin of each z, by a table of slots so fine that few have an edge in them; in those, by the edges."""
-    bins: Integers = TABLE[_slot(z)]
-    unsure = np.flatnonzero(bins < 0)
-    bins[unsure] = np.searchsorted(EDGES[1:-1], z[unsure], side="right")
-    return bins
 
 
 def _slot(z: Floats) -> np.ndarray:
@@ -80,12 +71,23 @@ def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
 
     each token blurred by about half a cell.
     """
+    found: Floats = pairs_of_densities(mesh, masses[None])[0]
+    return found
+
+
+def pairs_of_densities(mesh: Mesh, masses: Floats) -> Floats:
+    """The same for masses (rows, cells): (rows, bins), a row whatever the others."""
     masses = np.maximum(masses, 0.0)
-    masses /= masses.sum()
+    masses /= masses.sum(axis=1, keepdims=True)
     if mesh.dimension == 1:
         return _pairs_on_circle(masses)
-    heaviest = np.argsort(-masses, kind="stable")[: MAX_CELLS + 1]
-    if masses[heaviest[:MAX_CELLS]].sum() >= 1 - NEGLIGIBLE:
+    return np.stack([_pairs_on_sphere(mesh, row) for row in masses])
+
+
+def _pairs_on_sphere(mesh: Mesh, masses: Floats) -> Floats:
+    """(bins,) for masses (cells,) of sum 1."""
+    heaviest = np.argpartition(-masses, min(MAX_CELLS, len(masses) - 1))[:MAX_CELLS]
+    if masses[heaviest].sum() >= 1 - NEGLIGIBLE:
         return pairs_of_points(mesh.centers[heaviest], masses[heaviest], different=False)
     transform, parts = _degrees(mesh)
     found = np.maximum(parts @ transform.power(masses), 0.0)
@@ -95,18 +97,18 @@ def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
 def _pairs_on_circle(masses: Floats) -> Floats:
     """The angle between two tokens has a density that is linear between the multiples of a cell's width.
 
-    Its values there are the autocorrelation of the masses: uniform within two cells makes a hat function.
+    Its values there are the autocorrelation of the masses (rows, cells): uniform within two cells makes a hat function.
     """
-    cells = len(masses)
+    cells = masses.shape[1]
     width = 2 * np.pi / cells
     lags, lag, part = _lags(cells)
     spectrum = fft.rfft(masses)
-    value = fft.irfft(spectrum.real**2 + spectrum.imag**2, cells)[lags] * (2 / width)
-    up_to = np.zeros(len(lags))
-    np.cumsum((value[1:] + value[:-1]) * (width / 2), out=up_to[1:])
-    here = value[lag]
-    below = up_to[lag] + part * (here + part * (value[lag + 1] - here) / (2 * width))
-    return np.asarray(np.maximum(below[:-1] - below[1:], 0.0))
+    value = fft.irfft(spectrum.real**2 + spectrum.imag**2, cells)[:, lags] * (2 / width)
+    up_to = np.zeros_like(value)
+    np.cumsum((value[:, 1:] + value[:, :-1]) * (width / 2), axis=1, out=up_to[:, 1:])
+    here = value[:, lag]
+    below = up_to[:, lag] + part * (here + part * (value[:, lag + 1] - here) / (2 * width))
+    return np.asarray(np.maximum(below[:, :-1] - below[:, 1:], 0.0))
 
 
 @lru_cache(maxsize=4)

@@ -103,7 +103,8 @@ def _diagnostic(component: Component) -> None:
         return value if shape else float(value)
 
     def of_sample(sample: Any) -> float | Floats:
-        return measured(sample.points if hasattr(sample, "points") else sample.mesh.centers, sample.masses)
+        points, masses = sample.points if hasattr(sample, "points") else sample.mesh.centers, sample.masses
+        return measured(points, masses) if masses.ndim == 1 else np.array([measured(points, own) for own in masses])
 
     _check_dimensions(component)
     LENGTHS.update(component.dimensions)

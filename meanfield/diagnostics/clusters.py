@@ -42,4 +42,4 @@ def pairs(sample: Clustered) -> Floats:
 
 def pairs_close(sample: Clustered) -> float:
     """P(⟨x, y⟩ ≥ 1 − 1e-3) of two such tokens."""
-    return close_pairs(sample.pairs)
+    return float(close_pairs(sample.pairs))

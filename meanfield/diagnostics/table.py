@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meanfield.clusters.pairs import BINS
+from meanfield.clusters.parts import checked_by
 from meanfield.model.functionals import energy_log_unit
 from meanfield.model.kernel import KERNELS
 from solvers.io.run_file import Column, FileError, Run
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 class Diagnostic(NamedTuple):
     """An entry of a domain's table of diagnostics.
 
-    function    sample → value, what the domain's set-up lets a sample be
+    function    sample → value, what the domain's set-up lets a sample be; or samples → (samples, ...) values, in the
+                tables of :class:`DiagnosticsTogether`
     dimensions  their names, blank between; lengths are of the domain or in LENGTHS
     long_name   in words, for the file
     possible    case → whether it can be recorded
@@ -78,24 +81,55 @@ class Diagnostics:
         return result
 
     def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
-        """``going_on`` is called before each diagnostic; what it raises gives the others up."""
+        """``going_on`` is called before each diagnostic and within long ones; what it raises gives up the rest."""
         return self.values(self.sample_of(time, values), going_on)
 
     def values(self, sample: Any, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
         """Values of a sample that ``sample_of`` has returned."""
         found: dict[str, float | Floats] = {}
-        with np.errstate(over="ignore", invalid="ignore"):  # of what is about to blow up
+        with np.errstate(over="ignore", invalid="ignore"), checked_by(going_on):  # of what is about to blow up
             for name in self.names:
                 going_on()
                 found[name] = self.table[name].function(sample)
         return found
 
-    def of_states(self, times: Sequence[float], states: Sequence[Floats]) -> list[dict[str, float | Floats]]:
-        """Those of several states at less cost: the code of each diagnostic stays in the processor's cache."""
-        samples = [self.sample_of(*each) for each in zip(times, states, strict=True)]
+    def of_states(self, times: Sequence[float], states: Sequence[Floats]) -> dict[str, Floats]:
+        """(states, ...) those of several states at less cost: the code of each stays in the processor's cache."""
+        samples = self.samples_of(times, states)
         with np.errstate(over="ignore", invalid="ignore"):
             columns = {name: [self.table[name].function(sample) for sample in samples] for name in self.names}
-        return [{name: column[k] for name, column in columns.items()} for k in range(len(samples))]
+        return {name: np.array(column, dtype=np.float64) for name, column in columns.items()}
+
+    def samples_of(self, times: Sequence[float], states: Sequence[Floats]) -> list[Any]:
+        """Samples of several states, which may share what is found for all at once."""
+        return [self.sample_of(*each) for each in zip(times, states, strict=True)]
+
+    def only(self, names: Sequence[str]) -> Self:
+        """Those of some names."""
+        return type(self)(names, self.table, self.lengths, self.sample_of)
+
+
+class DiagnosticsTogether(Diagnostics):
+    """Diagnostics whose functions take the samples of many states at once; a value depends on its own state alone.
+
+    sample_of   (times (samples,), states (samples, ...)) → the samples that the functions take
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        table: Table,
+        lengths: Mapping[str, int],
+        sample_of: Callable[[Sequence[float], Floats], Any],
+    ) -> None:
+        super().__init__(names, table, lengths, sample_of)  # type: ignore[arg-type]
+
+    def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
+        found = self.values(self.sample_of([time], values[None]), going_on)  # type: ignore[arg-type]
+        return {name: row[0] if np.ndim(row[0]) else float(row[0]) for name, row in found.items()}  # type: ignore[index]
+
+    def of_states(self, times: Sequence[float], states: Sequence[Floats]) -> dict[str, Floats]:
+        return self.values(self.sample_of(times, np.stack(states)))  # type: ignore[arg-type,return-value]
 
 
 def heaviest(values: Floats) -> Floats:
@@ -105,9 +139,16 @@ def heaviest(values: Floats) -> Floats:
     return kept
 
 
-def energy_entry(function: Callable[[Any], float], log_bound: float) -> Diagnostic:
+def heaviest_of_rows(counts: NDArray[np.intp], values: Floats) -> Floats:
+    """The same of the first ``counts`` (rows,) of values (rows, k, ...): (rows, MAX_CLUSTERS, ...)."""
+    kept, k = np.full((len(values), MAX_CLUSTERS, *values.shape[2:]), np.nan), values.shape[1]
+    np.copyto(kept[:, :k].T, values[:, :MAX_CLUSTERS].T, where=(np.arange(kept.shape[1])[:k] < counts[:, None]).T)
+    return kept
+
+
+def energy_entry(function: Callable[[Any], float | Floats], log_bound: float) -> Diagnostic:
     """The entry of the energy where the largest kernel is e^{log_bound}."""
-    log_unit = energy_log_unit(log_bound)
+    log_unit = float(energy_log_unit(log_bound))
     unit = f", in units of e^{log_unit:.6g}" if log_unit else ""
     attributes = ((LOG_UNIT, log_unit), (FACTOR, "1/(2 beta)"))
     return Diagnostic(function, "", f"interaction energy{unit}", attributes=attributes)
@@ -134,8 +175,8 @@ def energy_unit(run: Run, beta: float) -> float:
     """
     attributes = run.attributes_of("energy")
     if LOG_UNIT in attributes:
-        return float(attributes[LOG_UNIT])
-    return abs(beta) if "in units of" in attributes.get("long_name", "") else 0.0
+        return run.number(LOG_UNIT, np.nan, "energy")
+    return abs(beta) if "in units of" in str(attributes.get("long_name", "")) else 0.0
 
 
 def entropy_is_relative(run: Run, has_uniform: bool) -> bool:

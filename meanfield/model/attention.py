@@ -10,7 +10,7 @@ from meanfield.model.errors import ArgumentError, check_number
 from meanfield.model.heads import Head, HeadSums, ZonalSums, head_sums
 from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.linear_stability import linear_rates
-from meanfield.model.normalization import normalization_of
+from meanfield.model.normalization import Sums, normalization_of
 from meanfield.model.sinkhorn import doubly_stochastic_density, transposed
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.harmonics import has_harmonics
@@ -58,7 +58,7 @@ class Attention:
         if not isinstance(mesh, Mesh) or not has_harmonics(mesh):
             raise ArgumentError("mesh", getattr(mesh, "manifold", mesh), "a circle or a sphere")
         check_number("beta", beta)
-        if isinstance(heads, Head) or not heads or not all(isinstance(head, Head) for head in heads):
+        if not isinstance(heads, Sequence) or not heads or not all(isinstance(head, Head) for head in heads):
             raise ArgumentError("heads", heads, "a list of one or more Head")
         for head in heads:
             head.check_dimension(mesh.ambient_dimension)
@@ -82,16 +82,19 @@ class Attention:
         """A[ρ] at cell centers, (cells, d), of a density (cells)."""
         return self._over_heads(density, None)
 
-    def along_rings(self, density: Floats) -> Floats | None:
-        """P_x A[ρ] on the sphere by its components along east and north (2, cells); None where A has to be in R³."""
+    def along_rings(self, density: Floats, normalizer: Floats | None = None) -> Floats | None:
+        """P_x A[ρ] on the sphere by its components along east and north (2, cells); None where A has to be in R³.
+
+        ``normalizer`` (cells,) is then added to as by :meth:`normalizer_and_output`, unless it is None.
+        """
         if not self.tangent or self.normalization.is_two_sided:
+            return None
+        if not all(isinstance(sums, ZonalSums) and sums.has_components for sums in self._sums):
             return None
         output = None
         for head, sums in zip(self.heads, self._sums, strict=True):
-            if not (isinstance(sums, ZonalSums) and sums.has_components):
-                return None
-            found = self.normalization(sums.apply_along_rings(density), self._log_rescaling, reach=1.0)
-            added = head.values(found, head.weight)
+            assert isinstance(sums, ZonalSums)
+            added = self._normalized(head, sums.apply_along_rings(density), normalizer)
             output = added if output is None else output + added
         assert output is not None
         return output.T
@@ -100,6 +103,22 @@ class Attention:
         """Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, (cells), and A[ρ], (cells, d), of a density (cells)."""
         normalizer = np.zeros_like(density)
         return normalizer, self._over_heads(density, normalizer)
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether :meth:`of_rows` is less work than one density after the other: on the circle, by FFTs alone."""
+        zonal = all(isinstance(sums, ZonalSums) and sums.takes_rows for sums in self._sums)
+        return zonal and not self.normalization.is_two_sided
+
+    def of_rows(self, densities: Floats) -> tuple[Floats, Floats]:
+        """As :meth:`normalizer_and_output` for densities (rows, cells), each whatever the others; if ``takes_rows``."""
+        normalizer, output = np.zeros_like(densities), None
+        for head, sums in zip(self.heads, self._sums, strict=True):
+            assert isinstance(sums, ZonalSums)
+            added = self._normalized(head, sums.apply_to_rows(densities), normalizer)
+            output = added if output is None else output + added
+        assert output is not None
+        return normalizer, output
 
     def _over_heads(self, density: Floats, normalizer: Floats | None) -> Floats:
         """A[ρ], one head after the other; ``normalizer`` (cells,) is added to unless it is None."""
@@ -118,11 +137,16 @@ class Attention:
     ) -> Floats:
         two_sided = self.normalization.is_two_sided
         found = doubly_stochastic_density(sums, back, density) if two_sided else sums.apply(density)
-        log_scale, normalizer, _ = found
-        output = head.values(self.normalization(found, self._log_rescaling, reach=1.0), head.weight)
+        return self._normalized(head, found, total)
+
+    def _normalized(self, head: Head, sums: Sums, total: Floats | None) -> Floats:
+        """A of one head by its sums, in the place of N; its part of Z is added to ``total`` unless that is None."""
+        log_scale, normalizer, numerator = sums
+        shape = numerator.shape
+        found = self.normalization(sums, self._log_rescaling, reach=1.0).reshape(-1, shape[-1])
         if total is not None:
             total += normalizer * (head.weight * np.exp(log_scale - self.log_bound))
-        return output
+        return head.values(found, head.weight).reshape(shape)
 
     def _response(self, head: Head, sums: HeadSums) -> Floats:
         """(degrees) c_l of :func:`linear_rates`, as if Q, K and V were their norms."""

@@ -21,7 +21,7 @@ class ArgumentError(ValueError):
 
 def one_of(argument: str, name: str, table: Mapping[str, Entry]) -> Entry:
     """The entry of a table. Raises ArgumentError for a name that it lacks."""
-    if name not in table:
+    if not isinstance(name, str) or name not in table:
         raise ArgumentError(argument, name, f"one of {', '.join(table)}")
     return table[name]
 

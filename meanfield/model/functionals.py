@@ -1,6 +1,7 @@
 """Functionals of a state, the same for densities, particles and atoms: entropy, interaction energy, speed.
 
-Arrays are on the host: masses m (n,) of cells or tokens, and what is known at each.
+Arrays are on the host: masses m (..., n) of cells or tokens, and what is known at each, of one state or of several; a
+state's value does not depend on the others, to the last bit.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from meanfield.model.kernel import Kernel
 from solvers.mesh.mesh import Floats
 
 MAX_EXPONENT = 700.0  # of the largest kernel: e^709 is the largest double
+Value = float | Floats
 
 
-def entropy(masses: Floats, log_areas: Floats) -> float:
+def entropy(masses: Floats, log_areas: Floats) -> Floats:
     """H = ∫ρ log ρ = Σ m (log m − log a), a the area of each cell: log ρ̄ for the uniform density, its least value.
 
     With respect to surface area on every domain. Only logarithms of areas appear, for those of a sphere in many
@@ -26,12 +28,12 @@ def entropy(masses: Floats, log_areas: Floats) -> float:
     return weighted_sum(np.maximum(masses, 0.0), logs - log_areas)
 
 
-def energy_log_unit(log_bound: float) -> float:
-    """log of the unit in which energies are kept: 0, or ``log_bound`` where e^{log_bound} is out of range."""
-    return 0.0 if log_bound <= MAX_EXPONENT else log_bound
+def energy_log_unit(log_bound: Value) -> Floats:
+    """log of the unit in which energies are kept: 0, or ``log_bound`` (...) where e^{log_bound} is out of range."""
+    return np.where(np.less_equal(log_bound, MAX_EXPONENT), 0.0, log_bound)
 
 
-def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: float, limit: Callable[[], float]) -> float:
+def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: Value, limit: Callable[[], Value]) -> Value:
     """E = (1/2β) Σ_h w_h ∬ k_h(x, y) ρ(x) ρ(y) dx dy = (1/2β) Σ m Z, in units of e^{energy_log_unit(log_bound)}.
 
     k_h = e^{β⟨Q_h x, K_h y⟩} or another kernel, over the pairs that attend: under a causal mask those where the label,
@@ -43,14 +45,14 @@ def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: float, li
     for c > 0 (Q = K = V = I), and falls for c < 0 (V = −I, or K = −I). Geshkovski, Letrouit, Polyanskiy, Rigollet
     (2312.10794) have Q = K = V = I.
 
-    masses       m (n,)
-    normalizer   Σ_h w_h Z_h e^{−log_bound} (n,)
-    log_bound    logarithm of the largest k
-    limit        () → E at β = 0, see :func:`energy_limit`
+    masses       m (..., n)
+    normalizer   Σ_h w_h Z_h e^{−log_bound} (..., n)
+    log_bound    logarithm of the largest k (...)
+    limit        () → E (...) at β = 0, see :func:`energy_limit`
     """
     if beta == 0:
         return limit()
-    return weighted_sum(masses, normalizer) / (2 * beta) * float(np.exp(log_bound - energy_log_unit(log_bound)))
+    return np.asarray(weighted_sum(masses, normalizer) / (2 * beta) * np.exp(log_bound - energy_log_unit(log_bound)))
 
 
 def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: Floats) -> float:
@@ -79,11 +81,12 @@ def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: 
     return total / 2
 
 
-def speed(masses: Floats, velocity: Floats) -> float:
-    """Root mean square speed √∫|X|²ρ = √(Σ m |X|²) of velocities X (n, d)."""
-    return float(np.sqrt(np.einsum("i,ij,ij->", masses, velocity, velocity)))
+def speed(masses: Floats, velocity: Floats) -> Floats:
+    """Root mean square speed √∫|X|²ρ = √(Σ m |X|²) of velocities X (..., n, d)."""
+    parts = masses[..., None] * velocity**2
+    return np.asarray(np.sqrt(parts.reshape(*masses.shape[:-1], -1).sum(axis=-1)))
 
 
-def weighted_sum(weights: Floats, values: Floats) -> float:
-    """Σ w f of (n,) and (n,). BLAS would wake its threads from 10⁴ on, for a sum that takes no longer than that."""
-    return float(np.einsum("i,i", weights, values))
+def weighted_sum(weights: Floats, values: Floats) -> Floats:
+    """Σ w f (...) of (..., n) and (..., n); einsum's would depend on the rows beside it, for large n."""
+    return np.asarray((weights * values).sum(axis=-1))

@@ -15,10 +15,10 @@ from meanfield.model.matrices import norm_of_product
 from meanfield.model.zonal_multipliers import check_zonal, zonal_multipliers_on
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.uniform import share_at, uniform_share
-from solvers.transforms.zonal import SphereZonal, gradient_multipliers, radial_multipliers, zonal_operator
+from solvers.transforms.zonal import CircleZonal, SphereZonal, gradient_multipliers, radial_multipliers, zonal_operator
 
 Factor = float | Floats
 
@@ -150,6 +150,23 @@ class ZonalSums:
             vectors += (self._radial * mean) * self.mesh.centers
         return self.log_bound, normalizer, vectors
 
+    def apply_to_rows(self, densities: Floats) -> tuple[float, Floats, Floats]:
+        """As ``apply``, on the circle, for densities (rows, cells): (rows, cells) and (rows, cells, d)."""
+        volumes = self.mesh.volumes
+        mean = self._rounded((densities * volumes).sum(axis=-1) * self._mean)
+        distances = (np.abs(densities - mean[:, None]) * volumes).sum(axis=-1)
+        uniform = mean * share_at(distances, mean * self.mesh.volume)
+        normalizer, vectors = self._operator.apply((densities - uniform[:, None]) * volumes)
+        normalizer += self._kernel * uniform[:, None]
+        if self._radial is not None:
+            vectors += (self._radial * uniform)[:, None, None] * self.mesh.centers
+        return self.log_bound, normalizer, vectors
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether many densities cost less than one after the other."""
+        return isinstance(self._operator, CircleZonal)
+
     @property
     def has_components(self) -> bool:
         """Whether there are rings of latitude, along which vectors have components."""
@@ -165,13 +182,16 @@ class ZonalSums:
 
     def _masses_beside(self, density: Floats) -> tuple[Floats, Floats]:
         """Masses of the cells beside a uniform density, and that density, ()."""
-        mean: Floats = self.mesh.backend.dot(density, self.mesh.volumes) * self._mean
-        mean = np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
+        mean = self._rounded(self.mesh.backend.dot(density, self.mesh.volumes) * self._mean)
         mesh, backend, masses = self.mesh, self.mesh.backend, self._masses()
         backend.launch(backend.distances_from, mesh.cells, density, np.reshape(mean, 1), masses)
         uniform = mean * share_at(backend.dot(masses, mesh.volumes), mean * mesh.volume)
         backend.launch(backend.masses_above, mesh.cells, density, mesh.volumes, np.reshape(uniform, 1), masses)
         return masses, uniform
+
+    def _rounded(self, mean: Floats) -> Floats:
+        """Mean densities (...), that of a mass of 1 where they are it to rounding."""
+        return np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
 
 
 class OppositeSums:

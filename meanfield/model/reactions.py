@@ -48,18 +48,24 @@ class Reaction:
 
 
 def reaction_linear(rate: float) -> Reaction:
-    """R = rate ρ."""
+    """R = rate ρ. Raises ArgumentError for a rate that is no finite number."""
+    check_number("rate", rate)
     return Reaction(lambda density: rate)
 
 
 def reaction_logistic(mesh: Mesh, rate: float, capacity: float = 1.0) -> Reaction:
-    """R = rate ρ (1 − ρ/(capacity ρ̄)), ρ̄ = 1/|S|."""
+    """R = rate ρ (1 − ρ/(capacity ρ̄)), ρ̄ = 1/|S|. Raises ArgumentError unless rate is finite and capacity positive."""
+    check_number("rate", rate)
+    check_number("capacity", capacity)
+    if capacity <= 0:
+        raise ArgumentError("capacity", capacity, "a number > 0")
     most = capacity / mesh.volume
     return Reaction(lambda density: rate * (1.0 - density / most), rate)
 
 
 def reaction_replicator(mesh: Mesh, rate: float, fitness: Floats) -> Reaction:
-    """R = rate ρ (f − ∫fρ/∫ρ) for a fitness f (cells)."""
+    """R = rate ρ (f − ∫fρ/∫ρ) for a fitness f (cells). Raises ArgumentError for a rate that is no finite number."""
+    check_number("rate", rate)
 
     def growth(density: Floats) -> Floats:
         masses = density * mesh.volumes

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.case.errors import CaseError
+from meanfield.results.refusals import in_python
 from meanfield.results.rows import DiagnosticsTable, Snapshots
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.memory import MemoryRun
@@ -172,13 +173,15 @@ class Result:
         """Animate the snapshots to a .gif or .mp4, and return its path."""
         from meanfield.movie.animate import movie
 
-        return movie(self._run, path, fps=fps, overwrite=overwrite, quiet=not progress)
+        with in_python():
+            return movie(self._run, path, fps=fps, overwrite=overwrite, quiet=not progress)
 
     def view(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a page for the browser, and return its path."""
         from meanfield.view.page import view
 
-        return view(self._run, path, overwrite=overwrite)
+        with in_python():
+            return view(self._run, path, overwrite=overwrite)
 
     def export(
         self, path: str | Path, to: str, *, diagnostics: Sequence[str] | None = None, overwrite: bool = False
@@ -186,7 +189,8 @@ class Result:
         """Write it as "csv", "netcdf" or "vtkhdf", and return the path; ``diagnostics`` are those of a CSV."""
         from meanfield.export.formats import export
 
-        return export(self._run, to, path, overwrite=overwrite, diagnostics=diagnostics)
+        with in_python():
+            return export(self._run, to, path, overwrite=overwrite, diagnostics=diagnostics)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a run file, with the checkpoint from which ``resume`` goes on, and return its path.

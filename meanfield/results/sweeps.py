@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from numbers import Integral
 from pathlib import Path
@@ -16,6 +16,7 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import to_toml
 from meanfield.case.overrides import inline
+from meanfield.results.refusals import in_python
 from meanfield.results.result import Result
 from meanfield.results.runs import load_case, open_run
 from meanfield.runtime.progress import has_bar
@@ -77,7 +78,8 @@ def sweep(
     if path is not None:
         if scalars:
             raise CaseError(f"scalars = {', '.join(scalars)}: not allowed with path, whose index has none of them")
-        _solve_into(Path(path), plan, solver, overwrite, quiet)
+        with in_python():
+            _solve_into(Path(path), plan, solver, overwrite, quiet)
         return open_sweep(path)
     count = len(plan.rows)
     work = Work(range(count), lambda number: plan.points[number].case, keep=bool(scalars))
@@ -146,6 +148,9 @@ def _plan(case: Case | str | Path | Mapping[str, Any], keys: Mapping[str, Sequen
     case = load_case(case)
     if not keys:
         raise CaseError('keys = {}: expected some, such as {"attention.beta": [2, 4, 8]}')
+    for key, values in keys.items():
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise CaseError(f"keys[{key!r}] = {values!r}: expected a list of values, such as [2, 4, 8]")
     texts = [f'"{key}" = {inline(list(values))}' for key, values in keys.items()]
     return parse_sweep("\n".join([f"title = {inline(case.title)}", "[keys]", *texts, ""]), base=to_toml(case))
 

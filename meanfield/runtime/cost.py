@@ -116,7 +116,8 @@ def _steps_of_tokens(case: Case, count: int) -> str:
         if least > _MANY_STEPS:
             return f'at least about {least:.2g}, for diffusion is stiff; time.method = "ssprk3" takes it in any step'
     later = "" if case.hand_over is None else ", then some for each merger of their atoms"
-    return f"limited by the CFL condition, not known in advance{later}"
+    limit = "time.tolerance" if case.time.method == "adaptive" else "the CFL condition"
+    return f"limited by {limit}, not known in advance{later}"
 
 
 def _steps(case: Case, width: float) -> str:

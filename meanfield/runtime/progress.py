@@ -47,9 +47,9 @@ class Progress:
 
     def update(self, state: State) -> None:
         """Report the state, if it is time to."""
-        now = clock.monotonic()
         if self.quiet:
             return
+        now = clock.monotonic()
         self._time, self._dt = state.time, state.time - self._time
         self._remaining.update(state.time, now)
         if now - self._reported < (BAR_EVERY if self._terminal else LOG_EVERY):

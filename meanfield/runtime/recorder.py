@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time as clock
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
@@ -26,7 +26,8 @@ from solvers.mesh.mesh import Floats
 from solvers.timestepping.observers import GivenUp, Observer
 from solvers.timestepping.state import Exploding, NonFinite, State
 
-MAX_SAMPLES, MAX_NUMBERS = 64, 1 << 16  # of samples whose diagnostics are found together, and of their states
+MAX_SAMPLES = 64  # whose diagnostics are found together
+MAX_NUMBERS = 14_000  # of their states: arrays of 128 kB are memory that is mapped anew, page by page
 MAX_COST = 2e-3  # seconds of a sample that may wait: one that takes longer can be given up
 MAX_WAIT = 0.5  # seconds that they wait at most, where steps are no longer
 NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
@@ -110,7 +111,7 @@ class Record:
 
     def after_step(self, state: State) -> bool:
         """Show the state, and save it if the last checkpoint is old; whether a stop condition holds."""
-        if np.isfinite(self._problem.run_scalars.get("hand_over_time", np.nan)):
+        if math.isfinite(self._problem.run_scalars.get("hand_over_time", math.nan)):
             self._remaining.handed_over()
         self.progress.update(state)
         self._write_samples_if_due()
@@ -206,13 +207,14 @@ class Record:
             return
         waiting, self._waiting, began = self._waiting, [], clock.monotonic()
         times, states = [time for time, _ in waiting], [density for _, density in waiting]
-        found: Iterable[dict[str, float | Floats]]
         try:
-            found = self._diagnostics.of_states(times, states)
+            rows = self._diagnostics.of_states(times, states)
         except Exception:  # raised again at the sample that it is of, once those before are written
-            found = map(self._diagnostics, times, states)
-        for time, density, values in zip(times, states, found, strict=True):
-            self._keep_sample(time, density, values)
+            for time, density in waiting:
+                self._keep_sample(time, density, self._diagnostics(time, density))
+        else:
+            self._file.write_samples(times, rows)
+            self._show_clusters({name: row[-1] for name, row in rows.items()})
         self._sampled = clock.monotonic()
         self._sample_cost = (self._sampled - began) / len(waiting)
 
@@ -221,6 +223,10 @@ class Record:
         self._file.write_sample(time, values)
         if self._watch.is_used:
             self._watch(Moment(time, self._problem.snapshot(density), values, self._problem.space))
+        self._show_clusters(values)
+
+    def _show_clusters(self, values: Mapping[str, float | Floats]) -> None:
+        """Their number in the bar of progress."""
         if "clusters" in values:
             self.progress.clusters = f", {counted(float(np.asarray(values['clusters'])), 'cluster')}"
 

@@ -12,8 +12,8 @@ from meanfield.domains.common.problem import Problem
 from meanfield.simulation import sample_schedule, snapshot_schedule
 from solvers.backends import backend_for
 from solvers.io.checkpoint import Checkpoints, Contents
-from solvers.io.run_file import Run
-from solvers.mesh.mesh import Floats
+from solvers.io.run_file import FileError, Run
+from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.schedules import Schedule, events_before
 from solvers.timestepping.state import State
 
@@ -63,8 +63,13 @@ def checkpoint_of(
 def last_start(run: Run, case: Case, problem: Problem) -> Start:
     """The last checkpoint; without one, the last snapshot, which is a whole state too; without any, time 0.
 
-    ``case`` is the one to go on with: its schedules count. Raises as ``new_start``, and FileError.
+    ``case`` is the one to go on with: its schedules count. Raises as ``new_start``, and FileError, also for a file with
+    other cells or points than the case has.
     """
+    space = problem.space
+    expected = (space.cells,) if isinstance(space, Mesh) else (len(space.weights), space.dimension)
+    if run.snapshot_shape != expected:
+        raise FileError(f"{run.path}: damaged: its snapshots have shape {run.snapshot_shape}, its case {expected}")
     checkpoint = Checkpoints(run.path).read()
     if checkpoint is not None and _has_its_rows(run, checkpoint):
         arrays, scalars = checkpoint

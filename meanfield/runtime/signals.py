@@ -98,6 +98,24 @@ def terminate_as_interrupt() -> Iterator[None]:
 
 
 @contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Ctrl-C and SIGTERM within the block, in the main thread, are handled at its end: nothing is left half done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came = list[int]()
+    numbers = [number for number in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(number))]
+    before = {number: signal.signal(number, lambda number, frame: came.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for signalled in came:
+            signal.raise_signal(signalled)
+
+
+@contextmanager
 def _no_interrupt_lost() -> Iterator[None]:
     """Raise KeyboardInterrupt once more where a finalizer or a weak reference's callback had to raise it.
 

@@ -8,7 +8,7 @@ import time as clock
 from typing import TYPE_CHECKING, Any
 
 from meanfield.case.errors import CaseError, install
-from meanfield.components.loaded import Source, loaded_sources
+from meanfield.components.loaded import Source
 from meanfield.runtime.messages import print_message
 from meanfield.sweeping.apart import solve_apart
 from meanfield.sweeping.local_pool import SolverLost
@@ -56,7 +56,7 @@ def with_client(client: Client, name: str = "client") -> Solver:
             address = client.scheduler_info()["address"]
             print_message(f"{name}: its scheduler has no worker; waiting for one: dask worker {address}")
         at_once = min(_MAX_TOGETHER, max(1, len(work.numbers) // (_PER_THREAD * max(threads(), 1))))
-        tasks, sources = work.tasks(1 if work.limit is not None else at_once), loaded_sources()
+        tasks, sources = work.tasks(1 if work.limit is not None else at_once), work.sources
         futures: dict[Any, Task] = {}
         completed = as_completed([], loop=client.loop)
 

@@ -24,8 +24,7 @@ from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import Any
 
-from meanfield.components.loaded import loaded_sources
-from meanfield.runtime.signals import terminate_as_interrupt
+from meanfield.runtime.signals import signals_deferred, terminate_as_interrupt
 from meanfield.sweeping.point import FAILED, Result
 from meanfield.sweeping.tasks import Solved, Solver, Task, Work
 from meanfield.sweeping.together import solve_task
@@ -100,7 +99,8 @@ def _hand_out(
         if task is None:
             break
         if not idle:
-            workers.append(_Worker(threads))
+            with signals_deferred():  # a worker that is left half started ends in a traceback
+                workers.append(_Worker(threads))
             idle.append(workers[-1])
         idle.pop().give(task, work)
     return any(worker.task for worker in workers)
@@ -121,7 +121,7 @@ class _Worker:
     def give(self, task: Task, work: Work) -> None:
         self.task = dict(task)
         with suppress(OSError):  # it has died while it was idle: the end of its pipe says so
-            self.pipe.send((task, work.keep, work.limit, loaded_sources()))
+            self.pipe.send((task, work.keep, work.limit, work.sources))
 
     def answer(self) -> dict[int, Result] | None:
         """Results of some of its points, None where it has died."""

@@ -24,6 +24,7 @@ from meanfield.sweeping.columns import (
     values_of,
 )
 from meanfield.sweeping.point import Result
+from meanfield.sweeping.scalars import shapes_of_scalars
 from solvers.io.heaps import require_sound_heaps
 from solvers.io.schema import dataset_of, group_of
 from solvers.mesh.mesh import Floats
@@ -97,7 +98,8 @@ class Source:
             shapes = Shapes(shapes_in(file).scalars, {})
             points = group_of(file, "points")
             for group in (group_of(points, number) for number in points):
-                shapes |= Shapes({}, {name: dataset_of(group, name).shape for name in group})
+                tables = {name: dataset_of(group, name).shape for name in group}
+                shapes |= Shapes(shapes_of_scalars(tables), tables)  # the file's names of scalars may be others
             return shapes
 
     def read(self, rows: Rows) -> Columns:

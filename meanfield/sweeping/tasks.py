@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from meanfield.case.load import to_toml
+from meanfield.components.loaded import Source, loaded_sources
 from meanfield.domains.domain import load
 
 if TYPE_CHECKING:
@@ -36,6 +38,11 @@ class Work:
     case: Callable[[int], Case]
     keep: bool = False
     limit: float | None = None
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The components that its cases may name, for other processes. Raises CaseError for what they cannot have."""
+        return loaded_sources(map(self.case, self.numbers))
 
     def tasks(self, at_once: int = 1) -> Iterator[Task]:
         """All of them, made as they are asked for; ``at_once`` points that are solved one by one are a task."""

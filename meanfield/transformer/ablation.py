@@ -17,12 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meanfield.analysis.text import table
 from meanfield.case.errors import CaseError
 from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
 from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
 from meanfield.model.trained_layer import TrainedLayer
+from meanfield.model.unit_vectors import unit_vectors
 from meanfield.transformer.case import CaseOptions, layer_arrays, start_of
-from meanfield.transformer.families import family_of, form_of
+from meanfield.transformer.families import family_of, form_of, stored_layers
 from meanfield.transformer.model import Booleans, States
 from solvers.mesh.mesh import Floats
 
@@ -56,7 +58,7 @@ def ablate(texts: Sequence[States], variants: Variants, drop: Sequence[str] = ()
     Raises CaseError where fewer than two tokens of a text are left.
     """
     kept = [kept_tokens(states, drop) for states in texts]
-    whole = [_directions(states.hidden[:, keep]) for states, keep in zip(texts, kept, strict=True)]
+    whole = [unit_vectors(states.hidden[:, keep]) for states, keep in zip(texts, kept, strict=True)]
     rows = [
         [_measures(*one) for one in zip(states_of_variant(texts, options), kept, whole, strict=True)]
         for options in variants.values()
@@ -93,8 +95,7 @@ def states_of_variant(texts: Sequence[States], options: CaseOptions | None) -> I
     model = texts[0]
     family = family_of(model.name, model.config)
     form, total = form_of(family, model.network), model.layers * options.repeat
-    tied = getattr(model.config, "num_hidden_groups", None) == 1
-    arrays = [layer_arrays(model, family, k, options) for k in range(1 if tied else model.layers)]
+    arrays = [layer_arrays(model, family, k, options) for k in range(stored_layers(model.config, model.layers))]
     layers = [
         TrainedLayer(form, arrays[k % len(arrays)], options.without, is_last=k == total - 1) for k in range(total)
     ]
@@ -106,15 +107,9 @@ def states_of_variant(texts: Sequence[States], options: CaseOptions | None) -> I
 
 
 def _measures(hidden: Floats, keep: Booleans, whole: Floats) -> list[list[float]]:
-    directions = _directions(hidden[:, keep])
+    directions = unit_vectors(hidden[:, keep])
     rows = [[quantity(points) for points in directions] for quantity in QUANTITIES.values()]
     return [*rows, list((directions * whole).sum(axis=2).mean(axis=1))]
-
-
-def _directions(hidden: Floats) -> Floats:
-    """h/|h|; a state 0 has no direction, and is 0."""
-    lengths = np.linalg.norm(hidden, axis=-1, keepdims=True)
-    return np.asarray(hidden / np.where(lengths > 0, lengths, 1.0))
 
 
 def _energy(directions: Floats) -> float:
@@ -147,9 +142,8 @@ def group_of(name: str) -> str:
 def last_layer_table(ablation: Ablation) -> str:
     """Markdown table: the measures of each variant after the last layer, mean ± spread."""
     columns = {quantity: grouped(ablation, quantity) for quantity in ablation.measures}
-    head = ["variant", *columns]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    rows = []
     for name in next(iter(columns.values())):
         cells = [f"{mean[-1]:.3g} ± {spread[-1]:.2g}" for mean, spread in (column[name] for column in columns.values())]
-        lines.append("| " + " | ".join([name, *cells]) + " |")
-    return "\n".join(lines)
+        rows.append([name, *cells])
+    return table(["variant", *columns], rows)

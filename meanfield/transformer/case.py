@@ -17,7 +17,7 @@ from meanfield.case.load import parse
 from meanfield.case.overrides import inline
 from meanfield.domains.trained.weights import FREQUENCIES, LAYERS, START, form_attributes
 from meanfield.model.trained_parts import PARTS
-from meanfield.transformer.families import Family, arrays_of, beta_of, family_of, form_of
+from meanfield.transformer.families import Family, arrays_of, beta_of, family_of, form_of, stored_layers
 from meanfield.transformer.model import States, start_without_positions
 from meanfield.transformer.variants import with_weights
 from meanfield.transformer.writing import write_arrays
@@ -106,8 +106,7 @@ def _shapes(states: States, family: Family, options: CaseOptions) -> tuple[int, 
     Layers that are all one are stored once; weights as float32 where that is exact.
     """
     config = states.config
-    tied = getattr(config, "num_hidden_groups", None) == 1
-    rows = 1 if tied else states.layers
+    rows = stored_layers(config, states.layers)
     layers = [arrays_of(family, states.network, k) for k in range(rows)]
     exact = all(np.array_equal(array, array.astype(np.float32)) for arrays in layers for array in arrays.values())
     number, arrays = "f4" if options.weights == "trained" and exact else "f8", layers[0]

@@ -136,6 +136,11 @@ def _distilbert(network: Any, layer: int) -> Tensors:
     ) | _norms(attention=block.sa_layer_norm, network=block.output_layer_norm)  # fmt: skip
 
 
+def stored_layers(config: Any, layers: int) -> int:
+    """How many layers have weights of their own: 1 where all share those of one group, as in ALBERT."""
+    return 1 if getattr(config, "num_hidden_groups", None) == 1 else layers
+
+
 def _albert(network: Any, layer: int) -> Tensors:
     """Layers share their weights, all of a group."""
     config = network.config

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meanfield.analysis.text import table
 from meanfield.domains.trained.diagnostics import mean_cosine
 from meanfield.model.matrices import norm_of_product
 from meanfield.model.trained_layer import TrainedLayer
@@ -56,13 +57,14 @@ def head_figures(states: States) -> HeadFigures:
 def table_by_layer(texts: Sequence[HeadFigures]) -> str:
     """Markdown, by layer: median and range over heads, heads whose λ has a positive real part, rates mean ± spread."""
     heads = texts[0]
-    lines = ["| layer | β‖W_QᵀW_K‖ | abs λ of W_O W_V | Re λ > 0 | collapse rate predicted | seen |", "|" + "---|" * 6]
+    head = ("layer", "β‖W_QᵀW_K‖", "abs λ of W_O W_V", "Re λ > 0", "collapse rate predicted", "seen")
+    rows = []
     predicted, seen = (np.array([getattr(one, name) for one in texts]) for name in ("predicted", "seen"))
     for k, (slopes, radii, signs) in enumerate(zip(heads.steepness, heads.radius, heads.sign, strict=True)):
         ranges = [f"{np.median(v):.3g} ({v.min():.3g} to {v.max():.3g})" for v in (slopes, radii)]
         rates = [f"{rate[:, k].mean():.2g} ± {rate[:, k].std():.1g}" for rate in (predicted, seen)]
-        lines.append("| " + " | ".join([str(k + 1), *ranges, f"{(signs > 0).sum()} of {len(signs)}", *rates]) + " |")
-    return "\n".join(lines)
+        rows.append([str(k + 1), *ranges, f"{(signs > 0).sum()} of {len(signs)}", *rates])
+    return table(head, rows)
 
 
 def steepness(arrays: dict[str, Floats], head: int) -> float:

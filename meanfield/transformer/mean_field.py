@@ -23,7 +23,7 @@ import numpy as np
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.case.overrides import inline
-from meanfield.transformer.families import Family, arrays_of, family_of, head_size
+from meanfield.transformer.families import Family, arrays_of, family_of, head_size, stored_layers
 from meanfield.transformer.model import States
 from meanfield.transformer.writing import Shapes, write_arrays
 from solvers.io.replacing import replacement
@@ -54,9 +54,8 @@ def write_mean_field(states: States, folder: str | Path, layer: int | None = Non
     """
     folder = Path(folder)
     family = require_attention(states.name, states.config, layer)
-    chosen = range(states.layers) if layer is None else [layer - 1]
-    if states.config.model_type == "albert" and states.config.num_hidden_groups == 1:
-        chosen = [0]  # all layers are one
+    stored = stored_layers(states.config, states.layers)
+    chosen = range(stored) if layer is None or stored == 1 else [layer - 1]
     with disk_errors(folder, "cannot write"):
         folder.mkdir(parents=True, exist_ok=True)
         with (

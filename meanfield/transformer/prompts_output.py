@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.analysis.text import table
 from meanfield.figures.run_data import BLACK, BLUE, VERMILION
 from meanfield.transformer.ablation import STILL, WHOLE
 from meanfield.transformer.labelled import Labelled, write_labelled
@@ -55,7 +56,7 @@ def write_prompts(
 def table_of(found: Compression) -> str:
     """Markdown table: the prompts of each variant before and after the layers."""
     head = ("variant", "distance", "entropy", "entropy a layer, R²", "clusters of a prompt", "groups of prompts")
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    rows = []
     for k, name in enumerate(found.variants):
         entropy = found.entropy[k].mean(axis=1)
         slope, share = line_through(entropy)
@@ -63,18 +64,18 @@ def table_of(found: Compression) -> str:
             _ends(found.mean_distance[k], ".3f"), _ends(entropy, ".3f"), f"{slope:+.3f}, {share:.2f}",
             _ends(found.clusters[k].mean(axis=1), ".1f"), _ends(found.states[k], ".0f"),
         ]  # fmt: skip
-        lines.append("| " + " | ".join([name, *cells]) + " |")
-    return "\n".join(lines)
+        rows.append([name, *cells])
+    return table(head, rows)
 
 
 def table_of_next(after: NextToken) -> str:
     """The next token by layer, means over prompts, as Markdown."""
     head = ("layers passed", "entropy", "KL of the last from it", "total variation of two prompts")
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    rows = []
     for k, apart in enumerate(after.apart):
         values = (after.entropy[k].mean(), after.divergence[k].mean(), apart)
-        lines.append("| " + " | ".join([str(k), *(f"{value:.3f}" for value in values)]) + " |")
-    return "\n".join(lines)
+        rows.append([str(k), *(f"{value:.3f}" for value in values)])
+    return table(head, rows)
 
 
 def draw_prompts(figure: Figure, found: Compression, after: NextToken | None, title: str) -> None:

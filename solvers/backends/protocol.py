@@ -73,7 +73,6 @@ class Backend(Protocol):
     # Kernels of cells and time steps.
     advance: Kernel
     apply_matrix: Kernel
-    average_neighbors: Kernel
     distances_from: Kernel
     masses_above: Kernel
     project_to_tangent: Kernel
@@ -107,6 +106,7 @@ class Backend(Protocol):
     gradient_to_vectors: Kernel
     legendre_analysis: Kernel
     legendre_synthesis: Kernel
+    apply_blocks: Kernel
     unfold_rings: Kernel
     zonal_sets: Kernel
 

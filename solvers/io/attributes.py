@@ -9,17 +9,12 @@ import numpy as np
 
 from .layout import Points, Space
 from .reading import SCHEMA_VERSION
-from .schema import STOP_REASONS
+from .schema import CHANGING, STOP_REASONS
 
 if TYPE_CHECKING:
     import h5py
 
 Attribute = str | int | float | Sequence[int] | Sequence[float]
-CHANGING = {
-    "stop_reason": 32,
-    "message": 1000,
-    "digest": 64,  # of a closed file, see `solvers.io.verifying.digest`; empty while it is written
-}  # bytes; text of fixed length can be overwritten under readers
 RESERVED = ("schema_version", "manifold", "resolution")
 
 

@@ -108,15 +108,24 @@ def packed(arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar], se
 def store(file: h5py.File, data: bytes) -> bool:
     """Put the bytes of a checkpoint into a run file that is open for writing; False where it has no room for one.
 
-    Files of earlier versions have none. What is written over is not whole until all is written: then its hash is right.
+    Files of earlier versions have none, damaged ones something else in its place. What is written over is not whole
+    until all is written: then its hash is right.
     """
-    if PLACE not in file:
+    if (dataset := _room_in(file)) is None:
         return False
-    dataset = file[PLACE]
     dataset.resize(len(data), axis=0)
     dataset[:] = np.frombuffer(data, np.uint8)
     file.flush()
     return True
+
+
+def _room_in(file: h5py.File) -> h5py.Dataset | None:
+    """The dataset of a checkpoint's bytes in the file itself, which grows; None for anything else there."""
+    try:
+        dataset = dataset_of(file, PLACE)
+    except ValueError:
+        return None
+    return dataset if dataset.dtype == np.uint8 and dataset.maxshape == (None,) else None
 
 
 def _bytes_in(path: Path) -> bytes | None:

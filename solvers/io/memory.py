@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .attributes import CHANGING, Attribute, check_attributes, create_attributes, root_attributes
+from .attributes import Attribute, check_attributes, create_attributes, root_attributes
 from .checkpoint import Checkpoints, Contents, Scalar, packed, store
 from .layout import Column, Measure, Points, Space, Variable
 from .lock import Lock
 from .reading import Floats, Run
 from .repair import FileError
 from .replacing import replacement
+from .schema import CHANGING
 from .series import Series
 from .verifying import digest
 from .writing import VERSION, disk_errors, image
@@ -46,7 +47,7 @@ class EmptyFile:
         return image(self.columns, self.space, self.attributes, self.variables, self.measure)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MemoryRun(Run):
     """A run that is in no file, or not yet: its snapshots, and an empty run file for all else.
 
@@ -136,7 +137,7 @@ class RunMemory:
         self._times: list[float] = []
         self._values: list[Floats] = []
         self._sample_times: list[float] = []
-        self._rows: dict[str, list[Floats]] = {name: [] for name in self._columns}
+        self._rows: dict[str, list[Floats]] = {name: [] for name in self._columns}  # (samples, ...) one after the other
 
     def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = True) -> None:
         """Keep a copy of a density (cells,) or positions (n, d) at ``t``."""
@@ -146,10 +147,14 @@ class RunMemory:
 
     def write_sample(self, t: float, values: Mapping[str, ArrayLike]) -> None:
         """Keep a copy of one value for each column at ``t``."""
-        self._sample_times.append(float(t))
+        self.write_samples([t], {name: np.asarray(values[name])[None] for name in self._rows})
+
+    def write_samples(self, times: Sequence[float], values: Mapping[str, ArrayLike]) -> None:
+        """Keep copies of (times, ...) values for each column."""
+        self._sample_times += map(float, times)
         for name, rows in self._rows.items():
             rows.append(np.array(values[name], dtype=np.float64))
-        self.samples += 1
+        self.samples += len(times)
 
     def flush(self) -> None:
         """Nothing waits."""
@@ -173,7 +178,7 @@ class RunMemory:
         """What has been written so far, in copies."""
         times, sample_times = np.array(self._times), np.array(self._sample_times)
         diagnostics = {
-            name: np.array(rows).reshape(self.samples, *self._columns[name]) for name, rows in self._rows.items()
+            name: np.concatenate([np.empty((0, *self._columns[name])), *rows]) for name, rows in self._rows.items()
         }
         texts = {name: text for name, text in self._attributes.items() if name not in CHANGING}
         space, points = self._space, isinstance(self._space, Points)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .heaps import require_sound_heaps
 from .lock import PATIENCE, Lock, holder
 from .repair import FileError, is_open_for_writing, reason, repair
-from .schema import DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, require_size
+from .schema import CHANGING, DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, require_size
 from .verifying import digest
 
 if TYPE_CHECKING:
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 TRIES = 200  # to open a file that is being written: two seconds
 TRIES_ALONE = 5  # of these while no process writes it, for a writer may come and go within one of them
-_TEXTS_THAT_CHANGE = ("stop_reason", "message", "digest")
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """What a run file held when it was read.
 
@@ -55,6 +54,10 @@ class Run:
     resolution: int
     ring_cells: NDArray[np.int32]
     writer: str | None
+
+    def __repr__(self) -> str:
+        kept = f"{self.snapshots} snapshots, {len(self.sample_times)} samples of {len(self.diagnostics)} diagnostics"
+        return f"<{type(self).__name__} {self.path}: {kept} on {self.manifold}>"
 
     @property
     def snapshots(self) -> int:
@@ -95,8 +98,11 @@ class Run:
 
     @cached_property
     def weights(self) -> Floats:
-        """(n,) masses of the points of a file without a mesh."""
-        return self._read("weight")
+        """(n,) masses of the points of a file without a mesh. Raises FileError for negative ones, and for no mass."""
+        weights = self._read("weight")
+        positive = bool((weights >= 0).all()) and 0 < float(weights.sum()) < np.inf
+        self._expect(positive, "damaged: weight: expected masses >= 0 of a finite sum above 0")
+        return weights
 
     @cached_property
     def cell_centers(self) -> Floats:
@@ -127,6 +133,22 @@ class Run:
         with self.opened() as file:
             known = diagnostic in columns_of(file)
             return plain_attributes(dataset_of(file, f"diagnostics/{diagnostic}")) if known else {}
+
+    def number(self, attribute: str, default: float, diagnostic: str | None = None) -> float:
+        """An attribute of the file, or of a diagnostic; FileError unless it is a number or NaN, or absent."""
+        attributes = self.attributes if diagnostic is None else self.attributes_of(diagnostic)
+        value = attributes.get(attribute, default)
+        known = isinstance(value, int | float) and (value == default or not np.isinf(value))
+        self._expect(known, f"damaged: attribute {attribute} is {value!r:.40}, no number")
+        return float(value)
+
+    def require_growing(self) -> None:
+        """Raise FileError for snapshots or samples that no writer can go on with."""
+        with self.opened() as file:
+            snapshots = ("time", self.kind, *(self.fields[1:] if self.is_solution else ()))
+            for name in (*snapshots, "diagnostics/time", *(f"diagnostics/{column}" for column in columns_of(file))):
+                if dataset_of(file, name).maxshape[0] is not None:
+                    raise ValueError(f"{name} cannot grow")
 
     def _expect(self, condition: bool, otherwise: str) -> None:
         if not condition:
@@ -215,6 +237,8 @@ def read(path: str | Path | Run) -> Run:
         times = read_times(file["time"])  # first: a snapshot has the samples before it
         group = file["diagnostics"]
         sample_times = read_times(group["time"])
+        if (np.diff(times) <= 0).any() or (np.diff(sample_times) <= 0).any():
+            raise FileError(f"{path}: damaged: times do not increase")
         run = Run(
             path=path,
             attributes=attributes,
@@ -235,11 +259,13 @@ def _require_sound(run: Run) -> None:
     cells, path = run.ring_cells, run.path
     if run.manifold not in SNAPSHOT and not (len(cells) and (cells > 0).all() and cells.sum(dtype=object) == run.cells):
         raise FileError(f"{path}: damaged: ring_cells do not sum up to the number of cells")
+    if run.manifold not in SNAPSHOT and run.resolution not in (run.cells, len(cells)):
+        raise FileError(f"{path}: damaged: resolution is {run.resolution}, of {run.cells} cells in {len(cells)} rings")
     for name, values in run.diagnostics.items():
         if len(values) != len(run.sample_times):
             raise FileError(f"{path}: damaged: {name} has {len(values)} of {len(run.sample_times)} samples")
     expected = run.attributes.get("digest", "")
-    texts = {name: text for name, text in run.attributes.items() if name not in _TEXTS_THAT_CHANGE}
+    texts = {name: text for name, text in run.attributes.items() if name not in CHANGING}
     if expected and expected != digest(texts, run.times, run.sample_times, run.diagnostics):
         good = f"the {run.snapshots} snapshots have checksums of their own"
         raise FileError(f"{path}: damaged: times, diagnostics or attributes are not those that were written; {good}")

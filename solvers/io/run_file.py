@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .attributes import CHANGING, Attribute, check_attributes, overwrite_attributes
+from .attributes import Attribute, check_attributes, overwrite_attributes
 from .checkpoint import Checkpoints, store
 from .layout import Column, Measure, Space, Variable
 from .lock import Lock
 from .reading import Floats, Run, plain_attributes, read
 from .repair import FileError, reason, repair
 from .replacing import replacement
-from .schema import SNAPSHOT, STOP_REASONS
+from .schema import CHANGING, SNAPSHOT, STOP_REASONS
 from .series import Series
 from .verifying import digest
 from .writing import discard, disk_errors, image, open_shared, replace_attributes
@@ -37,6 +37,7 @@ __all__ = ["STOP_REASONS", "Attribute", "Column", "FileError", "Run", "RunFile",
 
 FLUSH_EVERY = 1.0  # seconds that rows wait in memory at most, so that one a step costs next to nothing
 MAX_WAITING = 1 << 22  # bytes of snapshots that wait
+Waiting = tuple[list[float], dict[str, Floats]]  # times of rows that wait, and of each dataset (times, ...)
 
 
 class RunFile:
@@ -52,8 +53,8 @@ class RunFile:
         self.path, self._lock = path, lock
         self._adopt(file)
         self.snapshots, self.samples = self._snapshots.committed, self._samples.committed
-        self._waiting: list[tuple[float, dict[str, Floats]]] = []
-        self._waiting_snapshots: list[tuple[float, dict[str, Floats]]] = []
+        self._waiting: list[Waiting] = []
+        self._waiting_snapshots: list[Waiting] = []
         self._flushed = -math.inf  # the first row of a run is written at once
         self.checkpoints = Checkpoints(path)
 
@@ -119,6 +120,7 @@ class RunFile:
             with disk_errors(path, "cannot write it"):
                 repair(path)
             run = read(path)  # also refuses what is not a run file
+            run.require_growing()
             kept = (
                 _kept(run, "snapshots", snapshots, run.snapshots),
                 _kept(run, "samples", samples, len(run.sample_times)),
@@ -144,8 +146,9 @@ class RunFile:
         rows = [values] if len(self._kinds) == 1 else list(np.asarray(values))
         if len(rows) != len(self._kinds):
             raise ValueError(f"{len(rows)} fields: expected {len(self._kinds)}")
-        row = self._snapshots.row(t, dict(zip(self._kinds, rows, strict=True)))
-        self._waiting_snapshots.append((float(t), {name: value.copy() for name, value in row.items()}))
+        fields = zip(self._kinds, rows, strict=True)
+        row = self._snapshots.rows([t], {kind: np.asarray(own)[None] for kind, own in fields})
+        self._waiting_snapshots.append(([float(t)], {name: value.copy() for name, value in row.items()}))
         self.snapshots += 1
         size = sum(value.nbytes for value in row.values()) * len(self._waiting_snapshots)
         if may_wait and size < MAX_WAITING:
@@ -158,10 +161,14 @@ class RunFile:
 
         Raises ValueError for a missing or unknown column, another shape, or a time that is not finite.
         """
+        self.write_samples([t], {name: np.asarray(value, dtype=np.float64)[None] for name, value in values.items()})
+
+    def write_samples(self, times: Sequence[float], values: Mapping[str, ArrayLike]) -> None:
+        """Write (times, ...) values for each column, as `write_sample` does."""
         _ = self._handle
-        row = self._samples.row(t, values)
-        self._waiting.append((float(t), {name: value.copy() for name, value in row.items()}))
-        self.samples += 1
+        rows = self._samples.rows(times, values)
+        self._waiting.append(([float(t) for t in times], {name: value.copy() for name, value in rows.items()}))
+        self.samples += len(times)
         self.flush_if_due()
 
     def flush_if_due(self) -> None:
@@ -179,11 +186,12 @@ class RunFile:
             self._write_waiting(self._samples, self._waiting, self.samples)
             self._write_waiting(self._snapshots, self._waiting_snapshots, self.snapshots)
 
-    def _write_waiting(self, series: Series, waiting: list[tuple[float, dict[str, Floats]]], count: int) -> None:
+    def _write_waiting(self, series: Series, waiting: list[Waiting], count: int) -> None:
         """Append the last rows of ``count``, those that wait."""
         if waiting:
-            times, rows = zip(*waiting, strict=True)
-            series.append(count - len(rows), times, {name: np.stack([row[name] for row in rows]) for name in rows[0]})
+            times, rows = [time for some, _ in waiting for time in some], [values for _, values in waiting]
+            columns = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+            series.append(count - len(times), times, columns)
             waiting.clear()
 
     def sync(self) -> None:

@@ -28,11 +28,16 @@ DAMAGE = (
     MemoryError,
 )
 # of h5py and NumPy for bytes that make no sense; also UnicodeDecodeError, a ValueError
+CHANGING = {
+    "stop_reason": 32,
+    "message": 1000,
+    "digest": 64,  # of a closed file, see `solvers.io.verifying.digest`; empty while it is written
+}  # bytes; text of fixed length can be overwritten under readers
 STOP_REASONS = ("running", "finished", "interrupted", "failed")
 SNAPSHOT = {"particles": "position"}  # what a file calls its snapshots; those of a mesh are densities
 _ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "manifold": lambda value: isinstance(value, str),
-    "resolution": lambda value: isinstance(value, int) and value >= 0,
+    "resolution": lambda value: type(value) is int and value >= 0,
     "stop_reason": lambda value: value in STOP_REASONS,
     "message": lambda value: isinstance(value, str),
     "wall_time": lambda value: isinstance(value, int | float) and math.isfinite(value),
@@ -99,6 +104,9 @@ def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterato
     for name, is_right in _ATTRIBUTES.items():
         if name not in attributes or not is_right(attributes[name]):
             yield f"attribute {name} is {attributes.get(name, 'missing')!r:.40}"
+    for name, value in attributes.items():  # of a record of any equation they may be lists of numbers
+        if not isinstance(value, str | int | float) and (name in CHANGING or "fields" not in attributes):
+            yield f"attribute {name} is {value!r:.40}, no text or number"
     lengths: dict[str, int] = {}
     is_points = attributes.get("manifold") in SNAPSHOT
     for name, dims in (_PARTICLES if is_points else _CELLS).items():

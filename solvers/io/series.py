@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ class Series:
     def __init__(self, file: h5py.File, group: h5py.Group, names: Sequence[str]) -> None:
         self._file, self._times = file, group["time"]
         self._columns = {name: group[name] for name in names}
+        self._shapes = {name: dataset.shape[1:] for name, dataset in self._columns.items()}
 
     @property
     def committed(self) -> int:
@@ -42,21 +44,21 @@ class Series:
         """(rows, ...) of each dataset."""
         return {name: column[: self.committed] for name, column in self._columns.items()}
 
-    def row(self, time: float, values: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-        """``values`` as arrays, one of each dataset.
+    def rows(self, times: Sequence[float], values: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+        """``values`` (times, ...) as arrays, one of each dataset.
 
         Raises ValueError for a missing or unknown name, another shape, or a time that is not finite: that would mean
         "no row".
         """
         if values.keys() != self._columns.keys():
             raise ValueError(f"a sample with columns {sorted(values)}, expected {sorted(self._columns)}")
-        if not np.isfinite(time):
-            raise ValueError(f"time: {time!r}, expected a finite number")
-        row = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
-        for name, value in row.items():
-            if value.shape != self._columns[name].shape[1:]:
-                raise ValueError(f"{name}: shape {value.shape}, expected {self._columns[name].shape[1:]}")
-        return row
+        if lost := [time for time in times if not math.isfinite(time)]:
+            raise ValueError(f"time: {lost[0]!r}, expected a finite number")
+        rows = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
+        for name, value in rows.items():
+            if value.shape != (len(times), *self._shapes[name]):
+                raise ValueError(f"{name}: shape {value.shape[1:]}, expected {self._shapes[name]}")
+        return rows
 
     def append(self, start: int, times: Sequence[float], rows: Mapping[str, Floats]) -> None:
         """Write rows of each dataset from number ``start`` on, and then the times that commit them."""

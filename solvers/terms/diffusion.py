@@ -11,6 +11,7 @@ from ..mesh.arguments import check_count
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Robin, Value, boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number
 from ..mesh.mesh import Floats, Mesh
+from . import rkl2
 from .consistency import has_linear_precision
 from .operators import (
     FaceOperator,
@@ -148,15 +149,15 @@ class Diffusion:
     def _potential(self, operator: Operator, dt: float, start: Floats, values: Floats) -> Floats:
         """ψ of the step u + L ψ from u = ``start``; ``values`` become u + L ψ."""
         stages = self._stages(dt, operator.explicit_dt)
-        step = 4.0 / (stages * stages + stages - 2) * dt * operator.coefficient
+        step = rkl2.width(stages) * dt * operator.coefficient
         before = np.zeros_like(start)
-        potential: Floats = start * (_weight(1) * step)
+        potential: Floats = start * (rkl2.FIRST * step)
         for j in range(2, stages + 2):
             operator.apply(potential, values)
             values += start
             if j <= stages:
-                mu, nu = (2 * j - 1) / j * _weight(j) / _weight(j - 1), -(j - 1) / j * _weight(j) / _weight(j - 2)
-                values -= (1 - _weight(j - 1)) * start
+                mu, nu, of_start = rkl2.stage_weights(j)
+                values -= of_start * start
                 values *= mu * step
                 values += mu * potential
                 before *= nu
@@ -330,11 +331,6 @@ def amplitude(mesh: Mesh, values: Floats) -> Step:
     dot, mean = mesh.backend.dot, mesh.backend.dot(mesh.volumes, values) / mesh.volume
     size: Step = dot(mesh.volumes, np.abs(values - mean)) + 1e-3 * dot(mesh.volumes, np.abs(values))
     return size
-
-
-def _weight(j: int) -> float:
-    """The b_j of RKL2."""
-    return 1 / 3 if j < 2 else (j * j + j - 2) / (2 * j * (j + 1))
 
 
 def clip_to_zero(mesh: Mesh, values: Floats) -> None:

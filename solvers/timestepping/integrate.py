@@ -120,7 +120,7 @@ def _observe_within_step(
 
     Where an observer ends it, the state becomes the one it was given; where it is to stop, the one at the step's start.
     """
-    while not is_reached(state.time, due := min((observer.due() for observer in observers), default=math.inf)):
+    while not is_reached(state.time, due := min([observer.due() for observer in observers], default=math.inf)):
         if start is not None and stopping is not None and stopping():
             _copied(start, state)
             return True

@@ -38,6 +38,7 @@ class Observer:
     keeps: bool = False
     last_time: float = field(default=math.nan, init=False)
     _state: ref[State] | None = field(default=None, init=False, repr=False)
+    _due: tuple[int, float] = field(default=(-1, math.nan), init=False, repr=False)  # a count, and when it is due
 
     def begin(self, state: State) -> None:
         """Call the function if it is due at the start of a loop; the state of the last loop continues its count."""
@@ -49,14 +50,18 @@ class Observer:
         self.observe_if_due(state)
 
     def due(self) -> float:
-        return self.schedule.due(self.count)
+        if self._due[0] != self.count:
+            self._due = self.count, self.schedule.due(self.count)
+        return self._due[1]
 
     def observe_if_due(self, state: State) -> bool:
         """Call the function if it is due; returns whether the loop is to end."""
         if not self.is_due(state):
             return False
         ends = self.observe_now(state)
-        self.count = max(self.count + 1, events_before(self.schedule, state.time, or_at=True))
+        self.count += 1
+        if self.is_due(state):  # several in one step
+            self.count = max(self.count, events_before(self.schedule, state.time, or_at=True))
         return ends
 
     def follows(self, state: State) -> bool:

@@ -9,6 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from ..mesh.mesh import Floats
+from ..terms import rkl2
 from ..terms.conservation_law import ConservationLaw
 from .equation import Equation
 from .semi_discrete import SemiDiscrete
@@ -168,12 +169,11 @@ class SuperTimeStepping(ErrorControlled):
         f, time, start = self.problem.full, state.time, state.values
         first = f(time, start, dt)
         s = max(3, math.ceil((math.sqrt(9 + 8 * dt * self._fastest) - 1) / 2))
-        w = 4 / (s * s + s - 2)
-        b = [1 / 3, 1 / 3, *((j * j + j - 2) / (2 * j * (j + 1)) for j in range(2, s + 1))]
-        before, values, nodes = start, start + b[1] * w * dt * first, [0.0, b[1] * w]
+        w = rkl2.width(s)
+        before, values, nodes = start, start + rkl2.FIRST * w * dt * first, [0.0, rkl2.FIRST * w]
         for j in range(2, s + 1):
-            mu, nu = (2 * j - 1) / j * b[j] / b[j - 1], -(j - 1) / j * b[j] / b[j - 2]
-            gamma = (1 - b[j - 1]) * mu * w
+            mu, nu, of_start = rkl2.stage_weights(j)
+            gamma = of_start * mu * w
             nodes.append(mu * nodes[-1] + nu * nodes[-2] + mu * w - gamma)
             rate = f(time + nodes[j - 1] * dt, values, dt)
             values, before = (

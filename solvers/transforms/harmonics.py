@@ -6,7 +6,6 @@ for every order however few cells a ring has, so that coefficients equal the bru
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Protocol
 
@@ -35,7 +34,10 @@ class Harmonics(Protocol):
         ...
 
     def power(self, masses: Floats) -> Floats:
-        """(degree + 1) mean square of the degree-l part of ρ/ρ̄, ρ the density of the masses."""
+        """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄, ρ the density of the masses (..., cells).
+
+        A row does not depend on the others.
+        """
         ...
 
 
@@ -56,8 +58,8 @@ class CircleHarmonics:
         self._shift = mesh.backend.to_device(np.exp(1j * first * np.arange(degree + 1)) / np.sqrt(2 * np.pi))
 
     def analysis(self, masses: Floats) -> Complexes:
-        """[l] = Σ_j conj(Y_l(x_j)) w_j for masses (cells)."""
-        spectrum: Complexes = self.mesh.backend.rfft(masses)[: self.degree + 1] * np.conj(self._shift)
+        """[..., l] = Σ_j conj(Y_l(x_j)) w_j for masses (..., cells)."""
+        spectrum: Complexes = self.mesh.backend.rfft(masses)[..., : self.degree + 1] * np.conj(self._shift)
         return spectrum
 
     def synthesis(self, coefficients: Complexes) -> Floats:
@@ -71,9 +73,9 @@ class CircleHarmonics:
         return values
 
     def power(self, masses: Floats) -> Floats:
-        """(degree + 1) mean square of the degree-l part of ρ/ρ̄: 2π |[l]|², twice that for l > 0."""
+        """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄: 2π |[l]|², twice that for l > 0."""
         square = np.abs(self.analysis(masses)) ** 2
-        square[1:] *= 2.0
+        square[..., 1:] *= 2.0
         return 2 * np.pi * square
 
 
@@ -108,14 +110,11 @@ class SphereHarmonics:
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
-        values: Floats = next(self.syntheses(coefficients[None]))
-        return values
+        return self._along_rings.synthesis(*self._modes(coefficients[None]))
 
-    def syntheses(self, sets: Complexes) -> Iterator[Floats]:
-        """The synthesis of each of several (sets, degree + 1, degree + 1), made one after the other."""
-        re, im = self._modes(sets)
-        for k in range(len(sets)):
-            yield self._along_rings.synthesis(re[k : k + 1], im[k : k + 1])
+    def vectors(self, sets: Complexes) -> tuple[Floats, Floats]:
+        """A function (cells) and the components (cells, 3) of vectors, of coefficients (4, degree + 1, degree + 1)."""
+        return self._along_rings.vectors(*self._modes(sets))
 
     def gradient(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
         """f (cells) and ∇p + x r (cells, 3), of coefficients times multipliers (2 or 3, degree + 1) of f, p and r.
@@ -145,7 +144,9 @@ class SphereHarmonics:
         return re, im
 
     def power(self, masses: Floats) -> Floats:
-        """(degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
+        """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
+        if masses.ndim > 1:
+            return np.stack([self.power(row) for row in masses])
         square = np.abs(self.analysis(masses)) ** 2
         square[:, 1:] *= 2.0
         power: Floats = 4 * np.pi * square.sum(axis=1)

@@ -33,6 +33,10 @@ class RingTransform(Protocol):
         """(cells) a real function of modes (1, degree + 1, rings)."""
         ...
 
+    def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
+        """(cells) a function and (cells, 3) vectors of modes (4, degree + 1, rings)."""
+        ...
+
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
         """(cells) a function, (2, cells) east and north of a gradient, (cells) another function, of modes.
 
@@ -66,6 +70,13 @@ class RingSums:
         values: Floats = cpu.empty(self.mesh.cells, self.mesh.volumes.dtype)
         cpu.launch(sums.ring_synthesis, self._work, re, im, *self._rings, *self._tables, values)
         return values
+
+    def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
+        cells, number = self.mesh.cells, self.mesh.volumes.dtype
+        values: Floats = cpu.empty(cells, number)
+        vectors: Floats = cpu.empty((cells, 3), number)
+        cpu.launch(sums.ring_vectors, 4 * self._work, re, im, *self._rings, *self._tables, values, vectors)
+        return values, vectors
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
         cells, number = self.mesh.cells, self.mesh.volumes.dtype
@@ -137,6 +148,16 @@ class RingFFTs:
         for here, (block_values,) in self._synthesized(re, im, [(False, self._one)]):
             values[here] = block_values
         return values
+
+    def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
+        backend, cells, number = self.mesh.backend, self.mesh.cells, self.mesh.volumes.dtype
+        values, vectors = backend.empty(cells, number), backend.empty((cells, 3), number)
+        for here, (value, *components) in self._synthesized(re, im, [(False, self._one)] * 4):
+            values[here] = value
+            for axis, component in enumerate(components):
+                vectors[here, axis] = component
+            del value, components, component  # the next block is made in their place
+        return values, vectors
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
         backend, cells, number = self.mesh.backend, self.mesh.cells, self.mesh.volumes.dtype

@@ -85,8 +85,8 @@ class SphereShells:
         spread = _between_shells(kernel, modes)
         values: Floats = empty((spread.shape[1], 4, self.mesh.cells))
         for i in range(len(values)):
-            for c, part in enumerate(harmonics.syntheses(spread[:, i].swapaxes(0, 1))):
-                values[i, c] = part
+            values[i, 0], vectors = harmonics.vectors(spread[:, i].swapaxes(0, 1))
+            values[i, 1:] = vectors.T
         return values
 
 

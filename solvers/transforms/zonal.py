@@ -83,7 +83,8 @@ class ZonalOperator(Protocol):
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         """Σ_j K(x_i·x_j) w_j, (cells), and ∇Σ_j G(x_i·x_j) w_j + x_i Σ_j R(x_i·x_j) w_j, (cells, d), of masses (cells).
 
-        Without R the vectors are tangent at x_i.
+        Without R the vectors are tangent at x_i. On the circle masses may be (..., cells), and each row's sums do not
+        depend on the others.
         """
         ...
 
@@ -112,10 +113,11 @@ class CircleZonal:
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         backend, cells = self.mesh.backend, self.mesh.cells
-        values, slope, *radial = backend.irfft(backend.rfft(masses) * self._kernels, cells)
-        vectors = slope[:, None] * self._tangent
+        found = backend.irfft(backend.rfft(masses)[..., None, :] * self._kernels, cells)
+        values, slope, *radial = (found[..., k, :] for k in range(len(self._kernels)))
+        vectors = slope[..., None] * self._tangent
         for part in radial:
-            vectors += part[:, None] * self.mesh.centers
+            vectors += part[..., None] * self.mesh.centers
         return values, vectors
 
 

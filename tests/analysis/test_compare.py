@@ -69,6 +69,9 @@ def test_one_run_against_itself(tmp_path):
     np.testing.assert_allclose(found.columns["step_w1"], [np.nan, 0.5, 1.5], atol=1e-12)
     np.testing.assert_allclose(found.columns["last_w2"], [2.0, 1.5, 0.0], atol=1e-7)
     np.testing.assert_array_equal(found.columns["clusters"], [2, 1, 1])
+    assert f"of {tmp_path / 'a.h5'} in S1 at 3 times; at the last: " in repr(found)
+    assert "step_w1 1.5, " in repr(found)
+    assert repr(found.runs[0]) == f"<Run {tmp_path / 'a.h5'}: 3 snapshots, 3 samples of 1 diagnostics on particles>"
     text = format_text(found)
     assert "1 particle, d = 2, β = 4, 3 snapshots to t = 2" in text
     assert text.splitlines()[5].split()[:4] == ["0", "-", "-", "-"]  # there is none before, and no density

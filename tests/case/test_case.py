@@ -204,7 +204,7 @@ REFUSED = {
     "domain.radii=8": 'domain.radii = 8: not valid for manifold "circle"; only for "free_radius_circle"',
     "domain.dimension=3": 'domain.dimension = 3: not valid for manifold "circle"; only for "axisymmetric", "particles"',
     "domain.manifold=line": 'stabilizers.layer_norm = "post": expected "none" on the line',
-    "domain.manifold=free_radius_circle": 'stabilizers.layer_norm = "post": expected "pre", "peri", "mix" or "none" on',
+    "domain.manifold=free_radius_circle": 'stabilizers.layer_norm = "post": expected "pre", "peri", "mix" or "none"',
     "initial={kind = 'gaussian'}": 'initial.kind = "gaussian": expected one of uniform, perturbed,',
     "initial={kind = 'uniform', radius = 2}": "initial.radius = 2.0: not available on the circle",
     "output.diagnostics=['escaped']": 'output.diagnostics = "escaped": expected some of mass, entropy,',

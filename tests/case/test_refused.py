@@ -32,7 +32,7 @@ def test_a_domain_with_one_head_has_no_weight_of_it(manifold):
     domain, initial, norm = OTHERS[manifold]
     case = CASE | {"domain": {"manifold": manifold, **domain}, "initial": initial, "stabilizers": {"layer_norm": norm}}
     mf.load_case(case | {"attention": {"beta": 2.0, "heads": [{"weight": 1.0}]}})
-    with pytest.raises(mf.CaseError, match=r"^attention.heads\[0\].weight = 0.5: expected one head of weight 1 on the"):
+    with pytest.raises(mf.CaseError, match=r"^attention.heads\[0\].weight = 0.5: expected one head of weight 1 "):
         mf.load_case(case | {"attention": {"beta": 2.0, "heads": [{"weight": 0.5}]}})
 
 

@@ -354,6 +354,12 @@ def test_check_says_what_a_velocity_of_tokens_costs(capsys: pytest.CaptureFixtur
     assert f"# velocity      {every}\n" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("method", "limit"), [("adaptive", "time.tolerance"), ("ssprk3", "the CFL condition")])
+def test_check_says_what_limits_steps_of_tokens(method: str, limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "tokens_pair", "--set", f"time.method={method}"]) == 0
+    assert f"# time steps    limited by {limit}, not known in advance\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("override", "expected"),
     [

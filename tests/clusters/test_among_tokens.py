@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from meanfield.clusters import among_tokens
 from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
 from meanfield.domains.particles.initial import tokens_equiangular
 
@@ -28,6 +29,22 @@ def assert_found(points, masses, found):
     order = np.argsort(-masses)
     np.testing.assert_allclose(found.masses, masses[order], atol=1e-14)
     np.testing.assert_allclose(found.centers, points[order], atol=1e-12)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 64])
+def test_few_tokens_have_the_clusters_that_many_have(dimension, monkeypatch):
+    """Of a hundred tokens all pairs are summed; the transform and the leaders of many find the same clusters."""
+    random, centers = np.random.default_rng(3), apart(dimension, 4)
+    points = unit(
+        centers[random.integers(4, size=100)] + 0.05 / np.sqrt(dimension) * random.standard_normal((100, dimension))
+    )
+    masses = random.random(100)
+    few = find_clusters_of_tokens(points, masses)
+    monkeypatch.setattr(among_tokens, "FEW", 0)
+    many = find_clusters_of_tokens(points, masses)
+    assert few.count == many.count == 4
+    assert (few.basin == many.basin).all()
+    np.testing.assert_allclose(few.centers, many.centers, atol=1e-14)
 
 
 @DIMENSIONS

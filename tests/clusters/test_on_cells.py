@@ -180,3 +180,9 @@ def test_rotation_by_a_polar_cell_changes_nothing_on_the_sphere():
     assert one.count > 1
     np.testing.assert_allclose(other.masses, one.masses, rtol=1e-12)
     np.testing.assert_array_equal(other.basin, turned(one.basin))
+
+
+def test_a_density_on_other_cells_is_refused():
+    """Kernels would read and write beyond its end."""
+    with pytest.raises(ValueError, match=r"density \(48,\): expected \(64,\), a value for each cell"):
+        find_clusters(mesh_circle(64), np.ones(48))

@@ -341,6 +341,8 @@ def test_a_function_of_this_process_is_a_component(folder):
     assert result.attributes["components"] == f"reaction decay {own.sha256}"
     with pytest.raises(mf.CaseError, match="component decay: is a function of this process; other processes need"):
         mf.sweep(case, {"reaction.rate": [0.5, 1.0]}, jobs=1)
+    others = mf.sweep("case.toml", {"attention.beta": [1.0]}, jobs=1)  # which do not name it
+    assert others["status"].values.tolist() == ["done"]
 
 
 @pytest.mark.parametrize("domain", ["circle", "particles"])

@@ -17,7 +17,7 @@ from meanfield.model.linear_stability import growth_rates
 from meanfield.simulation import set_up
 from solvers.mesh.interval import from_edges, polar
 from solvers.mesh.mesh import sphere
-from solvers.terms.drift_diffusion import IntervalDriftDiffusion
+from solvers.terms.drift.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.evolution import SplitIntegrator, evolve
 from solvers.timestepping.integrate import fixed, integrate
 from solvers.timestepping.observers import Observer

@@ -31,7 +31,7 @@ def law_of(*overrides):
     """The velocity of the case and its density at time 0."""
     problem = set_up(parse(CASE, overrides))
     density = problem.initial()
-    return problem.diagnostics((), None).sample_of(0.0, density).velocity, density
+    return problem.diagnostics((), None).sample_of([0.0], density[None]).velocity_at(0.0), density
 
 
 def embeddings():

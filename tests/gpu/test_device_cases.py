@@ -12,10 +12,10 @@ from solvers.backends import cpu
 from solvers.io.run_file import read
 from solvers.mesh.interval import polar
 from solvers.mesh.mesh import sphere
-from solvers.terms.drift_diffusion import IntervalDriftDiffusion
+from solvers.terms.drift.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.state import State
-from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.polar import log_masses
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
@@ -151,7 +151,7 @@ class LessTrusted(Bilinear):
 
 def test_sums_with_a_matrix_by_both_grids_are_the_cpu_s(monkeypatch):
     """Small grids, on which some cells are near where b vanishes, and the Z of others counts as lost."""
-    monkeypatch.setattr("solvers.transforms.bilinear.exponential_degree", lambda dimension, beta: 3)
+    monkeypatch.setattr("solvers.transforms.anisotropic.bilinear.exponential_degree", lambda dimension, beta: 3)
     mesh = sphere(10)
     matrix = np.array([[1.0, 0.3, 0.0], [0.0, 0.5, 0.2], [0.0, 0.0, 0.1]])
     masses = np.exp(mesh.centers[:, 0]) * mesh.volumes

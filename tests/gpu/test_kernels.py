@@ -26,6 +26,7 @@ from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 from solvers.transforms import pairwise
+from solvers.transforms.anisotropic.blocks import BlockMatrix
 from solvers.transforms.exponential import exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.ring_transforms import RingFFTs
 from solvers.transforms.zonal import zonal_operator
@@ -63,6 +64,7 @@ def use_every_kernel(mesh):
     cpu.launch(cpu.masses_above, mesh.cells, density, mesh.volumes, level, masses)
     start, stage, rate = random.random((3, mesh.cells))
     cpu.launch(cpu.advance, mesh.cells, start, stage, rate, 0.3, 0.75, stage)
+    BlockMatrix([random.random((3, 2)), random.random((1, 3))], cpu).apply(random.random((2, 5)))
     value, gradient = (make(mesh.centers.shape[1], 4.0, 9) for make in MULTIPLIERS)
     operator, move = zonal_operator(mesh, value, gradient), PushForward(mesh)
     advection = Advection(mesh, lambda t, u: velocity, nonnegative=True)

@@ -119,7 +119,7 @@ def test_startup_figures(monkeypatch):
     startup = load("startup")
     monkeypatch.setattr(startup, "SMALL_RUN", ["cases"])  # compiles nothing
     figures = startup.startup()
-    assert [figure.most for figure in figures] == [0.3, 10.0, 2.0]
+    assert [figure.most for figure in figures] == [0.3, 10.0, 0.8]
     assert all(0 < figure.value < 60 for figure in figures)
 
 
@@ -130,6 +130,21 @@ def test_writing_figures():
     assert 0 < share < 100
     assert 1e-3 < size < 1e3
     assert writing.RunFile.write_snapshot is before
+
+
+def test_sample_figures():
+    """The loop beside which `mf.simulate` is timed makes its steps."""
+    import meanfield as mf
+    from meanfield.running import run_in_memory
+
+    samples = load("samples")
+    figures = samples.samples(resolution=32, end=0.1)
+    assert [figure.unit for figure in figures] == ["s", "×"] * len(samples.CASES)
+    data, most = samples.CASES["512 cells of the circle, a loop of a second"]
+    case = mf.load_case(data).replace({"domain.resolution": 32, "time.end": 1.0})
+    assert most == figures[1].most
+    _, scalars = run_in_memory(case).checkpoint
+    assert samples._loop(case) == scalars["steps"]
 
 
 def test_writing_within_writing_is_counted_once(monkeypatch):

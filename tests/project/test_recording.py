@@ -25,7 +25,10 @@ def record(recording: ModuleType, folder: Path, last: float, wall_time: float, g
     place.mkdir(parents=True)
     with h5py.File(place / "one.h5", "w") as file:
         file["time"] = [0.0, 1.0, last]
+        file.attrs["end"] = last
         file.attrs["wall_time"] = wall_time
+        file.attrs["digest"] = f"of all, with {wall_time}"
+        file["checkpoint/bytes"] = np.frombuffer(f"wall time {wall_time}".encode(), dtype=np.uint8)
         file.attrs["title"] = "a title"
         file.attrs["segments"] = json.dumps({"until": 3.0, "start": f"at {wall_time}"})
     Image.fromarray(np.array([[0, gray]], dtype=np.uint8)).save(place / "one.png")
@@ -41,14 +44,15 @@ def test_differences_are_found(recording: ModuleType, tmp_path: Path, capsys: py
     one = record(recording, tmp_path / "one", 3.0, 1.25, 200, "state finished")
     same = record(recording, tmp_path / "same", 3.0, 77.5, 200, "state finished")
     assert recording.compare(one, same, []) == 0
-    assert capsys.readouterr().out == "0 of 5 digests differ\n"
+    assert capsys.readouterr().out == "0 of 6 digests differ\n"
     other = record(recording, tmp_path / "other", np.nextafter(3.0, 4.0), 1.25, 201, "state killed")
     assert recording.compare(one, other, ["case"]) == 1
     printed = capsys.readouterr().out
     assert "case/one.h5:time: 1 of 3 values, at most 4.44e-16 (relative 1.48e-16)" in printed
+    assert "case/one.h5:@end: 1 of 1 values, at most 4.44e-16 (relative 1.48e-16)" in printed
     assert "case/one.png: 1 of 2 pixels, at most 1 of 255" in printed
     assert "case/texts.json:info one.h5: out:\n    -state finished\n    +state killed" in printed
-    assert "3 of 5 digests differ" in printed
+    assert "4 of 6 digests differ" in printed
 
 
 def test_what_is_gone_differs(recording: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from meanfield.cli.parser import main
 
 STATUSES = (0, 2, 3)
+OWN = {"meanfield", "solvers"}  # folders of the packages, whose innermost frame says where it was
 MAX_FAULTS = 20  # of a case, reported at once
 
 
@@ -23,8 +24,9 @@ def outcome_of(command: Sequence[str]) -> tuple[str | None, str]:
             warnings.simplefilter("error", RuntimeWarning)
             status = main(list(command))
     except (Exception, SystemExit) as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        return f"{type(error).__name__}: {str(error)[:80]} ({Path(place.filename).name}:{place.lineno})", ""
+        places = traceback.extract_tb(error.__traceback__)
+        own = [place for place in places if OWN.intersection(Path(place.filename).parts)] or places
+        return f"{type(error).__name__}: {str(error)[:80]} ({Path(own[-1].filename).name}:{own[-1].lineno})", ""
     lines = err.getvalue().strip().splitlines()
     of_a_case = len(lines) <= MAX_FAULTS and all(": " in line for line in lines)  # all its faults at once, a line each
     if status not in STATUSES or (status == 2 and not (lines and of_a_case)):

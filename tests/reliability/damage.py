@@ -25,6 +25,7 @@ from meanfield.case.load import parse
 from meanfield.sweeping.case import load_sweep
 from meanfield.sweeping.driver import sweep, work_of
 from meanfield.sweeping.index import open_index
+from solvers.io.run_file import FileError, read
 from tests.support import sweeping
 from tests.support.status import run
 
@@ -70,12 +71,17 @@ end = 0.01
 COSTLY, COSTLY_PART = ("plot", "compare"), 0.2  # commands that take most of the time, and how often they are run
 INDEX = ("info {0}", "info {0} --json", "info {0} --verify", "plot {0} -o figure.png", "view {0} -o page.html",
          "sweep sweep.toml -o {0} --quiet")  # fmt: skip
+CELLS_READ = ("info {0}", "info {0} --json", "info {0} --verify", "export {0} --to csv", "export {0} --to netcdf",
+              "export {0} --to vtkhdf", "mergers {0}", "compare {0} sound.h5", "plot {0} -o figure.png",
+              "view {0} -o page.html")  # fmt: skip
+PARTICLES_READ = ("info {0}", "info {0} --verify", "export {0} --to csv", "mergers {0}", "compare {0}",
+                  "plot {0} -o figure.png", "view {0} -o page.html")  # fmt: skip
+GO_ON = "resume {0} --until 0.3 --quiet"
 COMMANDS: dict[str, tuple[str, ...]] = {  # of each kind of file; {0} is the damaged one
-    "cells.h5": ("info {0}", "info {0} --json", "info {0} --verify", "export {0} --to csv", "export {0} --to netcdf",
-                 "export {0} --to vtkhdf", "mergers {0}", "compare {0} sound.h5", "plot {0} -o figure.png",
-                 "view {0} -o page.html"),
-    "particles.h5": ("info {0}", "info {0} --verify", "export {0} --to csv", "mergers {0}", "compare {0}",
-                     "plot {0} -o figure.png", "view {0} -o page.html"),
+    "cells.h5": (*CELLS_READ, GO_ON),
+    "particles.h5": (*PARTICLES_READ, GO_ON),
+    "killed_cells.h5": (*CELLS_READ, GO_ON),  # their writers have left no digest
+    "killed_particles.h5": (*PARTICLES_READ, GO_ON),
     "index.h5": INDEX,
     "stopped.h5": INDEX,  # one point waits
     "version_1.h5": INDEX,  # with groups for points, one beside it
@@ -92,6 +98,11 @@ def make_files(folder: Path) -> None:
     run(parse(CELLS), folder / "cells.h5", quiet=True)
     shutil.copy(folder / "cells.h5", folder / "sound.h5")
     run(parse(PARTICLES), folder / "particles.h5", quiet=True)
+    for name in ("cells.h5", "particles.h5"):
+        shutil.copy(folder / name, folder / f"killed_{name}")
+        with h5py.File(folder / f"killed_{name}", "r+", locking=False) as file:
+            for attribute, value in (("digest", b""), ("stop_reason", b"running")):
+                file.attrs.modify(attribute, np.bytes_(value))
     (folder / "case.toml").write_text(CELLS)
     make_indexes(folder)
     np.save(folder / "tokens.npy", np.random.default_rng(0).standard_normal((8, 2)))
@@ -276,12 +287,17 @@ def _outcome(work: Path, path: Path, command: str, before: dict[str, bytes]) -> 
     with contextlib.chdir(work):
         wrong, printed = outcome_of(command.split())
     after = contents(work)
-    seen: list[object] = [printed, {name: _plain(data) for name, data in after.items() if name not in before}]
+    new = {name: _plain(data) for name, data in after.items() if name not in before and ".checkpoint-" not in name}
+    seen: list[object] = [printed, new]  # without checkpoints, which have the wall time
     if command.startswith("sweep"):  # which writes the index, and merges and removes files of points
         index = work / command.split()[-2]
         own = {name for name in before if name == index.name or name.split("/")[0] == f"{index.stem}.points"}
         if after.get(index.name) != before.get(index.name):
             seen.append(sweeping.contents(index))
+    elif command.startswith("resume"):
+        own = {path.name}
+        if after.get(path.name) != before.get(path.name):
+            seen.append(_written(path))
     else:
         own = set()
     if any(after.get(name) != data for name, data in before.items() if name not in own):
@@ -301,6 +317,15 @@ def _plain(data: bytes) -> object:
     with h5py.File(io.BytesIO(data)) as file:
         file.visititems(visit)
     return repr(found)  # in which NaN is NaN
+
+
+def _written(path: Path) -> str:
+    """What a run file holds as readers see it."""
+    try:
+        run = read(path)
+        return repr((run.times, [run.snapshot(k).tolist() for k in range(run.snapshots)], run.diagnostics))
+    except FileError as error:
+        return str(error)
 
 
 def _restore(work: Path, before: dict[str, bytes]) -> None:

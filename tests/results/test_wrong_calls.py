@@ -21,6 +21,12 @@ CALLS: list[tuple[Callable[[mf.Result, Path], object], type[Exception], str]] = 
         mf.CaseError,
         "override attention.beta = None: expected",
     ),
+    (
+        lambda r, p: mf.sweep(CASE, {"attention.beta": 4}),
+        mf.CaseError,
+        "keys['attention.beta'] = 4: expected a list",
+    ),
+    (lambda r, p: mf.sweep(CASE, {"time.method": "euler"}), mf.CaseError, "keys['time.method'] = 'euler': expected a"),
     (lambda r, p: mf.sweep(CASE, {"attention.beta": [1]}, jobs=0), mf.CaseError, "jobs = 0: expected a whole number"),
     (lambda r, p: mf.sweep(CASE, {"attention.beta": [1]}, jobs="2"), mf.CaseError, "jobs = '2': expected a whole"),
     (
@@ -54,3 +60,17 @@ def test_wrong_calls(
         call(result, tmp_path)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_exists_is_refused_with_the_argument_that_replaces_it(result, tmp_path):
+    """Not with the option of a command; a cell of a notebook that is run again may replace what it wrote."""
+    page, other = tmp_path / "page.html", tmp_path / "other.h5"
+    other.write_text("no sweep")
+    result.view(page)
+    with pytest.raises(
+        mf.FileError, match=r"page.html: exists already; overwrite=True replaces it, another path writes"
+    ):
+        result.view(page)
+    assert result.view(page, overwrite=True) == page
+    with pytest.raises(mf.FileError, match=r"other.h5: .*overwrite=True replaces it"):
+        mf.sweep(CASE, {"attention.beta": [1]}, path=other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from support.status import DONE, INTERRUPTED, resume, run
 
 from meanfield.analysis.info import describe
 from meanfield.case.load import load
-from meanfield.diagnostics.table import Diagnostics
+from meanfield.diagnostics.table import Diagnostics, DiagnosticsTogether
 from solvers.io.run_file import read
 from solvers.timestepping.integrate import fixed, integrate
 from solvers.timestepping.observers import GivenUp, Observer
@@ -81,6 +82,65 @@ def test_the_last_sample_is_not_given_up(tmp_path: Path, signal_in: list[int]) -
     signal_in[:] = [41]
     assert run(load("tokens_high_dimension", TOKENS), path, quiet=True) == DONE
     assert len(read(path).sample_times) == 41
+
+
+LONG = {  # of each long diagnostic a function that it calls in its midst
+    "clusters": "meanfield.clusters.among_tokens._cover",
+    "modes": "meanfield.clusters.modes.exponential_sums",
+    "pairs": "meanfield.clusters.pairs.bin_pairs",
+    "leaders": "meanfield.domains.particles.diagnostics.applied",
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_signal_within_a_long_diagnostic_gives_it_up(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only those after it: it would be the only one, and its sample would be written."""
+    changes = [*TOKENS, "domain.dimension=5", f'output.diagnostics=["{name}"]']
+    case, path, whole = load("tokens_high_dimension", changes), "a.h5", "b.h5"
+    function, times = resolve_name(LONG[name]), [0]
+
+    def signalling(*arguments: object, **options: object) -> object:
+        times[0] += 1
+        if times[0] == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return function(*arguments, **options)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("meanfield.clusters.pairs.BLOCK", 2)
+    monkeypatch.setattr("meanfield.clusters.among_tokens.FEW", 0)
+    assert run(case, Path(whole), quiet=True) == DONE
+    monkeypatch.setattr(LONG[name], signalling)
+    assert run(case, Path(path), quiet=True) == INTERRUPTED
+    assert len(read(path).sample_times) == 0
+    assert resume(Path(path), quiet=True) == DONE
+    assert read(path).diagnostics[name].tobytes() == read(whole).diagnostics[name].tobytes()
+
+
+def test_a_signal_while_samples_that_waited_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take milliseconds and are written; the run ends after its step, and goes on to the same numbers."""
+    case, path, whole = load(*CASES["in steps of a density"]), tmp_path / "run.h5", tmp_path / "whole.h5"
+    of_states, found = DiagnosticsTogether.of_states, list[int]()
+
+    def signalling(self: DiagnosticsTogether, times: list[float], states: list[np.ndarray]) -> object:
+        found.append(len(times))
+        if len(found) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return of_states(self, times, states)
+
+    monkeypatch.setattr("meanfield.runtime.recorder.MAX_COST", np.inf)  # all samples wait, however slow the machine
+    monkeypatch.setattr("meanfield.runtime.recorder.MAX_SAMPLES", 4)
+    assert run(case, whole, quiet=True) == DONE
+    monkeypatch.setattr(DiagnosticsTogether, "of_states", signalling)
+    assert run(case, path, quiet=True) == INTERRUPTED
+    assert found[0] > 1
+    assert len(read(path).sample_times) == sum(found) < 41
+    assert resume(path, quiet=True) == DONE
+    one, other = read(whole), read(path)
+    assert one.snapshot(-1).tobytes() == other.snapshot(-1).tobytes()
+    for name, values in one.diagnostics.items():
+        assert values.tobytes() == other.diagnostics[name].tobytes(), name
 
 
 class Doubling:

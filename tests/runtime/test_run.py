@@ -82,11 +82,11 @@ def interrupt_after(monkeypatch):
         left = [evaluations]
 
         def counting(velocity):
-            def counted(self, time, density):
+            def counted(self, *arguments):
                 left[0] -= 1
                 if left[0] == 0:
                     os.kill(os.getpid(), signal.SIGINT)
-                return velocity(self, time, density)
+                return velocity(self, *arguments)
 
             return counted
 

@@ -5,7 +5,7 @@ import pytest
 
 from meanfield.domains.sphere.initial import initial_perturbed, initial_points, initial_von_mises_fisher
 from solvers.mesh.mesh import circle, sphere
-from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.gauss_grid import GaussGrid
 from solvers.transforms.harmonics import SphereHarmonics
 

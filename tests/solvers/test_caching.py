@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -105,3 +107,29 @@ def test_code_is_kept_until_a_source_changes(tmp_path: Path, monkeypatch: pytest
     other.write_text("x = 2")
     assert called(1) == (2.0, 0)
     assert called(2) == (3.0, 0)
+
+
+LOADING = """
+import sys
+import numpy as np
+from numba import njit
+from solvers.backends.cpu import cells
+ones = np.ones(3)
+cells.apply_matrix(0, 1, np.eye(3), np.ones((2, 3)))  # memory of its own, from Numba's run time
+cells.advance(0, 1, ones, ones, ones, 0.1, 0.1, ones)
+print("numba.typed.typedlist" in sys.modules)
+print(njit(lambda x: sorted([x, 2.0]))(1.0))
+"""
+
+
+def test_code_on_disk_is_loaded_without_what_only_a_compilation_needs(tmp_path: Path) -> None:
+    """Numba would read the tables of all functions that it knows, 0.1 s; what is compiled afterwards still has them."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    shown = [
+        subprocess.run(
+            [sys.executable, "-c", LOADING], env=environment, check=True, capture_output=True, text=True
+        ).stdout.split("\n", 1)
+        for _ in range(2)
+    ]
+    assert [first for first, _ in shown] == ["True", "False"]
+    assert shown[0][1] == shown[1][1] == "[1.0, 2.0]\n"

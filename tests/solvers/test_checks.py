@@ -10,7 +10,7 @@ from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.stack import stack
 from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion
-from solvers.terms.drift_diffusion import IntervalDriftDiffusion
+from solvers.terms.drift.drift_diffusion import IntervalDriftDiffusion
 from solvers.terms.product import ProductAdvection
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve

@@ -13,7 +13,7 @@ from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box
 from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion, clip_to_zero
-from solvers.terms.drift_diffusion import IntervalDriftDiffusion
+from solvers.terms.drift.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State

@@ -10,7 +10,7 @@ from solvers import Equation, solve
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box, torus
-from solvers.terms.scharfetter_gummel import DriftDiffusion
+from solvers.terms.drift.scharfetter_gummel import DriftDiffusion
 
 
 def rate_of(term, values, time=0.0):

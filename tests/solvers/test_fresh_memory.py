@@ -11,7 +11,7 @@ import pytest
 from solvers.mesh.interval import from_edges
 from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion
-from solvers.terms.drift_diffusion import IntervalDriftDiffusion
+from solvers.terms.drift.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State

@@ -11,7 +11,7 @@ from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box
 from solvers.terms.diffusion import Diffusion
-from solvers.terms.scharfetter_gummel import DriftDiffusion
+from solvers.terms.drift.scharfetter_gummel import DriftDiffusion
 from solvers.terms.source import Source
 from solvers.transforms.interaction import Convolution, DenseKernel, Zonal
 

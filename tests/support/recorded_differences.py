@@ -17,6 +17,7 @@ import numpy as np
 from PIL import Image, ImageSequence
 
 EXECUTION = {"start", "wall_time", "versions", "git_commit", "command", "history"}  # not of the result
+CHECKPOINT = "checkpoint"  # group of the checkpoint's bytes, with wall times, in a run file; "digest" depends on all
 LINKS = {"REFERENCE_LIST", "DIMENSION_LIST"}  # references within the file, whose numbers are addresses
 
 
@@ -48,11 +49,11 @@ def hdf5_items(path: Path) -> dict[str, Any]:
     items: dict[str, Any] = {}
 
     def visit(name: str, node: h5py.Group | h5py.Dataset) -> None:
-        if name.rpartition("/")[2] in EXECUTION:
+        if name.rpartition("/")[2] in EXECUTION or name.split("/")[0] == CHECKPOINT:
             return
         if isinstance(node, h5py.Dataset):
             items[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else node[()]
-        for key in set(node.attrs) - EXECUTION - LINKS:
+        for key in set(node.attrs) - EXECUTION - LINKS - {"digest"}:
             value = node.attrs[key]
             items[f"{name}@{key}"] = _without_execution(value) if key == "segments" else np.asarray(value)
 
@@ -102,7 +103,7 @@ def _arrays(one: Any, other: Any) -> str:
     with np.errstate(invalid="ignore", divide="ignore"):
         absolute = np.abs(one.astype(float) - other)
         relative = absolute / np.maximum(np.abs(one), np.abs(other))
-    unlike = int((one.view(np.uint8) != other.view(np.uint8)).any()) if one.ndim == 0 else int(np.sum(one != other))
+    unlike = int(np.sum(one != other))
     largest = [float(np.nanmax(x)) if np.isfinite(x).any() else float("nan") for x in (absolute, relative)]
     return f"{unlike} of {one.size} values, at most {largest[0]:.3g} (relative {largest[1]:.3g})"
 

@@ -13,7 +13,7 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse, to_toml
 from meanfield.domains.common.problem import Problem
-from meanfield.domains.particles import batch
+from meanfield.domains.particles import systems
 from meanfield.domains.particles.batch import BATCH
 from meanfield.running import run_in_memory
 from meanfield.simulation import sample_schedule, set_up
@@ -197,7 +197,7 @@ def test_what_fails_in_a_batch_is_tried_alone_or_reported(
     def broken(*_: object, **__: object) -> Any:
         raise error
 
-    monkeypatch.setattr("meanfield.domains.particles.batch.sums_of_systems", broken)
+    monkeypatch.setattr(systems.RatesOfSystems, "__call__", broken)  # what a point alone does not use
     results = merged(solve_task({0: to_toml(case), 1: to_toml(case)}))
     assert [result.status for result in results.values()] == statuses
     assert {result.reason for result in results.values()} == {reason}
@@ -211,7 +211,7 @@ def test_work_does_not_grow_with_the_number_of_systems(monkeypatch: pytest.Monke
         calls.append(len(towards))
         return sums_of_systems(towards, *others, **options)
 
-    monkeypatch.setattr(batch, "sums_of_systems", counted)
+    monkeypatch.setattr(systems, "sums_of_systems", counted)
 
     def work(copies: int) -> int:
         calls.clear()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import subprocess
 import time as clock
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -156,6 +158,27 @@ def test_interrupted_and_gone_on_with(slow: Path, tmp_path: Path) -> None:
     assert not points_folder(index).exists()
     assert sweep(slow, index, quiet=True) == DONE
     assert statuses(index) == ["done"] * 6
+
+
+def test_an_interrupt_while_a_worker_starts(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    """It comes once the worker has all that it needs: without it that ends in a traceback on the terminal."""
+    spawn, started = multiprocessing.util.spawnv_passfds, list[int]()
+
+    def interrupted(path: bytes, arguments: list[str], descriptors: list[int]) -> int:
+        child = int(spawn(path, arguments, descriptors))
+        if not started and any("spawn_main" in str(argument) for argument in arguments):
+            started.append(child)
+            os.kill(os.getpid(), signal.SIGINT)
+        return child
+
+    monkeypatch.setattr(multiprocessing.util, "spawnv_passfds", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(sweep_workers.with_processes(1)(Work(range(2), lambda number: parse(CASE.replace("case.", "")))))
+    assert started
+    assert not multiprocessing.active_children()
+    with suppress(ChildProcessError):  # it has ended
+        os.waitpid(started[0], 0)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_point_that_never_ends_is_stopped_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

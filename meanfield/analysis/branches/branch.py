@@ -94,7 +94,7 @@ def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = F
     if beta == 0:
         raise CaseError("attention.beta = 0: expected another number, for branches of stationary densities")
     square = case.stabilizers.scale**2
-    unit = square * (float(np.exp(-abs(beta))) if attention.rescaled else 1.0)
+    unit = square * case.rescaling
     try:
         return BranchOfCase(case, follow(_varied(case, over, unit), degree, negative=negative), over, unit, 1 / square)
     except ValueError as error:

@@ -46,7 +46,7 @@ def energy(sample: AtomSample) -> float:
 def speed(sample: AtomSample) -> float:
     """√(Σ m|X|²), also where it is far below the rounding of a sum over particles."""
     velocities = sample.velocity.velocities(sample.time, sample.atoms.positions, sample.atoms.masses)
-    return functionals.speed(sample.atoms.masses, velocities)
+    return float(functionals.speed(sample.atoms.masses, velocities))
 
 
 def power(sample: AtomSample) -> Floats:
@@ -72,6 +72,6 @@ DIAGNOSTICS: dict[str, Callable[[AtomSample], Value]] = {
     "cluster_mass": lambda sample: heaviest(sample.atoms.masses[sample.order]),
     "cluster_center": lambda sample: heaviest(sample.atoms.positions[sample.order]),
     "pairs": lambda sample: sample.pairs,
-    "pairs_close": lambda sample: close_pairs(sample.pairs),
+    "pairs_close": lambda sample: float(close_pairs(sample.pairs)),
     "power": power,
 }

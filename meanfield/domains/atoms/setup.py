@@ -132,17 +132,17 @@ class _OfEitherStage(Diagnostics):
 
     def __init__(self, at_first: Diagnostics, velocity: AtomVelocity, states: States) -> None:
         super().__init__(at_first.names, at_first.table, at_first.lengths, at_first.sample_of)
-        self._velocity, self._states = velocity, states
+        self._at_first, self._velocity, self._states = at_first, velocity, states
 
     def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
         if not self._states.are_atoms(values):
-            return super().__call__(time, values, going_on)
+            return self._at_first(time, values, going_on)
         sample = AtomSample(self._velocity, time, self._states.atoms(values), self.lengths.get("degree", 0))
         theirs = [name for name in self.names if name in self._states.diagnostics]
         rest = [name for name in self.names if name not in theirs]
         found = {name: of_atoms[name](sample) for name in theirs}
         if rest:  # of tokens, each where its atom is
-            tokens = Diagnostics(rest, self.table, self.lengths, self.sample_of)
+            tokens = self._at_first.only(rest)
             found |= tokens(time, self._states.snapshot(values), going_on)
         return found
 

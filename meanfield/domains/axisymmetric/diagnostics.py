@@ -32,6 +32,11 @@ class Polar:
     def masses(self) -> Floats:
         return self.density * self.attention.mesh.volumes
 
+    @cached_property
+    def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
+        """∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v/s, (cells, 1)."""
+        return self.velocity.normalizer_and_velocity(self.time, self.density)
+
 
 def mass(sample: Polar) -> float:
     """∫p dθ."""
@@ -40,7 +45,7 @@ def mass(sample: Polar) -> float:
 
 def entropy(sample: Polar) -> float:
     """∫ρ log ρ with respect to area: −log|S^{d−1}| for the uniform density, growing as tokens cluster."""
-    return functionals.entropy(sample.masses, _log_areas(sample.attention.mesh, sample.attention.dimension))
+    return float(functionals.entropy(sample.masses, _log_areas(sample.attention.mesh, sample.attention.dimension)))
 
 
 @lru_cache(maxsize=2)
@@ -52,17 +57,17 @@ def _log_areas(mesh: Mesh, dimension: int) -> Floats:
 def energy(sample: Polar) -> float:
     """E = (1/2β) ∬e^{β⟨Qx,Ky⟩}ρρ of :func:`meanfield.model.functionals.energy`; at β = 0 ½ q k ⟨cos θ⟩²."""
     log_bound = abs(sample.beta * sample.scales)
-    normalizer = sample.attention.normalizer_and_velocity(sample.density)[0]
+    normalizer = sample.normalizer_and_velocity[0]
 
     def limit() -> float:
         return 0.5 * sample.scales * float(centroid(sample)[0]) ** 2
 
-    return functionals.energy(sample.masses, normalizer, sample.beta, log_bound, limit)
+    return float(functionals.energy(sample.masses, normalizer, sample.beta, log_bound, limit))
 
 
 def speed(sample: Polar) -> float:
     """Root mean square speed of the tokens."""
-    return functionals.speed(sample.masses, sample.velocity(sample.time, sample.density))
+    return float(functionals.speed(sample.masses, sample.normalizer_and_velocity[1]))
 
 
 def centroid(sample: Polar) -> Floats:

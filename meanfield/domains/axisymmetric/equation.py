@@ -15,7 +15,7 @@ from meanfield.model.linear_stability import LinearRegime, Near, growth_rates, m
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection
-from solvers.terms.drift_diffusion import IntervalDriftDiffusion
+from solvers.terms.drift.drift_diffusion import IntervalDriftDiffusion
 from solvers.terms.term import Step
 from solvers.timestepping.equation import Equation, limit_positivity
 from solvers.transforms.polar import log_masses, uniform_distribution
@@ -114,9 +114,16 @@ class AxisymmetricVelocity:
     def __call__(self, time: float, density: Floats) -> Floats:
         """(cells, 1), radians per unit time."""
         if not self.norm.sees_size:
-            return self.attention.velocity(time, density) / self.norm.speed_scale(time, 1.0, None)
+            return self.normalizer_and_velocity(time, density)[1]
         output = self.attention.output(time, density)  # along x and along e_θ
         return self.norm.angular_velocity(time, 1.0, self._along_x, output)[:, 1:]
+
+    def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
+        """∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and this velocity, (cells, 1)."""
+        normalizer, velocity = self.attention.normalizer_and_velocity(density)
+        if self.norm.sees_size:
+            return normalizer, self(time, density)
+        return normalizer, velocity / self.norm.speed_scale(time, 1.0, None)
 
 
 def axisymmetric_equation(

@@ -57,6 +57,10 @@ class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
         return self.dimension
 
     @property
+    def where(self) -> str:
+        return "on a sphere with an axis"
+
+    @property
     def max_degree(self) -> int:
         return self.resolution - 1
 

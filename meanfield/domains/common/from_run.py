@@ -1,4 +1,4 @@
-"""The snapshot of another run with which a case begins."""
+"""The snapshot of another run with which a case begins, and the cells of a run's densities."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.case.errors import refusal
-from meanfield.domains.table import DOMAINS
+from meanfield.domains.domain import load
+from meanfield.domains.table import DOMAINS, kind_of
 from meanfield.sections.initial import Snapshot
 from solvers.io.run_file import FileError, Run, read
+from solvers.mesh.mesh import Mesh
 
 
 def snapshot_of_run(case: Case) -> tuple[Run, int]:
@@ -27,3 +29,13 @@ def snapshot_of_run(case: Case) -> tuple[Run, int]:
     if k == 0:
         raise refusal("initial.time", initial.time, f"a time from which on {initial.file} has snapshots")
     return run, k - 1
+
+
+def mesh_of_run(run: Run) -> Mesh:
+    """The mesh of a run on the circle or the sphere. Raises FileError for a file that has other cells."""
+    mesh_by_resolution = kind_of(run.manifold).mesh
+    assert mesh_by_resolution is not None
+    mesh: Mesh = load(mesh_by_resolution)(run.resolution)
+    if not np.array_equal(mesh.ring_cells, run.ring_cells):
+        raise FileError(f"{run.path}: damaged: its cells are not those of resolution {run.resolution}")
+    return mesh

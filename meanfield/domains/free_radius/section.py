@@ -57,6 +57,10 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
     }
 
     @property
+    def where(self) -> str:
+        return "with a free radius"
+
+    @property
     def max_degree(self) -> int | None:
         return self._around.max_degree
 

@@ -16,7 +16,7 @@ from meanfield.model.normalization import normalization_of
 from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection
-from solvers.terms.drift_diffusion import IntervalDriftDiffusion
+from solvers.terms.drift.drift_diffusion import IntervalDriftDiffusion
 from solvers.timestepping.equation import Equation, limit_positivity
 from solvers.transforms.pairwise import exponential_sums
 

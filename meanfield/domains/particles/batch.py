@@ -13,17 +13,14 @@ from meanfield.domains.common.model_of_case import heads_by_interval
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.particles.diagnostics import OF_ATTENTION, Particles
 from meanfield.domains.particles.setup import particle_velocity
-from meanfield.domains.particles.velocity import ParticleVelocity
-from meanfield.model.heads import matrix_of, multiple
+from meanfield.domains.particles.systems import MAX_TOKENS, RatesOfSystems
 from meanfield.model.layer_norm import LAYER_NORMS
 from meanfield.model.normalization import NORMALIZATIONS
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
-from solvers.timestepping.adaptive.systems import Places, Systems
+from solvers.timestepping.adaptive.systems import Systems
 from solvers.timestepping.schedules import Schedule, is_reached
-from solvers.transforms.systems import sums_of_systems
 
-MAX_TOKENS = 256  # of a system: sums over its pairs then take longer than all else, one by one too
 MAX_PAIRS, MAX_NUMBERS, MAX_SYSTEMS = 1 << 18, 1 << 16, 1024  # of a batch: its arrays stay in a core's caches
 
 
@@ -77,7 +74,7 @@ def solve_batch(
         for case, own in zip(cases, masses, strict=True)
     ]
     ends = np.array([case.time.end for case in cases])
-    rates = _Rates(velocities, masses, cases[0].domain.d)
+    rates = RatesOfSystems(velocities, masses, cases[0].domain.d)
     systems = Systems(
         np.stack([problem.initial() for problem in problems]),
         rates,
@@ -120,7 +117,7 @@ def _dues(schedules: Sequence[Schedule], ends: Floats) -> Floats:
     return dues
 
 
-def _measure(measured: Sequence[_Samples], rates: _Rates, looks: Iterable[tuple[int, float, Floats]]) -> None:
+def _measure(measured: Sequence[_Samples], rates: RatesOfSystems, looks: Iterable[tuple[int, float, Floats]]) -> None:
     """Diagnostics of the systems that are looked at, (number, time, values); attention is found for all at once."""
     numbers, samples = list[int](), list[Particles]()
     for number, time, values in looks:
@@ -152,89 +149,6 @@ class _Samples:
     def tables(self) -> Tables:
         columns = {name: np.array(rows, dtype=float) for name, rows in self._rows.items()}
         return {"time": np.array(self._times), **columns}
-
-
-class _Rates:
-    """ẋ of many systems of tokens, (k, n, d): that of :class:`meanfield.domains.particles.motion.Motion`, of each."""
-
-    def __init__(self, velocities: Sequence[ParticleVelocity], masses: Floats, d: int) -> None:
-        self._velocity, self._masses = velocities[0], masses
-        self._heads = [_HeadOfAll(velocities, number, d) for number in range(len(velocities[0].heads))]
-        self._log_bounds = np.array([velocity.log_bound for velocity in velocities])[:, None]
-
-    def __call__(self, here: Places, times: Floats, positions: Floats) -> Floats:
-        velocity = self._velocity
-        if velocity.sees_positions:
-            return self._output(here, positions) - velocity.gate * positions
-        shape, n = positions.shape, positions.shape[1]
-        radii = np.sqrt(np.einsum("snd,snd->sn", positions, positions))
-        directions = positions / radii[:, :, None]
-        output = self._output(here, directions)
-        flat = directions.reshape(-1, shape[2]), output.reshape(-1, shape[2])
-        return velocity.norm.velocity(np.repeat(times, n), radii.reshape(-1), *flat, velocity.gate).reshape(shape)
-
-    def normalizer_and_output(self, here: Places, points: Floats) -> tuple[Floats, Floats]:
-        """Those of :meth:`meanfield.domains.particles.velocity.ParticleVelocity.normalizer_and_output`, of each."""
-        total, output = np.zeros(points.shape[:2]), np.zeros_like(points)
-        for head in self._heads:
-            sums = self._sums(head, here, points)
-            total += head.weights[here] * sums[1] * np.exp(sums[0] - self._log_bounds[here])
-            output += self._attended(head, here, sums)
-        return total, output
-
-    def _output(self, here: Places, points: Floats) -> Floats:
-        """A + F."""
-        velocity, shape = self._velocity, points.shape
-        output = np.zeros_like(points)
-        if velocity.feed_forward is not None:
-            output += velocity.feed_forward(points.reshape(-1, shape[2])).reshape(shape)
-        for head in self._heads:
-            output += self._attended(head, here, self._sums(head, here, points))
-        return output
-
-    def _sums(self, head: _HeadOfAll, here: Places, points: Floats) -> tuple[Floats, Floats, Floats]:
-        return sums_of_systems(head.towards(here, points), points, self._masses[here], causal=self._velocity.causal)
-
-    def _attended(self, head: _HeadOfAll, here: Places, sums: tuple[Floats, Floats, Floats]) -> Floats:
-        """w V Σ_j m_j y_j k / Z of one head."""
-        bounds = self._log_bounds[here] if self._velocity.rescaled else np.zeros((1, 1))
-        return head.values(here, NORMALIZATIONS[self._velocity.normalization](sums, bounds))
-
-
-class _HeadOfAll:
-    """One head of every system: β QᵀK and w V, as numbers (systems, 1, 1) where all are multiples of the identity."""
-
-    def __init__(self, velocities: Sequence[ParticleVelocity], number: int, d: int) -> None:
-        heads = [velocity.heads[number] for velocity in velocities]
-        pairs = [(multiple(head.query), multiple(head.key)) for head in heads]
-        betas = [velocity.beta for velocity in velocities]
-        self.weights = np.array([head.weight for head in heads])[:, None]
-        self._towards = (
-            np.array([beta * q * k for beta, (q, k) in zip(betas, pairs, strict=True)])[:, None, None]  # type: ignore[operator]
-            if all(q is not None and k is not None for q, k in pairs)
-            else np.stack(
-                [(b * matrix_of(h.query, d)).T @ matrix_of(h.key, d) for b, h in zip(betas, heads, strict=True)]
-            )
-        )
-        scales = [multiple(head.value) for head in heads]
-        self._values = (
-            np.array([head.weight * v for head, v in zip(heads, scales, strict=True)])[:, None, None]  # type: ignore[operator]
-            if None not in scales
-            else np.stack([head.weight * matrix_of(head.value, d).T for head in heads])
-        )
-
-    def towards(self, here: Places, points: Floats) -> Floats:
-        """b of e^{⟨b, y⟩}, (k, n, d)."""
-        return _times(points, self._towards[here])
-
-    def values(self, here: Places, output: Floats) -> Floats:
-        """w V y of vectors y (k, n, d)."""
-        return _times(output, self._values[here])
-
-
-def _times(vectors: Floats, factors: Floats) -> Floats:
-    """Vectors (k, n, d), as rows, times a number or a matrix for each system."""
-    return np.asarray(vectors @ factors if factors.shape[1] > 1 else vectors * factors)
 
 
 def _to_unit_length(positions: Floats) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meanfield.model.layer_norm import projected
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 
@@ -38,7 +39,7 @@ class Brownian:
             return
         radii = _lengths(positions)
         directions = positions / radii
-        moves -= np.einsum("nd,nd->n", moves, directions)[:, None] * directions
+        moves = projected(directions, moves)
         angles = _lengths(moves)
         positions[...] = radii * (np.cos(angles) * directions + np.sinc(angles / np.pi) * moves)
 

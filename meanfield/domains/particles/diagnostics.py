@@ -13,10 +13,12 @@ from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
 from meanfield.clusters.modes import count_modes
 from meanfield.clusters.on_cells import Clusters
 from meanfield.clusters.pairs import pairs_of_points
+from meanfield.clusters.parts import between_parts
 from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
 from meanfield.domains.particles.sequence import SequenceDiffusion
+from meanfield.domains.particles.systems import system_of
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model import functionals
 from meanfield.model.heads import applied, steepness
@@ -25,7 +27,8 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
-MAX_LEADERS = 2048  # tokens among which leaders are searched: all pairs are held at once
+MAX_LEADERS = 2048  # tokens among which leaders are searched
+BLOCK = 8000  # pairs of tokens at a time
 EQUAL_ATTENTION = 1e-9
 OF_ATTENTION = ("energy", "speed")  # diagnostics that need sums over all pairs of tokens
 
@@ -62,7 +65,11 @@ class Particles:
 
     @cached_property
     def normalizer_and_output(self) -> tuple[Floats, Floats]:
-        return self.velocity.normalizer_and_output(self.seen)
+        system = system_of(self.velocity, *self.seen.shape)
+        if system is None:
+            return self.velocity.normalizer_and_output(self.seen)
+        normalizer, output = system.normalizer_and_output(np.zeros(1, dtype=np.intp), self.seen[None])
+        return normalizer[0], output[0]
 
     def know(self, normalizer: Floats, output: Floats) -> None:
         """Take :meth:`normalizer_and_output` from elsewhere, where it was found for many samples at once."""
@@ -90,7 +97,8 @@ def energy(sample: Particles) -> float:
             masses, points = sample.masses[:, None], points[:, None]
         return functionals.energy_limit(velocity.heads, velocity.kernel_record, masses, points)
 
-    return functionals.energy(sample.masses, sample.normalizer_and_output[0], velocity.beta, velocity.log_bound, limit)
+    normalizer = sample.normalizer_and_output[0]
+    return float(functionals.energy(sample.masses, normalizer, velocity.beta, velocity.log_bound, limit))
 
 
 def speed(sample: Particles) -> float:
@@ -101,7 +109,7 @@ def speed(sample: Particles) -> float:
     moved = velocity.norm.velocity(sample.time, sample.radii, directions, output, velocity.gate)
     if sample.along is not None:
         moved = moved + sample.along.where(velocity.norm.keeps_radius(sample.time)).rate(sample.points)
-    return functionals.speed(sample.masses, moved)
+    return float(functionals.speed(sample.masses, moved))
 
 
 def leaders(sample: Particles) -> float:
@@ -116,12 +124,22 @@ def leaders(sample: Particles) -> float:
     chosen = np.arange(len(sample.seen))
     if len(chosen) > MAX_LEADERS:
         chosen = np.arange(MAX_LEADERS) * len(chosen) // MAX_LEADERS
-    head, points = sample.velocity.heads[0], sample.seen[chosen]
-    seen = applied(head.query, points) @ applied(head.key, points).T * np.sign(sample.velocity.beta or 1.0)
-    same = EQUAL_ATTENTION * np.abs(seen).max()
-    if sample.velocity.causal:
-        seen[np.triu_indices(len(seen), 1)] = -np.inf
-    return float(len(np.unique((seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1))))
+    head, points, first = sample.velocity.heads[0], sample.seen[chosen], np.empty_like(chosen)
+    query = applied(head.query, points) * np.sign(sample.velocity.beta or 1.0)
+    key, rows = applied(head.key, points).T, max(BLOCK // len(points), 1)
+    blocks = [slice(start, start + rows) for start in range(0, len(points), rows)]
+    largest = 0.0
+    for block in blocks:
+        between_parts()
+        largest = max(largest, float(np.abs(query[block] @ key).max()))
+    same = EQUAL_ATTENTION * largest
+    for block in blocks:
+        between_parts()
+        seen = query[block] @ key
+        if sample.velocity.causal:
+            seen[np.arange(len(points)) > np.arange(len(points))[block, None]] = -np.inf
+        first[block] = (seen >= seen.max(axis=1, keepdims=True) - same).argmax(axis=1)
+    return float(len(np.unique(first)))
 
 
 def drift(sample: Particles) -> float:
@@ -192,7 +210,22 @@ def diagnostics_particles(
         "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", scale),)),
         "modes": DIAGNOSTICS["modes"]._replace(attributes=(("bandwidth", bandwidth),)),
     }
-    return Diagnostics(names, table, {"d": dimension, **LENGTHS}, sample_of)
+    return DiagnosticsOfTokens(names, table, {"d": dimension, **LENGTHS}, sample_of)
+
+
+class DiagnosticsOfTokens(Diagnostics):
+    """Diagnostics of tokens, which find the attention of few tokens for many samples at once."""
+
+    def samples_of(self, times: Sequence[float], states: Sequence[Floats]) -> list[Particles]:
+        samples: list[Particles] = super().samples_of(times, states)
+        velocity, shape = samples[0].velocity, samples[0].points.shape
+        system = None if set(OF_ATTENTION).isdisjoint(self.names) else system_of(velocity, *shape)
+        if system is not None and all(sample.velocity is velocity for sample in samples):
+            here = np.zeros(len(samples), dtype=np.intp)
+            found = system.normalizer_and_output(here, np.stack([sample.seen for sample in samples]))
+            for sample, normalizer, output in zip(samples, *found, strict=True):
+                sample.know(normalizer, output)
+        return samples
 
 
 DIAGNOSTICS: Table = {

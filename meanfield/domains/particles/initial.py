@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike
 from meanfield.domains.particles.field import Field, draw_from_field, lowest
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
 from meanfield.model.errors import ArgumentError
+from meanfield.model.layer_norm import projected
+from meanfield.model.unit_vectors import unit_vectors
 from solvers.mesh.mesh import Floats
 
 
 def tokens_uniform(count: int, dimension: int, seed: int = 0) -> Floats:
     """(count, dimension) independent unit vectors, uniform on the sphere."""
-    return _unit(np.random.default_rng(seed).standard_normal((count, dimension)))
+    return unit_vectors(np.random.default_rng(seed).standard_normal((count, dimension)))
 
 
 def tokens_perturbed(
@@ -51,14 +53,13 @@ def tokens_von_mises_fisher(
     Wood's rejection (Communications in Statistics 23, 1994) for w = 1 − ⟨x, μ⟩, so that no digit of a narrow bump is
     lost: w = 2by/(1 − (1 − b)y), y ~ Beta((d − 1)/2, (d − 1)/2), b = (d − 1)/(2c + √(4c² + (d − 1)²)).
     """
-    random, middles = np.random.default_rng(seed), _unit(np.asarray(centers, dtype=float))
+    random, middles = np.random.default_rng(seed), unit_vectors(np.asarray(centers, dtype=float))
     shares = np.asarray(masses, dtype=float)
     component = random.choice(len(middles), count, p=shares / shares.sum())
     w = _falls(np.asarray(concentrations, dtype=float)[component], middles.shape[1], random)[:, None]
-    around = random.standard_normal((count, middles.shape[1]))
     center = middles[component]
-    around -= np.einsum("nd,nd->n", around, center)[:, None] * center
-    return _unit((1 - w) * center + np.sqrt(w * (2 - w)) * _unit(around))
+    around = projected(center, random.standard_normal(center.shape))
+    return unit_vectors((1 - w) * center + np.sqrt(w * (2 - w)) * unit_vectors(around))
 
 
 def _falls(concentrations: Floats, dimension: int, random: np.random.Generator) -> Floats:
@@ -82,10 +83,10 @@ def tokens_moebius(count: int, axis: ArrayLike, parameter: float, seed: int = 0)
 
     z = ⟨x, e⟩ ↦ tanh(artanh z + s) and x − ze ↦ (x − ze)/(cosh s + z sinh s): the distribution of ``initial_moebius``.
     """
-    (e,) = _unit(np.atleast_2d(np.asarray(axis, dtype=float)))
+    (e,) = unit_vectors(np.atleast_2d(np.asarray(axis, dtype=float)))
     start = tokens_uniform(count, len(e), seed)
     z = (start @ e)[:, None]
-    return _unit((z + np.tanh(parameter)) * e + (start - z * e) / np.cosh(parameter))
+    return unit_vectors((z + np.tanh(parameter)) * e + (start - z * e) / np.cosh(parameter))
 
 
 def tokens_points(
@@ -97,7 +98,7 @@ def tokens_points(
     Raises ValueError unless count is a multiple of the number of points.
     """
     places = np.asarray(points, dtype=float)
-    places = _unit(places) if normalized else places
+    places = unit_vectors(places) if normalized else places
     shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
     if count % len(places):
         raise ValueError(f"count = {count}: expected a multiple of {len(places)}, the number of points")
@@ -141,7 +142,3 @@ def tokens_waves(count: int, mean: ArrayLike, amplitude: float, modes: int = 4, 
     sizes = np.random.default_rng(seed).standard_normal((modes, len(middle))) / np.sqrt(modes * len(middle))
     waves = np.sqrt(2.0) * np.cos(np.pi * np.multiply.outer(np.arange(count) + 0.5, np.arange(1, modes + 1)) / count)
     return np.asarray(middle + amplitude * waves @ sizes)
-
-
-def _unit(vectors: Floats) -> Floats:
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=1)[:, None])

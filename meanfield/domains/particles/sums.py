@@ -21,7 +21,7 @@ from meanfield.model.pattern import Pattern
 from meanfield.model.zonal_multipliers import zonal_multipliers
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
-from solvers.transforms.bilinear import Bilinear
+from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.harmonics_points import MANIFOLDS, PointHarmonics
 from solvers.transforms.zonal import gradient_multipliers, radial_multipliers, zonal_operator
@@ -108,7 +108,9 @@ def token_sums(
     if pattern is not None:
         return SparseSums(points, beta, head, pattern, kernel)
     pairs_only = causal or backend_for(points).PAIRS_ONLY
-    transforms = not pairs_only and points.shape[1] in MANIFOLDS and _are_unit(points)
+    n, d = points.shape
+    pair = 1 if kernel.zonal is None else _ZONAL
+    transforms = not pairs_only and d in MANIFOLDS and pays(n, d, 1, pair=pair) and _are_unit(points)
     if kernel.zonal is not None:
         return _zonal_sums(points, steepness(beta, head), kernel, causal, transforms)
     pairs = PairSums(points, beta, head, kernel, causal)
@@ -135,7 +137,7 @@ def _exponential_sums(points: Floats, beta: float, head: Head, kernel: Kernel, p
 def _zonal_sums(points: Floats, beta: float, kernel: Kernel, causal: bool, transforms: bool) -> TokenSums:
     n, d = points.shape
     pairs = ZonalPairSums(points, beta, kernel, causal)
-    if not transforms or not pays(n, d, 1, pair=_ZONAL):
+    if not transforms:
         return pairs
     multipliers = zonal_multipliers(d, kernel, beta)
     if multipliers is None or not pays(n, d, len(multipliers), pair=_ZONAL):

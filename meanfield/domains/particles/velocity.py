@@ -85,7 +85,7 @@ class ParticleVelocity:
         if self._normalization.is_two_sided and self.causal:
             raise ValueError("sinkhorn attention: expected no causal mask, for it needs both sides of the kernel")
 
-    @property
+    @cached_property
     def _normalization(self) -> Normalization:
         return normalization_of(self.normalization)
 
@@ -103,7 +103,7 @@ class ParticleVelocity:
         """A + F of all tokens, (n, d); ``time`` is not used."""
         return self.output_at(radii[:, None] * directions if self.sees_positions else directions)
 
-    @property
+    @cached_property
     def log_bound(self) -> float:
         """Logarithm of the largest kernel between unit vectors."""
         return max((log_bound(self.beta, head, self.kernel_record) for head in self.heads), default=0.0)

@@ -1,4 +1,7 @@
-"""Diagnostics of a density on the circle or sphere, one small function each, in the table at the foot."""
+"""Diagnostics of densities on the circle or sphere, one small function each, in the table at the foot.
+
+Functions take several samples at once and return one value of each, (samples, ...).
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,18 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from meanfield.clusters.on_cells import Clusters, find_clusters
-from meanfield.clusters.pairs import pairs_of_density
-from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
-from meanfield.diagnostics.table import ENTROPY, LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
+from meanfield.clusters.on_cells import ClustersOfRows, find_clusters_of_rows
+from meanfield.clusters.pairs import close_pairs, pairs_of_densities
+from meanfield.diagnostics.table import (
+    ENTROPY,
+    LENGTHS,
+    Diagnostic,
+    DiagnosticsTogether,
+    Table,
+    energy_entry,
+    has_energy,
+    heaviest_of_rows,
+)
 from meanfield.domains.sphere.causal import CausalVelocity
 from meanfield.equation import Velocity
 from meanfield.model import functionals
@@ -23,53 +34,75 @@ from solvers.transforms.harmonics import Harmonics, harmonic_transform
 
 
 @dataclass(frozen=True)
-class Sample:
-    """A density (cells) with all that the diagnostics want to know of it, found at most once.
+class Samples:
+    """Densities at ``times`` with all that the diagnostics want to know of them, found at most once.
 
-    ``by_label`` (labels, cells) is what it is the sum of, one label unless attention has a causal mask.
+    ``by_label`` (samples, labels, cells) is what each density is the sum of, one label unless attention has a causal
+    mask. What is known of a sample does not depend on the others, to the last bit.
     """
 
     mesh: Mesh
-    velocity: Velocity
+    velocity_at: Callable[[float], Velocity]
     transform: Harmonics
-    time: float
-    density: Floats
+    times: Sequence[float]
     by_label: Floats
 
     @cached_property
+    def density(self) -> Floats:
+        """(samples, cells)"""
+        return self.by_label[:, 0] if self.by_label.shape[1] == 1 else self.by_label.sum(axis=1)
+
+    @cached_property
     def masses(self) -> Floats:
+        """(samples, cells)"""
         return self.density * self.mesh.volumes
 
     @cached_property
     def masses_by_label(self) -> Floats:
-        """(labels, cells)"""
+        """(samples, labels, cells)"""
         return self.by_label * self.mesh.volumes
 
     @cached_property
-    def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
-        """Σ_h w_h Z_h e^{−log_bound} (labels·cells) and X (labels·cells, d), each label's by what it sees."""
-        if len(self.by_label) > 1:
-            return CausalVelocity(self.velocity, len(self.by_label)).normalizer_and_velocity(self.time, self.by_label)
-        normalizer, output = self.velocity.attention.normalizer_and_output(self.density)
-        return normalizer, self.velocity.of_output(self.time, output)
+    def velocities(self) -> list[Velocity]:
+        """Of each sample, at its time."""
+        return [self.velocity_at(time) for time in self.times]
 
     @cached_property
-    def clusters(self) -> Clusters:
-        return find_clusters(self.mesh, self.density)
+    def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
+        """Σ_h w_h Z_h e^{−log_bound} (samples, labels·cells) and X (samples, labels·cells, d), of what each label sees.
+
+        On the sphere X may be given by its components along east and north, d = 2.
+        """
+        first = self.velocities[0]
+        if self.by_label.shape[1] == 1 and first.attention.takes_rows and all(one is first for one in self.velocities):
+            return first.of_rows(self.times, self.density)
+        found = [self._of_one(*each) for each in zip(self.velocities, self.times, self.by_label, strict=True)]
+        return np.stack([normalizer for normalizer, _ in found]), np.stack([velocity for _, velocity in found])
+
+    @staticmethod
+    def _of_one(velocity: Velocity, time: float, by_label: Floats) -> tuple[Floats, Floats]:
+        if len(by_label) > 1:
+            return CausalVelocity(velocity, len(by_label)).normalizer_and_velocity(time, by_label)
+        return velocity.normalizer_and_velocity(time, by_label[0])
+
+    @cached_property
+    def clusters(self) -> ClustersOfRows:
+        return find_clusters_of_rows(self.mesh, self.density)
 
     @cached_property
     def pairs(self) -> Floats:
-        return pairs_of_density(self.mesh, self.masses)
+        """(samples, bins)"""
+        return pairs_of_densities(self.mesh, self.masses)
 
 
-def mass(sample: Sample) -> float:
+def mass(samples: Samples) -> Floats:
     """∫ρ."""
-    return float(sample.masses.sum())
+    return np.asarray(samples.masses.sum(axis=-1))
 
 
-def entropy(sample: Sample) -> float:
+def entropy(samples: Samples) -> Floats:
     """H = ∫ρ log ρ, log ρ̄ for the uniform density and growing as tokens cluster."""
-    return functionals.entropy(sample.masses, _log_areas(sample.mesh))
+    return functionals.entropy(samples.masses, _log_areas(samples.mesh))
 
 
 @lru_cache(maxsize=2)
@@ -78,67 +111,94 @@ def _log_areas(mesh: Mesh) -> Floats:
     return np.asarray(np.log(mesh.volumes))
 
 
-def energy(sample: Sample) -> float:
+def energy(samples: Samples) -> Floats:
     """E of :func:`meanfield.model.functionals.energy`; under a causal mask ρ(s, x) attends to ρ(r, y) with r ≤ s."""
-    attention, masses = sample.velocity.attention, sample.masses_by_label
+    attentions, masses = [velocity.attention for velocity in samples.velocities], samples.masses_by_label
 
-    def limit() -> float:
-        return functionals.energy_limit(attention.heads, attention.kernel, masses, sample.mesh.centers)
+    def limit() -> Floats:
+        pairs, points = zip(attentions, masses, strict=True), samples.mesh.centers
+        return np.array([functionals.energy_limit(one.heads, one.kernel, own, points) for one, own in pairs])
 
-    normalizer = sample.normalizer_and_velocity[0]
-    return functionals.energy(masses.reshape(-1), normalizer, attention.beta, attention.log_bound, limit)
+    flat, normalizer = masses.reshape(len(masses), -1), samples.normalizer_and_velocity[0]
+    log_bounds = np.array([attention.log_bound for attention in attentions])
+    return np.asarray(functionals.energy(flat, normalizer, attentions[0].beta, log_bounds, limit))
 
 
-def speed(sample: Sample) -> float:
+def speed(samples: Samples) -> Floats:
     """Root mean square speed of the tokens, √∫|X|²ρ, each label's by what it sees."""
-    return functionals.speed(sample.masses_by_label.reshape(-1), sample.normalizer_and_velocity[1])
+    masses = samples.masses_by_label
+    return functionals.speed(masses.reshape(len(masses), -1), samples.normalizer_and_velocity[1])
 
 
-def centroid(sample: Sample) -> Floats:
+def centroid(samples: Samples) -> Floats:
     """∫xρ, (d)."""
-    return np.asarray(sample.masses @ sample.mesh.centers)
+    return np.asarray((samples.masses[:, None] @ samples.mesh.centers)[:, 0])
 
 
-def entropy_rate(sample: Sample) -> float:
+def clusters(samples: Samples) -> Floats:
+    """Number of clusters by persistence."""
+    return samples.clusters.counts.astype(float)
+
+
+def cluster_mass(samples: Samples) -> Floats:
+    """(32) masses of the clusters, heaviest first; NaN where there are fewer."""
+    return heaviest_of_rows(samples.clusters.counts, samples.clusters.masses)
+
+
+def cluster_center(samples: Samples) -> Floats:
+    """(32, d) centers of the clusters, unit vectors, in the order of their masses."""
+    return heaviest_of_rows(samples.clusters.counts, samples.clusters.centers)
+
+
+def pairs_close(samples: Samples) -> Floats:
+    """P(⟨x, y⟩ ≥ 1 − 1e-3) of two tokens at random."""
+    return close_pairs(samples.pairs)
+
+
+def entropy_rate(samples: Samples) -> Floats:
     """dH/dt = −∫ρ div X by attention with Q = K = V = I, without the part of noise, −κ∫|∇ρ|²/ρ.
 
     With Γ = (1/β) ∫e^{β⟨x,y⟩}ρ(y) dy: softmax −∫ρ ΔΓ/Z + β∫ρ|X|², unnormalized −∫ρ ΔΓ = Σ_l (l(l+d−2) c_l/β) ‖ρ_l‖².
     At clusters d − 1 and (d − 1)e^β, where the entropy of a density in single cells grows no more.
     """
-    mesh, attention = sample.mesh, sample.velocity.attention
+    return np.array([_entropy_rate(samples, k) for k in range(len(samples.times))])
+
+
+def _entropy_rate(samples: Samples, k: int) -> float:
+    mesh, attention, masses = samples.mesh, samples.velocities[k].attention, samples.masses[k]
     d, beta = mesh.centers.shape[1], attention.beta
     degree = exponential_degree(d, beta)
     transform = harmonic_transform(mesh, min(degree, mesh.cells // 2) if mesh.dimension == 1 else degree)
-    coefficients = transform.analysis(sample.masses - mesh.volumes / mesh.volume)
+    coefficients = transform.analysis(masses - mesh.volumes / mesh.volume)
     l = np.arange(len(coefficients))
     factor = l * (l + d - 2) * exponential_gradient_multipliers(d, beta, len(l))  # of −ΔΓ e^{−|β|}
     spread = transform.synthesis(coefficients * (factor if mesh.dimension == 1 else factor[:, None]))
     if not attention.normalization.is_relative:
-        return float(sample.masses @ spread) * float(np.exp(0.0 if attention.rescaled else attention.log_bound))
-    normalizer, velocity = sample.normalizer_and_velocity
-    held = sample.masses > 0
-    seen = np.maximum(normalizer, sample.masses)[held]  # Z is no less than a cell's own part, but for rounding
+        return float(masses @ spread) * float(np.exp(0.0 if attention.rescaled else attention.log_bound))
+    normalizer, velocity = (values[k] for values in samples.normalizer_and_velocity)
+    held = masses > 0
+    seen = np.maximum(normalizer, masses)[held]  # Z is no less than a cell's own part, but for rounding
     rate = spread[held] / seen + beta * (velocity[held] ** 2).sum(axis=1)
-    return float(sample.masses[held] @ rate)
+    return float(masses[held] @ rate)
 
 
-def power(sample: Sample) -> Floats:
+def power(samples: Samples) -> Floats:
     """(degree) mean square of the degree-l part of ρ/ρ̄, of the departure from the uniform density beyond degree 0."""
-    uniform = sample.mesh.volumes / sample.mesh.volume
-    parts = sample.transform.power(sample.masses - uniform)
-    parts[0] = mass(sample) ** 2
+    uniform = samples.mesh.volumes / samples.mesh.volume
+    parts = samples.transform.power(samples.masses - uniform)
+    parts[:, 0] = mass(samples) ** 2
     return parts
 
 
-def label_centroid(sample: Sample) -> Floats:
+def label_centroid(samples: Samples) -> Floats:
     """∫xρ_s/∫ρ_s of each label, (labels, d): its mean token."""
-    masses = sample.masses_by_label
-    return np.asarray(masses @ sample.mesh.centers / masses.sum(axis=1)[:, None])
+    masses = samples.masses_by_label
+    return np.asarray(masses @ samples.mesh.centers / masses.sum(axis=2)[..., None])
 
 
-def label_density(sample: Sample) -> Floats:
+def label_density(samples: Samples) -> Floats:
     """(labels, cells) ρ_s of each label, of mass 1/labels."""
-    return sample.by_label
+    return samples.by_label
 
 
 def diagnostics_round(
@@ -147,7 +207,7 @@ def diagnostics_round(
     velocity: Velocity | Callable[[float], Velocity],
     degrees: int | None = None,
     labels: int = 1,
-) -> Diagnostics:
+) -> DiagnosticsTogether:
     """The diagnostics of a run on a circle or sphere.
 
     names     from the table DIAGNOSTICS
@@ -166,17 +226,15 @@ def diagnostics_round(
     last = min(max(16, attention.rate_degree + 4), most) if degrees is None else degrees
     transform = harmonic_transform(mesh, last)
 
-    def sample_of(time: float, density: Floats) -> Sample:
-        by_label = density.reshape(labels, -1)
-        total = by_label[0] if labels == 1 else by_label.sum(axis=0)
-        return Sample(mesh, velocity_at(time), transform, time, total, by_label)
+    def samples_of(times: Sequence[float], densities: Floats) -> Samples:
+        return Samples(mesh, velocity_at, transform, times, densities.reshape(len(times), labels, -1))
 
     table = DIAGNOSTICS | {"energy": energy_entry(energy, attention.log_bound)}
-    return Diagnostics(
+    return DiagnosticsTogether(
         names,
         table,
         {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, "cell": mesh.cells, **LENGTHS},
-        sample_of,
+        samples_of,
     )
 
 
@@ -199,7 +257,9 @@ DIAGNOSTICS: Table = {
     "power": Diagnostic(power, "degree", "mean square of the degree-l part of rho over its mean"),
     "cluster_mass": Diagnostic(cluster_mass, "cluster", "mass of each cluster, heaviest first"),
     "cluster_center": Diagnostic(cluster_center, "cluster d", "center of each cluster"),
-    "pairs": Diagnostic(pairs, "pair_bin", "probability of each bin of <x,y> for two tokens at random"),
+    "pairs": Diagnostic(
+        lambda samples: samples.pairs, "pair_bin", "probability of each bin of <x,y> for two tokens at random"
+    ),
     "pairs_close": Diagnostic(pairs_close, "", "probability of <x,y> >= 0.999 for two tokens at random"),
     "label_centroid": Diagnostic(
         label_centroid, "label d", "mean token of each label", lambda case: case.attention.mask == "causal"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from meanfield.case.case import Case
 from meanfield.case.errors import refusal
 from meanfield.case.load import parse
-from meanfield.domains.common.from_run import snapshot_of_run
-from meanfield.domains.domain import load
+from meanfield.domains.common.from_run import mesh_of_run, snapshot_of_run
 from meanfield.domains.sphere.initial import initial_points
 from meanfield.domains.table import DOMAINS
 from solvers.io.run_file import Run
@@ -25,6 +24,8 @@ def density_of_run(case: Case, cells: Mesh) -> Floats:
     if not case.domain.is_closed:
         if parse(str(run.attributes.get("case", ""))).domain != case.domain:
             raise refusal("initial.file", str(run.path), "a run with the same section [domain] as this case")
+        if run.cells != cells.cells:
+            raise refusal("initial.file", str(run.path), f"a run of {cells.cells} cells; damaged, it holds {run.cells}")
         return run.snapshot(k)
     if DOMAINS[run.manifold].has_tokens and run.positions(k).shape[1] == case.domain.d:
         return initial_points(cells, run.positions(k), run.weights)
@@ -38,8 +39,6 @@ def _on_other_cells(run: Run, density: Floats, cells: Mesh) -> Floats:
     masses = density * run.cell_areas
     if run.cells > cells.cells:
         return float(masses.sum()) * initial_points(cells, run.cell_centers, masses)
-    mesh = DOMAINS[run.manifold].mesh
-    assert mesh is not None
-    values = Dual(load(mesh)(run.resolution)).interpolate(density[:, None], cells.centers)[:, 0]
+    values = Dual(mesh_of_run(run)).interpolate(density[:, None], cells.centers)[:, 0]
     scaled: Floats = values * (masses.sum() / (values @ cells.volumes))
     return scaled

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
 from meanfield.model.errors import ArgumentError
+from meanfield.model.unit_vectors import unit_vectors
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit import deposit_points
 from solvers.transforms.harmonics import harmonic_transform
@@ -51,7 +52,7 @@ def initial_von_mises_fisher(
     A component narrower than two cells is deposited as points, so that its mass and center are kept.
     """
     density = np.zeros(mesh.cells)
-    for center, concentration, mass in zip(_unit(centers), concentrations, masses, strict=True):
+    for center, concentration, mass in zip(unit_vectors(centers), concentrations, masses, strict=True):
         if concentration * (2 * mesh.width) ** 2 > 1:
             points = _von_mises_fisher_points(center, concentration)
             component = deposit_points(mesh, points, np.full(len(points), 1.0 / len(points)))
@@ -92,9 +93,9 @@ def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floa
     One narrower than two cells, 2e^{−|s|} wide, is deposited as points, so that its mass and center are kept.
     """
     if np.exp(-abs(parameter)) < mesh.width:
-        points = _moebius_points(np.sign(parameter) * _unit([axis])[0], abs(parameter))
+        points = _moebius_points(np.sign(parameter) * unit_vectors([axis])[0], abs(parameter))
         return deposit_points(mesh, points, np.full(len(points), 1.0 / len(points)))
-    z = mesh.centers @ _unit([axis])[0]
+    z = mesh.centers @ unit_vectors([axis])[0]
     if mesh.manifold == "circle":
         r = np.tanh(parameter / 2)
         return _normalized(mesh, (1 - r * r) / (1 - 2 * r * z + r * r))
@@ -120,15 +121,9 @@ def initial_points(mesh: Mesh, points: ArrayLike, masses: ArrayLike | None = Non
     points   (n, d) of any length: directions count
     masses   (n,), equal ones by default
     """
-    places = _unit(points)
+    places = unit_vectors(points)
     shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
     return deposit_points(mesh, places, shares / shares.sum())
-
-
-def _unit(vectors: ArrayLike) -> Floats:
-    array = np.asarray(vectors, dtype=float)
-    unit: Floats = array / np.linalg.norm(array, axis=1, keepdims=True)
-    return unit
 
 
 def _normalized(mesh: Mesh, density: Floats) -> Floats:

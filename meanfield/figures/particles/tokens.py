@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from meanfield.figures.axes import Floats
 from meanfield.figures.run_data import Integers, Particles, RunData
 from meanfield.figures.sphere_map import cell_angles, polar_and_azimuth
+from meanfield.model.unit_vectors import unit_vectors
 from solvers.mesh.mesh import sphere
 from solvers.mesh.rings import sphere_cells
 
@@ -32,9 +33,7 @@ def tokens_of(run_data: RunData) -> Particles:
 
 def directions(run_data: RunData, k: int) -> Floats:
     """(n, d) unit vectors of the tokens of snapshot k; a token at the origin has none, and is 0."""
-    positions = tokens_of(run_data).positions(k)
-    radii = np.linalg.norm(positions, axis=1, keepdims=True)
-    return np.asarray(positions / np.where(radii > 0, radii, 1.0))
+    return unit_vectors(tokens_of(run_data).positions(k))
 
 
 def angles(points: Floats) -> Floats:

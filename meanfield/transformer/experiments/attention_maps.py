@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from meanfield.transformer.experiments.outcome import Outcome, table
+from meanfield.analysis.text import table
+from meanfield.transformer.experiments.outcome import Outcome
 from meanfield.transformer.experiments.subjects import STATES, Subjects
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.network import TokenNetwork, traced

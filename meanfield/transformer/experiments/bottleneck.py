@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.analysis.text import table
 from meanfield.running import Printer
 from meanfield.transformer.experiments.mutual_information import information_of_input, information_of_labels
-from meanfield.transformer.experiments.outcome import NAMES, Outcome, mean_and_spread, table
+from meanfield.transformer.experiments.outcome import NAMES, Outcome, mean_and_spread
 from meanfield.transformer.experiments.subjects import KINDS, subjects_of
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.network import traced

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread, table
+from meanfield.analysis.text import table
+from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.network import TokenNetwork, Trace

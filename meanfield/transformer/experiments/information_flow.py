@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.analysis.text import table
 from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
-from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread, table
+from meanfield.model.unit_vectors import unit_vectors
+from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.network import TokenNetwork, traced
@@ -75,8 +77,7 @@ def _rows(u: Floats) -> Floats:
 
 def mean_cosine_of(u: Floats) -> float:
     """The mean over examples of u (examples, n, d)."""
-    lengths = np.linalg.norm(u, axis=-1, keepdims=True)
-    return float(np.mean([mean_cosine(x) for x in u / np.where(lengths > 0, lengths, 1.0)]))
+    return float(np.mean([mean_cosine(x) for x in unit_vectors(u)]))
 
 
 def _summary(found: dict[str, Floats]) -> str:

@@ -29,12 +29,6 @@ class Outcome:
     draw: Callable[[Figure], None]
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """Markdown."""
-    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
-
-
 def mean_and_spread(values: Any) -> str:
     """Over the last axis, seeds."""
     values = np.asarray(values, dtype=float)

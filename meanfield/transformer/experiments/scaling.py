@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.analysis.text import table
 from meanfield.running import Printer
-from meanfield.transformer.experiments.outcome import Outcome, curve, mean_and_spread, table
+from meanfield.transformer.experiments.outcome import Outcome, curve, mean_and_spread
 from meanfield.transformer.experiments.workers import HERE, Workers
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.section import TrainingCase

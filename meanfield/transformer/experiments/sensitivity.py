@@ -21,8 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from meanfield.analysis.text import table
 from meanfield.model.linear_stability import growth_rates
-from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread, table
+from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.field import FieldLayer, Matrices

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from meanfield.analysis.text import table
 from meanfield.running import Printer
 from meanfield.transformer.experiments.information_flow import mean_cosine_of
-from meanfield.transformer.experiments.outcome import NAMES, Outcome, table
+from meanfield.transformer.experiments.outcome import NAMES, Outcome
 from meanfield.transformer.experiments.subjects import KINDS, case_of
 from meanfield.transformer.experiments.workers import HERE, Workers
 from meanfield.transformer.labelled import Labelled

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from meanfield.analysis.text import table
 from meanfield.case.load import parse
 from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.layer_norm import LayerNorm
@@ -30,7 +31,7 @@ from meanfield.model.linear_stability import growth_rates
 from meanfield.results.result import Result
 from meanfield.results.runs import simulate
 from meanfield.running import Printer
-from meanfield.transformer.experiments.outcome import Outcome, table
+from meanfield.transformer.experiments.outcome import Outcome
 from meanfield.transformer.experiments.workers import HERE, Workers
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.field import FieldLayer, Matrices

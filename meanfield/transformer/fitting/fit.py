@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from meanfield.case.errors import CaseError
+from meanfield.model.unit_vectors import unit_vectors
 from meanfield.running import Printer
 from meanfield.transformer.ablation import states_of_variant
 from meanfield.transformer.case import CaseOptions
@@ -172,13 +173,9 @@ def _keep_best(
 
 def _whole(texts: Sequence[States]) -> list[float]:
     """Errors of the model's own layers as a case has them, from its first states on."""
-    ours = [_directions(hidden) for hidden in states_of_variant(texts, CaseOptions())]
-    theirs = [_directions(text.hidden) for text in texts]
+    ours = [unit_vectors(hidden) for hidden in states_of_variant(texts, CaseOptions())]
+    theirs = [unit_vectors(text.hidden) for text in texts]
     square: Callable[[Floats], Floats] = lambda x: (x**2).sum(axis=(1, 2))  # noqa: E731
     wrong = sum(square((a - b)[1:]) for a, b in zip(ours, theirs, strict=True))
     moved = sum(square(np.diff(b, axis=0)) for b in theirs)
     return list(np.asarray(wrong) / np.asarray(moved))
-
-
-def _directions(hidden: Floats) -> Floats:
-    return np.asarray(hidden / np.linalg.norm(hidden, axis=-1, keepdims=True))

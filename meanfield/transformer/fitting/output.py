@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.transformer.experiments.outcome import table
+from meanfield.analysis.text import table
 from meanfield.transformer.fitting.fit import SETS, Found
 from meanfield.transformer.labelled import Labelled, write_labelled
 

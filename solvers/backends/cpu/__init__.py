@@ -19,7 +19,6 @@ from .arrays import (
 from .cells import (
     advance,
     apply_matrix,
-    average_neighbors,
     distances_from,
     masses_above,
     persistent_basins,
@@ -48,6 +47,7 @@ from .push_forward import fill_corners, reconstruct_density, stretch_factors
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from .rings.divergence import divergence_on_rings, outflow_rates_on_rings
 from .rings.transform import (
+    apply_blocks,
     fold_rings,
     gradient_to_vectors,
     legendre_analysis,
@@ -76,8 +76,8 @@ __all__ = [
     "TRANSFORM_CELLS",
     "WORKERS",
     "advance",
+    "apply_blocks",
     "apply_matrix",
-    "average_neighbors",
     "cached",
     "conditional",
     "diffuse_on_lines",

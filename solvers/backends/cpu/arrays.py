@@ -8,7 +8,7 @@ from scipy import fft, special
 
 from ..protocol import Array
 from .caching import compiled
-from .launching import INLINE_WORK, WORKERS, index, launch, share
+from .launching import INLINE_WORK, index, launch, share, workers_for
 
 TRANSFORM_CELLS = 1 << 17  # of rings that are transformed together: so many stay in a core's cache
 DOT_PARTS = 64  # of a sum over all cells
@@ -57,12 +57,12 @@ def to_host(array):
 
 def rfft(values):
     """Σ_j values[..., j] e^{−2πijk/n} for k = 0 … n/2, along the last axis."""
-    return fft.rfft(values, workers=WORKERS)
+    return fft.rfft(values, workers=workers_for(values.size))
 
 
 def irfft(spectrum, count, norm="backward"):
     """The inverse of :func:`rfft` for ``count`` values, without the 1/n if norm is "forward"; spends the spectrum."""
-    return fft.irfft(spectrum, count, norm=norm, overwrite_x=True, workers=WORKERS)
+    return fft.irfft(spectrum, count, norm=norm, overwrite_x=True, workers=workers_for(spectrum.size))
 
 
 def sums_at(places, amounts, count):

@@ -21,6 +21,7 @@ from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.cpu import CPUTargetOptions
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrt import rtsys
 
 
 def compiled(*, apart: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -110,3 +111,9 @@ class LockedCache(FunctionCache):
         # Numba makes the files within its constructor; they hold three values and nothing that is open.
         self._cache_file.__class__ = LockedFiles
         self._cache_file._source_stamp = stamp_of(function.__code__.co_filename)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """As Numba's, without the tables of all functions that it compiles: code on disk needs its run time alone."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)

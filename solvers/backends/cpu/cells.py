@@ -1,9 +1,11 @@
-"""Kernels that go over all cells: Runge–Kutta stages, softmax, vectors, averages, basins of peaks."""
+"""Kernels that go over all cells: Runge–Kutta stages, softmax, vectors; on the host averages and basins of peaks."""
 
 import numpy as np
 
 from .caching import compiled
 from .launching import index, inline, kernel, share
+
+SWEEP = 8  # equal levels in one of so many cells: to go through all cells is faster than to sort them
 
 
 @kernel
@@ -47,6 +49,14 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
             bound = bound if bound > 0.0 else 1.0
             numerator[k, 0], numerator[k, 1] = x / bound, y / bound
         return
+    if d == 3:
+        for i in range(first, last):
+            k = index(i)
+            x, y, z = numerator[k, 0], numerator[k, 1], numerator[k, 2]
+            bound = max(normalizer[k], np.sqrt(x * x + y * y + z * z) / reach)
+            bound = bound if bound > 0.0 else 1.0
+            numerator[k, 0], numerator[k, 1], numerator[k, 2] = x / bound, y / bound, z / bound
+        return
     for i in range(first, last):
         square = 0.0
         for c in range(d):
@@ -57,11 +67,18 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
                 numerator[i, c] /= bound
 
 
-@kernel
+@compiled(apart=True)
 def apply_matrix(worker, workers, matrix, vectors):
     """vectors[i] = matrix vectors[i] in place, for vectors (n, d)."""
     first, last = share(worker, workers, len(vectors))
     d = vectors.shape[1]
+    if d == 3:  # by vector instructions
+        for i in range(first, last):
+            k = index(i)
+            x, y, z = vectors[k, 0], vectors[k, 1], vectors[k, 2]
+            for a in range(3):
+                vectors[k, a] = matrix[a, 0] * x + matrix[a, 1] * y + matrix[a, 2] * z
+        return
     image = np.empty(d)
     for i in range(first, last):
         for a in range(d):
@@ -85,24 +102,11 @@ def project_to_tangent(worker, workers, points, vectors):
             vectors[i, c] -= along * points[i, c]
 
 
-@kernel
-def average_neighbors(worker, workers, volumes, cell_start, cell_sides, neighbors, values, result):
-    """Average of each cell and its neighbours, weighted by volume."""
-    first, last = share(worker, workers, len(values))
-    for i in range(first, last):
-        total, weight = values[i] * volumes[i], volumes[i]
-        for k in range(cell_start[i], cell_start[i + 1]):
-            j = neighbors[cell_sides[k] ^ 1]
-            total += values[j] * volumes[j]
-            weight += volumes[j]
-        result[i] = total / weight
-
-
 @inline
 def _root(parent, i):
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = parent[i]
+    while parent[index(i)] != i:
+        parent[index(i)] = parent[index(parent[index(i)])]
+        i = parent[index(i)]
     return i
 
 
@@ -115,9 +119,9 @@ def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbo
     basin[:] = -1
     for i in order:
         best, several = -1, False
-        for k in range(cell_start[i], cell_start[i + 1]):
-            j = neighbors[cell_sides[k] ^ 1]
-            if basin[j] >= 0:
+        for k in range(cell_start[index(i)], cell_start[index(i + 1)]):
+            j = neighbors[index(cell_sides[index(k)] ^ 1)]
+            if basin[index(j)] >= 0:
                 peak = _root(basin, j)
                 several = several or (best >= 0 and peak != best)
                 if best < 0 or level[peak] > level[best] or (level[peak] == level[best] and peak < best):
@@ -139,40 +143,117 @@ def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbo
 
 
 @kernel
+def sort_highest_first(order, level):
+    """Cells in ``order`` by their ``level``, the highest first, those of equal levels in their order (Shell's sort)."""
+    gap = len(order) // 2
+    while gap > 0:
+        for k in range(gap, len(order)):
+            moved, j = order[k], k
+            while j >= gap:
+                other = order[j - gap]
+                if level[other] > level[moved] or (level[other] == level[moved] and other < moved):
+                    break
+                order[j] = other
+                j -= gap
+            order[j] = moved
+        gap //= 2
+
+
+@kernel
 def sort_equal(order, level):
     """Cells of equal levels in the order of their numbers, where ``order`` (cells,) has equal ones side by side."""
     first = 0
     for k in range(1, len(order) + 1):
         if k == len(order) or level[order[k]] != level[order[first]]:
-            if k - first > 1:
-                order[first:k].sort()
+            if SWEEP * (k - first) > len(order):  # a plateau, where nothing is
+                plateau, place = level[order[first]], first
+                for i in range(len(order)):
+                    if level[i] == plateau:
+                        order[place] = i
+                        place += 1
+            elif k - first > 1:
+                sort_highest_first(order[first:k], level)
             first = k
 
 
 @kernel
-def sum_over_basins(basin, masses, points, number, peaks, sums):
-    """Sums over the cells of each basin, added in their order: (basins, 1 + d) of masses m and of m x.
+def sum_over_basins(basin, masses, points, number, held, centers):
+    """Masses of the basins and their centers Σmx/|Σmx|, the heaviest first; sums are added in the order of the cells.
 
-    basin    (cells,) the peak of each cell, a cell that is its own
-    points   (cells, d) x
-    number   (cells,) out: the number of each cell's basin, by their peaks
-    peaks    (cells,) out: the first are the peaks
-    sums     (cells, 1 + d) out: the first are the sums
+    basin     (cells,) the peak of each cell, a cell that is its own
+    points    (cells, d) x, unit vectors
+    number    (cells,) out: the number of each cell's basin
+    held, centers   (cells,) and (cells, d) out: the first are mass and center of each basin; a peak where Σmx = 0
     Returns how many basins there are.
     """
-    count = 0
+    count, d = 0, points.shape[1]
     for i in range(len(basin)):
         if basin[i] == i:
             number[i] = count
-            peaks[count] = i
-            sums[count] = 0.0
             count += 1
+    peaks, place, sums = np.empty(count, np.intp), np.empty(count, np.intp), np.zeros((count, 1 + d))
     for i in range(len(basin)):
+        if basin[i] == i:
+            peaks[number[i]] = i
         k = number[basin[i]]
         sums[k, 0] += masses[i]
-        for c in range(points.shape[1]):
+        for c in range(d):
             sums[k, 1 + c] += masses[i] * points[i, c]
+    order = np.arange(count)
+    sort_highest_first(order, sums[:, 0].copy())
+    for rank in range(count):
+        k, square = order[rank], 0.0
+        place[k] = rank
+        for c in range(d):
+            square += sums[k, 1 + c] ** 2
+        held[rank] = sums[k, 0]
+        for c in range(d):
+            centers[rank, c] = sums[k, 1 + c] / np.sqrt(square) if square > 0.0 else points[peaks[k], c]
     for i in range(len(basin)):
         if basin[i] != i:
-            number[i] = number[basin[i]]
+            number[i] = place[number[basin[i]]]
+    for k in range(count):
+        number[peaks[k]] = place[k]
+    return count
+
+
+@compiled(apart=True)
+def smooth_rows(volumes, cell_start, cell_sides, neighbors, rows, masses, weights, result):
+    """Averages of each cell and its neighbours by volume, twice over, of each of ``rows`` (rows, cells).
+
+    masses, weights   (cells,) scratch
+    """
+    for i in range(len(volumes)):
+        weights[index(i)] = volumes[index(i)]
+        for k in range(cell_start[index(i)], cell_start[index(i + 1)]):
+            weights[index(i)] += volumes[index(neighbors[index(cell_sides[index(k)] ^ 1)])]
+    for r in range(len(rows)):
+        for repeat in range(2):
+            values = rows[r] if repeat == 0 else result[r]
+            for i in range(len(volumes)):
+                masses[index(i)] = values[index(i)] * volumes[index(i)]
+            for i in range(len(volumes)):
+                total = masses[index(i)]
+                for k in range(cell_start[index(i)], cell_start[index(i + 1)]):
+                    total += masses[index(neighbors[index(cell_sides[index(k)] ^ 1)])]
+                result[r, i] = total / weights[index(i)]
+
+
+@kernel
+def basins_of_rows(
+    order, level, persistence, cell_start, cell_sides, neighbors, masses, points, basin, number, held, centers
+):
+    """:func:`persistent_basins` and :func:`sum_over_basins` of each row of ``order`` and ``level`` (rows, cells).
+
+    Equal levels count in the order of the cells' numbers. Returns how many basins each row has, 0 where its levels
+    differ by less than ``persistence`` and each cell's number is −1; basin (cells,) is scratch.
+    """
+    count = np.zeros(len(order), np.intp)
+    for r in range(len(order)):
+        if not level[r, order[r, 0]] - level[r, order[r, -1]] < persistence:
+            sort_equal(order[r], level[r])
+            persistent_basins(order[r], level[r], persistence, cell_start, cell_sides, neighbors, basin)
+            count[r] = sum_over_basins(basin, masses[r], points, number[r], held[r], centers[r])
+        else:
+            number[r] = -1
     return count

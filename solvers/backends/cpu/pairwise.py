@@ -4,7 +4,7 @@ import numpy as np
 
 from .caching import compiled
 from .exponential import CONTRACT, exponential
-from .launching import inline
+from .launching import inline, kernel
 from .product import TILE_BYTES, TILE_ROWS, tile_product, wide_vectors
 
 PAIR_SOURCES = 96  # a multiple of PAIR_ROWS; a tile of exponents is then half of a core's fastest cache
@@ -104,3 +104,28 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
                         targets[tile], sources, first, vectors[group], running, ahead, log_scale[tile], sums[tile],
                         exponents, part, shrink,
                     )  # fmt: skip
+
+
+@kernel
+def bin_pairs(cosines, first, masses, edges, slots, sums):
+    """Add 2 m_i m_j to the bin of z_ij for all j > i, and m_i² to that of z_ii, for the rows i = first, first + 1, ….
+
+    cosines   (rows, n) z_ij
+    edges     (bins + 1,) of the bins, increasing; what lies beyond the first or the last is in the bin beside it
+    slots     (slots,) the bin of equal parts of [−1, 1]; −1 where an edge lies in one
+    sums      (2, bins) of the pairs of two, and of the points with themselves
+    """
+    for row in range(len(cosines)):
+        i = first + row
+        for j in range(i, cosines.shape[1]):
+            z = cosines[row, j]
+            place = int((z + 1.0) * (0.5 * len(slots))) if z > -1.0 else 0
+            found = slots[min(place, len(slots) - 1)]
+            if found < 0:
+                found = len(edges) - 2  # of clusters most pairs are in the last bins
+                while found > 0 and z < edges[found]:
+                    found -= 1
+            if j > i:
+                sums[0, found] += 2.0 * masses[i] * masses[j]
+            else:
+                sums[1, found] += masses[i] * masses[i]

@@ -30,7 +30,7 @@ from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from .rings import fold_rings, legendre_analysis, legendre_synthesis, unfold_rings
 from .shared import (
     advance,
-    average_neighbors,
+    apply_blocks,
     diffuse_on_lines,
     diffuse_on_surface,
     diffusive_flux_on_lines,
@@ -73,8 +73,8 @@ __all__ = [
     "TRANSFORM_CELLS",
     "WORKERS",
     "advance",
+    "apply_blocks",
     "apply_matrix",
-    "average_neighbors",
     "cached",
     "conditional",
     "diffuse_on_lines",

@@ -16,7 +16,6 @@ from ..cpu.rings import transport as on_rings
 from .launching import on_grid, returning_on_grid
 
 advance = on_grid(cells.advance)
-average_neighbors = on_grid(cells.average_neighbors)
 distances_from = on_grid(cells.distances_from)
 masses_above = on_grid(cells.masses_above)
 project_to_tangent = on_grid(cells.project_to_tangent)
@@ -50,5 +49,6 @@ reconstruct_density = on_grid(push_forward.reconstruct_density)
 stretch_factors = on_grid(push_forward.stretch_factors)
 locate_on_sphere = on_grid(locating.locate_on_sphere)
 
+apply_blocks = on_grid(transform.apply_blocks)
 gradient_to_vectors = on_grid(transform.gradient_to_vectors)
 zonal_sets = on_grid(transform.zonal_sets)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield.clusters.pairs import EDGES
+from meanfield.domains.particles import diagnostics
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS, Particles, diagnostics_particles
 from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
 from meanfield.domains.particles.velocity import ParticleVelocity
@@ -156,8 +157,10 @@ def test_leaders_of_few_tokens_in_many_dimensions_multiply_no_matrices(monkeypat
     assert DIAGNOSTICS["leaders"][0](Particles(law, 0.0, points, masses)) == 2
 
 
-def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix():
+@pytest.mark.parametrize("pairs", [diagnostics.BLOCK, 100])  # of which three rows are a block
+def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix(pairs, monkeypatch):
     """Brute force over rows; a query that turns tokens about; a mask; and tokens that have become one."""
+    monkeypatch.setattr(diagnostics, "BLOCK", pairs)
     points, masses = tokens_uniform(30, 3, 1), np.full(30, 1 / 30)
     turn = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     for causal, query in ((False, turn), (True, turn), (False, 1.0)):
@@ -171,3 +174,35 @@ def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix():
     assert len(set(rows)) == 30
     merged = np.repeat(points[:3], 10, axis=0)
     assert DIAGNOSTICS["leaders"][0](Particles(ParticleVelocity(4.0), 0.0, merged, masses)) == 3
+
+
+TURN = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"causal": True},
+        {"normalization": "unnormalized", "beta": -3.0},
+        {"heads": (Head(query=TURN, weight=0.25), Head(value=TURN, key=2.0, weight=0.75))},
+        {"normalization": "sinkhorn"},
+        {"kernel": "gaussian"},
+        {"beta": 0.0},
+    ],
+    ids=str,
+)
+def test_samples_of_tokens_together(options):
+    """Attention is found for many samples at once, each as it is alone to the last bit, and as the velocity has it."""
+    masses = np.random.default_rng(0).random(20)
+    masses /= masses.sum()
+    velocity = ParticleVelocity(**{"beta": 4.0, "masses": masses, **options})
+    made = diagnostics_particles(("energy", "speed", "clusters", "pairs"), velocity, masses, 3)
+    states = [tokens_uniform(20, 3, seed) for seed in range(5)]
+    rows = made.of_states(list(range(5)), states)
+    for k, points in enumerate(states):
+        alone = made(float(k), points)
+        assert all(rows[name][k].tobytes() == np.asarray(alone[name], dtype=float).tobytes() for name in rows)
+        sample = made.sample_of(float(k), points)
+        for found, expected in zip(sample.normalizer_and_output, velocity.normalizer_and_output(points), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)  # sums of 20 in another order

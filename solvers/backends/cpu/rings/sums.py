@@ -167,6 +167,21 @@ def _add_rows_of_three(tables, at, points, m, columns, part, parts):
         other2[j] += (e2 * w + f2 * x) + (g2 * y + h2 * z)
 
 
+@inline
+def _add_waves(tables, start, orders, points, sets, columns, parts):
+    """Parts of three or four sets along two mirrored rings: all orders with the columns of each; parts begin at 0."""
+    parts[:, :, :, :points] = 0.0
+    for wave in range(2):
+        for parity in range(2):
+            part = 2 * wave + parity
+            for m in range(parity, orders, 8):
+                at = start + (wave * orders + m) * points
+                _add_rows_of_three(tables, at, points, m, columns[:, :, wave], part, parts)
+                if sets > 3:
+                    one, other = columns[3, 0, wave], columns[3, 1, wave]
+                    _add_rows(tables, at, points, m, one, other, parts[3, 0, part], parts[3, 1, part])
+
+
 @summing
 def ring_gradient(
     worker, workers, re, im, ring_start, ring_cells, sine, points, tables, table_start, values, components, radial
@@ -183,16 +198,7 @@ def ring_gradient(
         for s in range(re.shape[0]):
             scale = 1.0 if s == 0 or s == 3 else 1.0 / sine[r]
             _fill_columns(re, im, s, r, mirrored, s == 2, scale, columns[s])
-        parts[:, :, :, :q] = 0.0
-        for wave in range(2):
-            for parity in range(2):
-                part = 2 * wave + parity
-                for m in range(parity, orders, 8):
-                    at = table_start[r] + (wave * orders + m) * q
-                    _add_rows_of_three(tables, at, q, m, columns[:, :, wave], part, parts)
-                    if re.shape[0] > 3:
-                        one, other = columns[3, 0, wave], columns[3, 1, wave]
-                        _add_rows(tables, at, q, m, one, other, parts[3, 0, part], parts[3, 1, part])
+        _add_waves(tables, table_start[r], orders, q, re.shape[0], columns, parts)
         for side in range(2):
             start = ring_start[mirrored if side else r]
             _write(parts[0, side], 1.0, start, count, q, values)
@@ -200,3 +206,24 @@ def ring_gradient(
             _write(parts[1, side], -1.0, start, count, q, components[1])
             if re.shape[0] > 3:
                 _write(parts[3, side], 1.0, start, count, q, radial)
+
+
+@summing
+def ring_vectors(worker, workers, re, im, ring_start, ring_cells, points, tables, table_start, values, vectors):
+    """Values (cells,) and vectors (cells, 3) at the cells of all rings from modes (4, L + 1, rings)."""
+    rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
+    columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, points.max()))
+    rows = np.empty((3, ring_cells.max()))
+    for r in range(worker, half, workers):
+        mirrored, q, count = rings - 1 - r, points[r], ring_cells[r]
+        for s in range(4):
+            _fill_columns(re, im, s, r, mirrored, False, 1.0, columns[s])
+        _add_waves(tables, table_start[r], orders, q, 4, columns, parts)
+        for side in range(2):
+            start = ring_start[mirrored if side else r]
+            _write(parts[0, side], 1.0, start, count, q, values)
+            for axis in range(3):
+                _write(parts[1 + axis, side], 1.0, 0, count, q, rows[axis])
+            for j in range(count):
+                i = index(start + j)
+                vectors[i, 0], vectors[i, 1], vectors[i, 2] = rows[0, j], rows[1, j], rows[2, j]

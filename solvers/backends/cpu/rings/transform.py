@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..caching import compiled
-from ..launching import inline, kernel, share
+from ..launching import index, inline, kernel, share
 
 
 @kernel
@@ -173,3 +173,20 @@ def gradient_to_vectors(worker, workers, centers, east, north, along, result):
             result[i, 0] += along[i] * x
             result[i, 1] += along[i] * y
             result[i, 2] += along[i] * z
+
+
+@compiled(fastmath={"reassoc", "contract"}, apart=True)
+def apply_blocks(worker, workers, blocks, start, first, width, vectors, result):
+    """Products (n, rows) of vectors (n, columns) and a matrix of blocks along the diagonal.
+
+    Row i is blocks[start[i]: start[i] + width[i]], from column first[i] on.
+    """
+    begin, end = share(worker, workers, result.shape[1])
+    for item in range(begin, end):
+        i = index(item)
+        row, column, count = start[i], first[i], width[i]
+        for k in range(len(vectors)):
+            total = 0.0
+            for c in range(count):
+                total += blocks[index(row + c)] * vectors[index(k), index(column + c)]
+            result[index(k), i] = total

@@ -4,7 +4,8 @@
 
 The kernel is not zonal, but smooth: with b(x) = Bᵀx only harmonics of ρ up to a degree L(‖B‖) matter, so as many masses
 on a small grid stand for all cells; and Z, N times e^{−s(x)}, s = √(|b|² + c²) ≈ |b| smooth, have a few degrees more,
-so that all cells interpolate them from a grid of T = 1.5 L. Between the grids the sum is dense: N log N + L⁴ in all.
+so that all cells have them from their harmonics up to T = 1.5 L. Between the harmonics of both stands a matrix in the
+principal axes of B (`principal_axes`), or, where that would be large, a dense sum between grids: N log N + L⁴ in all.
 
 Where that is inaccurate, sums over the cells that hold mass, or patches of them, replace it: in cells where b nearly
 vanishes, about which e^{−s} is not smooth enough, and in cells far from all that they attend to, whose Z is lost to
@@ -18,17 +19,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import backend_for
-from ..mesh.mesh import Floats, Mesh
-from .exponential import exponential_degree
-from .gauss_grid import GaussGrid
-from .harmonics import Complexes, Harmonics, SphereHarmonics, harmonic_transform
-from .harmonics_points import PointHarmonics
-from .pairwise import exponential_sums
-from .patches import gathered_sums
+from ...backends import backend_for, cpu
+from ...mesh.mesh import Floats, Mesh
+from ..exponential import exponential_degree
+from ..gauss_grid import GaussGrid
+from ..harmonics import Complexes, Harmonics, SphereHarmonics, harmonic_transform
+from ..harmonics_points import PointHarmonics
+from ..pairwise import exponential_sums
+from ..patches import gathered_sums
+from .principal_axes import PrincipalAxes
 
 _OVERSAMPLING = 1.5  # T/L
 _SMOOTHNESS = 34.0  # c·T/‖B‖: e^{−s} has its branch points at a distance c/‖B‖, so degree T leaves e^{−34} = 2e-15
+_MAX_BYTES = 1 << 26  # of a matrix between harmonics; ‖B‖ up to 50
 _MIN_DENSITY = 1e-12  # of the mean; what holds less is not worth an exact sum
 Sums = tuple[Floats, Floats, Floats]  # log_scale, Z and N
 
@@ -64,6 +67,8 @@ class Bilinear:
         Of cells, Z and N are valid where there is mass, or where ``active`` (cells,) has some instead.
         """
         active = masses if active is None else active
+        if self._targets is not None and self._targets.axes is not None:
+            return self._by_axes(self._targets, self._targets.axes, masses, active)
         backend, nodes = backend_for(masses), self._sources.nodes
         held, count = backend.true_indices(masses != 0)
         few, first = count <= nodes, held[:nodes]
@@ -107,18 +112,32 @@ class Bilinear:
 
     def _by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
         """The same at all cells, by a grid of targets but for those near a zero of b."""
-        normalizer, vectors = targets.sums(points, weights)
-        sums = self._scale(), normalizer, vectors
+        sums = self._scale(), *targets.on_cells(targets.sets(points, weights))
         if len(targets.near):
             for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
                 whole[targets.near] = part
+        return sums
+
+    def _by_axes(self, targets: _Targets, axes: PrincipalAxes, masses: Floats, active: Floats) -> Sums:
+        """The same by harmonics on both sides; masses are looked for only where sums are lost, for memory's sake."""
+        assert isinstance(self._sources, _SphereSources)
+        coefficients, backend = self._sources.coefficients(masses), backend_for(masses)
+        sums = self._scale(), *targets.on_cells(axes.apply(coefficients))
+        if len(targets.near):
+            points, weights = self._sources.equivalent_weights(masses)
+            for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
+                whole[targets.near] = part
+        lost = self._is_lost(sums[1], masses.sum(), active)
+        if backend is not cpu or lost.any():
+            held, count = backend.true_indices(masses != 0)
+            backend.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
 
     def _is_lost(self, normalizer: Floats, total: Floats, active: Floats) -> NDArray[np.bool_]:
         """(cells,) where Z is needed and too small to be accurate."""
         of_largest, of_mass = self.min_normalizer
         lost: NDArray[np.bool_] = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
-        if self._mesh is not None:
+        if self._mesh is not None and (backend_for(lost) is not cpu or lost.any()):
             lost &= active > _MIN_DENSITY * active.sum() / self._mesh.volume * self._mesh.volumes
         return lost
 
@@ -128,51 +147,52 @@ def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
 
 
 class _Targets:
-    """Z e^{−s} and N e^{−s} on a Gauss grid, carried to the cells of a sphere by harmonics.
+    """Z e^{−s} and N e^{−s} at the cells of a sphere, from their harmonics.
 
-    ``lengths`` (cells) are |b(x)|.
+    lengths   (cells) |b(x)|
+    near      cells near a zero of b, for which max_loss is exceeded
+    axes      what has their harmonics from those of the masses; None where it would be large, and for points, which
+              move: to make it takes as long as three to ten sums between grids
     """
 
     def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int, max_loss: float) -> None:
         most = int(np.ceil(_OVERSAMPLING * degree))
         self._smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / most
         backend = backend_for(lengths)
+        self.near = np.flatnonzero(self.scale(lengths) - lengths > max_loss)
+        self._cells, self._on_cells = len(lengths), _transform(mesh, most)
+        self.axes = None
+        if isinstance(mesh, Mesh) and PrincipalAxes.bytes(degree, most) <= _MAX_BYTES:
+            self.axes = PrincipalAxes(matrix, self.scale, degree, most, backend)
+            return
         self.grid = GaussGrid(most).on(backend)
         self._towards = self.grid.centers @ backend.to_device(matrix)
-        self._scale = np.sqrt((self._towards**2).sum(axis=1) + self._smoothing**2)
-        self.near = np.flatnonzero(self.scale(lengths) - lengths > max_loss)
-        self._cells = len(lengths)
-        self._on_grid, self._on_cells = SphereHarmonics(self.grid, most), _transform(mesh, most)
+        self._scale = self.scale(np.sqrt((self._towards**2).sum(axis=1)))
+        self._on_grid = SphereHarmonics(self.grid, most)
 
     @staticmethod
     def count(degree: int) -> int:
-        """Nodes of the grid for a degree of the sources."""
+        """Nodes of a grid for a degree of the sources."""
         most = int(np.ceil(_OVERSAMPLING * degree))
         return 2 * (most + 1) ** 2
 
     def scale(self, lengths: Floats) -> Floats:
-        """s of cells of which |b(x)| are given, (cells,)."""
+        """s of |b(x)|, (...)."""
         scale: Floats = np.hypot(lengths, self._smoothing)
         return scale
 
-    def sums(self, points: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Z e^{−s} (cells,) and N e^{−s} (cells, d) of masses (m,) at points (m, d)."""
+    def sets(self, points: Floats, weights: Floats) -> Complexes:
+        """(4, T + 1, T + 1) harmonics of Z e^{−s} and N e^{−s} of masses (m,) at points (m, 3)."""
         _, normalizer, vectors = exponential_sums(self._towards, points, weights, log_scale=self._scale)
         values = np.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
-        sets = np.stack([self._on_grid.analysis(column.copy()) for column in values.T])
-        return _on_cells(self._on_cells, sets, self._cells)
+        return np.stack([self._on_grid.analysis(column.copy()) for column in values.T])
 
-
-def _on_cells(transform: Harmonics | PointHarmonics, sets: Complexes, cells: int) -> tuple[Floats, Floats]:
-    """(cells,) and (cells, d) functions on the sphere from their coefficients, (1 + d) sets."""
-    if not isinstance(transform, SphereHarmonics):
-        result = transform.synthesis(sets)
-        return result[0], result[1:].T.copy()
-    parts = transform.syntheses(sets)
-    first, others = next(parts), backend_for(sets).empty((cells, len(sets) - 1))
-    for axis, values in enumerate(parts):
-        others[:, axis] = values
-    return first, others
+    def on_cells(self, sets: Complexes) -> tuple[Floats, Floats]:
+        """(cells,) and (cells, 3) of harmonics (4, T + 1, T + 1)."""
+        if not isinstance(self._on_cells, SphereHarmonics):
+            result = self._on_cells.synthesis(sets)
+            return result[0], result[1:].T.copy()
+        return self._on_cells.vectors(sets)
 
 
 class _CircleSources:
@@ -203,7 +223,11 @@ class _SphereSources:
 
     def equivalent_weights(self, masses: Floats) -> tuple[Floats, Floats]:
         """As above, (nodes, 3) and (nodes,)."""
-        return self.grid.centers, self.grid.volumes * self._on_grid.synthesis(self._on_cells.analysis(masses))
+        return self.grid.centers, self.grid.volumes * self._on_grid.synthesis(self.coefficients(masses))
+
+    def coefficients(self, masses: Floats) -> Complexes:
+        """(degree + 1, degree + 1) harmonics of masses (cells)."""
+        return self._on_cells.analysis(masses)
 
 
 _SOURCES: dict[int, type[_CircleSources] | type[_SphereSources]] = {2: _CircleSources, 3: _SphereSources}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_finite, check_mesh, check_number
-from ..mesh.mesh import Floats, Mesh
-from .diffusion import time_to_move
-from .term import Step
+from ...mesh.checks import check_array, check_finite, check_mesh, check_number
+from ...mesh.mesh import Floats, Mesh
+from ..diffusion import time_to_move
+from ..term import Step
 
 
 class IntervalDriftDiffusion:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mesh.lines import opposite_sides
-from ..mesh.mesh import Floats, Integers, Mesh
-from .consistency import has_linear_precision
+from ...mesh.lines import opposite_sides
+from ...mesh.mesh import Floats, Integers, Mesh
+from ..consistency import has_linear_precision
+from ..operators import gradient_fluxes
 from .drift_diffusion import bernoulli
-from .operators import gradient_fluxes
 
 Indices = NDArray[np.integer]
 Q_FULL, Q_NONE = 0.5, 2.0  # of |V − V at the face|/D: up to which a wide is added in full, from which on not

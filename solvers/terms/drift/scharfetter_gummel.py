@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number, takes
-from ..mesh.mesh import Floats, Mesh
-from .diffusion import amplitude, time_to_move
+from ...mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number, takes
+from ...mesh.mesh import Floats, Mesh
+from ..diffusion import amplitude, time_to_move
+from ..term import Step
 from .gibbs_fluxes import GibbsFluxes
-from .term import Step
 
 NEGLIGIBLE = 1e-8  # mass below zero, of all, that is cut off; with more a step of a density is of first order
 

@@ -1,0 +1,74 @@
+"""What `mf.simulate` adds to the loop in time: samples of all diagnostics, snapshots, a watch for signals.
+
+The loop is set up alike and makes the same steps: it ends one at each snapshot, and keeps nothing. Both take turns in
+one process.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import meanfield as mf
+from benchmarks.measure import CORES, Figure, both_timed
+from meanfield.case.case import Case
+from meanfield.runtime.restart import new_start
+from meanfield.simulation import set_up, snapshot_schedule
+from solvers.timestepping.integrate import integrate
+from solvers.timestepping.observers import Observer
+
+CASES: dict[str, tuple[dict[str, Any], float | None]] = {  # of each its case, and the most that simulate is to take
+    "512 cells of the circle, a loop of a second": (
+        {
+            "domain": {"manifold": "circle", "resolution": 512},
+            "attention": {"beta": 10.0},
+            "initial": {"kind": "perturbed", "amplitude": 1e-2, "seed": 1},
+            "time": {"end": 30.0, "cfl": 0.1},
+        },
+        1.05,
+    ),
+    "3066 cells of the sphere, a loop of a second and a half": (
+        {
+            "domain": {"manifold": "sphere", "resolution": 49},
+            "attention": {"beta": 9.0},
+            "initial": {"kind": "perturbed", "amplitude": 1e-2, "seed": 1},
+            "time": {"end": 20.0, "cfl": 0.1},
+        },
+        None,
+    ),
+    "500 tokens on the sphere, a loop of half a second": (
+        {
+            "domain": {"manifold": "particles", "dimension": 3, "count": 500},
+            "attention": {"beta": 9.0},
+            "initial": {"kind": "uniform"},
+            "time": {"end": 60.0},
+        },
+        None,
+    ),
+}
+
+
+def samples(resolution: int | None = None, end: float | None = None) -> list[Figure]:
+    """Processor time of `mf.simulate` over that of its loop; of so many cells, rings or tokens, until ``end``."""
+    figures = []
+    for name, (data, most) in CASES.items():
+        case = mf.load_case(data)
+        if resolution is not None:
+            case = case.replace({"domain.count" if case.domain.count else "domain.resolution": resolution})
+        if end is not None:
+            case = case.replace({"time.end": end})
+        run, loop = both_timed(lambda case=case: mf.simulate(case), lambda case=case: _loop(case), clock=CORES)
+        what = f"{name}: mf.simulate with {case.output.samples + 1} samples over it"
+        figures += [Figure.of(f"{name}", loop, "s"), Figure.of(what, run / loop, "×", most=most)]
+    return figures
+
+
+def _loop(case: Case) -> int:
+    """Returns the number of steps."""
+    problem = set_up(case)
+    state = new_start(problem).state
+    snapshots = Observer(lambda state: None, snapshot_schedule(case), keeps=True)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        problem.prepare(state)
+        return integrate(state, problem.dynamics, case.time.end, [snapshots]).steps

@@ -1,0 +1,148 @@
+"""Harmonics on the sphere as real numbers, their rotation, and their products with the coordinates.
+
+Real coefficients are those of P̄_l0, √2 P̄_lm cos mφ and √2 P̄_lm sin mφ, which are orthonormal: for each l 2l + 1
+numbers from l² on, the cosines of m = 0 … l, then the sines of m = 1 … l. A rotation mixes those of one l by an
+orthogonal matrix, D^l = e^{−iαJ_z} e^{−iβJ_y} e^{−iγJ_z} in Euler angles (Wigner 1931); J_y is the tridiagonal J_x
+turned by a quarter.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...backends import Backend, backend_for
+from ...mesh.mesh import Floats
+
+Complexes = NDArray[np.complex128]
+Places = NDArray[np.intp]
+
+
+@lru_cache(maxsize=16)
+def places_of(degree: int) -> tuple[Places, Places, Places]:
+    """l, m and 0 for a cosine or 1 for a sine of each real coefficient, ((degree + 1)²,)."""
+    of_degree = [(l, m, sine) for l in range(degree + 1) for sine in (0, 1) for m in range(sine, l + 1)]
+    l, m, sine = np.array(of_degree, dtype=np.intp).T
+    return l, m, sine
+
+
+@lru_cache(maxsize=32)
+def _layout(degree: int, backend: Backend) -> tuple[Places, Places, Places, Floats]:
+    """Places of cosines and sines among the real coefficients, of all among the complex ones; the factors of these."""
+    l, m, is_sine = places_of(degree)
+    factors = np.where(m > 0, np.sqrt(2.0), 1.0)
+    found = np.flatnonzero(is_sine == 0), np.flatnonzero(is_sine), l * (degree + 1) + m, factors
+    cosines, sines, places, factors = (backend.to_device(array) for array in found)
+    return cosines, sines, places, factors
+
+
+def real_coefficients(coefficients: Complexes) -> Floats:
+    """(..., (degree + 1)²) real coefficients of complex ones (..., degree + 1, degree + 1) of real functions."""
+    degree = coefficients.shape[-1] - 1
+    _, sines, places, factors = _layout(degree, backend_for(coefficients))
+    found = coefficients.reshape(*coefficients.shape[:-2], -1)[..., places]
+    real = found.real * factors
+    real[..., sines] = -found.imag[..., sines] * factors[sines]
+    return real
+
+
+def complex_coefficients(real: Floats, degree: int) -> Complexes:
+    """The inverse of :func:`real_coefficients`, (..., degree + 1, degree + 1)."""
+    backend = backend_for(real)
+    cosines, sines, places, factors = _layout(degree, backend)
+    scaled, shape = real / factors, (*real.shape[:-1], (degree + 1) ** 2)
+    re, im = backend.zeros(shape), backend.zeros(shape)
+    re[..., places[cosines]] = scaled[..., cosines]
+    im[..., places[sines]] = -scaled[..., sines]
+    result: Complexes = (re + 1j * im).reshape(*real.shape[:-1], degree + 1, degree + 1)
+    return result
+
+
+def rotation_blocks(rotation: Floats, degree: int) -> list[Floats]:
+    """Of each degree l the (2l + 1, 2l + 1) matrix from real coefficients of f to those of f(R⁻¹x), R (3, 3)."""
+    angles = _euler_angles(rotation)
+    return [_real_rotation(l, *angles) for l in range(degree + 1)]
+
+
+def _euler_angles(rotation: Floats) -> tuple[float, float, float]:
+    """α, β and γ of R = R_z(α) R_y(β) R_z(γ)."""
+    sine = float(np.hypot(rotation[0, 2], rotation[1, 2]))
+    beta = float(np.arctan2(sine, rotation[2, 2]))
+    if sine < 1e-8:  # about z alone, or turned over as well
+        sign = 1.0 if rotation[2, 2] > 0 else -1.0
+        return float(np.arctan2(-rotation[0, 1], sign * rotation[0, 0])), beta, 0.0
+    alpha, gamma = np.arctan2(rotation[1, 2], rotation[0, 2]), np.arctan2(rotation[2, 1], -rotation[2, 0])
+    return float(alpha), beta, float(gamma)
+
+
+@lru_cache(maxsize=512)
+def _spin_vectors(l: int) -> Floats:
+    """Eigenvectors of J_x among m = −l … l, one in a column, of the eigenvalues −l … l."""
+    from scipy.linalg import eigh_tridiagonal
+
+    m = np.arange(-l, l)
+    vectors: Floats = eigh_tridiagonal(np.zeros(2 * l + 1), 0.5 * np.sqrt(l * (l + 1.0) - m * (m + 1.0)))[1]
+    return vectors
+
+
+def _real_rotation(l: int, alpha: float, beta: float, gamma: float) -> Floats:
+    """(2l + 1, 2l + 1) D^l between real coefficients."""
+    if l == 0:
+        return np.ones((1, 1))
+    m = np.arange(-l, l + 1)
+    vectors = _spin_vectors(l)
+    turned = (vectors * np.exp(-1j * beta * m)) @ vectors.T
+    sign = np.where((m > 0) & (m % 2 == 1), -1.0, 1.0)  # of the harmonics here, without that of Condon and Shortley
+    rows = sign * np.exp(-1j * (alpha + np.pi / 2) * m)
+    columns = sign * np.exp(-1j * (gamma - np.pi / 2) * m)
+    full = rows[:, None] * turned * columns
+    half = _real_rows(full, l)
+    result: Floats = _real_rows(half.conj().T, l).conj().T.real
+    return np.ascontiguousarray(result)
+
+
+def _real_rows(rows: Complexes, l: int) -> Complexes:
+    """Rows of real coefficients from those of m = −l … l: (c_m + c_−m)/√2 and i(c_m − c_−m)/√2."""
+    above, below = rows[l + 1 :], rows[l - 1 :: -1] if l > 1 else rows[:1]
+    return np.concatenate([rows[l : l + 1], (above + below) / np.sqrt(2), 1j * (above - below) / np.sqrt(2)])
+
+
+def times_coordinates(coefficients: Complexes) -> Complexes:
+    """(4, L, L) coefficients of f, xf, yf and zf up to degree L − 1, of those of f (L + 1, L + 1).
+
+    z Y_lm = ε_{l+1,m} Y_{l+1,m} + ε_lm Y_{l−1,m} and e^{±iφ} sin θ Y_lm likewise, with m ± 1.
+    """
+    backend, size = backend_for(coefficients), len(coefficients) - 1
+    z, up, down = _coordinate_factors(size, backend)
+    here, nothing = coefficients[:, :size], backend.zeros((1, size + 1), complex)
+    below, above = np.concatenate([nothing, coefficients[: size - 1]]), coefficients[1:]  # of l − 1 and of l + 1
+    result: Complexes = backend.empty((4, size, size), complex)
+    result[0] = here[:size]
+    result[3] = z[0] * above[:, :size] + z[1] * below[:, :size]
+    plus = down[0] * _lower(below) - down[1] * _lower(above)  # of (x + iy) f
+    minus = up[0] * above[:, 1:] - up[1] * below[:, 1:]  # of (x − iy) f
+    result[1], result[2] = (plus + minus) / 2, (plus - minus) / 2j
+    return result
+
+
+def _lower(coefficients: Complexes) -> Complexes:
+    """Those of m − 1 in the place of m; of −1 with the sign of Condon and Shortley, by which the factors hold there."""
+    return np.concatenate([-coefficients[:, 1:2].conj(), coefficients[:, :-2]], axis=1)
+
+
+@lru_cache(maxsize=16)
+def _coordinate_factors(size: int, backend: Backend) -> tuple[Floats, Floats, Floats]:
+    """Factors of the neighbours l + 1 and l − 1 in z Y_lm, e^{iφ} sin θ Y_lm and (l − 1 first) e^{−iφ} sin θ Y_lm."""
+    l, m = np.arange(size, dtype=float)[:, None], np.arange(size, dtype=float)[None, :]
+    inside = m <= l
+    low, high = np.maximum((2 * l - 1) * (2 * l + 1), 1), (2 * l + 1) * (2 * l + 3)
+
+    def root(product: Floats, divisor: Floats) -> Floats:
+        return np.where(inside, np.sqrt(np.maximum(product, 0.0) / divisor), 0.0)
+
+    z = np.stack([root((l + 1) ** 2 - m * m, high), root(l * l - m * m, low)])
+    up = np.stack([root((l + m + 1) * (l + m + 2), high), root((l - m) * (l - m - 1), low)])
+    down = np.stack([root((l + m) * (l + m - 1), low), root((l - m + 1) * (l - m + 2), high)])
+    return backend.to_device(z), backend.to_device(up), backend.to_device(down)
