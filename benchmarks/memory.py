@@ -17,8 +17,9 @@ _CHILD = "from benchmarks.memory import child; child({rings})"
 
 def memory(sizes: tuple[int, int] = SIZES) -> list[Figure]:
     """Peak resident memory of mesh, attention and two time steps; and the arrays that are kept, by owner."""
-    _peak(sizes[0])  # compiles the kernels where that is still to be done, which takes memory of its own
-    (few, small), (many, large) = _peak(sizes[0]), _peak(sizes[1])
+    for rings in sizes:
+        _peak(rings)  # compiles the kernels of that size where it is still to be done, which takes memory of its own
+    (few, small), (many, large) = (_peak(rings) for rings in sizes)
     figures = [
         Figure(
             f"memory, from {few} to {many} cells: peak",

@@ -46,10 +46,10 @@ def _shadowing_any(folder: str) -> str | None:
     """The first path in ``folder`` that stands before a module which is found elsewhere, None where there is none."""
     known = sys.stdlib_module_names.union(_DEPENDENCIES)
     for name in sorted({entry.partition(".")[0] for entry in os.listdir(folder or ".")} & known):
-        here = PathFinder.find_spec(name, [folder])
-        there = PathFinder.find_spec(name, sys.path[1:])
-        if here and here.origin and there and not _same(_path(here), _path(there)):
-            return _path(here)
+        in_folder = PathFinder.find_spec(name, [folder])
+        elsewhere = PathFinder.find_spec(name, sys.path[1:])
+        if in_folder and in_folder.origin and elsewhere and not _same(_path(in_folder), _path(elsewhere)):
+            return _path(in_folder)
     return None
 
 

@@ -222,8 +222,12 @@ def _plateau(tracks: Tracks, times: Floats, values: Floats, start: float, stop: 
     inside = np.flatnonzero((times >= start) & (times <= stop))
     if len(inside) < PLATEAU:
         return None
-    here = int(np.searchsorted(tracks.times, start))
-    squares = sum(float(one.masses[here - one.first]) ** 2 for one in tracks.tracks if one.first <= here <= one.last)
+    first_sample = int(np.searchsorted(tracks.times, start))
+    squares = sum(
+        float(one.masses[first_sample - one.first]) ** 2
+        for one in tracks.tracks
+        if one.first <= first_sample <= one.last
+    )
     change = np.abs(values[inside[2:]] - values[inside[:-2]])
     levels = values[inside[1:-1]]
     close = np.abs(levels - squares) < near

@@ -56,9 +56,9 @@ def counter(run: Run) -> Callable[[int], Counted] | None:
 
 def _recorded(run: Run, sample: int) -> Counted:
     masses, centers = (run.diagnostics[name][sample] for name in RECORDED)
-    there = np.isfinite(masses)
-    number = run.diagnostics["clusters"][sample] if "clusters" in run.diagnostics else there.sum()
-    return Counted(int(number), masses[there], centers[there])
+    present = np.isfinite(masses)
+    number = run.diagnostics["clusters"][sample] if "clusters" in run.diagnostics else present.sum()
+    return Counted(int(number), masses[present], centers[present])
 
 
 def cluster_finder(run: Run) -> Callable[[int], Clusters]:

@@ -75,7 +75,7 @@ def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX
 
     Successive samples are matched by the optimal transport plan for the square of the angle. Each cluster is matched
     with the new one that receives most of its mass. Of several matched with one, the one that contributes the most mass
-    continues and the others have merged into it. Clusters are thus matched by position, and masses tell neighbours
+    continues and the others have merged into it. Clusters are thus matched by position, and masses tell neighbors
     apart. Those whose masses add up exactly may be farther away than ``max_angle``. Raises ValueError for shapes that
     do not fit.
     """
@@ -167,8 +167,8 @@ def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
     """(a, b) optimal transport plan from old to new clusters, cost angle²; both sides scaled to equal mass."""
     nearest = angle.argmin(axis=1)
     if sorted(nearest) == list(range(len(new_masses))):
-        there = new_masses[nearest]
-        if (there < MASS_RATIO * masses).all() and (masses < MASS_RATIO * there).all():
+        matched = new_masses[nearest]
+        if (matched < MASS_RATIO * masses).all() and (masses < MASS_RATIO * matched).all():
             plan = np.zeros_like(angle)
             plan[np.arange(len(masses)), nearest] = masses
             return plan

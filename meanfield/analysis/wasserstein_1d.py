@@ -42,7 +42,7 @@ def cumulative_curve(places: Floats, widths: Floats, masses: Floats) -> Curve:
     ends = np.stack([places[order] - half, places[order] + half], axis=1).reshape(-1)
     sums = np.concatenate([[0.0], np.cumsum(masses[order])])
     shares = np.stack([sums[:-1], sums[1:]], axis=1).reshape(-1) / sums[-1]
-    return Curve(np.maximum.accumulate(ends), shares)  # ends of neighbours are equal but for rounding
+    return Curve(np.maximum.accumulate(ends), shares)  # ends of neighbors are equal but for rounding
 
 
 def wasserstein_line(a: Curve, b: Curve, order: int) -> float:

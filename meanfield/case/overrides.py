@@ -18,11 +18,14 @@ _SNAPSHOTS = ("snapshots", "every", "times")
 def overrides_of(changes: Mapping[str, Any] | Sequence[str]) -> list[str]:
     """Changes as overrides: a mapping of dotted keys to numbers, texts, lists or tables, or overrides as they are.
 
-    Raises CaseError for a text, which is a sequence too, and for None, which TOML lacks.
+    Raises CaseError for anything else, a text too, which is a sequence, and for the value None, which TOML lacks.
     """
-    if isinstance(changes, str):
+    if isinstance(changes, str) or not isinstance(changes, Mapping | Sequence):
         raise CaseError(f"override {show(changes)}: expected a list of KEY=VALUE, or a mapping")
     if not isinstance(changes, Mapping):
+        for change in changes:
+            if not isinstance(change, str):
+                raise CaseError(f"override {show(change)}: expected KEY=VALUE, for example attention.beta=4")
         return list(changes)
     absent = next((key for key, value in changes.items() if value is None), None)
     if absent is not None:

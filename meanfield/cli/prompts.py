@@ -60,7 +60,7 @@ def prompts(options: argparse.Namespace) -> int:
 COMMANDS = {
     "prompts": (
         prompts,
-        "many prompts through a model and its mean-field law: distances, entropy, cluster states, the next token",
+        "many prompts through a model and its mean-field dynamics: distances, entropy, cluster states, the next token",
         "MODEL [--prompts FILE|-] [--repeat N] [--seed N] [--drop special,first] [-o FILE.h5] [--figure FILE.png] "
         "[--overwrite]",
         (prompts_options,),

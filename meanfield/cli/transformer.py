@@ -28,7 +28,7 @@ def read_options(parser: ArgumentParser) -> None:
 
 def case_options(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--mean-field", action="store_true", help="its attention alone, as the mean-field law on a sphere"
+        "--mean-field", action="store_true", help="its attention alone, as mean-field dynamics on a sphere"
     )
     parser.add_argument(
         "--layer", metavar="K", type=int, help="with --mean-field: its attention in all layers (default: each its own)"

@@ -45,7 +45,7 @@ def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST) -> Cl
     Water falls from the highest peak: each peak is born at its height and dies where its island meets a higher one.
     Peaks that live over a factor of ``contrast`` are clusters, and each cell belongs to the peak whose island it
     joined. A cluster may lie in a handful of cells, one beside the other: the density is averaged over two layers of
-    neighbours first, so that such a pattern is one peak. A uniform density has no cluster. Raises ValueError for a
+    neighbors first, so that such a pattern is one peak. A uniform density has no cluster. Raises ValueError for a
     density on other cells.
     """
     if density.shape != (mesh.cells,):

@@ -106,8 +106,8 @@ def _pairs_on_circle(masses: Floats) -> Floats:
     value = fft.irfft(spectrum.real**2 + spectrum.imag**2, cells)[:, lags] * (2 / width)
     up_to = np.zeros_like(value)
     np.cumsum((value[:, 1:] + value[:, :-1]) * (width / 2), axis=1, out=up_to[:, 1:])
-    here = value[:, lag]
-    below = up_to[:, lag] + part * (here + part * (value[:, lag + 1] - here) / (2 * width))
+    nearest = value[:, lag]
+    below = up_to[:, lag] + part * (nearest + part * (value[:, lag + 1] - nearest) / (2 * width))
     return np.asarray(np.maximum(below[:, :-1] - below[:, 1:], 0.0))
 
 

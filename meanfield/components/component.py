@@ -40,7 +40,8 @@ def component(
     long_name    of a diagnostic, for files
     dimensions   of a diagnostic that is an array, such as {"sector": 8} for (8,)
     parameters   of a reaction, feed-forward field or initial density: keys of its section and their defaults
-    Raises ValueError for another kind or a length below 1, TypeError for parameters or dimensions of a kind without.
+    Raises ValueError for another kind or a length below 1, TypeError for parameters or dimensions of a kind without,
+    and for what is not a function of Python, such as NumPy's.
     """
     if kind not in KINDS:
         raise ValueError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}")
@@ -54,7 +55,13 @@ def component(
     for name, length in dimensions.items():
         if not (isinstance(length, int) and length >= 1 and name.isidentifier()):
             raise ValueError(f"dimensions = {{{name!r}: {length!r}}}: expected a name and a whole number >= 1")
-    return lambda function: Component(kind, function.__name__, function, parameters, long_name, dimensions)
+
+    def made(function: Callable[..., Any]) -> Component:
+        if not (hasattr(function, "__code__") and hasattr(function, "__name__")):
+            raise TypeError(f"a {kind} is a {type(function).__name__}: expected a function that is defined by def")
+        return Component(kind, function.__name__, function, parameters, long_name, dimensions)
+
+    return made
 
 
 @dataclass(frozen=True)

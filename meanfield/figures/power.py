@@ -44,8 +44,8 @@ def _fastest(run_data: RunData) -> int:
     power = run_data.diagnostics["power"]
     if run_data.growth is None or power[0, 1:].sum() > NEARLY_UNIFORM or power.shape[1] < 2:
         return 0
-    there = power[0, 1:] > ROUNDING  # a mode that is not there does not grow, and one that only decays never comes
-    return 1 + int(np.argmax(np.where(there, run_data.growth[1 : power.shape[1]], -np.inf))) if there.any() else 0
+    present = power[0, 1:] > ROUNDING  # a mode that is not there does not grow, and one that only decays never comes
+    return 1 + int(np.argmax(np.where(present, run_data.growth[1 : power.shape[1]], -np.inf))) if present.any() else 0
 
 
 def _draw_prediction(ax: Axes, run_data: RunData, degree: int) -> None:

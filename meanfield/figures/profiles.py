@@ -85,7 +85,7 @@ def space_time(run_data: RunData, shown: list[int]) -> tuple[Floats, Floats, Flo
 
 
 def merged(values: Floats, rows: int, sizes: Floats | None = None) -> Floats:
-    """Averages over groups of neighbouring cells of these ``sizes`` (equal ones by default), so that at most ``rows``
+    """Averages over groups of neighboring cells of these ``sizes`` (equal ones by default), so that at most ``rows``
     are left."""
     group = next(n for n in range(-(-len(values) // rows), len(values) + 1) if len(values) % n == 0)
     weights = None if sizes is None else sizes.reshape(-1, group)

@@ -39,7 +39,7 @@ def draw_field(figure: SubFigure, run_data: RunData) -> None:
 
 
 def field_parts(run_data: RunData, shown: Sequence[int], rows: int) -> Floats:
-    """(2, snapshots, places) ⟨u/|u| − ū, e⟩ of snapshots ``shown``, averaged over neighbours to at most ``rows``."""
+    """(2, snapshots, places) ⟨u/|u| − ū, e⟩ of snapshots ``shown``, averaged over neighbors to at most ``rows``."""
     fields = np.stack([directions(run_data, k) for k in shown])
     fields -= fields.mean(axis=(0, 1))
     parts = np.einsum("tnd,ad->atn", fields, _principal(fields))

@@ -73,11 +73,11 @@ def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: 
         query, key = matrix_of(head.query, d), matrix_of(head.key, d)
         total += head.weight * float(((moment @ query.T) * np.cumsum(moment @ key.T, axis=0)).sum())
         if kernel.log_factor is not None:
-            here, there = (
+            query_factor, key_factor = (
                 (rows @ kernel.log_factor(1.0, ((points @ matrix.T) ** 2).sum(axis=-1))[..., None])[:, 0, 0]
                 for matrix in (query, key)
             )
-            total += head.weight * float(here @ np.cumsum(mass) + mass @ np.cumsum(there))
+            total += head.weight * float(query_factor @ np.cumsum(mass) + mass @ np.cumsum(key_factor))
     return total / 2
 
 

@@ -2,7 +2,7 @@
 
     d(δθ)/dt = J δθ ,   J the derivative of the atoms' velocity in tangent coordinates
 
-J's eigenvalues are of the size of e^{−β(1 − cos δ)}, δ the angle between neighbours: metastable states live for the
+J's eigenvalues are of the size of e^{−β(1 − cos δ)}, δ the angle between neighbors: metastable states live for the
 inverse of the largest. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794) show such states, without rates.
 """
 

@@ -70,8 +70,8 @@ def doubly_stochastic_density(sums: HeadSums, back: HeadSums | None, density: Fl
         return apply
 
     held = np.where(density > _MIN_DENSITY * density.mean(), density, 0.0)
-    there = None if back is None else sums_of(back)
-    return doubly_stochastic(sums.apply(density), sums_of(sums), there, held, _TOLERANCE)
+    back_sums = None if back is None else sums_of(back)
+    return doubly_stochastic(sums.apply(density), sums_of(sums), back_sums, held, _TOLERANCE)
 
 
 def doubly_stochastic(

@@ -4,31 +4,61 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from meanfield.case.case import Case
 from meanfield.case.load import to_toml
+from meanfield.domains.domain import load
 from meanfield.model.layer_norm import LAYER_NORMS
 from meanfield.runtime.messages import counted
 from meanfield.sections.initial import Uniform
+from solvers.timestepping.schedules import events_before
+
+if TYPE_CHECKING:
+    from meanfield.diagnostics.table import Table
 
 _STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}  # that each method keeps of particles
 _STIFF_STEPS, _MANY_STEPS = 0.6, 1000  # of adaptive over κn²t/L², measured; more are mentioned
 _MAX_TIME = 1e13  # in which a velocity of 1e-16 moves a token by 1e-3
 _BYTES_PER_CELL = 400  # of memory: the budget of a run, fields and mesh together
+_CHUNK = 8192  # bytes, the least of a dataset that grows
+_DEGREES = 64  # of the power, at most about, and of what else has a dimension of its own
+_HEADERS = 3e4  # bytes of a file without rows: its tree, attributes and text, measured
 
 
 def memory_bytes(case: Case) -> float:
     """Memory that a run of the case takes beside the program, about; 0 where the size is that of a file."""
     if case.domain.has_tokens:
-        return 8.0 * _STATES[case.time.method] * (case.domain.count or 0) * case.domain.d
-    return float(_BYTES_PER_CELL * case.domain.cells_and_width()[0])
+        return 8.0 * _STATES[case.time.method] * _numbers(case)
+    return float(_BYTES_PER_CELL * _numbers(case))
 
 
 def file_bytes(case: Case) -> float:
     """Size of the run's file, at most about; 0 where the size is that of another file."""
+    if not (numbers := _numbers(case)):
+        return 0.0
+    row = numbers // (case.domain.labels or 1)
+    coordinates = 0 if case.domain.has_tokens else row * (case.domain.d + 2)  # areas, centers and edges of cells
+    return _HEADERS + 8.0 * (row * _snapshots(case) + numbers + coordinates) + _bytes_of_samples(case, row)
+
+
+def _numbers(case: Case) -> int:
+    """Numbers of a state: cells, of all labels or radii, or coordinates of tokens."""
     domain = case.domain
-    row = (domain.count or 0) * domain.d if domain.has_tokens else domain.cells_and_width()[0]
-    return 8.0 * row * _snapshots(case)
+    return (domain.count or 0) * domain.d if domain.has_tokens else domain.cells_and_width()[0]
+
+
+def _bytes_of_samples(case: Case, cells: int) -> float:
+    """Of the diagnostics in the file, at most about."""
+    domain, total = case.domain, 0.0
+    from meanfield.diagnostics.table import LENGTHS
+
+    table: Table = load(domain.diagnostics)
+    lengths = {"d": domain.d, "label": domain.labels or 1, "cell": cells, **LENGTHS}
+    for name in case.output.diagnostics or ():
+        width = math.prod(lengths.get(dimension, _DEGREES) for dimension in table[name].dimensions.split())
+        total += max(8.0 * (case.output.samples + 1) * width, _CHUNK)
+    return total
 
 
 def estimate(case: Case) -> str:
@@ -135,13 +165,9 @@ def _steps(case: Case, width: float) -> str:
 
 def _snapshots(case: Case) -> int:
     """Snapshots of the whole run, the first state included."""
-    output = case.output
-    if output.times is not None:
-        return len(output.times)
-    if output.every is not None:
-        return math.floor(case.time.end / output.every) + 1
-    assert output.snapshots is not None  # of the three, a parsed case has exactly one
-    return output.snapshots + 1
+    from meanfield.simulation import snapshot_schedule
+
+    return events_before(snapshot_schedule(case), case.time.end, or_at=True)
 
 
 def as_bytes(count: float) -> str:

@@ -87,7 +87,7 @@ class Time(Section, frozen=True):
 class TokenSequence(Section, frozen=True):
     """Particles in their order as a sequence: the representation field u(x), x ∈ [0, ``length``] the token's position.
 
-    ``diffusion``: the κ of κ ∂ₓₓu, by which neighbours become alike. ``ends``: closed, ∂ₓu = 0 there, or periodic, the
+    ``diffusion``: the κ of κ ∂ₓₓu, by which neighbors become alike. ``ends``: closed, ∂ₓu = 0 there, or periodic, the
     last token beside the first.
     """
 
@@ -97,8 +97,8 @@ class TokenSequence(Section, frozen=True):
 
     about: ClassVar = {
         "length": Key("length of the sequence: positions run from 0 to it", 1.0),
-        "diffusion": Key("κ of κ∂ₓₓu between neighbours in the sequence", 0.001, unit="length²/time"),
-        "ends": Key("closed: nothing passes them; periodic: the last token is a neighbour of the first", "periodic"),
+        "diffusion": Key("κ of κ∂ₓₓu between neighbors in the sequence", 0.001, unit="length²/time"),
+        "ends": Key("closed: nothing passes them; periodic: the last token is a neighbor of the first", "periodic"),
     }
 
 

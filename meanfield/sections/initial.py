@@ -57,7 +57,7 @@ class Harmonic(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="ha
 
 
 class Component(Section, frozen=True):
-    """One von Mises–Fisher bump, e^{concentration·⟨x, center⟩} with the given share of the mass."""
+    """One von Mises–Fisher density, e^{concentration·⟨x, center⟩} with the given share of the mass."""
 
     center: Vector
     concentration: NotNegative
@@ -71,11 +71,11 @@ class Component(Section, frozen=True):
 
 
 class VonMisesFisher(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="von_mises_fisher"):
-    """A mixture of von Mises–Fisher bumps; masses are relative."""
+    """A mixture of von Mises–Fisher densities; masses are relative."""
 
     components: Annotated[tuple[Component, ...], Meta(min_length=1)]
 
-    about: ClassVar = {"components": Key("the bumps of the mixture", [{"center": [1.0, 0.0], "concentration": 50.0}])}
+    about: ClassVar = {"components": Key("densities of the mixture", [{"center": [1.0, 0.0], "concentration": 50.0}])}
 
 
 class Moebius(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="moebius"):

@@ -104,7 +104,8 @@ def plan(table: Any, design: str, points: int | None, seed: int, most: int) -> t
     """Spacings by key, and the values of the keys at each point. Raises CaseError."""
     if not isinstance(table, dict) or not table:
         expected = 'a table such as {"attention.beta" = [1, 4, 9]}'
-        raise CaseError(f"keys: missing; expected {expected}") if not table else refusal("keys", table, expected)
+        missing = table is None or table == {}
+        raise CaseError(f"keys: missing; expected {expected}") if missing else refusal("keys", table, expected)
     keys = {key: _key(f"keys.{key}", value, design) for key, value in flattened(table, _is_range).items()}
     if design == "random":
         random = np.random.default_rng(seed)

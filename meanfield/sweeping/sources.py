@@ -210,8 +210,8 @@ class Merged:
         for place in np.unique(self._source[first:last]):
             if place < 0:
                 continue
-            here = np.flatnonzero(self._source[first:last] == place)
-            order = here[np.argsort(self._row[first + here], kind="stable")]
+            selected = np.flatnonzero(self._source[first:last] == place)
+            order = selected[np.argsort(self._row[first + selected], kind="stable")]
             found = self.sources[place].read(self._row[first + order])
             for into, values in ((scalars, found.scalars), (tables, found.tables)):
                 for name, column in values.items():

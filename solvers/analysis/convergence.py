@@ -22,7 +22,7 @@ class ConvergenceStudy:
     resolutions   as given, from coarse to fine
     errors        of each; without an exact answer estimates, by Richardson's extrapolation, NaN for the first and
                   where differences do not decrease
-    orders        log(error ratio)/log(resolution ratio) of neighbours, NaN where there is none
+    orders        log(error ratio)/log(resolution ratio) of neighbors, NaN where there is none
     exact         whether errors are against an exact answer
     """
 
@@ -96,7 +96,7 @@ def _checked(answer: Any) -> Answer:
 
 
 def _self_convergence(sizes: tuple[int, ...], answers: list[Answer]) -> ConvergenceStudy:
-    """Differences of neighbours; the finer one's error is the difference over r^p − 1, NaN unless p > 0."""
+    """Differences of neighbors; the finer one's error is the difference over r^p − 1, NaN unless p > 0."""
     differences = [_difference(coarse, fine) for coarse, fine in pairwise(answers)]
     orders = _orders(sizes[1:], differences)
     errors = [np.nan]

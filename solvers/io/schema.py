@@ -52,6 +52,7 @@ _PARTICLES = {
 _GROWING = ("time", "sample")  # dimensions that a killed writer may have left longer in some datasets than in others
 _INTEGERS = ("ring_cells",)
 _MAX_COMPRESSION = 1100  # deflate makes at most 1032 bytes of one
+_UNWRITTEN = 1 << 24  # bytes that rows of a dataset may have in its writer's memory only: chunks that HDF5 caches
 
 
 def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
@@ -93,9 +94,10 @@ def _found(group: h5py.Group, name: str, kind: str) -> Any:
 def require_size(dataset: h5py.Dataset, size: int) -> None:
     """Raise ValueError for more values than a file of ``size`` bytes can hold, which would only fill the memory."""
     factor = _MAX_COMPRESSION if dataset.compression else 1
+    room = factor * size + _UNWRITTEN
     chunk = int(np.prod(dataset.chunks or (0,), dtype=object)) * dataset.dtype.itemsize
     claimed = int(np.prod(dataset.shape or (0,), dtype=object)) * dataset.dtype.itemsize
-    if min(chunk, claimed) > factor * size or claimed > factor * (size + chunk):
+    if min(chunk, claimed) > room or claimed > room + factor * chunk:
         raise ValueError(f"{dataset.name} claims {dataset.shape} values, more than the file can hold")
 
 

@@ -1,4 +1,4 @@
-"""The dual of a mesh: the simplices that join the centers of neighbouring cells.
+"""The dual of a mesh: the simplices that join the centers of neighboring cells.
 
 Every point lies in one of them, so that it has weights w ≥ 0 over 2 cells on a curve and 3 on a surface with
 
@@ -78,7 +78,7 @@ class Dual:
         """
         held = masses[self.simplices]
         sums = held.sum(axis=1)
-        others = (sums[:, None] - held) / self.mesh.dimension  # neighbours share so many simplices
+        others = (sums[:, None] - held) / self.mesh.dimension  # neighbors share so many simplices
         around = masses + self._sums_at(self.simplices, others)
         ratio = sums / np.maximum(around[self.simplices].max(axis=1), np.finfo(float).tiny)
         best: Floats = ratio[self._at_cells].max(axis=1)

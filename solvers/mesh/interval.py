@@ -1,6 +1,6 @@
 """Meshes of an interval: cells between increasing edges, with a boundary at either end, or periodic.
 
-A wall is a face with the same cell on both sides, ``face_cells = [i, i]``: the cell is its own neighbour there, and the
+A wall is a face with the same cell on both sides, ``face_cells = [i, i]``: the cell is its own neighbor there, and the
 transport kernels send nothing through it.
 """
 

@@ -159,7 +159,7 @@ class Mesh:
 
     @cached_property
     def side_cells(self) -> Integers:
-        """(2 faces) the cell that each side belongs to; ``side_cells[side ^ 1]`` is the neighbour through it."""
+        """(2 faces) the cell that each side belongs to; ``side_cells[side ^ 1]`` is the neighbor through it."""
         return self.face_cells.reshape(-1)
 
     def shortest(self, offsets: Floats) -> Floats:
@@ -224,7 +224,7 @@ def _unit_circle(angle: Floats) -> Floats:
 def sphere(rings: int) -> Mesh:
     """S² in ``rings`` rings of latitude of equal height, each cut into equal cells of nearly the same area.
 
-    Neighbouring rings have the same number of cells or change it 2:1. Cells are numbered ring by ring from the north
+    Neighboring rings have the same number of cells or change it 2:1. Cells are numbered ring by ring from the north
     pole, and eastward from azimuth 0. About 1.35 rings² cells; areas, centroids and face lengths are exact.
     Raises ValueError for fewer than 4 rings.
     """

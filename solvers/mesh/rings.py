@@ -20,7 +20,7 @@ Counts = NDArray[np.int64]
 
 
 def cells_of_rings(rings: int) -> Counts:
-    """Cells of each ring: base · 2^level, the level nearest to square cells, 2:1 at most between neighbours."""
+    """Cells of each ring: base · 2^level, the level nearest to square cells, 2:1 at most between neighbors."""
     top = int(np.floor(np.log2(2 * rings / 3)))
     base = round(2 * rings / 2**top)  # 3 to 6 cells in a ring at the pole, about 2·rings at the equator
     from_pole = np.minimum(np.arange(rings), np.arange(rings)[::-1])  # the same angles on both sides: ties round alike

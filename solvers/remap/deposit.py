@@ -1,4 +1,4 @@
-"""Point masses on a mesh: a split over neighbouring cells that keeps the mass and the first moment."""
+"""Point masses on a mesh: a split over neighboring cells that keeps the mass and the first moment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
     density = np.zeros(mesh.cells)
     for point, mass, candidates in zip(points, masses, near, strict=True):
         cells, weights = max((_bracket(mesh, cell, point) for cell in candidates), key=lambda found: found[1].min())
-        if weights.min() < -1e-12:  # in no triangle of neighbours: at a pole that five or six cells surround
+        if weights.min() < -1e-12:  # in no triangle of neighbors: at a pole that five or six cells surround
             cells, weights = _surround(mesh, candidates, point)
         weights = np.maximum(weights, 0.0)  # rounding, where the point lies on an edge of the bracket
         np.add.at(density, cells, mass * weights / (weights.sum() * mesh.volumes[cells]))
@@ -33,7 +33,7 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
 
 
 def _bracket(mesh: Mesh, cell: int, point: Floats) -> tuple[np.ndarray, Floats]:
-    """The cell with the neighbours (one on a curve, two consecutive ones on a surface) that best bracket a point.
+    """The cell with the neighbors (one on a curve, two consecutive ones on a surface) that best bracket a point.
 
     The weights w of Σ w x_cell = point, whose sum is not 1: of a bracket that does not hold the point it may be 0.
     """
@@ -47,7 +47,7 @@ def _bracket(mesh: Mesh, cell: int, point: Floats) -> tuple[np.ndarray, Floats]:
 
 
 def _surround(mesh: Mesh, candidates: np.ndarray, point: Floats) -> tuple[np.ndarray, Floats]:
-    """Weights over the candidates and two layers of their neighbours, non-negative, that reproduce a point."""
+    """Weights over the candidates and two layers of their neighbors, non-negative, that reproduce a point."""
     from scipy.optimize import nnls
 
     cells = candidates

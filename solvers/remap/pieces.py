@@ -1,6 +1,6 @@
 """Cells in pieces, one for every straight part of a side, between it and the cell's center.
 
-On a curve a piece is a segment, on a surface a flat triangle. Neighbouring cells share the corners on their face, so
+On a curve a piece is a segment, on a surface a flat triangle. Neighboring cells share the corners on their face, so
 that the images of the pieces under a continuous map leave no gap.
 """
 

@@ -41,12 +41,12 @@ class Advection:
 
     limiter "lump", for a density on a curve or the unit sphere: each cell sends its mass on in one of two ways. An
     unresolved cell (a cluster that the mesh does not resolve) moves with the
-    velocity at its own center, split over the neighbours such that its center of mass moves at exactly X_i: face
+    velocity at its own center, split over the neighbors such that its center of mass moves at exactly X_i: face
     velocities would all point inward and pin it to its cell (donor-cell scheme; Carrillo, James, Lagoutière and
     Vauchelet 2016; Delarue, Lagoutière and Vauchelet 2017). What it sends ahead it replaces, up to half, by mass from
     behind, which leaves that first moment as it is and takes away most of the upwind spreading (our addition).
     A resolved density moves by second-order upwind fluxes.
-    The two are blended by how far the neighbours are from the cell's linear reconstruction.
+    The two are blended by how far the neighbors are from the cell's linear reconstruction.
 
     X may depend on u as a whole (a convolution). Where X at a point depends on u at that point, waves do not move at
     X but at d(uX)/du, which upwind fluxes by X cannot know: use `solvers.terms.conservation_law.ConservationLaw`.

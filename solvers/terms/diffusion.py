@@ -43,7 +43,7 @@ class Diffusion:
                  a list or tuple, one of these for each field
     boundaries   part → Wall, Outflow, Value(g), Flux(g) or Robin(a, b, g); with others than walls mass is not conserved
     nonnegative  whether u is a density ≥ 0, which steps keep; else a field of any sign, which is not limited
-    limiter_rounds  of limiting fluxes: each corrects what the last took from neighbours; what is negative after them,
+    limiter_rounds  of limiting fluxes: each corrects what the last took from neighbors; what is negative after them,
                  or with a tensor, becomes zero, and the rest is scaled to keep the mass
 
     u is (cells,) or (fields, cells). ``step`` takes g at the time of the last ``prepare``.
@@ -262,7 +262,7 @@ class NonlinearDiffusion:
         return rates
 
     def _stable_step(self, values: Floats, level: Floats) -> Step:
-        """1/max Σ conductance φ'/V, φ' the larger one of two neighbours', by a difference of φ.
+        """1/max Σ conductance φ'/V, φ' the larger one of two neighbors', by a difference of φ.
 
         Raises ValueError where φ decreases by more than rounding.
         """

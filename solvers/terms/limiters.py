@@ -92,7 +92,7 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
 
 
 def gradient_weights(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, Floats]:
-    """Owner i and neighbour j of each side of the cells, and weights (sides, d): ∇u_i = Σ weights (u_j − u_i)."""
+    """Owner i and neighbor j of each side of the cells, and weights (sides, d): ∇u_i = Σ weights (u_j − u_i)."""
     own, sides = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start)), mesh.cell_sides
     neighbor = mesh.side_cells[sides ^ 1]
     offsets = mesh.shortest(mesh.centers[neighbor] - mesh.centers[own])

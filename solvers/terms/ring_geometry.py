@@ -15,7 +15,7 @@ from ..mesh.rings import face_starts, faces_between
 
 SIDES = 6  # of a cell at most, as tables have room for
 RING_RTOL = 1e-12  # relative difference of cells of a ring that is rounding
-SNAP = 1e-9  # weight of a neighbour behind that is the rounding of 0
+SNAP = 1e-9  # weight of a neighbor behind that is the rounding of 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,12 +154,12 @@ def _of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
     bends = mesh.rows("face_curvatures", faces)[:, :, None]
     along = np.cross(face_centers, normals)
     t = basis @ along.swapaxes(1, 2)
-    # Of the neighbours' X, less the cell's own, in X·n at each face, ∂_t X and the mean of X·n: (n, sides, neighbours).
+    # Of the neighbors' X, less the cell's own, in X·n at each face, ∂_t X and the mean of X·n: (n, sides, neighbors).
     at_face, along_face = ((at - 0.25 * d).swapaxes(1, 2) @ slopes), t.swapaxes(1, 2) @ slopes
     twelfth = areas[:, :, None] ** 2 / 12
     flux = at_face[..., None] * normals[:, :, None] + ((twelfth * bends) * along_face)[..., None] * along[:, :, None]
     change = along_face[..., None] * normals[:, :, None]
-    neighbors = np.stack(_east_north(others), axis=-1)  # (n, neighbours, 3, 2)
+    neighbors = np.stack(_east_north(others), axis=-1)  # (n, neighbors, 3, 2)
     stencils = np.zeros((len(cells), 2, SIDES, 2 * SIDES + 2))
     for what, (weights, mean, size) in enumerate(
         [(flux, normals, areas), (change, bends * along, 0.5 * areas * twelfth[:, :, 0])]
@@ -198,7 +198,7 @@ def _spans(d: Floats) -> Floats:
 
 
 def _opposite(d: Floats, spans: Floats) -> Floats:
-    """(6, 6) weights of each side's opposite: −d_k = Σ_m w_km d_m, of two consecutive neighbours."""
+    """(6, 6) weights of each side's opposite: −d_k = Σ_m w_km d_m, of two consecutive neighbors."""
     weights, count = np.zeros((SIDES, SIDES)), d.shape[1]
     cross = np.outer(d[0], d[1]) - np.outer(d[1], d[0])  # d_k × d_m = d_m × −d_k
     first, second = -np.roll(cross, -1, axis=1) * spans, cross * spans

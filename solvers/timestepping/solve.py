@@ -137,18 +137,18 @@ class _Watch:
         for k, event in enumerate(self._events):
             sign = _sign(k, event, state)
             if self._signs[k] * sign < 0 or (sign == 0 and self._signs[k] != 0):
-                there = replace(state, values=state.values.copy())  # of what is steady, the end of the step
+                at_event = replace(state, values=state.values.copy())  # of what is steady, the end of the step
                 if not isinstance(event, Steadiness):
-                    there = locate(event, self._integrator, self._before, state)
-                found.append((there.time, k, there))
+                    at_event = locate(event, self._integrator, self._before, state)
+                found.append((at_event.time, k, at_event))
             self._signs[k] = sign or self._signs[k]
         if self._events:
             self._before = replace(state, values=state.values.copy())
         if not found:
             return False
-        time, self.number, there = min(found, key=lambda one: one[:2])
-        state.time, state.dt = time, there.dt
-        state.values[...] = there.values
+        time, self.number, at_event = min(found, key=lambda one: one[:2])
+        state.time, state.dt = time, at_event.dt
+        state.values[...] = at_event.values
         event = self._events[self.number]
         name = getattr(event, "__name__", "")
         self.message = f"{f'event {name}' if name else event} at t = {time:.10g}"

@@ -35,9 +35,9 @@ class GaussGrid:
 
     def on(self, backend: Backend) -> GaussGrid:
         """The same grid with its arrays on the device of a backend, as :meth:`solvers.mesh.mesh.Mesh.on`."""
-        there = copy(self)
-        there.centers, there.volumes = backend.to_device(self.centers), backend.to_device(self.volumes)
-        return there
+        device_grid = copy(self)
+        device_grid.centers, device_grid.volumes = backend.to_device(self.centers), backend.to_device(self.volumes)
+        return device_grid
 
     @property
     def cells(self) -> int:

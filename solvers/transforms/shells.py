@@ -103,8 +103,8 @@ class Multipliers:
     def of(self, exponents: Floats) -> Floats:
         """(degrees, n, m) for exponents b (n, m), which are on the host."""
         if not np.array_equal(exponents, self._exponents):
-            there = backend_for(self._nodes).to_device(exponents)
-            samples = np.exp(there[..., None] * self._nodes - np.abs(there)[..., None])
+            placed = backend_for(self._nodes).to_device(exponents)
+            samples = np.exp(placed[..., None] * self._nodes - np.abs(placed)[..., None])
             self._found = np.moveaxis(samples @ self._transform, -1, 0).copy()
             self._exponents = exponents
         return self._found

@@ -194,7 +194,7 @@ def test_the_tree_of_a_run(run):
 
 
 def test_energy_steps_of_a_run_are_twice_the_product_of_the_masses(run):
-    """Neighbours at 1.5 rad add e^{−9·0.93} = 2e-4 to the staircase; the rest is what plateaus are not flat: 2 %."""
+    """Neighbors at 1.5 rad add e^{−9·0.93} = 2e-4 to the staircase; the rest is what plateaus are not flat: 2 %."""
     for one in report(run)["mergers"]:
         assert one["energy_step"] == pytest.approx(2 * np.prod(one["masses"]))
         assert one["energy_step_measured"] == pytest.approx(one["energy_step"], rel=0.02)

@@ -133,7 +133,7 @@ def test_samples_without_clusters():
 
 
 def test_many_clusters_that_all_move_and_merge_in_pairs():
-    """Thirty tracks on S⁷, pairs of neighbours that join: fifteen mergers, at the right samples, of the right pairs."""
+    """Thirty tracks on S⁷, pairs of neighbors that join: fifteen mergers, at the right samples, of the right pairs."""
     random = np.random.default_rng(5)
     roots = unit(random.standard_normal((15, 8)))
     aside = unit(roots + 0.5 * unit(random.standard_normal((15, 8))))
@@ -152,7 +152,7 @@ def test_many_clusters_that_all_move_and_merge_in_pairs():
     assert len(tracks.tracks) == 30
     assert sorted(one.last + 1 for one in merged) == sorted(when)
     for one in merged:
-        assert tracks.tracks[one.into].centers[0] @ one.centers[0] > 0.85  # its own neighbour: cos 0.46
+        assert tracks.tracks[one.into].centers[0] @ one.centers[0] > 0.85  # its own neighbor: cos 0.46
 
 
 def test_shapes_that_do_not_fit_are_refused():

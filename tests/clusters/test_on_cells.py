@@ -51,7 +51,7 @@ def test_points_anywhere(build, seed):
     mesh = build()
     count = 4 if mesh.dimension == 1 else 7
     points = spread_points(mesh.centers.shape[1], count, seed)
-    # Down to a thousandth of the heaviest; on 101 cells that is thinner than FLOOR when averaged over neighbours.
+    # Down to a thousandth of the heaviest; on 101 cells that is thinner than FLOOR when averaged over neighbors.
     masses = np.geomspace(1.0, 1e-2 if mesh.cells < 200 else 1e-3, count)
     masses /= masses.sum()
     assert_found(mesh, points, masses, find_clusters(mesh, initial_points(mesh, points, masses)))
@@ -109,7 +109,7 @@ def test_uniform_and_nearly_uniform_have_none(build):
 
 @pytest.mark.parametrize(("mass", "expected"), [(1e-6, 1), (1e-2, 2)])
 def test_traces_of_mass_are_no_clusters(mass, expected):
-    """What lies far below FLOOR of the mean density, averaged over its neighbours, counts as empty."""
+    """What lies far below FLOOR of the mean density, averaged over its neighbors, counts as empty."""
     mesh = mesh_circle(256)
     points = on_circle(np.array([0.0, 2.0]))
     assert find_clusters(mesh, initial_points(mesh, points, [1 - mass, mass])).count == expected

@@ -34,7 +34,7 @@ from solvers.transforms.zonal import zonal_operator
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
 
 EQUAL = 1e-12  # relative to the largest number of an array: the order of sums differs, and a·b + c is one operation
-SINGLE = 3e-6  # a rounding of float32, 6e-8, of differences of neighbours that are a twentieth of them, and twice that
+SINGLE = 3e-6  # a rounding of float32, 6e-8, of differences of neighbors that are a twentieth of them, and twice that
 MESHES = [circle(32), sphere(8)]
 WALLED = from_edges(np.linspace(0.0, 1.0, 12), "line")
 COMPILED = {name for name in cpu.__all__ if hasattr(getattr(cpu, name), "py_func")}
@@ -250,7 +250,7 @@ def test_any_number_of_threads_gives_the_same(calls, monkeypatch):
 
 def test_threads_beyond_the_items_are_the_last_ones():
     """A cell's work is counted by its sides: threads that have none must not be spread among those that do."""
-    share = launching._there(cpu_launching.share)
+    share = launching._on_device(cpu_launching.share)
     shares = [getattr(share, "py_func", share)(worker, 40, 10) for worker in range(40)]
     assert shares == [(i, i + 1) for i in range(10)] + [(10, 10)] * 30
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import meanfield as mf
@@ -20,6 +21,13 @@ CALLS: list[tuple[Callable[[mf.Result, Path], object], type[Exception], str]] = 
         lambda r, p: mf.load_case(CASE, {"attention.beta": None}),
         mf.CaseError,
         "override attention.beta = None: expected",
+    ),
+    (lambda r, p: mf.load_case("uniform", None), mf.CaseError, "override null: expected a list of KEY=VALUE"),
+    (lambda r, p: mf.load_case("uniform", [3]), mf.CaseError, "override 3: expected KEY=VALUE"),
+    (
+        lambda r, p: mf.component("kernel")(np.exp),
+        TypeError,
+        "a kernel is a ufunc: expected a function that is defined by def",
     ),
     (
         lambda r, p: mf.sweep(CASE, {"attention.beta": 4}),

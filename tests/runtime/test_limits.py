@@ -7,8 +7,10 @@ import pytest
 
 from meanfield.case.load import parse
 from meanfield.cli.parser import main
+from meanfield.running import run
 from meanfield.runtime import limits
-from meanfield.runtime.cost import estimate, file_bytes, memory_bytes
+from meanfield.runtime.cost import as_bytes, estimate, file_bytes, memory_bytes
+from solvers.io.run_file import read
 
 CASE = """
 [domain]
@@ -27,10 +29,37 @@ samples = 1
 
 
 def test_needs_are_those_that_check_prints() -> None:
-    assert (memory_bytes(parse(CASE)), file_bytes(parse(CASE))) == (400 * 32, 8 * 32 * 2)
     tokens = parse(CASE, ['domain={manifold = "particles", dimension = 3, count = 10}', "time.method=ssprk3"])
-    assert (memory_bytes(tokens), file_bytes(tokens)) == (8 * 12 * 30, 8 * 30 * 2)
-    assert "TOO LARGE" not in estimate(tokens)
+    assert (memory_bytes(parse(CASE)), memory_bytes(tokens)) == (400 * 32, 8 * 12 * 30)
+    for case in (parse(CASE), tokens):
+        lines = estimate(case).splitlines()
+        assert f"# memory        about {as_bytes(memory_bytes(case))}" in lines
+        assert f"# file          at most about {as_bytes(file_bytes(case))} for 2 snapshots" in lines
+        assert not any("TOO LARGE" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["output.snapshots=100", "domain.resolution=512"],
+        ["output.samples=1000"],
+        ['attention.mask="causal"', "domain.labels=8", 'output.diagnostics=["label_density"]', "output.samples=200"],
+        ['domain={manifold = "particles", dimension = 3, count = 200}', "output.samples=100"],
+    ],
+)
+def test_a_file_is_not_larger_than_was_said(changes: list[str], tmp_path: Path) -> None:
+    """By a fifth at most: snapshots, samples of any size and checkpoint count, and what each dataset has at least."""
+    case = parse(CASE, changes)
+    run(case, tmp_path / "run.h5", quiet=True)
+    assert (tmp_path / "run.h5").stat().st_size < 1.2 * file_bytes(case)
+
+
+def test_snapshots_are_those_of_the_schedule(tmp_path: Path) -> None:
+    """0.3/0.1 is 2.9999999999999996, and a snapshot is due at 0.3."""
+    case = parse(CASE.replace("snapshots = 1", "every = 0.1"), ["time.end=0.3"])
+    assert estimate(case).splitlines()[-2].endswith(" for 4 snapshots")
+    run(case, tmp_path / "run.h5", quiet=True)
+    assert read(tmp_path / "run.h5").snapshots == 4
 
 
 @pytest.mark.parametrize("name", ["available_memory", "free_disk"])
@@ -42,9 +71,10 @@ def test_what_does_not_fit_is_refused(
     monkeypatch.setattr(limits, name, lambda *folder: 100.0)
     assert main(["run", "case.toml", "--quiet"]) == 2
     error = capsys.readouterr().err
+    size = as_bytes(file_bytes(parse(CASE)))
     expected = {
         "available_memory": "memory: about 12.8 kB are needed, 100 bytes are available; --force",
-        "free_disk": f"the file: about 512 bytes are needed, 100 bytes are free in {tmp_path}; --force",
+        "free_disk": f"the file: about {size} are needed, 100 bytes are free in {tmp_path}; --force",
     }
     assert error.startswith(f"meanfield: {expected[name]}")
     assert not Path("case.h5").exists()

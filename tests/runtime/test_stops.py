@@ -198,7 +198,17 @@ def test_full_disk(tmp_path: Path, whole: Path, part: float) -> None:
     """A limit on the size of files stands for the disk. One line that says how to go on, and going on is exact."""
     (tmp_path / "case.toml").write_text(CASE)
     path = tmp_path / "run.h5"
-    command = [sys.executable, "-m", "meanfield", "run", str(tmp_path / "case.toml"), "-o", str(path), "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "meanfield",
+        "run",
+        str(tmp_path / "case.toml"),
+        "-o",
+        str(path),
+        "--quiet",
+        "--force",
+    ]
     size = int(part * whole.stat().st_size)
 
     def limit() -> None:

@@ -83,7 +83,7 @@ def test_a_step_keeps_density_nonnegative(mesh, scheme, fraction):
 
 @by_manifold
 def test_a_lump_moves_at_its_own_velocity(mesh):
-    """d/dt of the center of mass of one full cell is X of that cell, whatever its neighbours' velocities."""
+    """d/dt of the center of mass of one full cell is X of that cell, whatever its neighbors' velocities."""
     velocity, worst = random_velocity(mesh), 0.0
     term = Advection(mesh, lambda t, u: velocity, nonnegative=True)
     for cell in np.random.default_rng(2).permutation(mesh.cells)[:300]:

@@ -211,7 +211,7 @@ def test_what_a_mesh_cannot_do_is_refused(build, message):
 
 
 def test_a_periodic_mesh_that_is_not_embedded_is_refused():
-    """A flat torus with coordinates for centers: neighbours across the period would seem far away."""
+    """A flat torus with coordinates for centers: neighbors across the period would seem far away."""
     mesh, n = product(circle(8), circle(8)), 8
     place = (np.arange(n) + 0.5) * 2 * np.pi / n
     centers = np.stack(np.meshgrid(place, place, indexing="ij"), -1).reshape(-1, 2)

@@ -31,7 +31,7 @@ def test_cells_fill_the_interval(mesh):
     assert mesh.volume == pytest.approx(edges[-1] - edges[0], rel=1e-14)
     assert mesh.centers.shape == (mesh.cells, 1)
     assert np.array_equal(mesh.neighbors(5), [4, 6])
-    assert np.array_equal(mesh.neighbors(0), [0, 1])  # a wall: its own neighbour
+    assert np.array_equal(mesh.neighbors(0), [0, 1])  # a wall: its own neighbor
     assert np.array_equal(mesh.neighbors(mesh.cells - 1), [mesh.cells - 2, mesh.cells - 1])
 
 

@@ -78,7 +78,7 @@ def test_normals_point_from_the_first_cell_to_the_second(mesh):
 
 @pytest.mark.parametrize("mesh", SPHERES, ids=name)
 def test_sides_run_counterclockwise(mesh):
-    """Turning from neighbour to neighbour is always to the left, and comes to one full turn."""
+    """Turning from neighbor to neighbor is always to the left, and comes to one full turn."""
     for cell in range(mesh.cells):
         x = mesh.centers[cell]
         offsets = mesh.centers[mesh.neighbors(cell)] - x

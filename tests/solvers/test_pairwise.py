@@ -155,7 +155,7 @@ def test_memory_is_that_of_the_points():
     assert peak < 500 * 3000, f"{peak / 3000:.0f} bytes a point"
 
 
-def test_a_target_does_not_depend_on_its_neighbours():
+def test_a_target_does_not_depend_on_its_neighbors():
     targets, sources = points(200, 3, 5, 1), points(700, 3, 1, 2)
     whole = np.column_stack(exponential_sums(targets, sources, np.ones(700)))
     alone = np.column_stack(exponential_sums(targets[77:78], sources, np.ones(700)))

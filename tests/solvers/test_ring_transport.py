@@ -12,7 +12,7 @@ from solvers.terms.advection import Advection
 from solvers.terms.ring_geometry import is_of_rings, ring_geometry
 from solvers.terms.ring_transport import RingTransport
 
-EQUAL = 1e-12  # relative to the largest rate: sums of ten terms, whose misfits are differences of neighbours
+EQUAL = 1e-12  # relative to the largest rate: sums of ten terms, whose misfits are differences of neighbors
 RINGS = [*range(4, 36), 48, 65]  # odd and even, with rings that have half or twice as many cells on either side
 
 

@@ -31,7 +31,7 @@ def drawn_ends(seed):
 
 
 def near(*counts):
-    """The counts and their neighbours, in order."""
+    """The counts and their neighbors, in order."""
     return sorted({count + step for count in counts for step in (-1, 0, 1) if count + step >= 0})
 
 

@@ -106,6 +106,8 @@ REFUSED = {  # a whole file
     'case = "unifrom"\n[keys]\nattention.beta = [1]': 'did you mean "uniform"?',
     'case = "uniform"': "keys: missing; expected a table",
     'case = "uniform"\nkeys = 3': "keys = 3: expected a table",
+    'case = "uniform"\nkeys = 0': "keys = 0: expected a table",
+    'case = "uniform"\n[keys]': "keys: missing; expected a table",
     "case = ": "sweep, line 1, column 8: not TOML",
 }
 REFUSED_KEYS = {  # of the shipped case "uniform"

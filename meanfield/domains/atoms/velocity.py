@@ -113,11 +113,11 @@ class AtomVelocity:
 
 def _pairs(positions: Floats) -> tuple[Floats, Floats]:
     """x_j − x_i and P_i x_j, both (..., i, j, d): the latter exactly zero for the same and for opposite points."""
-    here, there = positions[..., :, None, :], positions[..., None, :, :]
-    offsets = there - here
-    sign = np.where((here * there).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
-    near = there - sign * here  # P_i x_j = P_i (x_j ∓ x_i), whichever is short
-    return offsets, near - (here * near).sum(axis=-1, keepdims=True) * here
+    targets, sources = positions[..., :, None, :], positions[..., None, :, :]
+    offsets = sources - targets
+    sign = np.where((targets * sources).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
+    near = sources - sign * targets  # P_i x_j = P_i (x_j ∓ x_i), whichever is short
+    return offsets, near - (targets * near).sum(axis=-1, keepdims=True) * targets
 
 
 def _split(factor: Factor, d: int) -> tuple[float, Floats | None]:

@@ -115,10 +115,10 @@ class ShellAttention:
         exponents = self.form[0, 0] * np.outer(radii, radii)
         rows = targets[:, None]
         weights = to_device(np.exp(np.abs(exponents[rows, sources]) - scale[rows]))
-        here, there = to_device(targets), to_device(sources)
-        kernel = self._shells.multipliers.of(exponents)[:, here[:, None], there] * weights
-        found = self._shells.sums(kernel, masses[there], to_device(radii[sources]))
-        sums.normalizer[here], sums.numerator[here] = found
+        target_shells, source_shells = to_device(targets), to_device(sources)
+        kernel = self._shells.multipliers.of(exponents)[:, target_shells[:, None], source_shells] * weights
+        found = self._shells.sums(kernel, masses[source_shells], to_device(radii[sources]))
+        sums.normalizer[target_shells], sums.numerator[target_shells] = found
 
     def _add_by_pairs(self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums) -> None:
         to_device, centers = self.directions.backend.to_device, self.directions.centers

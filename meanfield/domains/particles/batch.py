@@ -92,7 +92,7 @@ def solve_batch(
         waiting = set(range(len(cases)))
         while waiting:
             _measure(measured, rates, systems.step())
-            gone = waiting - set(systems.here.tolist())
+            gone = waiting - set(systems.running.tolist())
             waiting -= gone
             for number in sorted(gone):
                 yield number, None if number in systems.lost else measured[number].tables()

@@ -102,7 +102,7 @@ def energy(sample: Particles) -> float:
 
 
 def speed(sample: Particles) -> float:
-    """Root mean square of |ẋ|, √Σ m_i |r θ̇ + ṙ θ|²; in a sequence with what comes from neighbours."""
+    """Root mean square of |ẋ|, √Σ m_i |r θ̇ + ṙ θ|²; in a sequence with what comes from neighbors."""
     velocity, directions, output = sample.velocity, sample.directions, sample.normalizer_and_output[1]
     if velocity.feed_forward is not None:
         output = output + velocity.feed_forward(sample.seen)
@@ -150,7 +150,7 @@ def drift(sample: Particles) -> float:
 
 
 def roughness(sample: Particles) -> float:
-    """∫|∂ₓu|² dx of the field u(x) over a sequence, by differences of neighbours."""
+    """∫|∂ₓu|² dx of the field u(x) over a sequence, by differences of neighbors."""
     assert sample.along is not None
     steps = sample.along.differences(sample.points)
     return float((steps**2).sum()) * len(sample.points) / sample.along.length
@@ -221,8 +221,8 @@ class DiagnosticsOfTokens(Diagnostics):
         velocity, shape = samples[0].velocity, samples[0].points.shape
         system = None if set(OF_ATTENTION).isdisjoint(self.names) else system_of(velocity, *shape)
         if system is not None and all(sample.velocity is velocity for sample in samples):
-            here = np.zeros(len(samples), dtype=np.intp)
-            found = system.normalizer_and_output(here, np.stack([sample.seen for sample in samples]))
+            systems = np.zeros(len(samples), dtype=np.intp)
+            found = system.normalizer_and_output(systems, np.stack([sample.seen for sample in samples]))
             for sample, normalizer, output in zip(samples, *found, strict=True):
                 sample.know(normalizer, output)
         return samples

@@ -50,7 +50,7 @@ def tokens_von_mises_fisher(
 ) -> Floats:
     """Tokens of Σ_k m_k e^{c_k ⟨x, μ_k⟩} / ∫…, with Σ m_k scaled to 1, for centers (k, d), any d ≥ 2 and c ≥ 0.
 
-    Wood's rejection (Communications in Statistics 23, 1994) for w = 1 − ⟨x, μ⟩, so that no digit of a narrow bump is
+    Wood's rejection (Communications in Statistics 23, 1994) for w = 1 − ⟨x, μ⟩, so that no digit of a narrow density is
     lost: w = 2by/(1 − (1 − b)y), y ~ Beta((d − 1)/2, (d − 1)/2), b = (d − 1)/(2c + √(4c² + (d − 1)²)).
     """
     random, middles = np.random.default_rng(seed), unit_vectors(np.asarray(centers, dtype=float))

@@ -41,24 +41,24 @@ class PairSums:
                 self.towards = points @ to_device(first.T.astype(number)) @ to_device(second.astype(number))
             else:
                 self.towards = points @ to_device((first.T @ second).astype(number))
-        here = log_factors(kernel, points, beta, head.query)
-        self.here = np.zeros_like(points[:, 0]) if here is None else here
-        self.there = log_factors(kernel, points, beta, head.key)
+        query_factors = log_factors(kernel, points, beta, head.query)
+        self.query_factors = np.zeros_like(points[:, 0]) if query_factors is None else query_factors
+        self.key_factors = log_factors(kernel, points, beta, head.key)
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
         number = self.points.dtype
-        logs = sum_of(log_weights, self.there)
+        logs = sum_of(log_weights, self.key_factors)
         log_scale, normalizer, sums = exponential_sums(
             self.towards, self.points, masses.astype(number, copy=False),
             log_weights=None if logs is None else logs.astype(number, copy=False), causal=self._causal,
         )  # fmt: skip
-        return log_scale + self.here, normalizer, sums
+        return log_scale + self.query_factors, normalizer, sums
 
     def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
         """The same at some of the tokens, unit vectors in R² or R³ without a mask."""
-        highest, weights = weighted(masses, sum_of(log_weights, self.there))
+        highest, weights = weighted(masses, sum_of(log_weights, self.key_factors))
         log_scale, normalizer, sums = gathered_sums(self.towards[targets], self.points, weights)
-        return log_scale + highest + self.here[targets], normalizer, sums
+        return log_scale + highest + self.query_factors[targets], normalizer, sums
 
 
 class ZonalPairSums:

@@ -4,8 +4,8 @@
     or u periodic
 
 Layer norm keeps |u| = 1; without it u may drift and blow up. On n equal cells of x this is the motion of n tokens in
-their order (meanfield/domains/particles/velocity.py), to which this file adds κ ∂ₓₓu: what neighbouring tokens pass on
-by being neighbours. So the distribution of u moves by the density's equation where κ = 0.
+their order (meanfield/domains/particles/velocity.py), to which this file adds κ ∂ₓₓu: what neighboring tokens pass on
+by being neighbors. So the distribution of u moves by the density's equation where κ = 0.
 
 A reconstruction. That a Transformer is such an equation, of diffusion, non-local attention, a local reaction and
 stabilizers, is reconstructed from the abstract of Zhang and Zhou (2408.09523).
@@ -29,7 +29,7 @@ class SequenceDiffusion:
     length        L > 0
     on_sphere     whether layer norm keeps the length of each u (n, d): rates are then tangent, P_u κ ∂ₓₓu, and a step
                   ends with u/|u|, of second order in its length
-    periodic      whether the last cell is a neighbour of the first; else nothing passes the ends
+    periodic      whether the last cell is a neighbor of the first; else nothing passes the ends
 
     Two-point fluxes: mode cos(kx), k = mπ/L, 2mπ/L where periodic, decays at κ (2 sin(kh/2)/h)², second order in
     h = L/n. Off the sphere a step is exact for these fluxes, so that u stays within the convex hull of what it was.
@@ -81,7 +81,7 @@ class SequenceDiffusion:
         return 0.0
 
     def differences(self, values: Floats) -> Floats:
-        """u_i − u_{i−1} of neighbours: (n − 1, d), or (n, d) where the last cell is before the first."""
+        """u_i − u_{i−1} of neighbors: (n − 1, d), or (n, d) where the last cell is before the first."""
         steps: Floats = values[1:] - values[:-1]
         return np.concatenate([values[:1] - values[-1:], steps]) if self.periodic else steps
 

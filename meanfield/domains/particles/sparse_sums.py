@@ -28,7 +28,7 @@ class SparseSums:
         """As ``TokenSums.apply``; s = −∞ and sums of 0 for a token that sees no mass."""
         points, number = self._all.points, self._all.points.dtype
         with np.errstate(divide="ignore"):
-            logs = sum_of(np.log(masses.astype(number, copy=False)), sum_of(log_weights, self._all.there))
+            logs = sum_of(np.log(masses.astype(number, copy=False)), sum_of(log_weights, self._all.key_factors))
         assert logs is not None
         n, d, k = *points.shape, self._lists.shape[1]
         backend = backend_for(points)
@@ -39,7 +39,7 @@ class SparseSums:
             scale[rows], sums[rows] = self._listed(rows, self._lists[rows.start - self._first :][:step], logs)
         if self._first:
             self._seeing_all(scale, sums, masses, log_weights)
-        return scale + self._all.here, sums[:, 0], sums[:, 1:]
+        return scale + self._all.query_factors, sums[:, 0], sums[:, 1:]
 
     def _listed(self, rows: slice, seen: Integers, logs: Floats) -> tuple[Floats, Floats]:
         """s (rows,) and Z, N (rows, 1 + d) of tokens that see ``seen`` (rows, k), −1 for none."""
@@ -55,7 +55,7 @@ class SparseSums:
         """The first tokens, which see all, or all that come before them."""
         first, number = self._first, self._all.points.dtype
         seen = first if self._causal else len(masses)
-        logs = sum_of(log_weights, self._all.there)
+        logs = sum_of(log_weights, self._all.key_factors)
         own = exponential_sums(
             self._all.towards[:first], self._all.points[:seen], masses[:seen].astype(number, copy=False),
             log_weights=None if logs is None else logs[:seen].astype(number, copy=False), causal=self._causal,

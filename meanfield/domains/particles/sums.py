@@ -86,14 +86,14 @@ class BilinearPointSums:
     def __init__(self, points: Floats, beta: float, head: Head, kernel: Kernel = EXPONENTIAL) -> None:
         query, key = (matrix_of(matrix, points.shape[1]) for matrix in (head.query, head.key))
         self._operator = Bilinear(points, beta * query.T @ key)
-        here = log_factors(kernel, points, beta, query)
-        self._here: Floats | float = 0.0 if here is None else here
-        self._there = log_factors(kernel, points, beta, key)
+        query_factors = log_factors(kernel, points, beta, query)
+        self._query_factors: Floats | float = 0.0 if query_factors is None else query_factors
+        self._key_factors = log_factors(kernel, points, beta, key)
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        highest, weights = weighted(masses, sum_of(log_weights, self._there))
+        highest, weights = weighted(masses, sum_of(log_weights, self._key_factors))
         log_scale, normalizer, vectors = self._operator.apply(weights)
-        return log_scale + highest + self._here, normalizer, vectors
+        return log_scale + highest + self._query_factors, normalizer, vectors
 
 
 def token_sums(

@@ -141,8 +141,8 @@ class ParticleVelocity:
         def by(side: TokenSums) -> Weighted:
             return lambda logs: side.apply(masses, logs)
 
-        there = None if back is None else by(back)
-        return doubly_stochastic(sums.apply(masses), by(sums), there, masses, sums.rounding, self.rounds)
+        back_sums = None if back is None else by(back)
+        return doubly_stochastic(sums.apply(masses), by(sums), back_sums, masses, sums.rounding, self.rounds)
 
     def _attend(self, head: Head, points: Floats) -> Sums:
         """s, Z e^{−s}, (n,) each, and w V Σ_j m_j y_j k(y_i, y_j) / Z_i, (n, d), of one head."""

@@ -49,11 +49,11 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
     def velocity(interval: int, mesh: Mesh) -> Velocity:
         return _velocity(case, mesh, heads.of_interval(interval))
 
-    def law_at(time: float) -> Velocity:
+    def velocity_at(time: float) -> Velocity:
         return velocity(heads.interval_at(time), mesh)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        return diagnostics_round(names, mesh, law_at, degrees, labels)
+        return diagnostics_round(names, mesh, velocity_at, degrees, labels)
 
     if case.time.method == "layers":
         dynamics, prepare = _in_layers(case, device_mesh, lambda time: velocity(heads.interval_at(time), device_mesh))
@@ -100,12 +100,12 @@ def _flowing(
     return by_interval(integrator, intervals), lambda state: equation(0).prepare(state.time, state.values)
 
 
-def _in_layers(case: Case, mesh: Mesh, law_at: Callable[[float], Velocity]) -> tuple[Dynamics, Prepare]:
+def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity]) -> tuple[Dynamics, Prepare]:
     """The push-forward by one layer after another."""
     layer = LayerMap(
         mesh,
-        lambda time, density: law_at(time).output(density),
-        law_at(0.0).norm,
+        lambda time, density: velocity_at(time).output(density),
+        velocity_at(0.0).norm,
         case.time.step or 1.0,
         case.stabilizers.residual,
     )

@@ -59,8 +59,8 @@ MEASURES = {"cosine": "cosine of attention maps", "divergence": "Kullback-Leible
 def compare_maps(p: Floats, q: Floats) -> Floats:
     """(2, ...) cosine and divergence of maps (..., n, n) whose rows sum to 1; q is positive where p is."""
     product = (p * q).sum(axis=(-2, -1)) / np.sqrt((p**2).sum(axis=(-2, -1)) * (q**2).sum(axis=(-2, -1)))
-    there = p > 0
-    ratio = np.log(np.where(there, p, 1.0)) - np.log(np.where(there, q, 1.0))
+    positive = p > 0
+    ratio = np.log(np.where(positive, p, 1.0)) - np.log(np.where(positive, q, 1.0))
     return np.stack([product, (p * ratio).sum(axis=-1).mean(axis=-1)])
 
 

@@ -45,7 +45,7 @@ class LayerLaw(nn.Module):
 
 
 def laplacian(x: Tensor, present: Tensor) -> Tensor:
-    """Σ of differences to the neighbours in a text (texts, n, d) that are there."""
+    """Σ of differences to the neighbors in a text (texts, n, d) that are there."""
     step = x.diff(dim=1) * (present[:, 1:] & present[:, :-1])[..., None]
     zero = torch.zeros_like(x[:, :1])
     return torch.cat([step, zero], dim=1) - torch.cat([zero, step], dim=1)

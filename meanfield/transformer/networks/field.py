@@ -159,7 +159,7 @@ def _turned(u: Tensor, time: Tensor, periodic: bool) -> Tensor:
 
 
 def _rotation_rate(u: Tensor, time: Tensor, periodic: bool) -> float:
-    """The largest time |u_{i+1} − u_i|² of any neighbours."""
+    """The largest time |u_{i+1} − u_i|² of any neighbors."""
     if u.shape[1] < 2:
         return 0.0
     u = torch.cat([u[:, -1:], u], dim=1) if periodic else u

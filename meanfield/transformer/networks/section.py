@@ -73,7 +73,7 @@ class Pde(Section, frozen=True):
         "attention_weight": Key("α, the factor of attention", 1.0),
         "diffusion": Key("κ of the diffusion from token to token", 0.1, unit="token²/time"),
         "gate": Key("γ of −γu, where layer norm leaves the length free", 0.1, unit="1/time"),
-        "ends": Key("closed: nothing passes them; periodic: the last token is a neighbour of the first", "periodic"),
+        "ends": Key("closed: nothing passes them; periodic: the last token is a neighbor of the first", "periodic"),
         "coefficients": Key("learned: τ, α, κ and γ of each layer are trained", "learned"),
         "shared": Key("true: all layers have the same matrices, as an equation whose law is constant in depth", True),
     }

@@ -88,7 +88,7 @@ class Diagram {
   mark() {
     this.shapes.forEach((shape, n) => shape?.classList.toggle("pressed", n === this.pressed));
     const pressed = this.shapes[this.pressed];
-    if (pressed) this.svg.append(pressed); // above its neighbours
+    if (pressed) this.svg.append(pressed); // above its neighbors
   }
 
   theory() {

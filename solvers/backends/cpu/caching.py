@@ -86,8 +86,8 @@ def stamp_of(file: str) -> str:
     Code is kept as long as no source changes, also where the same version is installed again; a change of a function
     that others have inlined is one of all.
     """
-    here = Path(__file__).parent
-    return _hash(_kernels()) + ("" if here in Path(file).parents else _hash((Path(file),)))
+    package = Path(__file__).parent
+    return _hash(_kernels()) + ("" if package in Path(file).parents else _hash((Path(file),)))
 
 
 @cache

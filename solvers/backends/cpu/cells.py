@@ -219,7 +219,7 @@ def sum_over_basins(basin, masses, points, number, held, centers):
 
 @compiled(apart=True)
 def smooth_rows(volumes, cell_start, cell_sides, neighbors, rows, masses, weights, result):
-    """Averages of each cell and its neighbours by volume, twice over, of each of ``rows`` (rows, cells).
+    """Averages of each cell and its neighbors by volume, twice over, of each of ``rows`` (rows, cells).
 
     masses, weights   (cells,) scratch
     """

@@ -78,8 +78,8 @@ def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, kept, on
             break
         cell = (cell + 1) % cells
         at_a, at_b, at_c = _along(normals[start + cell], a, b, c)
-        here, east = _cut(one, east, at_a, at_b, at_c, row, other)
-        put(scattered, start + cell, _mass(row, here, masses))
+        corners, east = _cut(one, east, at_a, at_b, at_c, row, other)
+        put(scattered, start + cell, _mass(row, corners, masses))
         one, other = other, one
     cell = (middle - 1) % cells
     at_a, at_b, at_c = _along(normals[start + cell], a, b, c)
@@ -90,8 +90,8 @@ def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, kept, on
             break
         before = (cell - 1) % cells
         at_a, at_b, at_c = _along(normals[start + before], a, b, c)
-        here, west = _cut(one, west, -at_a, -at_b, -at_c, row, other)
-        put(scattered, start + cell, _mass(row, here, masses))
+        corners, west = _cut(one, west, -at_a, -at_b, -at_c, row, other)
+        put(scattered, start + cell, _mass(row, corners, masses))
         one, other, cell = other, one, before
 
 

@@ -114,14 +114,14 @@ def spread(worker, workers, polynomials, part, columns, order, cells, offsets, w
                 weight = weights[order[first + p]]
                 for j in range(LANES):
                     along[p, j] *= weight
-            here = first
-            while here < last:
-                end = _run(cells, here, last)
-                block = band[cells[here] // columns - first_row :, cells[here] % columns - first_column :]
-                left, right = down[here - first :].T, along[here - first :]
+            point = first
+            while point < last:
+                end = _run(cells, point, last)
+                block = band[cells[point] // columns - first_row :, cells[point] % columns - first_column :]
+                left, right = down[point - first :].T, along[point - first :]
                 for row in range(0, deep, ROWS):
-                    _accumulate(left, row, right, end - here, block, row)
-                here = end
+                    _accumulate(left, row, right, end - point, block, row)
+                point = end
 
 
 @kernel
@@ -135,11 +135,11 @@ def add_bands(worker, workers, bands, buffer, grid):
         for b in range(height):
             row = (first_row + b) % rows
             if first <= row < last:
-                here, inside = start + b * width, min(width, columns - first_column)
+                begin, inside = start + b * width, min(width, columns - first_column)
                 for c in range(inside):
-                    grid[row, first_column + c] += buffer[here + c]
+                    grid[row, first_column + c] += buffer[begin + c]
                 for c in range(inside, width):
-                    grid[row, first_column + c - columns] += buffer[here + c]
+                    grid[row, first_column + c - columns] += buffer[begin + c]
 
 
 @_kernel
@@ -154,16 +154,16 @@ def interpolate(worker, workers, polynomials, width, order, cells, offsets, grid
         last = min(first + BATCH, len(cells))
         _both_windows(offsets, first, last - first, polynomials, powers, down, along)
         for s in range(len(grids)):
-            here = first
-            while here < last:
-                end = _run(cells, here, last)
-                block = grids[s, cells[here] // columns :, cells[here] % columns :]
-                while here + ROWS <= end:
-                    _evaluate(down, here - first, block, deep, across, here - first)
-                    here += ROWS
-                while here < end:
-                    _evaluate_one(down, here - first, block, deep, across, here - first)
-                    here += 1
+            point = first
+            while point < last:
+                end = _run(cells, point, last)
+                block = grids[s, cells[point] // columns :, cells[point] % columns :]
+                while point + ROWS <= end:
+                    _evaluate(down, point - first, block, deep, across, point - first)
+                    point += ROWS
+                while point < end:
+                    _evaluate_one(down, point - first, block, deep, across, point - first)
+                    point += 1
             for p in range(last - first):
                 total = 0.0
                 for j in range(LANES):

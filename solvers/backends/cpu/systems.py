@@ -46,21 +46,21 @@ def exponential_sums_of_systems(worker, workers, towards, points, weights, causa
             if weights[system, j] != 0.0:
                 first = j if causal else 0
                 _exponents(b, y, j, first, exponents)
-                here, highest = exponents[first:], scale[first:]
-                for i in range(len(here)):
-                    highest[i] = max(highest[i], here[i])
+                logs, highest = exponents[first:], scale[first:]
+                for i in range(len(logs)):
+                    highest[i] = max(highest[i], logs[i])
         for j in range(n):
             weight = weights[system, j]
             if weight != 0.0:
                 first = j if causal else 0
                 _exponents(b, y, j, first, exponents)
-                here, highest, held = exponents[first:], scale[first:], mass[first:]
-                for i in range(len(here)):
-                    here[i] = weight * exponential(here[i] - highest[i])
-                for i in range(len(here)):
-                    held[i] += here[i]
+                logs, highest, held = exponents[first:], scale[first:], mass[first:]
+                for i in range(len(logs)):
+                    logs[i] = weight * exponential(logs[i] - highest[i])
+                for i in range(len(logs)):
+                    held[i] += logs[i]
                 for c in range(d):
                     row, number = total[c, first:], y[c, j]
-                    for i in range(len(here)):
-                        row[i] += here[i] * number
+                    for i in range(len(logs)):
+                        row[i] += logs[i] * number
         log_scale[system], normalizer[system], sums[system] = scale, mass, total.T

@@ -16,7 +16,7 @@ def blending_weight(indicator, low, high):
 
 @inline
 def smoothness_indicator(value, neighbor, predicted):
-    """Distance of a neighbour from a cell's linear reconstruction, or a quarter of its jump, over their mean.
+    """Distance of a neighbor from a cell's linear reconstruction, or a quarter of its jump, over their mean.
 
     The jump is there for the foot of an unresolved peak, 0, a, 2a, which is on a line and yet not resolved.
     """
@@ -50,11 +50,13 @@ def divergence(worker, workers, volumes, cell_start, cell_sides, neighbors, sent
     """
     first, last = share(worker, workers, len(rate))
     for i in range(first, last):
-        keep = 1.0 / max(1.0, dt * outflow[i])
+        keeps = 1.0 / max(1.0, dt * outflow[i])
         total = 0.0
         for k in range(cell_start[i], cell_start[i + 1]):
             side = cell_sides[k]
-            there, here = sent[side ^ 1], sent[side]
-            keep_there = 1.0 / max(1.0, dt * outflow[neighbors[side ^ 1]])
-            total += there * (keep_there if there > 0.0 else keep) - here * (keep if here > 0.0 else keep_there)
+            inward, outward = sent[side ^ 1], sent[side]
+            neighbor_keeps = 1.0 / max(1.0, dt * outflow[neighbors[side ^ 1]])
+            total += inward * (neighbor_keeps if inward > 0.0 else keeps) - outward * (
+                keeps if outward > 0.0 else neighbor_keeps
+            )
         rate[i] += total / volumes[i]

@@ -11,7 +11,7 @@ def reconstruct_on_curve(
     worker, workers, centers, volumes, cell_start, cell_sides, neighbors, density, velocity, low, high, occupied,
     speed, smooth,
 ):  # fmt: skip
-    """Signed speed u = X·t of each cell, t from its first to its second neighbour, and how resolved the density is."""
+    """Signed speed u = X·t of each cell, t from its first to its second neighbor, and how resolved the density is."""
     first, last = share(worker, workers, len(speed))
     d = centers.shape[1]
     for i in range(first, last):
@@ -49,7 +49,7 @@ def outgoing_flux_on_curve(worker, workers, volumes, cell_start, cell_sides, nei
     Unresolved cells: see :func:`outgoing_flux_on_surface`. Resolved densities: u_f ρ_f with ρ_f the linear
     reconstruction from the donor cell and u_f by the weights (−1, 7, 7, −1)/12, whose difference is ∂u at the center to
     fourth order: the masses that make the velocity lie at the centers.
-    A cell that is its own neighbour has a wall there: nothing passes.
+    A cell that is its own neighbor has a wall there: nothing passes.
     """
     first, last = share(worker, workers, len(density))
     for i in range(first, last):

@@ -45,9 +45,9 @@ def flux_at_faces(
 
 @inline
 def _limited(slope, ahead, behind, reach, limiter):
-    """Rise from a center to a face: ``slope`` unlimited; ``ahead``, ``behind`` the rises to and from the neighbours.
+    """Rise from a center to a face: ``slope`` unlimited; ``ahead``, ``behind`` the rises to and from the neighbors.
 
-    ``reach`` is twice the face's distance over the neighbour's. MC: van Leer 1977; van Leer's own: 1974;
+    ``reach`` is twice the face's distance over the neighbor's. MC: van Leer 1977; van Leer's own: 1974;
     Koren's: 1993, of third order in one dimension where cells are equal.
     """
     if limiter == NONE:
@@ -69,7 +69,7 @@ def values_at_faces(
 ):
     """The value at each side's face, from its cell's linear reconstruction, limited unless ``limiter`` is NONE.
 
-    What lies behind a cell, seen from a neighbour, is that neighbour's mirror image u_j − 2 ∇u_i·(x_j − x_i), kept
+    What lies behind a cell, seen from a neighbor, is that neighbor's mirror image u_j − 2 ∇u_i·(x_j − x_i), kept
     within the values around: so no face is beyond its two cells, and what leaves a cell never makes an extremum
     (local extremum diminishing: Jameson 1995).
 

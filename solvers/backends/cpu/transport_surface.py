@@ -6,7 +6,7 @@ from .launching import inline, kernel, scratch, share
 from .transport import blending_weight, smoothness_indicator
 
 MAX_SIDES = 16  # of a cell, which the work arrays of the kernels, scratch(16), have room for
-ROUNDING = 1e-9  # weight of a neighbour behind that stands for 0: it has no say in how much is pulled
+ROUNDING = 1e-9  # weight of a neighbor behind that stands for 0: it has no say in how much is pulled
 
 
 @inline
@@ -37,7 +37,7 @@ def _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, 
 
 @inline
 def _inverse_of_squares(p, q, count):
-    """Entries pp, pq, qq of the inverse of Σ d dᵀ over neighbour offsets d: the least-squares gradient's matrix."""
+    """Entries pp, pq, qq of the inverse of Σ d dᵀ over neighbor offsets d: the least-squares gradient's matrix."""
     pp, pq, qq = 0.0, 0.0, 0.0
     for k in range(count):
         pp += p[k] * p[k]
@@ -82,7 +82,7 @@ def reconstruct_on_surface(
     ``flux``, with ∂_t n = curvature·t; for u·n ρ half of it, from either side, into ``sent``.
     """
     first, last = share(worker, workers, len(centers))
-    p, q = scratch(16), scratch(16)  # neighbour offsets in the tangent plane of the cell
+    p, q = scratch(16), scratch(16)  # neighbor offsets in the tangent plane of the cell
     for i in range(first, last):
         start = cell_start[i]
         count = cell_start[i + 1] - start
@@ -155,7 +155,7 @@ def _split(p, q, count, vp, vq):
 def _add_unresolved_flux(
     i, k, weight, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent
 ):
-    """Move the mass of cell i by weight·d_k: send part of it to neighbour k, pull the rest in from behind."""
+    """Move the mass of cell i by weight·d_k: send part of it to neighbor k, pull the rest in from behind."""
     mass = density[i] * volumes[i]
     pulled = 0.0
     if density[i] > occupied[0] and weight > 0.0:
@@ -180,7 +180,7 @@ def outgoing_flux_on_surface(
 ):  # fmt: skip
     """Mass per time that each cell of the unit sphere sends through its sides; negative where it pulls.
 
-    Unresolved cells: the mass is split over the two neighbours that bracket X_i, with weights w ≥ 0 such that
+    Unresolved cells: the mass is split over the two neighbors that bracket X_i, with weights w ≥ 0 such that
     Σ w (x_f − x_i) = X_i in the tangent plane. Up to half of each part is pulled in from the opposite side instead of
     being sent on, as much as there is: that moves the center of mass just the same, and removes the spreading of
     the upwind flux.

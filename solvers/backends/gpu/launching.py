@@ -1,7 +1,7 @@
 """Compilation and launch of GPU kernels.
 
 A kernel for the CPU, ``(worker, workers, ...)``, is one for the device as it is: each thread is a worker, and with as
-many threads as items, or more, neighbouring threads visit neighbouring items. Its compiled code is another, its source
+many threads as items, or more, neighboring threads visit neighboring items. Its compiled code is another, its source
 the same.
 Kernels gather, without atomics, so results do not depend on the number of threads nor on which comes first.
 
@@ -42,11 +42,11 @@ def translated(function: Any) -> Callable[..., Any]:
     """A compiled function of the CPU, and all that it calls, from the same source for the device."""
     source = function.py_func
     named = {name: source.__globals__[name] for name in source.__code__.co_names if name in source.__globals__}
-    there = {name: _there(value) for name, value in named.items()}
-    return device_function(FunctionType(source.__code__, there, source.__name__, source.__defaults__))
+    on_device = {name: _on_device(value) for name, value in named.items()}
+    return device_function(FunctionType(source.__code__, on_device, source.__name__, source.__defaults__))
 
 
-def _there(value: Any) -> Any:
+def _on_device(value: Any) -> Any:
     """What a name of the CPU's source stands for on the device."""
     if value is put:
         return _put

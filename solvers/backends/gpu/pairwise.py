@@ -148,7 +148,7 @@ def _add_part(target, held, first, stop, sources, weights, place, scale, normali
 def _add_parts(
     lost, lost_count, held, held_count, targets, sources, weights, scale, normalizer, vectors, scales, normalizers, rest
 ):
-    """The first part of each target goes where its sums are wanted, the rest beside: neighbours share their sources."""
+    """The first part of each target goes where its sums are wanted, the rest beside: neighbors share their sources."""
     count, amount = lost_count[0], held_count[0]
     if count > 0:
         parts = _parts(count)

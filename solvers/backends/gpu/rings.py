@@ -86,11 +86,11 @@ def _analyze(cosine, sine, even_re, even_im, odd_re, odd_im, parts):
                 up = _legendre_up(l + 1.0, m)
                 re, im = 0.0, 0.0
                 for r in range(RINGS_TOGETHER):
-                    here, ring = current[r], min(start + r, half - 1)
-                    re += here * (odd_re[m, ring] if odd else even_re[m, ring])
-                    im += here * (odd_im[m, ring] if odd else even_im[m, ring])
-                    current[r] = up * (cosine[ring] * here - below * previous[r])
-                    previous[r] = here
+                    legendre, ring = current[r], min(start + r, half - 1)
+                    re += legendre * (odd_re[m, ring] if odd else even_re[m, ring])
+                    im += legendre * (odd_im[m, ring] if odd else even_im[m, ring])
+                    current[r] = up * (cosine[ring] * legendre - below * previous[r])
+                    previous[r] = legendre
                 if start >= parts.shape[1] * RINGS_TOGETHER:
                     re, im = parts[0, part, l, m] + re, parts[1, part, l, m] + im
                 parts[0, part, l, m], parts[1, part, l, m] = re, im

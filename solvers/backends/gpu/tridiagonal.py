@@ -10,7 +10,7 @@ BLOCK = 16 if SIMULATED else 512  # threads, which share out the rows; for 1024 
 
 @cuda.jit
 def _reduce(below, diagonal, above, right, rows, solution):
-    """Free each row of its neighbours, then of the rows two away, four away, …, until it has none.
+    """Free each row of its neighbors, then of the rows two away, four away, …, until it has none.
 
     rows   (2, 4, n) below, diagonal, above and right of all rows, before a turn and after it
     """

@@ -91,7 +91,7 @@ class IntervalDriftDiffusion:
         return values + change
 
     def _add_limited(self, correction: Floats, values: Floats) -> None:
-        """values += correction as fluxes between neighbours, each kept to the share that its sender can afford."""
+        """values += correction as fluxes between neighbors, each kept to the share that its sender can afford."""
         flux = -_running_sums(correction * self.mesh.volumes)[:-1]  # to the right, through inner faces
         right, left = np.maximum(flux, 0.0), np.maximum(-flux, 0.0)
         sent = np.append(right, 0.0) + np.append(0.0, left)

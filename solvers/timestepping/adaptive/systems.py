@@ -29,7 +29,7 @@ class Systems:
     limit       applied to values (k, ...) after each step, in place
     dues        (systems, times) increasing times at which a system is looked at, infinite for none
 
-    here        numbers of the systems that are still on their way
+    running     numbers of the systems that are still on their way
     lost        numbers of the systems that no step can go on with: a rate is not finite, or steps shrink to nothing
     """
 
@@ -40,7 +40,7 @@ class Systems:
         count = len(values)
         self._rates_of, self._limit, self._dues = rates, limit, dues
         self._until, self._tolerance = until, tolerance
-        self.here = np.arange(count)
+        self.running = np.arange(count)
         self._time, self._values = np.zeros(count), values.copy()
         self._dt, self._size, self._most = np.full(count, np.nan), np.full(count, np.nan), np.full(count, GROW)
         self._first = np.full(count, np.nan)  # the size that a step began with; NaN where the rates gave it
@@ -51,23 +51,23 @@ class Systems:
 
     def start(self) -> Iterator[tuple[int, float, Floats]]:
         """The looks that are due at time 0: system, time, values."""
-        for k in range(len(self.here)):
+        for k in range(len(self.running)):
             if self._dues[k, 0] == 0.0:
                 self._seen[k] = 1
                 yield k, 0.0, self._values[k]
 
     def step(self) -> Iterator[tuple[int, float, Floats]]:
         """Try one step of each; yields the looks that were due within those that succeeded, in order of time."""
-        here, before, shape = self.here, self._values, self._values.shape
-        rates = self._stages[:, : len(here)]
-        rates[0] = self._rates_of(here, self._time, before).reshape(len(here), -1)
+        running, before, shape = self.running, self._values, self._values.shape
+        rates = self._stages[:, : len(running)]
+        rates[0] = self._rates_of(running, self._time, before).reshape(len(running), -1)
         self._begin(rates[0].reshape(shape))
-        reached = np.minimum(self._time + self._size, self._until[here])
+        reached = np.minimum(self._time + self._size, self._until[running])
         taken = reached - self._time
         values, error = self._attempt(rates, taken)
         self._size = taken * _change(error, self._most)
         good = error < 1
-        until = self._until[here]
+        until = self._until[running]
         time = np.where(until - reached <= TARGET_SPACINGS * np.spacing(until), until, reached)
         yield from self._look(good, time, taken, values, rates)
         cut = np.isfinite(self._first) & (taken > 0.999 * self._first)
@@ -80,7 +80,7 @@ class Systems:
 
     def _begin(self, rate: Floats) -> None:
         """The size of the step, for systems that begin one."""
-        left = self._until[self.here] - self._time
+        left = self._until[self.running] - self._time
         known = self._dt > 0
         first = np.where(known, left / np.maximum(np.ceil(left / np.where(known, self._dt, left)), 1.0), np.nan)
         size = first.copy()
@@ -94,12 +94,12 @@ class Systems:
 
     def _first_size(self, new: Places, rate: Floats, longest: Floats) -> Floats:
         """As `AdaptiveIntegrator` has it, for systems at places (k,) with rates (k, ...)."""
-        values, here = self._values[new], self.here[new]
-        allowed = _rows(self._tolerance[here], values) * (1.0 + np.abs(values))
+        values, running = self._values[new], self.running[new]
+        allowed = _rows(self._tolerance[running], values) * (1.0 + np.abs(values))
         size, speed = _norms(values / allowed), _norms(rate / allowed)
         slow = (size < 1e-5) | (speed < 1e-5)
         trial = np.minimum(np.where(slow, 1e-6, 0.01 * size / np.where(slow, 1.0, speed)), longest)
-        ahead = self._rates_of(here, self._time[new] + trial, values + _rows(trial, values) * rate)
+        ahead = self._rates_of(running, self._time[new] + trial, values + _rows(trial, values) * rate)
         fastest = np.maximum(speed, _norms((ahead - rate) / allowed) / trial)
         rest = fastest <= 1e-15
         proposed = np.where(rest, np.maximum(1e-6, 1e-3 * trial), (0.01 / np.where(rest, 1.0, fastest)) ** (1 / ORDER))
@@ -111,9 +111,11 @@ class Systems:
         shape, before = self._values.shape, self._values.reshape(len(dt), -1)
         for k in range(1, len(weights)):
             stage = before + dt[:, None] * _combined(stages[k, :k], rates)
-            rates[k] = self._rates_of(self.here, self._time + nodes[k] * dt, stage.reshape(shape)).reshape(stage.shape)
+            rates[k] = self._rates_of(self.running, self._time + nodes[k] * dt, stage.reshape(shape)).reshape(
+                stage.shape
+            )
         values = before + dt[:, None] * _combined(weights, rates)
-        allowed = self._tolerance[self.here, None] * (1.0 + np.maximum(np.abs(before), np.abs(values)))
+        allowed = self._tolerance[self.running, None] * (1.0 + np.maximum(np.abs(before), np.abs(values)))
         fifth, third = (((_combined(row, rates) / allowed) ** 2).sum(axis=1) for row in errors)
         both = np.maximum(fifth + 0.01 * third, np.finfo(float).tiny)
         error = np.abs(dt) * fifth / np.sqrt(both * before.shape[1])
@@ -123,15 +125,15 @@ class Systems:
         self, good: NDArray[np.bool_], time: Floats, taken: Floats, after: Floats, rates: Floats
     ) -> Iterator[tuple[int, float, Floats]]:
         """What is due within the steps or at their ends; values after the steps are put back to where they belong."""
-        due = self._dues[self.here, self._seen]
+        due = self._dues[self.running, self._seen]
         within = np.flatnonzero(good & (due < time - TIME_RTOL * np.abs(due)))
         if len(within):
             yield from self._between(within, time, taken, after, rates)
         self._limit_some(good, after)
-        at_end = good & (self._dues[self.here, self._seen] <= time * (1 + TIME_RTOL))
+        at_end = good & (self._dues[self.running, self._seen] <= time * (1 + TIME_RTOL))
         for k in np.flatnonzero(at_end):
             self._seen[k] += 1
-            yield int(self.here[k]), float(time[k]), after[k]
+            yield int(self.running[k]), float(time[k]), after[k]
 
     def _limit_some(self, good: NDArray[np.bool_], after: Floats) -> None:
         some = after[good]
@@ -143,7 +145,7 @@ class Systems:
     ) -> Iterator[tuple[int, float, Floats]]:
         polynomial = self._interpolated(places, taken[places], after[places], rates)
         while len(places):
-            due = self._dues[self.here[places], self._seen[places]]
+            due = self._dues[self.running[places], self._seen[places]]
             left = due < time[places] - TIME_RTOL * np.abs(due)
             places, polynomial, due = places[left], polynomial[:, left], due[left]
             if not len(places):
@@ -156,7 +158,7 @@ class Systems:
             self._limit(found)
             for place, when, looked in zip(places, due, found, strict=True):
                 self._seen[place] += 1
-                yield int(self.here[place]), float(when), looked
+                yield int(self.running[place]), float(when), looked
 
     def _interpolated(self, places: Places, dt: Floats, after: Floats, rates: Floats) -> Floats:
         """Coefficients (7, k, ...) of the interpolation, by four more rates."""
@@ -168,7 +170,7 @@ class Systems:
         for k, node in enumerate(nodes, 12):
             stage = flat + step * _combined(stages[k - 12, :k], held)
             held[k] = self._rates_of(
-                self.here[places], self._time[places] + node * dt, stage.reshape(before.shape)
+                self.running[places], self._time[places] + node * dt, stage.reshape(before.shape)
             ).reshape(flat.shape)
         change = after.reshape(flat.shape) - flat
         first, last = step * held[0], step * held[12]
@@ -177,11 +179,11 @@ class Systems:
 
     def _leave(self, stuck: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
         """Keep those that are neither stuck nor at their end."""
-        self.lost.update(self.here[stuck].tolist())
+        self.lost.update(self.running[stuck].tolist())
         stay = ~(stuck | ended)
         if stay.all():
             return
-        for name in ("here", "_time", "_values", "_dt", "_size", "_most", "_first", "_begins", "_seen"):
+        for name in ("running", "_time", "_values", "_dt", "_size", "_most", "_first", "_begins", "_seen"):
             setattr(self, name, getattr(self, name)[stay])
 
 

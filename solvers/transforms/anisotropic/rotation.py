@@ -116,10 +116,10 @@ def times_coordinates(coefficients: Complexes) -> Complexes:
     """
     backend, size = backend_for(coefficients), len(coefficients) - 1
     z, up, down = _coordinate_factors(size, backend)
-    here, nothing = coefficients[:, :size], backend.zeros((1, size + 1), complex)
+    same, nothing = coefficients[:, :size], backend.zeros((1, size + 1), complex)
     below, above = np.concatenate([nothing, coefficients[: size - 1]]), coefficients[1:]  # of l − 1 and of l + 1
     result: Complexes = backend.empty((4, size, size), complex)
-    result[0] = here[:size]
+    result[0] = same[:size]
     result[3] = z[0] * above[:, :size] + z[1] * below[:, :size]
     plus = down[0] * _lower(below) - down[1] * _lower(above)  # of (x + iy) f
     minus = up[0] * above[:, 1:] - up[1] * below[:, 1:]  # of (x − iy) f
@@ -134,7 +134,7 @@ def _lower(coefficients: Complexes) -> Complexes:
 
 @lru_cache(maxsize=16)
 def _coordinate_factors(size: int, backend: Backend) -> tuple[Floats, Floats, Floats]:
-    """Factors of the neighbours l + 1 and l − 1 in z Y_lm, e^{iφ} sin θ Y_lm and (l − 1 first) e^{−iφ} sin θ Y_lm."""
+    """Factors of the neighbors l + 1 and l − 1 in z Y_lm, e^{iφ} sin θ Y_lm and (l − 1 first) e^{−iφ} sin θ Y_lm."""
     l, m = np.arange(size, dtype=float)[:, None], np.arange(size, dtype=float)[None, :]
     inside = m <= l
     low, high = np.maximum((2 * l - 1) * (2 * l + 1), 1), (2 * l + 1) * (2 * l + 3)

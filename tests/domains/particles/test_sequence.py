@@ -1,4 +1,4 @@
-"""Tokens in a sequence: diffusion between neighbours alone, on the sphere and off it, and with attention."""
+"""Tokens in a sequence: diffusion between neighbors alone, on the sphere and off it, and with attention."""
 
 import numpy as np
 import pytest

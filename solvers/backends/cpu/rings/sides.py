@@ -43,7 +43,7 @@ def ring_of(rows, i):
 
 @helper
 def side_of(k, j, row):
-    """Plane and face of side k of cell j of a ring, the place of its flux, and the neighbour."""
+    """Plane and face of side k of cell j of a ring, the place of its flux, and the neighbor."""
     north, south = row[NORTH_FACES], row[SOUTH_FACES]
     if k == 0:
         east = j + 1 if j + 1 < row[COUNT] else 0
@@ -60,7 +60,7 @@ def side_of(k, j, row):
 
 @helper
 def ring_of_side(k, r, row):
-    """The ring of the neighbour through side k of a cell of ring r."""
+    """The ring of the neighbor through side k of a cell of ring r."""
     if k == 0 or k == row[NORTH_FACES] + 1:
         return r
     return r - 1 if k <= row[NORTH_FACES] else r + 1
@@ -68,7 +68,7 @@ def ring_of_side(k, r, row):
 
 @helper
 def cells_of_part(part, start, count):
-    """The first cell of a ring, those between, or the last; and how far their neighbours east and west are."""
+    """The first cell of a ring, those between, or the last; and how far their neighbors east and west are."""
     if part == 0:
         return start, start + 1, 1, count - 1
     if part == 1:

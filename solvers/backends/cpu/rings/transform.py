@@ -148,14 +148,14 @@ def zonal_sets(worker, workers, coefficients, multipliers, below, above, sets):
     first, last = share(worker, workers, degrees * degrees)
     for item in range(first, last):
         l, m = item // degrees, item % degrees
-        here, slope = coefficients[l, m], 0j
+        value, slope = coefficients[l, m], 0j
         if l > 0:
             slope += below[l - 1, m] * (multipliers[1, l - 1] * coefficients[l - 1, m])
         if l + 1 < degrees:
             slope -= above[l, m] * (multipliers[1, l + 1] * coefficients[l + 1, m])
-        sets[0, l, m], sets[1, l, m], sets[2, l, m] = multipliers[0, l] * here, slope, multipliers[1, l] * here
+        sets[0, l, m], sets[1, l, m], sets[2, l, m] = multipliers[0, l] * value, slope, multipliers[1, l] * value
         if len(sets) > 3:
-            sets[3, l, m] = multipliers[2, l] * here
+            sets[3, l, m] = multipliers[2, l] * value
 
 
 @kernel

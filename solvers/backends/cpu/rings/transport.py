@@ -1,15 +1,15 @@
 """Outgoing fluxes of the cells of rings of latitude: :mod:`solvers.backends.cpu.transport_surface` for them.
 
 All cells of a ring are alike, so their geometry is numbers per ring, in the plane (east, north) at a cell's center:
-of one kind of cell, or of two, by turns, where a neighbouring ring has half as many. Sides and rows are those of
+of one kind of cell, or of two, by turns, where a neighboring ring has half as many. Sides and rows are those of
 :mod:`solvers.backends.cpu.rings.sides`.
 
 slopes     (kinds, 2, 6) the weights of a least-squares gradient: ∂_p u, ∂_q u = Σ_k slopes[:, k] (u_k − u)
-offsets, reach, tangents   (kinds, 2, 6) of each side: the neighbour's center, the face's center, the face's tangent
-stencils   (2, kinds, 6, 14) weights of the velocity (east, north) of each neighbour, and last of the cell itself, in
+offsets, reach, tangents   (kinds, 2, 6) of each side: the neighbor's center, the face's center, the face's tangent
+stencils   (2, kinds, 6, 14) weights of the velocity (east, north) of each neighbor, and last of the cell itself, in
            the flux through a side, and in half the correction of a product's mean for each slope of the density
-spans      (kinds, 6) 1 over the area that a neighbour's offset and the next one's span
-opposite   (kinds, 6, 6) weights w ≥ 0 with Σ_m w_km d_m = −d_k, of two neighbours at most
+spans      (kinds, 6) 1 over the area that a neighbor's offset and the next one's span
+opposite   (kinds, 6, 6) weights w ≥ 0 with Σ_m w_km d_m = −d_k, of two neighbors at most
 """
 
 from ..launching import index, scratch
@@ -60,16 +60,16 @@ def local_components(worker, workers, begin, end, rows, sine, cosine, centers, v
 
 @helper
 def _stencil(c, k, a, b, ae, be, an, bn, aw, bw, as_, bs):
-    """Σ of a stencil's weights times the velocities of a cell and its neighbours east, north, west, south."""
+    """Σ of a stencil's weights times the velocities of a cell and its neighbors east, north, west, south."""
     near = (c[k, 12] * a + c[k, 13] * b) + (c[k, 0] * ae + c[k, 1] * be) + (c[k, 4] * aw + c[k, 5] * bw)
     return near + (c[k, 2] * an + c[k, 3] * bn) + (c[k, 6] * as_ + c[k, 7] * bs)
 
 
 @helper
-def _slope(s, towards, here, at_e, at_n, at_w, at_s):
+def _slope(s, towards, center, at_e, at_n, at_w, at_s):
     """Component of the least-squares gradient of a cell with four sides, from the values there and around."""
-    slope = s[towards, 0] * (at_e - here) + s[towards, 1] * (at_n - here) + s[towards, 2] * (at_w - here)
-    return slope + s[towards, 3] * (at_s - here)
+    slope = s[towards, 0] * (at_e - center) + s[towards, 1] * (at_n - center) + s[towards, 2] * (at_w - center)
+    return slope + s[towards, 3] * (at_s - center)
 
 
 @row_kernel
@@ -78,7 +78,7 @@ def reconstruct_on_rings(
     flux, smooth, sent,
 ):  # fmt: skip
     """As :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`; sent (2, faces)."""
-    near, near_east, near_north = scratch(8), scratch(8), scratch(8)  # of a cell's neighbours
+    near, near_east, near_north = scratch(8), scratch(8), scratch(8)  # of a cell's neighbors
     first, last = part_of(worker, workers, begin, end)
     r = ring_of(rows, first)
     while first < last:
@@ -98,14 +98,14 @@ def reconstruct_on_rings(
                     fn, fs = index(cell + faces_north), index(cell + faces_south)
                     ge, gw = index(cell + within), index(cell + to_west + within)
                     gn, gs = index(cell + north_of), index(cell + south_of)
-                    here, at_e, at_n, at_w, at_s = density[i], density[e], density[n], density[w], density[m]
-                    p = _slope(s, 0, here, at_e, at_n, at_w, at_s)
-                    q = _slope(s, 1, here, at_e, at_n, at_w, at_s)
-                    worst = smoothness_indicator(here, at_e, here + p * d[0, 0] + q * d[1, 0])
-                    worst = max(worst, smoothness_indicator(here, at_n, here + p * d[0, 1] + q * d[1, 1]))
-                    worst = max(worst, smoothness_indicator(here, at_w, here + p * d[0, 2] + q * d[1, 2]))
-                    worst = max(worst, smoothness_indicator(here, at_s, here + p * d[0, 3] + q * d[1, 3]))
-                    smooth[i] = blending_weight(worst, low, high) if here > occupied[0] else 0.0
+                    center, at_e, at_n, at_w, at_s = density[i], density[e], density[n], density[w], density[m]
+                    p = _slope(s, 0, center, at_e, at_n, at_w, at_s)
+                    q = _slope(s, 1, center, at_e, at_n, at_w, at_s)
+                    worst = smoothness_indicator(center, at_e, center + p * d[0, 0] + q * d[1, 0])
+                    worst = max(worst, smoothness_indicator(center, at_n, center + p * d[0, 1] + q * d[1, 1]))
+                    worst = max(worst, smoothness_indicator(center, at_w, center + p * d[0, 2] + q * d[1, 2]))
+                    worst = max(worst, smoothness_indicator(center, at_s, center + p * d[0, 3] + q * d[1, 3]))
+                    smooth[i] = blending_weight(worst, low, high) if center > occupied[0] else 0.0
                     u, v, ue, ve, un, vn = east[i], north[i], east[e], north[e], east[n], north[n]
                     uw, vw, us, vs = east[w], north[w], east[m], north[m]
                     flux[0, ge] = _stencil(c, 0, u, v, ue, ve, un, vn, uw, vw, us, vs)
@@ -156,7 +156,7 @@ def outgoing_flux_on_rings(
     smooth, occupied, sent,
 ):  # fmt: skip
     """As :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`; volumes (rings,), sent (2, faces)."""
-    held, unresolved = scratch(8), scratch(8)  # masses of a cell's neighbours, and how unresolved its sides are
+    held, unresolved = scratch(8), scratch(8)  # masses of a cell's neighbors, and how unresolved its sides are
     first, last = part_of(worker, workers, begin, end)
     r = ring_of(rows, first)
     while first < last:
@@ -182,15 +182,15 @@ def outgoing_flux_on_rings(
                     fn, fs = index(cell + faces_north), index(cell + faces_south)
                     ge, gw = index(cell + within), index(cell + to_west + within)
                     gn, gs = index(cell + north_of), index(cell + south_of)
-                    here, at_e, at_n, at_w, at_s = density[i], density[e], density[n], density[w], density[m]
-                    p = _slope(s, 0, here, at_e, at_n, at_w, at_s)
-                    q = _slope(s, 1, here, at_e, at_n, at_w, at_s)
+                    center, at_e, at_n, at_w, at_s = density[i], density[e], density[n], density[w], density[m]
+                    p = _slope(s, 0, center, at_e, at_n, at_w, at_s)
+                    q = _slope(s, 1, center, at_e, at_n, at_w, at_s)
                     res_e, res_n = min(smooth[i], smooth[e]), min(smooth[i], smooth[n])
                     res_w, res_s = min(smooth[i], smooth[w]), min(smooth[i], smooth[m])
-                    up_e = _upwind(flux[0, ge], flux[1, ge], here + p * f[0, 0] + q * f[1, 0])
-                    up_n = _upwind(flux[1, gn], flux[0, gn], here + p * f[0, 1] + q * f[1, 1])
-                    up_w = _upwind(flux[1, gw], flux[0, gw], here + p * f[0, 2] + q * f[1, 2])
-                    up_s = _upwind(flux[0, gs], flux[1, gs], here + p * f[0, 3] + q * f[1, 3])
+                    up_e = _upwind(flux[0, ge], flux[1, ge], center + p * f[0, 0] + q * f[1, 0])
+                    up_n = _upwind(flux[1, gn], flux[0, gn], center + p * f[0, 1] + q * f[1, 1])
+                    up_w = _upwind(flux[1, gw], flux[0, gw], center + p * f[0, 2] + q * f[1, 2])
+                    up_s = _upwind(flux[0, gs], flux[1, gs], center + p * f[0, 3] + q * f[1, 3])
 
                     u, v = east[i], north[i]
                     ce, cn = d[0, 0] * v - d[1, 0] * u, d[0, 1] * v - d[1, 1] * u
@@ -199,13 +199,13 @@ def outgoing_flux_on_rings(
                     nw = 1.0 if cn >= 0.0 and cw < 0.0 else 0.0
                     ws = 1.0 if cw >= 0.0 and cs < 0.0 else 0.0
                     se = 1.0 if cs >= 0.0 and ce < 0.0 else 0.0
-                    mass = here * area
+                    mass = center * area
                     # 0·u: a NaN is passed on
                     to_e = mass * (se * h[3] * cs - en * h[0] * cn + 0.0 * (u + v))
                     to_n = mass * (en * h[0] * ce - nw * h[1] * cw)
                     to_w = mass * (nw * h[1] * cn - ws * h[2] * cs)
                     to_s = mass * (ws * h[2] * cw - se * h[3] * ce)
-                    half = 0.5 / mass if here > occupied[0] else 0.0
+                    half = 0.5 / mass if center > occupied[0] else 0.0
                     mass_n, mass_s = at_n * north_area, at_s * south_area
                     behind = min(min(mass, at_w * area * over_ew), mass_n * over_en + free_en)
                     pull_e = half * min(behind, mass_s * over_es + free_es) * to_e
@@ -224,20 +224,20 @@ def outgoing_flux_on_rings(
         else:
             sides = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
             for i in range(first, stop):
-                j, k_of, here = i - start, kind + (i - start) % row[KINDS], density[i]
-                p, q, mass = 0.0, 0.0, here * volumes[r]
+                j, k_of, center = i - start, kind + (i - start) % row[KINDS], density[i]
+                p, q, mass = 0.0, 0.0, center * volumes[r]
                 for k in range(sides):
                     _, _, _, neighbor = side_of(k, j, row)
                     held[k] = density[neighbor] * volumes[ring_of_side(k, r, row)]
                     unresolved[k] = 1.0 - min(smooth[i], smooth[neighbor])
-                    p += slopes[k_of, 0, k] * (density[neighbor] - here)
-                    q += slopes[k_of, 1, k] * (density[neighbor] - here)
+                    p += slopes[k_of, 0, k] * (density[neighbor] - center)
+                    q += slopes[k_of, 1, k] * (density[neighbor] - center)
                 for k in range(sides):
                     plane, face, place, _ = side_of(k, j, row)
-                    value = here + p * reach[k_of, 0, k] + q * reach[k_of, 1, k]
+                    value = center + p * reach[k_of, 0, k] + q * reach[k_of, 1, k]
                     through = _upwind(flux[plane, place], flux[1 - plane, place], value)
                     sent[plane, face] = (1.0 - unresolved[k]) * (sent[plane, face] + through)
-                for k in range(sides):  # lumps between neighbour k and the next
+                for k in range(sides):  # lumps between neighbor k and the next
                     after = k + 1 if k + 1 < sides else 0
                     across = offsets[k_of, 0, k] * north[i] - offsets[k_of, 1, k] * east[i]
                     beyond = offsets[k_of, 0, after] * north[i] - offsets[k_of, 1, after] * east[i]
@@ -252,7 +252,7 @@ def outgoing_flux_on_rings(
                                 weight = opposite[k_of, way, m]
                                 if weight > 0.0:
                                     behind = min(behind, held[m] / weight)
-                            pull = 0.5 * behind / mass * to if here > occupied[0] else 0.0
+                            pull = 0.5 * behind / mass * to if center > occupied[0] else 0.0
                             for m in range(sides):
                                 part = -pull * opposite[k_of, way, m] + (to - pull if m == way else 0.0)
                                 if part != 0.0 and unresolved[m] > 0.0:
