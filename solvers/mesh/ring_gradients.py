@@ -1,8 +1,6 @@
-"""Gradients and values at the faces between cells of rings of latitude, of fourth order, from averages of cells."""
+"""Gradients at the faces between cells of rings of latitude, of third order or better, from averages of cells."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,46 +14,30 @@ NODES = 3  # of Gauss's rule, along faces and along each side of a cell
 DEGREES = [(a, b) for a in range(4) for b in range(4 - a)]  # of the monomials of a cubic
 
 
-@dataclass(frozen=True, eq=False)
-class FaceWeights:
-    """Sums Σ weight_j u_j over cells j: of each face the mean of n·∇u along it, and of u.
+def ring_gradients(rings: Rings) -> tuple[Integers, Integers, Floats]:
+    """Faces, cells and weights (entries,) of the means of n·∇u along faces, Σ weight u of a face's cells.
 
-    faces, cells       (entries,) numbers of a face, and of a cell near it
-    gradients, means   (entries,) weights
-    """
-
-    faces: Integers
-    cells: Integers
-    gradients: Floats
-    means: Floats
-
-
-def ring_gradients(rings: Rings) -> FaceWeights:
-    """Weights at all faces, from a cubic in the tangent plane fitted to the averages of cells around.
-
-    The fit is that of least squares, weighted by e^{−d²/NEAR²} at the distance d: of averages of a smooth field fluxes
-    are of third order at least, where rings of N and 2N cells meet as elsewhere, and next to the poles (Ollivier-Gooch
-    and Van Altena 2002). Faces that are images of each other when the rings around them turn have the same weights.
+    They are those of a cubic in the tangent plane, fitted to the averages of the cells around a face by least squares
+    with weights e^{−d²/NEAR²} at the distance d: of a smooth field fluxes are of third order at least, where rings of N
+    and 2N cells meet as elsewhere, and next to the poles (the reconstruction of Ollivier-Gooch and Van Altena 2002).
+    Faces that are images of each other when the rings around them turn have the same weights.
     """
     counts, face_counts = rings.counts, _face_counts(rings)
     common = _common(counts)  # rotations that leave the rings around each group of faces as they are
     each = face_counts // common  # faces of a group that differ
     group = np.repeat(np.arange(len(each)), each)
     number = np.arange(len(group)) - np.repeat(starts_of(each)[:-1], each)
-    cells, real, gradients, means = _fitted(rings, group, number)
+    cells, real, gradients = _fitted(rings, group, number)
     turns = np.repeat(np.arange(len(group)), common[group])
     turn = np.arange(len(turns)) - starts_of(common[group])[:-1][turns]
     start = starts_of(counts)
     ring = np.searchsorted(start, cells, side="right")[turns] - 1
-    turned = start[ring] + (cells[turns] - start[ring] + turn[:, None] * (counts[ring] // common[group][turns, None])) % (
-        counts[ring]
-    )
+    step = counts[ring] // common[group][turns, None]
+    turned = start[ring] + (cells[turns] - start[ring] + turn[:, None] * step) % counts[ring]
     face = (starts_of(face_counts)[group] + number)[turns] + turn * each[group][turns]
     used = real[turns]
     faces = np.broadcast_to(face[:, None], used.shape)[used]
-    return FaceWeights(
-        faces.astype(np.int32), turned[used].astype(np.int32), gradients[turns][used], means[turns][used]
-    )
+    return faces.astype(np.int32), turned[used].astype(np.int32), gradients[turns][used]
 
 
 def _face_counts(rings: Rings) -> Counts:
@@ -70,8 +52,8 @@ def _common(counts: Counts) -> Counts:
     return np.append(least, np.minimum(least[:-1], least[1:]))
 
 
-def _fitted(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArray[np.bool_], Floats, Floats]:
-    """(faces, most) cells around faces, whether they are some, and their weights in n·∇u and in u."""
+def _fitted(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArray[np.bool_], Floats]:
+    """(faces, most) cells around faces, whether they are some, and their weights in n·∇u."""
     from scipy.spatial import cKDTree
 
     height = np.pi / len(rings.counts)
@@ -87,12 +69,10 @@ def _fitted(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArra
     across = np.einsum("fgc,fac->fag", normals, axes) / height
     weights = np.polynomial.legendre.leggauss(NODES)[1] / 2
     slopes = np.einsum("g,fag,pafg->fp", weights, across, _monomial_slopes(place))
-    values = np.einsum("g,pfg->fp", weights, _monomials(place))
 
     trust = np.exp(-((centers[cells] - middle[:, None]) ** 2).sum(axis=2) / (NEAR * height) ** 2) * real
     inverse = np.linalg.pinv(_cell_averages(rings, cells, middle, axes, height) * trust[:, :, None], rcond=1e-10)
-    fit = inverse * trust[:, None, :]
-    return cells, real, np.einsum("fp,fpk->fk", slopes, fit), np.einsum("fp,fpk->fk", values, fit)
+    return cells, real, np.einsum("fp,fpk->fk", slopes, inverse * trust[:, None, :])
 
 
 def _face_points(rings: Rings, group: Counts, number: Counts) -> tuple[Floats, Floats, Floats, Floats]:
@@ -146,9 +126,7 @@ def _monomials(place: Floats) -> Floats:
 def _monomial_slopes(place: Floats) -> Floats:
     """(monomials, 2, faces, n) their derivatives along both axes."""
     x, y = place[:, 0], place[:, 1]
-    return np.stack(
-        [[a * x ** max(a - 1, 0) * y**b, b * x**a * y ** max(b - 1, 0)] for a, b in DEGREES]  # fmt: skip
-    )
+    return np.stack([[a * x ** max(a - 1, 0) * y**b, b * x**a * y ** max(b - 1, 0)] for a, b in DEGREES])
 
 
 def _directions(theta: Floats, phi: Floats) -> tuple[Floats, Floats, Floats]:

@@ -94,7 +94,7 @@ class TensorOperator:
 
     The flux is that of D n along the line between two centers, and of what is left with the mean of both cells'
     least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic. Of a number on
-    rings of latitude it is of fourth order (:mod:`solvers.mesh.ring_gradients`).
+    rings of latitude it is that of fitted cubics (:mod:`solvers.mesh.ring_gradients`).
     """
 
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
@@ -106,8 +106,8 @@ class TensorOperator:
         D = np.asarray(mesh.backend.to_host(given), dtype=np.float64)
         if D.ndim == 1:
             D = D[:, None, None] * np.eye(mesh.centers.shape[1])
-        fluxes = wide_gradients(host) if is_number else None
-        rows, columns, weights = _entries(host, _gradient_fluxes_of(host, D) if fluxes is None else fluxes[:3])
+        fluxes = _fluxes_of_cubics(host) if is_number else None
+        rows, columns, weights = _entries(host, fluxes or _gradient_fluxes_of(host, D))
         to_device = mesh.backend.to_device
         self.rows, self.columns = to_device(rows), to_device(columns)
         self.weights = to_device(weights.astype(mesh.volumes.dtype))
@@ -258,13 +258,12 @@ def _gradient_fluxes_of(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floa
     return inner[face].astype(np.int32), column, weight
 
 
-def wide_gradients(mesh: Mesh) -> tuple[Integers, Integers, Floats, Floats] | None:
-    """Faces, columns, weights of A n·∇u and of the mean of u at faces, of fourth order; None but on rings of latitude.
-    """
+def _fluxes_of_cubics(mesh: Mesh) -> tuple[Integers, Integers, Floats] | None:
+    """Faces, columns and weights of A n·∇u into the first cell of each; None but on rings of latitude."""
     if not is_of_rings(mesh) or len(mesh.ring_cells) < MIN_RINGS:
         return None
-    found = ring_gradients(Rings(mesh.ring_cells.astype(np.int64), mesh.ring_edges))
-    return found.faces, found.cells, mesh.face_areas[found.faces] * found.gradients, found.means
+    faces, cells, gradients = ring_gradients(Rings(mesh.ring_cells.astype(np.int64), mesh.ring_edges))
+    return faces, cells, mesh.face_areas[faces] * gradients
 
 
 def _entries(mesh: Mesh, fluxes: tuple[Integers, Integers, Floats]) -> tuple[Integers, Integers, Floats]:
