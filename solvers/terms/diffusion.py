@@ -32,8 +32,9 @@ class Diffusion:
     """div(D∇u), explicit, or advanced by itself by RKL2 super-time-stepping (Meyer, Balsara and Aslam 2014, § 2.3).
 
     Second order in time and space, in space of fourth order on curves and in boxes of equal cells, between walls, of a
-    number D. On rings of latitude fields of any sign have fluxes with gradients (:class:`TensorOperator`), since
-    two-point ones are inconsistent where rings of N and 2N cells meet; s stages cover (s² + s − 2)/4 explicit
+    number D. On rings of latitude fields of any sign have fluxes with gradients (:class:`TensorOperator`), of a number
+    D those of fitted cubics, whose rates are of fourth order, since two-point ones are inconsistent where rings of N
+    and 2N cells meet; s stages cover (s² + s − 2)/4 explicit
     steps, so the cost grows as √dt and there is no parabolic limit. The stages are polynomials of the operator L,
     so the step is u + L ψ: where a density undershoots zero next to an unresolved cell, the fluxes of ψ are limited to
     what each cell has and receives.

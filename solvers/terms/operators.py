@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from ..mesh.boundaries import Flux, Outflow, Part, Robin
 from ..mesh.lines import opposite_sides
 from ..mesh.mesh import Floats, Integers, Mesh
+from ..mesh.ring_gradients import MIN_RINGS, ring_gradients
+from ..mesh.rings import Rings
 from .limiters import gradient_weights
+from .ring_geometry import is_of_rings
 
 
 class Operator(Protocol):
@@ -90,7 +93,8 @@ class TensorOperator:
     """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, or numbers, as a sparse matrix.
 
     The flux is that of D n along the line between two centers, and of what is left with the mean of both cells'
-    least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic.
+    least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic. Of a number on
+    rings of latitude it is that of fitted cubics (:mod:`solvers.mesh.ring_gradients`).
     """
 
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
@@ -98,10 +102,12 @@ class TensorOperator:
         given: Any = D
         if np.ndim(D) == 0:
             self.coefficient, given = float(given), np.ones(mesh.cells)
+        is_number, host = np.ndim(D) == 0, mesh.on_host
         D = np.asarray(mesh.backend.to_host(given), dtype=np.float64)
         if D.ndim == 1:
             D = D[:, None, None] * np.eye(mesh.centers.shape[1])
-        rows, columns, weights = _tensor_entries(mesh.on_host, D)
+        fluxes = _fluxes_of_cubics(host) if is_number else None
+        rows, columns, weights = _entries(host, fluxes or _gradient_fluxes_of(host, D))
         to_device = mesh.backend.to_device
         self.rows, self.columns = to_device(rows), to_device(columns)
         self.weights = to_device(weights.astype(mesh.volumes.dtype))
@@ -245,11 +251,25 @@ def added_at(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
     return total
 
 
-def _tensor_entries(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floats]:
-    """Rows, columns and weights of div(D∇u) (cells)."""
+def _gradient_fluxes_of(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floats]:
+    """Numbers of faces, columns and weights of the flux A n·D∇u into the first cell of each."""
     inner = np.flatnonzero(mesh.face_cells[:, 0] != mesh.face_cells[:, 1])
     face, column, weight = gradient_fluxes(mesh, inner, D)
-    first, second = mesh.face_cells[inner].T
+    return inner[face].astype(np.int32), column, weight
+
+
+def _fluxes_of_cubics(mesh: Mesh) -> tuple[Integers, Integers, Floats] | None:
+    """Faces, columns and weights of A n·∇u into the first cell of each; None but on rings of latitude."""
+    if not is_of_rings(mesh) or len(mesh.ring_cells) < MIN_RINGS:
+        return None
+    faces, cells, gradients = ring_gradients(Rings(mesh.ring_cells.astype(np.int64), mesh.ring_edges))
+    return faces, cells, mesh.face_areas[faces] * gradients
+
+
+def _entries(mesh: Mesh, fluxes: tuple[Integers, Integers, Floats]) -> tuple[Integers, Integers, Floats]:
+    """Rows, columns and weights of the divergence (cells) of fluxes through faces."""
+    face, column, weight = fluxes
+    first, second = mesh.face_cells.T
     rows, columns, amounts = np.append(first[face], second[face]), np.append(column, column), np.append(weight, -weight)
     return _summed(rows, columns, amounts / mesh.volumes[rows], mesh.cells)
 

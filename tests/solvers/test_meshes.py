@@ -181,13 +181,6 @@ def test_heat_to_the_default_tolerance_in_one_call(name):
     assert np.abs(found - np.exp(-0.5) * u0).max() < 1e-4 * np.abs(u0).max()
 
 
-def test_diffusion_decays_on_rings_of_latitude():
-    """Fluxes with gradients are not symmetric: no eigenvalue grows or turns, whatever the field."""
-    found = np.linalg.eigvals(Diffusion(sphere(12), 1.0).jacobian(1)[0].toarray())
-    assert found.real.max() < 1e-10 * np.abs(found).max()  # rounding
-    assert np.abs(found.imag).max() < 1e-10 * np.abs(found).max()
-
-
 def test_a_line_within_the_mesh_tags_no_edge_of_the_boundary():
     """Points on the boundary come first: the pair (0, 10) of an inner point must not be taken for the edge (1, 2)."""
     angles = np.pi / 4 * np.arange(8)

@@ -1,0 +1,137 @@
+"""Gradients at the faces between cells of rings of latitude, of third order or better, from averages of cells."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .rings import Counts, Floats, Integers, Rings, faces_between, starts_of
+
+MIN_RINGS = 8  # from which on the cells around a face lie in one half of the sphere
+REACH = 2.3  # of a ring's height: the distance from a face of the cells that are fitted, some 17
+NEAR = 1.0  # of a ring's height: cells further than that count less in the fit
+NODES = 3  # of Gauss's rule, along faces and along each side of a cell
+DEGREES = [(a, b) for a in range(4) for b in range(4 - a)]  # of the monomials of a cubic
+
+
+def ring_gradients(rings: Rings) -> tuple[Integers, Integers, Floats]:
+    """Faces, cells and weights (entries,) of the means of n·∇u along faces, Σ weight u of a face's cells.
+
+    They are those of a cubic in the tangent plane, fitted to the averages of the cells around a face by least squares
+    with weights e^{−d²/NEAR²} at the distance d: of a smooth field fluxes are of third order at least, where rings of N
+    and 2N cells meet as elsewhere, and next to the poles (the reconstruction of Ollivier-Gooch and Van Altena 2002).
+    Faces that are images of each other when the rings around them turn have the same weights.
+    """
+    counts, face_counts = rings.counts, _face_counts(rings)
+    common = _common(counts)  # rotations that leave the rings around each group of faces as they are
+    each = face_counts // common  # faces of a group that differ
+    group = np.repeat(np.arange(len(each)), each)
+    number = np.arange(len(group)) - np.repeat(starts_of(each)[:-1], each)
+    cells, real, gradients = _fitted(rings, group, number)
+    turns = np.repeat(np.arange(len(group)), common[group])
+    turn = np.arange(len(turns)) - starts_of(common[group])[:-1][turns]
+    start = starts_of(counts)
+    ring = np.searchsorted(start, cells, side="right")[turns] - 1
+    step = counts[ring] // common[group][turns, None]
+    turned = start[ring] + (cells[turns] - start[ring] + turn[:, None] * step) % counts[ring]
+    face = (starts_of(face_counts)[group] + number)[turns] + turn * each[group][turns]
+    used = real[turns]
+    faces = np.broadcast_to(face[:, None], used.shape)[used]
+    return faces.astype(np.int32), turned[used].astype(np.int32), gradients[turns][used]
+
+
+def _face_counts(rings: Rings) -> Counts:
+    """(groups,) faces of each: within each ring, then on each circle between two."""
+    return np.append(rings.counts, faces_between(rings.counts))
+
+
+def _common(counts: Counts) -> Counts:
+    """(groups,) the least number of cells of a ring near a face of each group, which divides all of them."""
+    near, n = int(np.ceil(REACH)) + 1, len(counts)
+    least = np.array([counts[max(r - near, 0) : r + near + 1].min() for r in range(n)])
+    return np.append(least, np.minimum(least[:-1], least[1:]))
+
+
+def _fitted(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArray[np.bool_], Floats]:
+    """(faces, most) cells around faces, whether they are some, and their weights in n·∇u."""
+    from scipy.spatial import cKDTree
+
+    height = np.pi / len(rings.counts)
+    points, normals, middle, axes = _face_points(rings, group, number)
+    centers = rings.centers(np.arange(rings.counts.sum()))
+    near = cKDTree(centers).query_ball_point(middle, REACH * height)
+    size = np.array([len(cells) for cells in near])
+    real = np.arange(size.max()) < size[:, None]
+    cells = np.zeros(real.shape, dtype=np.int64)
+    cells[real] = np.concatenate([sorted(found) for found in near])
+
+    place = _in_plane(middle, axes, points) / height
+    across = np.einsum("fgc,fac->fag", normals, axes) / height
+    weights = np.polynomial.legendre.leggauss(NODES)[1] / 2
+    slopes = np.einsum("g,fag,pafg->fp", weights, across, _monomial_slopes(place))
+
+    trust = np.exp(-((centers[cells] - middle[:, None]) ** 2).sum(axis=2) / (NEAR * height) ** 2) * real
+    inverse = np.linalg.pinv(_cell_averages(rings, cells, middle, axes, height) * trust[:, :, None], rcond=1e-10)
+    return cells, real, np.einsum("fp,fpk->fk", slopes, inverse * trust[:, None, :])
+
+
+def _face_points(rings: Rings, group: Counts, number: Counts) -> tuple[Floats, Floats, Floats, Floats]:
+    """Gauss's points along faces and normals there (faces, nodes, 3), their middles (faces, 3) and axes (faces, 2, 3).
+
+    The axes are the normal at the middle, and the direction along the face.
+    """
+    n, nodes = len(rings.counts), np.polynomial.legendre.leggauss(NODES)[0] / 2
+    within = (group < n)[:, None]
+    width = (2 * np.pi / _face_counts(rings))[group]
+    azimuth = (number + np.where(within[:, 0], 1.0, 0.5)) * width
+    north = np.append(rings.edges[:-1], rings.edges[1:-1])[group]
+    height = np.append(np.diff(rings.edges), np.zeros(n - 1))[group]
+    theta = north[:, None] + np.where(within, height[:, None] * (nodes + 0.5), 0.0)
+    phi = azimuth[:, None] + np.where(within, 0.0, width[:, None] * nodes)
+    out, down, east = _directions(theta, phi)
+    mean, mean_down, mean_east = _directions(north + height / 2, azimuth)
+    normals = np.where(within[..., None], east, down)
+    axes = np.stack([np.where(within, mean_east, mean_down), np.where(within, -mean_down, mean_east)], axis=1)
+    return out, normals, mean, axes
+
+
+def _cell_averages(rings: Rings, cells: Counts, middle: Floats, axes: Floats, height: float) -> Floats:
+    """(faces, most, monomials) averages of monomials over cells, by Gauss's rule in both angles."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    start = starts_of(rings.counts)
+    ring = np.searchsorted(start, cells, side="right") - 1
+    width = (2 * np.pi / rings.counts)[ring]
+    total, area = np.zeros((*cells.shape, len(DEGREES))), np.zeros(cells.shape)
+    for node, weight in zip(nodes, weights, strict=True):
+        theta = rings.edges[ring] + np.diff(rings.edges)[ring] * (node + 1) / 2
+        for other, share in zip(nodes, weights, strict=True):
+            phi = (cells - start[ring] + (other + 1) / 2) * width
+            part = weight * share * np.sin(theta)
+            place = _in_plane(middle, axes, _directions(theta, phi)[0]) / height
+            total += np.moveaxis(_monomials(place), 0, -1) * part[..., None]
+            area += part
+    return total / area[..., None]
+
+
+def _in_plane(middle: Floats, axes: Floats, points: Floats) -> Floats:
+    """(faces, 2, n) coordinates along the axes of points (faces, n, 3)."""
+    return np.asarray(np.einsum("fnc,fac->fan", points - middle[:, None], axes))
+
+
+def _monomials(place: Floats) -> Floats:
+    """(monomials, faces, n) at places (faces, 2, n)."""
+    return np.stack([place[:, 0] ** a * place[:, 1] ** b for a, b in DEGREES])
+
+
+def _monomial_slopes(place: Floats) -> Floats:
+    """(monomials, 2, faces, n) their derivatives along both axes."""
+    x, y = place[:, 0], place[:, 1]
+    return np.stack([[a * x ** max(a - 1, 0) * y**b, b * x**a * y ** max(b - 1, 0)] for a, b in DEGREES])
+
+
+def _directions(theta: Floats, phi: Floats) -> tuple[Floats, Floats, Floats]:
+    """(…, 3) unit vectors outward, southward and eastward."""
+    cos, sin, zero = np.cos(phi), np.sin(phi), np.zeros(np.shape(phi))
+    down = np.stack([np.cos(theta) * cos, np.cos(theta) * sin, -np.sin(theta)], axis=-1)
+    out = np.stack([np.sin(theta) * cos, np.sin(theta) * sin, np.cos(theta)], axis=-1)
+    return out, down, np.stack([-sin, cos, zero], axis=-1)
