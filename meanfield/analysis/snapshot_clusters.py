@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 TIME_RTOL = 1e-9  # a sample is at a snapshot where their times differ by less
 MIN_SCALE = 1e-6  # radians, of beta = 1e12
 RECORDED = ("cluster_mass", "cluster_center")
+MAX_MASS = 1e150  # whose square is a number too
 
 
 class Counted(NamedTuple):
@@ -39,7 +40,7 @@ def counter(run: Run) -> Callable[[int], Counted] | None:
     except ValueError:
         return None
     hand_over = run.number("hand_over_time", np.inf)
-    recorded, of_cells = run.diagnostics.keys() >= set(RECORDED), None if run.kind == "position" else _cells_of(run)
+    recorded, of_cells = recorded_clusters(run) is not None, None if run.kind == "position" else _cells_of(run)
 
     def count(k: int) -> Counted:
         time = float(run.times[k])
@@ -52,6 +53,19 @@ def counter(run: Run) -> Callable[[int], Counted] | None:
         return Counted(found.count, found.masses, places)
 
     return count
+
+
+def recorded_clusters(run: Run) -> tuple[Floats, Floats] | None:
+    """Masses (samples, K) and centers (samples, K, d) of the diagnostics, NaN where there are fewer; None without them.
+
+    Raises FileError for masses that no run has, as a damaged file may have them.
+    """
+    if not run.diagnostics.keys() >= set(RECORDED):
+        return None
+    masses, centers = (run.diagnostics[name] for name in RECORDED)
+    if ((masses < 0) | (masses > MAX_MASS)).any():
+        raise FileError(f"{run.path}: damaged: masses of clusters are from {np.nanmin(masses)} to {np.nanmax(masses)}")
+    return masses, centers
 
 
 def _recorded(run: Run, sample: int) -> Counted:

@@ -118,13 +118,12 @@ class _OpenTrack:
 def tracks_of(run: Run) -> Tracks:
     """The clusters of a run through time: by its diagnostics cluster_mass and cluster_center, else by its snapshots.
 
-    Raises ValueError for a domain without clusters.
+    Raises ValueError for a domain without clusters, FileError for masses of a damaged file.
     """
-    from meanfield.analysis.snapshot_clusters import cluster_finder
+    from meanfield.analysis.snapshot_clusters import cluster_finder, recorded_clusters
 
-    recorded = run.diagnostics
-    if "cluster_mass" in recorded and "cluster_center" in recorded:
-        return track(run.sample_times, recorded["cluster_mass"], recorded["cluster_center"])
+    if (recorded := recorded_clusters(run)) is not None:
+        return track(run.sample_times, *recorded)
     find = cluster_finder(run)
     found = [find(k) for k in range(len(run.times))]
     most = max((one.count for one in found), default=0)

@@ -1,12 +1,16 @@
 """Planted clusters are followed through moves, mergers, births, crossings and any order of the samples."""
 
+from pathlib import Path
+
+import h5py
 import numpy as np
 import pytest
 from support.status import run
 
+from meanfield.analysis.snapshot_clusters import counter
 from meanfield.analysis.tracks import MAX_ANGLE, track, tracks_of
 from meanfield.case.load import parse
-from solvers.io.run_file import read
+from solvers.io.run_file import FileError, read
 
 TWO_TOKENS = """
 domain.manifold = "particles"
@@ -178,3 +182,15 @@ def test_clusters_in_snapshots_are_those_of_the_diagnostics(tmp_path, sharp):
     found = read(tmp_path / "two.h5")
     np.testing.assert_array_equal(found.diagnostics["clusters"], 2)
     np.testing.assert_array_equal(tracks_of(found).counts, 2)
+
+
+@pytest.mark.parametrize("mass", [-0.5, 1e200])
+def test_masses_that_no_run_has_are_damage(mass: float, tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    run(parse(TWO_TOKENS.replace('"clusters"]', '"clusters", "cluster_mass", "cluster_center"]')), path)
+    with h5py.File(path, "r+", locking=False) as file:
+        file.attrs["digest"] = ""  # the file of a killed run has none
+        file["diagnostics/cluster_mass"][1, 0] = mass
+    for read_clusters in (tracks_of, counter):
+        with pytest.raises(FileError, match=r"run\.h5: damaged: masses of clusters are from"):
+            read_clusters(read(path))
