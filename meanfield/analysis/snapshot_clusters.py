@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TIME_RTOL = 1e-9  # a sample is at a snapshot where their times differ by less
 MIN_SCALE = 1e-6  # radians, of beta = 1e12
 RECORDED = ("cluster_mass", "cluster_center")
-MAX_MASS = 1e150  # whose square is a number too
+MAX_SIZE = 1e150  # whose square is a number too
 
 
 class Counted(NamedTuple):
@@ -58,13 +58,15 @@ def counter(run: Run) -> Callable[[int], Counted] | None:
 def recorded_clusters(run: Run) -> tuple[Floats, Floats] | None:
     """Masses (samples, K) and centers (samples, K, d) of the diagnostics, NaN where there are fewer; None without them.
 
-    Raises FileError for masses that no run has, as a damaged file may have them.
+    Raises FileError for values that no run has, as a damaged file may have them.
     """
     if not run.diagnostics.keys() >= set(RECORDED):
         return None
     masses, centers = (run.diagnostics[name] for name in RECORDED)
-    if ((masses < 0) | (masses > MAX_MASS)).any():
+    if ((masses < 0) | (masses > MAX_SIZE)).any():
         raise FileError(f"{run.path}: damaged: masses of clusters are from {np.nanmin(masses)} to {np.nanmax(masses)}")
+    if (np.abs(centers) > MAX_SIZE).any():
+        raise FileError(f"{run.path}: damaged: centers of clusters are up to {np.nanmax(np.abs(centers))}")
     return masses, centers
 
 

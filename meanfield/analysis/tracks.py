@@ -118,7 +118,7 @@ class _OpenTrack:
 def tracks_of(run: Run) -> Tracks:
     """The clusters of a run through time: by its diagnostics cluster_mass and cluster_center, else by its snapshots.
 
-    Raises ValueError for a domain without clusters, FileError for masses of a damaged file.
+    Raises ValueError for a domain without clusters, FileError for values of a damaged file.
     """
     from meanfield.analysis.snapshot_clusters import cluster_finder, recorded_clusters
 

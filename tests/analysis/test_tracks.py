@@ -184,13 +184,13 @@ def test_clusters_in_snapshots_are_those_of_the_diagnostics(tmp_path, sharp):
     np.testing.assert_array_equal(tracks_of(found).counts, 2)
 
 
-@pytest.mark.parametrize("mass", [-0.5, 1e200])
-def test_masses_that_no_run_has_are_damage(mass: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "value"), [("mass", -0.5), ("mass", 1e200), ("center", 1e200)])
+def test_clusters_that_no_run_has_are_damage(name: str, value: float, tmp_path: Path) -> None:
     path = tmp_path / "run.h5"
     run(parse(TWO_TOKENS.replace('"clusters"]', '"clusters", "cluster_mass", "cluster_center"]')), path)
     with h5py.File(path, "r+", locking=False) as file:
         file.attrs["digest"] = ""  # the file of a killed run has none
-        file["diagnostics/cluster_mass"][1, 0] = mass
+        file[f"diagnostics/cluster_{name}"][1, 0] = value
     for read_clusters in (tracks_of, counter):
-        with pytest.raises(FileError, match=r"run\.h5: damaged: masses of clusters are from"):
+        with pytest.raises(FileError, match=r"run\.h5: damaged: .* of clusters are "):
             read_clusters(read(path))
