@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from meanfield.domains.table import kind_of
 from meanfield.runtime.segments import case_table
+from solvers.io.repair import FileError
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
 
@@ -64,14 +65,15 @@ def spaces_of(run: Run) -> tuple[str, ...]:
 def measure_of(run: Run, k: int, space: str | None = None) -> Measure:
     """The distribution of the tokens in snapshot k, in ``space``, by default the first of `spaces_of`.
 
-    Cells are spread evenly in one dimension, and points with an extent in more. Raises IndexError for no such snapshot.
+    Cells are spread evenly in one dimension, and points with an extent in more. Raises IndexError for no such
+    snapshot, and FileError for directions of tokens of which one is at the origin.
     """
     space = space or spaces_of(run)[0]
     kind = kind_of(run.manifold)
     if kind.has_tokens:
         points = run.positions(k)
         if space.startswith("S"):
-            points = points / np.linalg.norm(points, axis=1)[:, None]
+            points = _directions(run, k, points)
         return atoms(space, points, run.weights)
     points, masses = run.cell_centers, run.density(k) * run.cell_areas
     if kind.has_radius:
@@ -79,6 +81,17 @@ def measure_of(run: Run, k: int, space: str | None = None) -> Measure:
     if kind.shows_rings:
         return Measure(space, points, masses, CELL_EXTENT * np.sqrt(run.cell_areas), run.ring_cells)
     return Measure(space, points, masses, run.cell_areas)
+
+
+def _directions(run: Run, k: int, points: Floats) -> Floats:
+    radii: Floats = np.linalg.norm(points, axis=1)
+    if np.any(radii == 0.0):
+        raise FileError(
+            f"{run.path}: token {np.argmin(radii) + 1} is at the origin at t = {run.times[k]:g}, where it has no "
+            "direction; expected the directions of all tokens to compare them with points of the sphere"
+        )
+    directions: Floats = points / radii[:, None]
+    return directions
 
 
 def _with_radius(run: Run, k: int, space: str, masses: Floats) -> Measure:

@@ -18,6 +18,7 @@ TIME_RTOL = 1e-9  # a sample is at a snapshot where their times differ by less
 MIN_SCALE = 1e-6  # radians, of beta = 1e12
 RECORDED = ("cluster_mass", "cluster_center")
 MAX_SIZE = 1e150  # whose square is a number too
+MAX_COUNT = 10**9  # of clusters, more than there are cells or tokens
 
 
 class Counted(NamedTuple):
@@ -33,8 +34,9 @@ def counter(run: Run) -> Callable[[int], Counted] | None:
 
     Clusters of a density are placed at their peaks, of tokens at their centers. Tokens have those that were recorded at
     the time of the snapshot, else what :func:`cluster_finder` finds in it. From the handover on clusters are atoms,
-    which the sample before has.
+    which the sample before has. Raises FileError for recorded clusters that no run has.
     """
+    _require_counts(run)
     try:
         find = cluster_finder(run)
     except ValueError:
@@ -55,6 +57,12 @@ def counter(run: Run) -> Callable[[int], Counted] | None:
     return count
 
 
+def _require_counts(run: Run) -> None:
+    counts = run.diagnostics.get("clusters", np.zeros(0))
+    if not ((counts >= 0) & (counts <= MAX_COUNT)).all():
+        raise FileError(f"{run.path}: damaged: numbers of clusters are from {np.min(counts)} to {np.max(counts)}")
+
+
 def recorded_clusters(run: Run) -> tuple[Floats, Floats] | None:
     """Masses (samples, K) and centers (samples, K, d) of the diagnostics, NaN where there are fewer; None without them.
 
@@ -63,10 +71,12 @@ def recorded_clusters(run: Run) -> tuple[Floats, Floats] | None:
     if not run.diagnostics.keys() >= set(RECORDED):
         return None
     masses, centers = (run.diagnostics[name] for name in RECORDED)
-    if ((masses < 0) | (masses > MAX_SIZE)).any():
+    if ((masses <= 0) | (masses > MAX_SIZE)).any():
         raise FileError(f"{run.path}: damaged: masses of clusters are from {np.nanmin(masses)} to {np.nanmax(masses)}")
     if (np.abs(centers) > MAX_SIZE).any():
         raise FileError(f"{run.path}: damaged: centers of clusters are up to {np.nanmax(np.abs(centers))}")
+    if not (np.linalg.norm(centers[np.isfinite(masses)], axis=-1) > 0).all():
+        raise FileError(f"{run.path}: damaged: centers of clusters are missing or zero")
     return masses, centers
 
 

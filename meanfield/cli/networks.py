@@ -96,15 +96,25 @@ def train(options: argparse.Namespace) -> int:
     from meanfield.running import print_nothing
     from meanfield.transformer.networks.command import prepared, train_into
     from meanfield.transformer.networks.figure import draw_training
+    from solvers.io.repair import FileError
 
-    fit = prepared(options.case, options.overrides)
-    try:
-        train_into(fit, path, options.until, options.command, print_nothing if options.quiet else print_message)
-    finally:
+    trained = prepared(options.case, options.overrides)
+
+    def draw() -> None:
         figure = Figure()
-        draw_training(figure, fit)
+        draw_training(figure, trained)
         save(figure, target)
-    print(f"accuracy {fit.history.test_accuracy[-1]:.4f} of examples held back, after {fit.epochs} epochs")
+
+    try:
+        train_into(trained, path, options.until, options.command, print_nothing if options.quiet else print_message)
+    except BaseException:
+        try:  # a figure of the epochs so far, whose own error does not take the place of this one
+            draw()
+        except FileError as refused:
+            print_message(f"meanfield: {refused}")
+        raise
+    draw()
+    print(f"accuracy {trained.history.test_accuracy[-1]:.4f} of examples held back, after {trained.epochs} epochs")
     print(f"{path}\n{target}")
     return 0
 

@@ -206,6 +206,15 @@ def test_particles_without_layer_norm_are_compared_by_position(tmp_path):
     assert compare(*paths).columns["w1"][0] == pytest.approx(2.0)
 
 
+def test_a_token_at_the_origin_has_no_direction_to_compare(tmp_path):
+    extra = '[stabilizers]\nlayer_norm = "none"\n'
+    positions = np.array([[2.0, 0.0], [0.0, 0.0]])
+    tokens = write(tmp_path / "a.h5", Points(np.full(2, 0.5), 2), [0.0], lambda t: positions, dimension=2, extra=extra)
+    ring = write(tmp_path / "ring.h5", circle(8), [0.0], initial_of(circle(8)))
+    with pytest.raises(FileError, match=r"a\.h5: token 2 is at the origin at t = 0, where it has no direction"):
+        compare(tokens, ring)
+
+
 def test_json_has_no_nan(tmp_path):
     a, b = (turning(tmp_path / f"{name}.h5", 1.0, [0.0, 1.0]) for name in "ab")
     facts = as_dict(compare(a, b))

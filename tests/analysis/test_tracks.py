@@ -184,7 +184,10 @@ def test_clusters_in_snapshots_are_those_of_the_diagnostics(tmp_path, sharp):
     np.testing.assert_array_equal(tracks_of(found).counts, 2)
 
 
-@pytest.mark.parametrize(("name", "value"), [("mass", -0.5), ("mass", 1e200), ("center", 1e200)])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("mass", -0.5), ("mass", 0.0), ("mass", 1e200), ("center", 1e200), ("center", 0.0), ("center", np.nan)],
+)
 def test_clusters_that_no_run_has_are_damage(name: str, value: float, tmp_path: Path) -> None:
     path = tmp_path / "run.h5"
     run(parse(TWO_TOKENS.replace('"clusters"]', '"clusters", "cluster_mass", "cluster_center"]')), path)
@@ -194,3 +197,14 @@ def test_clusters_that_no_run_has_are_damage(name: str, value: float, tmp_path: 
     for read_clusters in (tracks_of, counter):
         with pytest.raises(FileError, match=r"run\.h5: damaged: .* of clusters are "):
             read_clusters(read(path))
+
+
+@pytest.mark.parametrize("number", [-1.0, 1e300, np.nan])
+def test_numbers_of_clusters_that_no_run_has_are_damage(number: float, tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    run(parse(TWO_TOKENS), path)
+    with h5py.File(path, "r+", locking=False) as file:
+        file.attrs["digest"] = ""  # the file of a killed run has none
+        file["diagnostics/clusters"][1] = number
+    with pytest.raises(FileError, match=r"run\.h5: damaged: numbers of clusters are from "):
+        counter(read(path))

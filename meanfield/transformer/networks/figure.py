@@ -33,7 +33,8 @@ def draw_training(figure: Figure, fit: Fit) -> None:
         (axes[1, 1], history.state_norm, layers, "root mean square of states"),
     ):
         colors = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(names)))
-        for values, name, color in zip(np.array(rows).reshape(len(steps), -1).T, names, colors, strict=bool(rows)):
+        curves = np.array(rows).reshape(len(steps), len(names)).T
+        for values, name, color in zip(curves, names, colors, strict=True):
             ax.plot(steps, values, color=color, lw=0.8, label=name)
         ax.set(xlabel="step", ylabel=label, yscale="log")
         ax.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -14,6 +14,7 @@ from meanfield.transformer.networks.data import task_of  # noqa: E402
 from meanfield.transformer.networks.record import read_training, write_training  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase, load_training, parse_training, to_toml  # noqa: E402
 from meanfield.transformer.networks.training import begin, parts_of, rate_at, train  # noqa: E402
+from solvers.io.run_file import FileError  # noqa: E402
 
 SMALL = [
     "network.dimension=8", "network.heads=2", "network.layers=2", "network.width=8", "data.kind=stripes",
@@ -107,6 +108,20 @@ def test_the_command_writes_what_xarray_opens_and_goes_on(tmp_path, capsys):
         assert parse_training(data.attrs["training_case"]) == load_training("digits", SMALL)
     assert main(arguments) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+def test_a_figure_that_fails_does_not_hide_why_training_ended(tmp_path, monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    def full(*_):
+        raise FileError("run.png: cannot write it: no space left on device")
+
+    monkeypatch.setattr("meanfield.transformer.networks.command.train_into", interrupted)
+    monkeypatch.setattr("meanfield.figures.saving.save", full)
+    path = tmp_path / "run.h5"
+    assert main(["transformer", "train", "digits", "--set", *SMALL, "-o", str(path), "--quiet"]) == 130
+    assert "run.png: cannot write it" in capsys.readouterr().err
 
 
 def test_the_rate_warms_up_and_falls_to_nothing():
