@@ -86,7 +86,8 @@ class DensityIntegrator(SplitIntegrator):
                 end = self._measured(reached, values)
             except NonFinite as error:  # this one, or a term's
                 self._fail(state, error)
-            if attempts.accept(dt, self._error(dt, self._start, end), self.cfl * result.stable_dt):
+            ratio = math.inf if self._has_become_long(dt, result) else self._error(dt, self._start, end)
+            if attempts.accept(dt, ratio, self.cfl * result.stable_dt):
                 break
             values[...] = self._good
             if self.equation.stiff is None:

@@ -19,6 +19,8 @@ from .state import NonFinite, State, StepResult
 from .step_control import StepControl, root_mean_square
 from .steppers import Stepper, order_of, stepper_of
 
+SLACK = 1.1  # of a Courant number above 1, within which it may rise in a step
+
 
 class SplitIntegrator:
     """Steps of an equation: its explicit terms by a stepper, between two half steps of its stiff term (Strang 1968).
@@ -61,8 +63,7 @@ class SplitIntegrator:
         stable = self._begin_step(state)
         try:
             if self._control is None:
-                dt, reached = step_to_target(state.time, target, stable)
-                result = self._advance(state, dt, reached)
+                dt, reached, result = self._uncontrolled(state, target, stable)
             else:
                 dt, reached, result = self._controlled(self._control, state, target, stable)
         except NonFinite as error:
@@ -98,18 +99,38 @@ class SplitIntegrator:
         stiff, limited = equation.stiff, limited or self._since_undershoot < self._calm
         while True:
             if stiff is None:
-                self.stepper.step(equation, state, dt, self._work)
+                within = self.stepper.step(equation, state, dt, self._work)
             else:
                 before = stiff.step(dt / 2, values, limited)
                 equation.prepare(state.time, values)
-                self.stepper.step(equation, state, dt, self._work)
+                within = self.stepper.step(equation, state, dt, self._work)
                 if self._control is not None:
                     self._explicit_change = root_mean_square(values - self._work[0])
                 lowest = np.minimum(before, stiff.step(dt / 2, values, limited))
-            result = _result(values, equation.longest_step(reached, values), lowest)
+            result = _result(values, equation.longest_step(reached, values), within, lowest)
             if stiff is None or limited or (result.finite and not result.undershot):
                 return result
             values[...], limited = self._good, True
+
+    def _uncontrolled(self, state: State, target: float, stable: float) -> tuple[float, float, StepResult]:
+        """Advance the values by a stable step; returns dt, its end, and the result.
+
+        A step that has become too long on its way, as where a wind rises from zero, is taken again, shorter.
+        """
+        while True:
+            dt, reached = step_to_target(state.time, target, stable)
+            result = self._advance(state, dt, reached)
+            if not self._has_become_long(dt, result):
+                return dt, reached, result
+            stable, state.values[...] = self.cfl * result.least_stable, self._good
+            if not stable > np.spacing(state.time):
+                raise NonFinite(f"stable time step within the next is {stable:.3g}")
+            if self.equation.stiff is None:
+                self.equation.prepare(state.time, state.values)
+
+    def _has_become_long(self, dt: float, result: StepResult) -> bool:
+        """Whether a stage of a step, or its end, is not stable for dt, as its beginning is."""
+        return dt > max(1.0, SLACK * self.cfl) * result.least_stable
 
     def _controlled(
         self, control: StepControl, state: State, target: float, stable: float
@@ -139,17 +160,13 @@ class SplitIntegrator:
             values[...] = good
 
 
-def _result(values: Floats, stable: Step, lowest: Step | None) -> StepResult:
-    """Of the stable step, NaN for a state that is not finite, and the least value of diffusion; waits for both once."""
-    if lowest is None:
-        stable_dt, undershot = float(stable), False
-    else:
-        backend = backend_for(values)
-        both = backend.empty((2,), np.float64)
-        both[0], both[1] = stable, lowest
-        stable_dt, least = backend.to_host(both).tolist()
-        undershot = least < 0.0
-    return StepResult(stable_dt, undershot, finite=not math.isnan(stable_dt))
+def _result(values: Floats, stable: Step, within: Step, lowest: Step | None) -> StepResult:
+    """Of the stable steps, NaN for a state that is not finite, and the least value of diffusion; waits for all once."""
+    backend = backend_for(values)
+    numbers = backend.empty((3,), np.float64)
+    numbers[0], numbers[1], numbers[2] = stable, within, 0.0 if lowest is None else lowest
+    stable_dt, within_dt, least = backend.to_host(numbers).tolist()
+    return StepResult(stable_dt, within_dt, least < 0.0, finite=not math.isnan(stable_dt))
 
 
 def step_to_target(time: float, target: float, longest: float) -> tuple[float, float]:

@@ -41,12 +41,19 @@ class StepResult:
     """Outcome of one step.
 
     stable_dt   largest stable time step of the state that it leads to
+    within      the least of those of the stages on the way
     undershot   whether a density has fallen below zero on the way, and was limited if that was asked for
     finite      whether that state is finite
     event       whether observers are called with that state although none is due (atoms have merged, …)
     """
 
     stable_dt: float = np.inf
+    within: float = np.inf
     undershot: bool = False
     finite: bool = True
     event: bool = False
+
+    @property
+    def least_stable(self) -> float:
+        """The least stable time step of the stages and of the end."""
+        return min(self.stable_dt, self.within)

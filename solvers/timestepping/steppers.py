@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..backends import backend_for
 from ..mesh.mesh import Floats
+from ..terms.term import Step
 from .equation import Equation
 from .state import State
 
@@ -21,8 +24,8 @@ class Stepper:
     weights: tuple[float, ...]
     order: int
 
-    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> None:
-        """Advance the prepared state by dt in place.
+    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> Step:
+        """Advance the prepared state by dt in place; returns the least stable step of its later stages.
 
         ``work`` then holds the values before it, a rate, and those after the first stage, u + dt L(u), if it has room.
         """
@@ -30,9 +33,10 @@ class Stepper:
         backend = backend_for(start)
         start[...] = state.values
         stage_time = 0.0
+        stable: Step = np.inf
         for k, weight in enumerate(self.weights):
             if k > 0:
-                equation.prepare(state.time + stage_time * dt, state.values)
+                stable = np.minimum(stable, equation.prepare(state.time + stage_time * dt, state.values))
             rate[...] = 0.0
             for term in equation.terms:
                 term.rate(dt, rate)
@@ -43,6 +47,7 @@ class Stepper:
             if k == 0 and first:
                 first[0][...] = state.values
             stage_time = (1 - weight) * (stage_time + 1)
+        return stable
 
 
 STEPPERS = {

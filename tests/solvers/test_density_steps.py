@@ -123,3 +123,12 @@ def test_moments_of_several_fields_come_in_one_transfer(monkeypatch, kind, mesh)
     for together, alone in zip(moments(*fields), apart, strict=True):
         np.testing.assert_allclose(together, alone, rtol=1e-13, atol=1e-15)
     assert len(transfers) == 1
+
+
+def test_a_wind_that_rises_within_a_step_shortens_it():
+    """The wind rests at both ends of the run, and moves what no moments see."""
+    wind = Advection(MESH, lambda time, density: 6 * np.sin(np.pi * time) ** 2 * EAST, nonnegative=True)
+    state, cells = State(0.0, 1 + np.cos(8 * ANGLE)), 64 / (2 * np.pi)
+    steps = DensityIntegrator(Equation([wind]), "ssprk3", HarmonicMoments(MESH), 0.5)
+    integrate(state, fixed(steps), 1.0)
+    assert state.steps > 3.0 * cells

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from support import exact
 
+from solvers.mesh.mesh import circle
+from solvers.terms.advection import Advection
+from solvers.terms.diffusion import Diffusion
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import SplitIntegrator, evolve
 from solvers.timestepping.observers import Observer
@@ -229,3 +232,19 @@ def test_events_of_a_schedule_are_counted(schedule, time):
     rounding = 1e-15 * time  # 0.01·10^(3·4/6) is an ulp beyond 1
     assert events_before(schedule, time) == np.count_nonzero(due < time - rounding)
     assert events_before(schedule, time, or_at=True) == np.count_nonzero(due <= time + rounding)
+
+
+@pytest.mark.parametrize(
+    ("speed", "turn"), [(lambda t: 6 * np.sin(t), 6 - 6 * np.cos(1.0)), (lambda t: 6 * np.sin(np.pi * t) ** 2, 3.0)]
+)
+@pytest.mark.parametrize("stiff", [None, 0.0])
+def test_a_wind_that_rises_from_zero_shortens_its_step(speed, turn, stiff):
+    """Where nothing moves no step is too long; the second wind rests at both ends of the whole run."""
+    mesh = circle(64)
+    angle = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
+    east = np.stack([-np.sin(angle), np.cos(angle)], axis=1)
+    diffusion = None if stiff is None else Diffusion(mesh, stiff)
+    equation = Equation([Advection(mesh, lambda t, u: speed(t) * east)], diffusion)
+    state = evolve(State(0.0, 1 + 0.5 * np.cos(angle)), equation, "ssprk3", 1.0, rtol=None)
+    assert np.abs(state.values - 1 - 0.5 * np.cos(angle - turn)).max() < 0.01  # second order: 1.5e-3 at 128 cells
+    assert state.steps > turn / (2 * np.pi / 64)

@@ -20,6 +20,7 @@ from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.discrete_layers import LayerIntegrator
 from solvers.mesh.mesh import Floats
+from solvers.terms.term import Step
 from solvers.timestepping.adaptive import AdaptiveIntegrator
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import SplitIntegrator
@@ -120,12 +121,13 @@ class _TokenStepper(Stepper):
     velocity: ParticleVelocity
     brownian: Brownian | None
 
-    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> None:
-        super().step(equation, state, dt, work)
+    def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> Step:
+        stable = super().step(equation, state, dt, work)
         if self.brownian is not None:
             self.brownian.step(dt, state.steps, state.values)
         if not self.velocity.norm.carries_radius:
             to_unit_length(state.values)
+        return stable
 
 
 class TokenLayers:
