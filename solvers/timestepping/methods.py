@@ -48,7 +48,9 @@ def choose(equation: Equation) -> str:
 
 
 def integrator_of(equation: Equation, method: str, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    """The integrator of a method's name, "auto" excepted."""
+    """The integrator of a method's name, "auto" excepted. Raises ValueError for a cfl where it would do nothing."""
+    if cfl is not None and method in WITHOUT_CFL:
+        raise ValueError(f"cfl = {cfl:g}: expected None with method = {method!r}, whose steps follow their error alone")
     return METHODS[method](equation, rtol, atol, cfl)
 
 
@@ -64,7 +66,7 @@ def _tableau(name: str, implicit: bool = False) -> Make:
 
 
 def _eighth(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    return AdaptiveIntegrator(SemiDiscrete(equation).full, min(rtol, 1e-3), equation.limit)
+    return AdaptiveIntegrator(SemiDiscrete(equation).full, min(rtol, 1e-3), equation.limit, absolute=atol)
 
 
 METHODS: dict[str, Make] = {
@@ -81,3 +83,4 @@ METHODS: dict[str, Make] = {
     "implicit": _tableau("ark4", implicit=True),
     "exponential": lambda equation, rtol, atol, cfl: ExponentialRosenbrock(equation, rtol, atol, cfl or SSP_CFL),
 }
+WITHOUT_CFL = {"dop853", "implicit"}

@@ -44,13 +44,14 @@ def solve(
 
         atol + rtol (|change in it| + |u − its mean|/100)      |·|: root mean square
 
-    without the cells at shocks where all terms are a ConservationLaw: there steps are limited by ``cfl`` alone.
+    without the cells at shocks where all terms are a ConservationLaw: there steps are limited by ``cfl`` alone. By
+    "dop853" each number of u errs by atol + rtol |u|.
 
     u0          (cells,) or (fields, cells); it is copied
     t_span      (t0, t1)
     times       at which u is kept, met exactly, and at the end of a run that ends early; None for t0 and every step
     method      "auto", which chooses by the terms and says so in ``message``, or a name of `METHODS`
-    cfl         fraction of the stable step of explicit terms; None for the method's own
+    cfl         fraction of the stable step of explicit terms; None for the method's own. Not for "dop853", "implicit"
     events      functions g(t, u), SteadyState or Threshold: the first whose g changes sign ends the run there
     callbacks   called with the state after each step, to be left as it is, where True ends the run; or Observers
     progress    whether a line on stderr shows the time

@@ -216,3 +216,18 @@ def test_a_run_that_a_callback_ends_has_its_last_state():
     assert 0.3 < found.t[-1] < 1.0
     assert found.u[-1] == pytest.approx(np.exp(-found.t[-1]), rel=1e-3)
     assert "ended it at time" in found.message
+
+
+@pytest.mark.parametrize("method", ["dopri5", "dop853"])
+def test_small_numbers_err_by_the_absolute_tolerance(method):
+    """A circle of radius 1e-7: with atol of that times 1e-8 a turn is as exact as one of radius 1."""
+    factor = 1e-7
+    turning = Equation([lambda t, u: np.stack([u[1], -u[0]])])
+    found = solve(turning, factor * np.array([[1.0], [0.0]]), (0.0, 6.0), method=method, atol=1e-8 * factor)
+    assert found.u[-1, 0, 0] / factor == pytest.approx(np.cos(6.0), abs=5e-4)
+
+
+@pytest.mark.parametrize("method", ["dop853", "implicit"])
+def test_a_cfl_that_does_nothing_is_refused(method):
+    with pytest.raises(ValueError, match=f"cfl = 0.5: expected None with method = '{method}'"):
+        solve(HEAT, X, (0.0, 1.0), method=method, cfl=0.5)

@@ -20,7 +20,8 @@ class AdaptiveIntegrator:
     """Steps of u̇ = rate(time, u) of adaptive length, by the error of each.
 
     rate         (time, values) → rate of change, of the values' shape
-    tolerance    error of a step, absolute and relative, as the root mean square over all numbers of the state
+    tolerance    error of a step over |u|, as the root mean square over all numbers of the state
+    absolute     error of a step beside that, of numbers near zero; None for the tolerance
     limit        applied to the state after each step, in place (back to a sphere, …)
     to_device    puts a state's values where the rate is computed
 
@@ -41,13 +42,16 @@ class AdaptiveIntegrator:
         tolerance: float = 1e-9,
         limit: Callable[[Floats], None] | None = None,
         to_device: Callable[[Floats], Floats] = lambda values: values,
+        absolute: float | None = None,
     ) -> None:
-        check_positive(tolerance=tolerance)
-        self._rate, self._tolerance, self._limit, self._to_device = rate, tolerance, limit, to_device
+        absolute = tolerance if absolute is None else absolute
+        check_positive(tolerance=tolerance, absolute=absolute)
+        self._rate, self._limit, self._to_device = rate, limit, to_device
+        self._tolerances = absolute, tolerance
 
     def begin(self, state: State) -> None:
         state.values = self._to_device(state.values)
-        self._method = _Method(self._rate, self._tolerance, state.values)
+        self._method = _Method(self._rate, *self._tolerances, state.values)
 
     def step(self, state: State, target: float) -> StepResult:
         """One step towards ``target``, which is met exactly, by equal steps as long as those before."""
@@ -103,9 +107,9 @@ def _change(error: float, most: float) -> float:
 class _Method:
     """The stages of a step, and its error."""
 
-    def __init__(self, rate: Rate, tolerance: float, values: Floats) -> None:
+    def __init__(self, rate: Rate, absolute: float, relative: float, values: Floats) -> None:
         backend = backend_for(values)
-        self._rate, self._tolerance, self._size = rate, tolerance, values.size
+        self._rate, self._absolute, self._relative, self._size = rate, absolute, relative, values.size
         stages, weights, errors, self._nodes = tableau()
         self._stages, self._weights, self._errors = (
             backend.to_device(table.astype(values.dtype)) for table in (stages, weights, errors)
@@ -131,7 +135,7 @@ class _Method:
             stage = before + dt * _combined(self._stages[k, :k], self._rates[:k])
             self._rates[k] = self._rate(state.time + self._nodes[k] * dt, stage)
         values = before + dt * _combined(self._weights, self._rates)
-        allowed = self._tolerance * (1.0 + np.maximum(np.abs(before), np.abs(values)))
+        allowed = self._allowed(np.maximum(np.abs(before), np.abs(values)))
         fifth, third = (((_combined(row, self._rates) / allowed) ** 2).sum() for row in self._errors)
         both = np.maximum(fifth + 0.01 * third, np.finfo(before.dtype).tiny)
         error = abs(dt) * fifth / np.sqrt(both * self._size)
@@ -163,10 +167,14 @@ class _Method:
         rows = [change, first - change, 2 * change - first - last]
         return np.stack(rows + [dt * _combined(backend.to_device(row), rates) for row in coefficients])
 
+    def _allowed(self, sizes: Floats) -> Floats:
+        """What each number of the state may err in a step, by its size."""
+        return self._relative * (self._absolute / self._relative + sizes)
+
     def first_size(self, state: State, longest: float) -> float:
         """A first step, no longer than ``longest``, from the rates now and after an Euler step; may be NaN."""
         values, rate = state.values, self._rates[0]
-        allowed = self._tolerance * (1.0 + np.abs(values))
+        allowed = self._allowed(np.abs(values))
         size, speed = _norm(values / allowed), _norm(rate / allowed)
         trial = min(1e-6 if size < 1e-5 or speed < 1e-5 else 0.01 * size / speed, longest)
         bend = _norm((self._rate(state.time + trial, values + trial * rate) - rate) / allowed) / trial
