@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Value, Wall, all_boundary_parts
-from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh
+from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, takes
 from ..mesh.mesh import Floats, Mesh
 from .limiters import Constant, Reconstruction
 from .term import Step
@@ -31,7 +31,7 @@ class ConservationLaw:
     mesh     any mesh of a curve, a surface or a body
     flux     f(u, x (n, d)) → (n, d), tangent, at points x; (n,) on a curve: along it, towards higher cells. Of several
              fields, u (fields, n), one for each: (fields, n, d) or (fields, n)
-    speed    (u, x) → (n,): the largest |wave speed| at least, of any sign
+    speed    (u, x) → (n,): the largest |wave speed| at least, of any sign. Both may be functions of u alone
     limiter  "koren", "mc", "vanleer", or "none", which overshoots
     riemann  "rusanov" (1961): ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), a the larger speed of both; or a function
              (u₋, u₊, n (n, d), x) → the flux along n, and the speed (n,), as ``Euler().hllc``, ``ShallowWater().hll``
@@ -50,8 +50,8 @@ class ConservationLaw:
     def __init__(
         self,
         mesh: Mesh,
-        flux: Pointwise,
-        speed: Pointwise,
+        flux: Pointwise | Callable[[Floats], Floats],
+        speed: Pointwise | Callable[[Floats], Floats],
         limiter: str = "koren",
         *,
         riemann: str | Riemann = "rusanov",
@@ -61,14 +61,13 @@ class ConservationLaw:
         boundaries: Boundaries | None = None,
     ) -> None:
         check_mesh(mesh)
-        check_call("flux", flux, "u, x")
-        check_call("speed", speed, "u, x")
         if riemann != "rusanov" and not callable(riemann):
             raise ValueError(f'riemann = {riemann!r}: expected "rusanov" or a function, as Euler().hllc')
         if reconstruction not in RECONSTRUCTIONS:
             expected = ", ".join(f'"{name}"' for name in RECONSTRUCTIONS)
             raise ValueError(f"reconstruction = {reconstruction!r}: expected one of {expected}")
-        self.mesh, self.flux, self.speed, self.mirror = mesh, flux, speed, mirror
+        self.mesh, self.mirror = mesh, mirror
+        self.flux, self.speed = _of_place("flux", flux), _of_place("speed", speed)
         self._riemann: Riemann = riemann if callable(riemann) else self.rusanov
         self._reconstruction = RECONSTRUCTIONS[reconstruction](mesh, limiter)
         self._parts, self._seen = all_boundary_parts(mesh, boundaries, (Outflow, Value, Flux)), False
@@ -206,3 +205,12 @@ RECONSTRUCTIONS: dict[str, Callable[[Mesh, str], Any]] = {
     "weno5": lambda mesh, limiter: Weno(mesh),
     "constant": lambda mesh, limiter: Constant(mesh),
 }
+
+
+def _of_place(name: str, function: Any) -> Pointwise:
+    """A function of (u, x), as which one of u alone is taken too."""
+    if callable(function) and takes(function, 1) and not takes(function, 2):
+        return lambda u, x: np.asarray(function(u))
+    check_call(name, function, "u, x")
+    found: Pointwise = function
+    return found

@@ -307,7 +307,7 @@ def _check_coefficient(mesh: Mesh, D: Any) -> None:
     if np.shape(D) not in ((mesh.cells,), (d, d), (mesh.cells, d, d)):
         raise ValueError(
             f"diffusion coefficient of shape {np.shape(D)}: expected a number, ({mesh.cells},), ({d}, {d}) or"
-            f" ({mesh.cells}, {d}, {d})"
+            f" ({mesh.cells}, {d}, {d}), an array; for several fields a list of these"
         )
     check_finite("diffusion coefficient", D)
     host = np.asarray(mesh.backend.to_host(D), dtype=np.float64)

@@ -37,10 +37,10 @@ class Equation:
         self.mesh = terms if isinstance(terms, Mesh) else None
         if isinstance(terms, Mesh):
             if not isinstance(stiff, Sequence):
-                raise TypeError(f"terms = {stiff!r}: expected a list of terms after the mesh")
+                raise TypeError(f"terms = {type(stiff).__name__}: expected a list of terms after the mesh")
             terms, stiff = _sorted(stiff)
         if not isinstance(terms, Sequence):
-            raise TypeError(f"terms = {terms!r}: expected a list of terms")
+            raise TypeError(f"terms = {type(terms).__name__}: expected a list of terms")
         self.terms: Sequence[Term] = tuple(Source(term) if _is_function(term) else term for term in terms)
         for number, term in enumerate(self.terms):
             check_methods(f"terms[{number}]", term, ("prepare", "rate"))

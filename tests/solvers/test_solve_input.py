@@ -109,7 +109,7 @@ NAN_LATER = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: TURN * (np.nan if t
         (lambda: solve(NAN_LATER, np.ones(64), (0, 1)), "at time 0.05, .* just after it is not finite"),
         (lambda: with_wind(lambda u: TURN), r"velocity = <lambda>\(u\): expected a function of \(t, u\)"),
         (lambda: Equation([lambda u: -u]), r"f = <lambda>\(u\): expected a function of \(t, u\)"),
-        (lambda: ConservationLaw(LINE, lambda u: u, lambda u, x: u), r"flux = <lambda>\(u\): expected .* \(u, x\)"),
+        (lambda: ConservationLaw(LINE, lambda: 1, lambda u, x: u), r"flux = <lambda>\(\): expected .* \(u, x\)"),
         (lambda: Value(lambda x: x), r"g of Value = <lambda>\(x\): expected a function of \(t, x\)"),
         (lambda: Flux(None), r"g of Flux = None: expected a number, or a function of \(t, x\)"),
         (lambda: Robin(1.0, 1.0, "hot"), "g of Robin = 'hot': expected a number"),
@@ -231,3 +231,12 @@ def test_small_numbers_err_by_the_absolute_tolerance(method):
 def test_a_cfl_that_does_nothing_is_refused(method):
     with pytest.raises(ValueError, match=f"cfl = 0.5: expected None with method = '{method}'"):
         solve(HEAT, X, (0.0, 1.0), method=method, cfl=0.5)
+
+
+def test_a_flux_may_be_a_function_of_u_alone():
+    laws = (
+        ConservationLaw(CIRCLE, lambda u: u**2 / 2, abs),
+        ConservationLaw(CIRCLE, lambda u, x: u**2 / 2, lambda u, x: u),
+    )
+    found = [solve(Equation([law]), 1.5 + CIRCLE.centers[:, 0], (0.0, 0.2)).u[-1] for law in laws]
+    np.testing.assert_array_equal(*found)
