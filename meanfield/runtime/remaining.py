@@ -16,7 +16,8 @@ class RemainingTime:
 
     Where steps are limited by the state, step n is taken to reach time t by n = a + b·t^q through the first moment, the
     middle and now: q = 1 for steps of one length, q → 0 for steps that grow with time. There are at least as many steps
-    as outputs to come, but where several outputs lie in a step, which are interpolated, it is these that take the time.
+    as outputs of a schedule to come, but where several outputs lie in a step, which are interpolated, it is these that
+    take the time.
     From a handover on there are as many steps as outputs, and before it no estimate is given.
 
     end          model time to which the run goes
@@ -51,19 +52,19 @@ class RemainingTime:
         n2, t2, w2 = self._moments[-1]
         if t2 >= self._end:
             return 0.0
-        seen = self._events_between(t1, t2)
+        seen, to_come = sum(self._events_between(t1, t2)), self._events_between(t2, self._end)
         if self._by_events or seen > len(self._schedules) * (n2 - n1):
-            return (w2 - w1) / seen * self._events_between(t2, self._end) if seen else None
+            return (w2 - w1) / seen * sum(to_come) if seen else None
         q = _exponent(t0, t1, t2, (n2 - n1) / (n1 - n0))
         steps = (n2 - n1) * _power(t2, self._end, q) / _power(t1, t2, q)
-        return (w2 - w1) / (n2 - n1) * max(steps, self._events_between(t2, self._end))
+        return (w2 - w1) / (n2 - n1) * max(steps, *to_come, 0)  # outputs of several schedules may be at one step
 
-    def _events_between(self, start: float, end: float) -> int:
-        """How many are due after ``start`` and until ``end``."""
-        return sum(
+    def _events_between(self, start: float, end: float) -> list[int]:
+        """How many of each schedule are due after ``start`` and until ``end``."""
+        return [
             events_before(schedule, end, or_at=True) - events_before(schedule, start, or_at=True)
             for schedule in self._schedules
-        )
+        ]
 
 
 def _power(start: float, end: float, q: float) -> float:

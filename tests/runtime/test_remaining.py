@@ -41,6 +41,12 @@ def test_there_are_no_fewer_steps_than_looks() -> None:
     assert remaining.seconds() == pytest.approx(999 * SECONDS)
 
 
+def test_outputs_of_two_schedules_are_at_the_same_steps() -> None:
+    schedules = [Every(10.0, 1000), Every(10.0, 1000)]
+    remaining = after(RemainingTime(10.0, schedules), [4e-5 * 2**k for k in range(9)])
+    assert remaining.seconds() == pytest.approx(999 * SECONDS)
+
+
 def test_looks_within_steps_take_the_time() -> None:
     """Ten interpolated looks in a step, of which there are a hundred more however long the steps become."""
     remaining = after(RemainingTime(20.0, [Every(20.0, 200)]), [1.0 + k for k in range(10)])  # t = 10
