@@ -176,6 +176,6 @@ def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
 
     a, b = angle.shape
     sums = vstack([kron(eye_array(a), np.ones((1, b))), kron(np.ones((1, a)), eye_array(b))], format="csr")
-    held = MASS_SCALE * np.concatenate([masses / masses.sum(), new_masses / new_masses.sum()])
-    found = linprog(angle.ravel() ** 2, A_eq=sums[:-1], b_eq=held[:-1], method="highs")  # the last sum follows
+    marginals = MASS_SCALE * np.concatenate([masses / masses.sum(), new_masses / new_masses.sum()])
+    found = linprog(angle.ravel() ** 2, A_eq=sums[:-1], b_eq=marginals[:-1], method="highs")  # the last sum follows
     return np.asarray(found.x.reshape(a, b) * (masses.sum() / MASS_SCALE))

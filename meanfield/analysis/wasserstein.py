@@ -68,9 +68,9 @@ def common_patches(a: Measure, b: Measure, supports: int = SUPPORTS) -> tuple[Me
     """
     if a.is_line or a.space == "S1" or max(len(a.masses), len(b.masses)) <= supports:
         return a, b
-    held = [np.flatnonzero(m.masses) for m in (a, b)]  # as few cells hold all once clusters have collapsed
-    if max(map(len, held)) <= supports:
-        pairs = zip((a, b), held, strict=True)
+    occupied = [np.flatnonzero(m.masses) for m in (a, b)]  # as few cells hold all once clusters have collapsed
+    if max(map(len, occupied)) <= supports:
+        pairs = zip((a, b), occupied, strict=True)
         first, second = (Measure(m.space, m.points[on], m.masses[on], m.extents[on]) for m, on in pairs)
         return first, second
     labels: tuple[Places, ...]

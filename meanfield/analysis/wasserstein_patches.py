@@ -75,20 +75,24 @@ def gather(
     """
     count = int(labels.max()) + 1
     totals = np.bincount(labels, masses, count)
-    held = totals > 0
-    sums = np.stack([np.bincount(labels, masses * x, count) for x in points.T], axis=1)[held]
-    centers = sums / totals[held, None]
+    occupied = totals > 0
+    sums = np.stack([np.bincount(labels, masses * x, count) for x in points.T], axis=1)[occupied]
+    centers = sums / totals[occupied, None]
     if on_sphere:
         lengths = np.linalg.norm(centers, axis=1)[:, None]
         first = np.zeros(count, dtype=np.intp)
         first[labels[::-1]] = np.arange(len(labels))[::-1]
-        centers = np.where(lengths > 0, unit_vectors(centers), points[first[held]])
-    place = (np.cumsum(held) - 1)[labels]
-    gaps = np.linalg.norm(points - centers[place], axis=1)
+        centers = np.where(lengths > 0, unit_vectors(centers), points[first[occupied]])
+    patch = (np.cumsum(occupied) - 1)[labels]
+    gaps = np.linalg.norm(points - centers[patch], axis=1)
     if on_sphere:
         gaps = 2 * np.arcsin(np.minimum(gaps / 2, 1.0))
-    squares = np.bincount(labels, masses * (gaps + extents) ** 2, count)[held]
-    return np.asarray(centers), np.asarray(totals[held], dtype=float), np.asarray(np.sqrt(squares / totals[held]))
+    squares = np.bincount(labels, masses * (gaps + extents) ** 2, count)[occupied]
+    return (
+        np.asarray(centers),
+        np.asarray(totals[occupied], dtype=float),
+        np.asarray(np.sqrt(squares / totals[occupied])),
+    )
 
 
 def _moment(points: Floats, masses: Floats) -> float:

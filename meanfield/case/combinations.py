@@ -39,11 +39,11 @@ def combination_problems(case: Case) -> Problems:
 def _matrix(case: Case) -> Used | None:
     """The first matrix of a head that is no multiple of the identity."""
     for index, head in enumerate(case.attention.all_heads):
-        place = "attention" if case.attention.heads is None else f"attention.heads[{index}]"
+        table = "attention" if case.attention.heads is None else f"attention.heads[{index}]"
         for name in ("query", "key", "value"):
             matrix = getattr(head, name)
             if scale_of(matrix) is None:
-                return f"{place}.{name}", matrix.ensemble if isinstance(matrix, RandomMatrix) else matrix
+                return f"{table}.{name}", matrix.ensemble if isinstance(matrix, RandomMatrix) else matrix
     return None
 
 

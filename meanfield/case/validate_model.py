@@ -49,11 +49,11 @@ def _matrices(attention: Attention, domain: Domain) -> Problems:
     if attention.file is not None and (own or attention.heads is not None):
         yield "attention.file", attention.file, f"not allowed beside attention.{own[0] if own else 'heads'}"
     for index, head in enumerate(attention.all_heads):
-        place = "attention" if attention.heads is None else f"attention.heads[{index}]"
+        table = "attention" if attention.heads is None else f"attention.heads[{index}]"
         for name in ("query", "key", "value"):
             matrix = getattr(head, name)
             if not isinstance(matrix, RandomMatrix | None):
-                yield from matrix_problem(f"{place}.{name}", matrix, domain.d)
+                yield from matrix_problem(f"{table}.{name}", matrix, domain.d)
 
 
 def _kernel(attention: Attention) -> Problems:
@@ -104,12 +104,12 @@ def _sizes(case: Case) -> Problems:
         "reaction.rate": None if reaction is None else reaction.rate,
     }
     for index, head in enumerate(heads):
-        place = "attention" if case.attention.heads is None else f"attention.heads[{index}]"
-        sized[f"{place}.weight"] = head.weight
+        table = "attention" if case.attention.heads is None else f"attention.heads[{index}]"
+        sized[f"{table}.weight"] = head.weight
         for name in ("query", "key", "value"):
             matrix = getattr(head, name)
             random = isinstance(matrix, RandomMatrix)
-            sized[f"{place}.{name}.scale" if random else f"{place}.{name}"] = _largest(matrix)
+            sized[f"{table}.{name}.scale" if random else f"{table}.{name}"] = _largest(matrix)
     for key, value in sized.items():
         if value is not None and abs(value) > _MAX_SIZE:
             yield key, value, f"numbers of at most {_MAX_SIZE:g} in size"

@@ -74,15 +74,15 @@ def find_clusters_of_tokens(
         return Clusters(np.empty(0), np.empty((0, points.shape[1])), np.full(len(points), -1))
     label = _basins(cover.points, np.log(cover.density + FLOOR * cover.uniform), scale)[cover.nearest]
     peaks, first, basin, count = np.unique(label, return_index=True, return_inverse=True, return_counts=True)
-    held = np.bincount(basin, masses, len(peaks)).astype(float)
+    cluster_masses = np.bincount(basin, masses, len(peaks)).astype(float)
     sums = _sums_of_groups(basin, masses, directions, len(peaks))
     length = np.linalg.norm(sums, axis=1, keepdims=True)
     centers = np.divide(sums, length, out=directions[first], where=length > 0)
     counts = (count >= STRAY * len(points)) | (cover.density[peaks] >= CONTRAST * cover.uniform)
-    rank = np.argsort(np.where(counts, -held, np.inf), kind="stable")[: counts.sum()]
+    rank = np.argsort(np.where(counts, -cluster_masses, np.inf), kind="stable")[: counts.sum()]
     place = np.full(len(peaks), -1)
     place[rank] = np.arange(len(rank))
-    return Clusters(held[rank], centers[rank], place[basin])
+    return Clusters(cluster_masses[rank], centers[rank], place[basin])
 
 
 def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
@@ -97,17 +97,17 @@ def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
     others = np.repeat(near.nonzero()[1].astype(np.int32), 2)  # where sides 2k and 2k + 1 belong together
     sides = np.arange(0, len(others), 2, dtype=np.int32)
     peak = _peaks(np.log(density + FLOOR * uniform), start, sides, others)
-    number, held, centers = np.empty(n, dtype=np.intp), np.empty(n), np.empty((n, d))
-    count = sum_over_basins(peak, np.asarray(masses, dtype=float), directions, number, held, centers)
-    return Clusters(held[:count], centers[:count], number)
+    number, cluster_masses, centers = np.empty(n, dtype=np.intp), np.empty(n), np.empty((n, d))
+    count = sum_over_basins(peak, np.asarray(masses, dtype=float), directions, number, cluster_masses, centers)
+    return Clusters(cluster_masses[:count], centers[:count], number)
 
 
 def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
     """The mean tokens of the cells of a mesh finer than s that hold any, and f at those cells by a transform."""
     mesh, tree, transform, share = _density_estimate(directions.shape[1], scale)
     cells = tree.query(directions)[1]
-    held = np.bincount(cells, masses, mesh.cells).astype(float)
-    coefficients = transform.analysis(held)
+    cell_masses = np.bincount(cells, masses, mesh.cells).astype(float)
+    coefficients = transform.analysis(cell_masses)
     density = transform.synthesis(coefficients * (share if mesh.dimension == 1 else share[:, None]))
     occupied, nearest = np.unique(cells, return_inverse=True)
     means = _sums_of_groups(nearest, np.ones(len(nearest)), directions, len(occupied))
@@ -148,9 +148,9 @@ def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: in
         between_parts()
         nearest[k : k + BLOCK] = (directions[k : k + BLOCK] @ leaders.T).argmax(axis=1)
     between_parts()
-    held = np.bincount(nearest, masses, len(leaders)).astype(float)
+    leader_masses = np.bincount(nearest, masses, len(leaders)).astype(float)
     sharp = scale**-2
-    _, density, _ = exponential_sums(leaders * sharp, leaders, held, log_scale=np.full(len(leaders), sharp))
+    _, density, _ = exponential_sums(leaders * sharp, leaders, leader_masses, log_scale=np.full(len(leaders), sharp))
     return Cover(leaders, density, _mean_kernel(directions.shape[1], sharp), nearest)
 
 

@@ -51,8 +51,8 @@ def is_early(moments: Floats, amounts: Floats, first: float, last: float) -> boo
     if not amounts.sum() > 0:
         return False
     order = np.argsort(moments)
-    held = np.cumsum(amounts[order])
-    half = float(moments[order][np.searchsorted(held, held[-1] / 2)])
+    cumulative = np.cumsum(amounts[order])
+    half = float(moments[order][np.searchsorted(cumulative, cumulative[-1] / 2)])
     return first <= half < EARLY * last
 
 

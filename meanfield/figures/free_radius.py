@@ -57,9 +57,9 @@ def quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) -> Flo
     areas, widths, log_edges = _areas(run_data), _widths(run_data), np.log(run_data.edges)
     found = []
     for k in snapshots:
-        held = np.concatenate([[0.0], np.cumsum(_by_radius(run_data, k) @ areas * widths)])
+        cumulative = np.concatenate([[0.0], np.cumsum(_by_radius(run_data, k) @ areas * widths)])
         growth = run_data.expansion * run_data.times[k]
-        found.append(np.exp(growth + np.interp(parts * held[-1], held, log_edges)))
+        found.append(np.exp(growth + np.interp(parts * cumulative[-1], cumulative, log_edges)))
     return np.array(found)
 
 
@@ -116,9 +116,9 @@ def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
     bar.set_label("density on the plane,\nhighest = 1")
 
 
-def plane_reaches(held: Floats) -> Floats:
+def plane_reaches(extents: Floats) -> Floats:
     """Half widths of pictures of the plane with tokens within these radii: one, or each its own where far apart."""
-    reaches = 1.15 * np.where(held > 0, held, held.max() or 1.0)
+    reaches = 1.15 * np.where(extents > 0, extents, extents.max() or 1.0)
     return np.full_like(reaches, reaches.max()) if reaches.max() <= COMMON * reaches.min() else reaches
 
 

@@ -75,10 +75,10 @@ def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circ
     Returns the lines with the masses at their ends, to be written beside them: those there last first, then by mass.
     """
     order = tree_order(tracks, atoms_from)
-    heights = {number: heights_of(tracks.tracks[number], place, circle) for place, number in enumerate(order)}
+    heights = {number: heights_of(tracks.tracks[number], row, circle) for row, number in enumerate(order)}
     drawn: list[tuple[tuple[int, float], list[Line]]] = []
-    for place, number in enumerate(order):
-        one, color = tracks.tracks[number], COLORS[place % len(COLORS)]
+    for row, number in enumerate(order):
+        one, color = tracks.tracks[number], COLORS[row % len(COLORS)]
         drawn.append(((-one.last, -one.masses[-1]), _draw_track(axes, tracks, number, heights, color, circle)))
     if not order:
         annotate(axes, "no cluster lasted")
@@ -92,11 +92,11 @@ def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circ
     return [line for _, lines in sorted(drawn, key=lambda item: item[0]) for line in lines]
 
 
-def heights_of(one: Track, place: int, circle: bool) -> Floats:
+def heights_of(one: Track, row: int, circle: bool) -> Floats:
     """(samples of the track,) where its line lies."""
     if circle:
         return np.asarray(np.arctan2(one.centers[:, 1], one.centers[:, 0]))
-    return np.full(len(one.masses), float(place))
+    return np.full(len(one.masses), float(row))
 
 
 def _draw_track(

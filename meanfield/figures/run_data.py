@@ -199,10 +199,10 @@ def snapshots_chosen(run_data: RunData, count: int) -> list[int]:
     arc = arcs[0] / 2 + changes / max(len(arcs) - 1, 1)
     chosen = np.searchsorted(arc, np.linspace(0, arc[-1], count) * (1 - 1e-12))
     chosen[-1] = len(arc) - 1
-    for place in range(count - 2, 0, -1):  # no snapshot twice: move doubles down, then up again from the first
-        chosen[place] = min(chosen[place], chosen[place + 1] - 1)
-    for place in range(1, count):
-        chosen[place] = max(chosen[place], chosen[place - 1] + 1)
+    for index in range(count - 2, 0, -1):  # no snapshot twice: move doubles down, then up again from the first
+        chosen[index] = min(chosen[index], chosen[index + 1] - 1)
+    for index in range(1, count):
+        chosen[index] = max(chosen[index], chosen[index - 1] + 1)
     return [int(k) for k in chosen]
 
 

@@ -108,9 +108,9 @@ def cell_angles(ring_cells: Integers) -> tuple[Floats, Floats, Floats]:
     edge = np.linspace(0, np.pi, rings + 1)
     theta = np.repeat((edge[1:] + edge[:-1]) / 2, ring_cells)
     start = np.concatenate([[0], np.cumsum(ring_cells)])[:-1]
-    place = np.arange(len(theta)) - np.repeat(start, ring_cells)
+    index_in_ring = np.arange(len(theta)) - np.repeat(start, ring_cells)
     width = np.repeat(2 * np.pi / ring_cells, ring_cells)
-    return theta, (place + 0.5) * width, width * 2 * np.sin(theta) * np.sin(np.pi / rings / 2)
+    return theta, (index_in_ring + 0.5) * width, width * 2 * np.sin(theta) * np.sin(np.pi / rings / 2)
 
 
 def polar_and_azimuth(points: Floats) -> tuple[Floats, Floats]:

@@ -122,13 +122,13 @@ class LayerNorm:
         s is that at radius 1. Where the radius is kept θ ← N(αθ + Δt A/s) with γ = 0, N y = y/|y|, and a token for
         which N has nothing to normalize stays where it is. The flow is its limit, with an error of order Δt.
         """
-        held = self.keeps_radius(time)
+        radius_is_fixed = self.keeps_radius(time)
         scale = self.scheme.speed_scale(self, time, 1.0, np.maximum(self._size(output), NEGLIGIBLE))
         moved: Floats = step * output / by_row(scale)
-        lengths = np.linalg.norm(positions, axis=1)[:, None] if held else 1.0
+        lengths = np.linalg.norm(positions, axis=1)[:, None] if radius_is_fixed else 1.0
         if residual:
             moved += (1.0 - step * self.gate(time, gate)) * (positions / lengths)
-        if not held:
+        if not radius_is_fixed:
             return moved
         sizes = np.linalg.norm(moved, axis=1)[:, None]
         return np.where(sizes <= NEGLIGIBLE, positions, moved * lengths / np.maximum(sizes, NEGLIGIBLE))

@@ -64,14 +64,14 @@ def doubly_stochastic_density(sums: HeadSums, back: HeadSums | None, density: Fl
     def sums_of(side: HeadSums) -> Callable[[Floats], Sums]:
         def apply(log_weights: Floats) -> Sums:
             highest = log_weights.max()
-            log_scale, normalizer, vectors = side.apply(held * np.exp(log_weights - highest), held)
+            log_scale, normalizer, vectors = side.apply(significant * np.exp(log_weights - highest), significant)
             return log_scale + highest, normalizer, vectors
 
         return apply
 
-    held = np.where(density > _MIN_DENSITY * density.mean(), density, 0.0)
+    significant = np.where(density > _MIN_DENSITY * density.mean(), density, 0.0)
     back_sums = None if back is None else sums_of(back)
-    return doubly_stochastic(sums.apply(density), sums_of(sums), back_sums, held, _TOLERANCE)
+    return doubly_stochastic(sums.apply(density), sums_of(sums), back_sums, significant, _TOLERANCE)
 
 
 def doubly_stochastic(
@@ -102,31 +102,31 @@ def balanced(
     tolerance   of the marginals, times the mean mass over a place's own where that is less
     rounds      after which Unbalanced is raised
     """
-    held = masses > 0
+    occupied = masses > 0
     mixing = Mixing(masses / masses.sum(), _NEAR, _REACH)
     log_there = np.zeros_like(masses)
     defect = np.inf
     worth = np.minimum(masses / masses.mean(), 1.0)  # sums where there is little mass may have fewer digits
     for _ in range(rounds):
-        scale, normalizer, vectors = forth(np.where(held, log_there, -np.inf))
+        scale, normalizer, vectors = forth(np.where(occupied, log_there, -np.inf))
         log_here = target = -scale - _log(normalizer)
         if back is not None:
-            scale, sums, _ = back(np.where(held, log_here, -np.inf))
+            scale, sums, _ = back(np.where(occupied, log_here, -np.inf))
             target = -scale - _log(sums)
-        off = np.where(held, target - log_there, 0.0)
+        off = np.where(occupied, target - log_there, 0.0)
         defect = float((worth * np.abs(off)).max())
         if defect <= tolerance:
-            _check_range(log_there, held)
-            _check_range(log_here, held)
+            _check_range(log_there, occupied)
+            _check_range(log_here, occupied)
             return normalizer, vectors
         log_there = mixing.next(log_there, off / 2 if back is None else off)
     with np.errstate(over="ignore"):
         raise Unbalanced(f"sinkhorn attention: marginals are off by {np.expm1(defect):.1e} after {rounds} rounds")
 
 
-def _check_range(logs: Floats, held: np.ndarray) -> None:
+def _check_range(logs: Floats, occupied: np.ndarray) -> None:
     """Scalings that are beyond the range of numbers beside the largest would count as zero."""
-    range_ = float(np.where(held, logs, -np.inf).max() - np.where(held, logs, np.inf).min())
+    range_ = float(np.where(occupied, logs, -np.inf).max() - np.where(occupied, logs, np.inf).min())
     if range_ > _MAX_RANGE:
         raise Unbalanced(f"sinkhorn attention: scalings reach over a factor of e^{range_:.0f}")
 

@@ -78,12 +78,12 @@ def steady(rate: float) -> Condition:
     before: list[tuple[float, Floats]] = []
 
     def condition(moment: Moment) -> bool:
-        values, held = np.array(moment.values), before[:]
+        values, earlier = np.array(moment.values), before[:]
         before[:] = [(moment.time, values)]
-        if not held or held[0][0] >= moment.time:
+        if not earlier or earlier[0][0] >= moment.time:
             return False
-        change = np.linalg.norm(values - held[0][1])
-        return bool(change <= rate * (moment.time - held[0][0]) * np.linalg.norm(values))
+        change = np.linalg.norm(values - earlier[0][1])
+        return bool(change <= rate * (moment.time - earlier[0][0]) * np.linalg.norm(values))
 
     return condition
 

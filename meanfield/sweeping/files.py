@@ -90,10 +90,10 @@ def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool,
         file = run_file(path, number)
         if not os.path.lexists(file):
             continue
-        held = _attributes(file).get("case")
-        if held is None:
+        recorded = _attributes(file).get("case")
+        if recorded is None:
             raise FileError(f"{file}: exists already and is no run file; -o writes the sweep elsewhere")
-        if not (overwrite or (started and held == case)):
+        if not (overwrite or (started and recorded == case)):
             raise FileError(f"{file}: exists already; --overwrite replaces it, -o writes the sweep elsewhere")
 
 

@@ -203,11 +203,11 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[Source]]:
         if file.attrs.get("kind") != KIND:
             raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
         if file.attrs["identity"] != sweep.identity:
-            held = int((dataset_of(file, "status").asstr()[:] != WAITING).sum())
+            solved = int((dataset_of(file, "status").asstr()[:] != WAITING).sum())
             title = file.attrs["title"] or "untitled"
             changed = "another sweep, or this one before its case, its keys or their values changed"
             advice = "-o starts this sweep in another file, --overwrite deletes those results"
-            raise FileError(f"{path}: left as it is: {held} points of {changed} ({title}); {advice}")
+            raise FileError(f"{path}: left as it is: {solved} points of {changed} ({title}); {advice}")
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
     with _damage_refused(path):
         index = Source(path)

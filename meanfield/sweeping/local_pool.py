@@ -186,12 +186,12 @@ def _share_cores(threads: int) -> None:
 def _without_main() -> Iterator[None]:
     """Processes that are started in the block do not run the user's script again, which they have no need of."""
     names = vars(sys.modules["__main__"])
-    held: dict[str, Any] = {name: names[name] for name in ("__file__", "__spec__") if name in names}
-    names.update(dict.fromkeys(held))
+    hidden: dict[str, Any] = {name: names[name] for name in ("__file__", "__spec__") if name in names}
+    names.update(dict.fromkeys(hidden))
     try:
         yield
     finally:
-        names.update(held)
+        names.update(hidden)
 
 
 @contextmanager

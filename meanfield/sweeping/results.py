@@ -177,11 +177,11 @@ def read_points(path: str | Path) -> int:
             found.block(number, number + 1, found.shapes)
         except DAMAGE:
             bad.append(number)
-    held = int((found.heads.status != WAITING).sum())
+    solved = int((found.heads.status != WAITING).sum())
     if bad:
-        good = f"parameters and scalars of {found.count} points, diagnostics of {held - len(bad)}"
+        good = f"parameters and scalars of {found.count} points, diagnostics of {solved - len(bad)}"
         raise FileError(f"{path}: damaged: diagnostics of points {', '.join(map(str, bad[:10]))}; still good: {good}")
-    return held
+    return solved
 
 
 def _attributes(file: Any) -> dict[str, Any]:

@@ -130,10 +130,10 @@ class Source:
                 name = f"points/{self.heads.numbers[row]:04}"
                 group = group_of(file, name) if name in file else {}
                 return (values_of(group, "time"), values_of(group, column)) if column in group else [*group]
-            group, place, count = group_of(file, "samples"), self._rows_of_file[row], int(self.heads.counts[row])
+            group, index, count = group_of(file, "samples"), self._rows_of_file[row], int(self.heads.counts[row])
             if column not in columns_in(group):
                 return columns_in(group)
-            times, values = (values_of(group, name, place)[:count] for name in ("time", column))
+            times, values = (values_of(group, name, index)[:count] for name in ("time", column))
             return times, values
 
     @contextmanager
@@ -176,22 +176,22 @@ class Merged:
             np.zeros(count),
             np.zeros(count, dtype=np.int64),
         )
-        for place in range(len(self.sources)):
-            self._add(place, again)
+        for index in range(len(self.sources)):
+            self._add(index, again)
 
     def add(self, source: Source) -> None:
         """One more, whose points count."""
         self.sources = (*self.sources, source)
         self._add(len(self.sources) - 1, ())
 
-    def _add(self, place: int, again: tuple[str, ...]) -> None:
-        self.shapes |= self.sources[place].shapes
-        heads = self.sources[place].heads
+    def _add(self, index: int, again: tuple[str, ...]) -> None:
+        self.shapes |= self.sources[index].shapes
+        heads = self.sources[index].heads
         if len(heads.numbers) and not 0 <= heads.numbers.min() <= heads.numbers.max() < self.count:
-            raise ValueError(f"{self.sources[place].path} has points up to {heads.numbers.max()} of {self.count}")
+            raise ValueError(f"{self.sources[index].path} has points up to {heads.numbers.max()} of {self.count}")
         rows = np.flatnonzero(~np.isin(heads.status.astype(str), again)) if again else np.arange(len(heads.numbers))
         numbers = heads.numbers[rows]
-        self._source[numbers], self._row[numbers] = place, rows
+        self._source[numbers], self._row[numbers] = index, rows
         for name in ("status", "exit_status", "reasons", "wall_times", "counts"):
             getattr(self.heads, name)[numbers] = getattr(heads, name)[rows]
 
@@ -207,12 +207,12 @@ class Merged:
             {name: np.full((count, *shape), np.nan) for name, shape in group.items()}
             for group in (shapes.scalars, shapes.tables)
         )
-        for place in np.unique(self._source[first:last]):
-            if place < 0:
+        for index in np.unique(self._source[first:last]):
+            if index < 0:
                 continue
-            selected = np.flatnonzero(self._source[first:last] == place)
+            selected = np.flatnonzero(self._source[first:last] == index)
             order = selected[np.argsort(self._row[first + selected], kind="stable")]
-            found = self.sources[place].read(self._row[first + order])
+            found = self.sources[index].read(self._row[first + order])
             for into, values in ((scalars, found.scalars), (tables, found.tables)):
                 for name, column in values.items():
                     put(into[name], order, column)
@@ -221,13 +221,13 @@ class Merged:
     def scalar(self, name: str) -> Floats:
         """(points, ...) of one name, NaN where there is none."""
         values = np.full((self.count, *self.shapes.scalars[name]), np.nan)
-        for place, source in enumerate(self.sources):
-            numbers = np.flatnonzero(self._source == place)
+        for index, source in enumerate(self.sources):
+            numbers = np.flatnonzero(self._source == index)
             if len(numbers) and (column := source.scalar(name)) is not None:
                 put(values, numbers, column[self._row[numbers]])
         return values
 
     def over_time(self, number: int, column: str) -> tuple[Floats, Floats] | list[str]:
         """Times and a column of one point; the names of its columns where it has no such one."""
-        place = int(self._source[number])
-        return [] if place < 0 else self.sources[place].over_time(int(self._row[number]), column)
+        index = int(self._source[number])
+        return [] if index < 0 else self.sources[index].over_time(int(self._row[number]), column)

@@ -60,9 +60,9 @@ def _together(cases: Mapping[int, str], components: tuple[Source, ...]) -> Itera
             continue
         numbers.append(number)
     together, results = [parsed[number] for number in numbers], dict[int, Result]()
-    for place, tables in batch.solve(together, problems, [sample_schedule(case) for case in together]):
+    for index, tables in batch.solve(together, problems, [sample_schedule(case) for case in together]):
         if tables is not None:
-            results[numbers[place]] = Result(DONE, FINISHED, tables=tables)
+            results[numbers[index]] = Result(DONE, FINISHED, tables=tables)
         if results and clock.monotonic() - began > _REPORT:
             yield _timed(results, clock.monotonic() - began)
             began, results = clock.monotonic(), {}

@@ -151,8 +151,8 @@ def draw_stacking(figure: Figure, stacking: Stacking, title: str, repeat: int) -
     each = (stacking.means.shape[1] - 1) // repeat if repeat > 1 else 1
     layers = each * np.unique(np.linspace(0, (stacking.means.shape[1] - 1) // each, PANELS).round().astype(int))
     grid = figure.add_gridspec(3, 3)
-    for place, layer in enumerate(layers):
-        _draw_layer(figure.add_subplot(grid[place // 3, place % 3]), stacking, int(layer), legend=place == 0)
+    for index, layer in enumerate(layers):
+        _draw_layer(figure.add_subplot(grid[index // 3, index % 3]), stacking, int(layer), legend=index == 0)
     below = figure.add_subplot(grid[2, :])
     for name, distance in zip(stacking.variants, stacking.distances, strict=True):
         if name != WHOLE:

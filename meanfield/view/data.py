@@ -82,11 +82,11 @@ def _coarse_rings(run_data: RunData) -> tuple[RunData, int]:
     rings = len(ring_cells) // -(-len(ring_cells) // RINGS)  # at least two rings to one, so that none is missed
     coarse = np.maximum(2 * rings * np.sin(np.pi * (np.arange(rings) + 0.5) / rings), 3).round().astype(int)
     theta, phi, area = cell_angles(ring_cells)
-    place = sphere_cells(coarse, theta, phi)
-    areas = np.bincount(place, area, minlength=int(coarse.sum()))
+    coarse_cell = sphere_cells(coarse, theta, phi)
+    areas = np.bincount(coarse_cell, area, minlength=int(coarse.sum()))
 
     def density(k: int) -> Floats:
-        return np.bincount(place, area * run_data.density(k), minlength=len(areas)) / areas
+        return np.bincount(coarse_cell, area * run_data.density(k), minlength=len(areas)) / areas
 
     return replace(run_data, ring_cells=coarse, density=density), len(areas)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import COLOR_MAP
-from meanfield.figures.diagnostics import is_worth, label_angles
 from meanfield.figures.free_radius import quantiles
+from meanfield.figures.panels.curves import is_worth, label_angles
 from meanfield.figures.particles.tokens import token_quantiles
 from meanfield.figures.power import DEGREE_COLORS, DEGREES, NEARLY_UNIFORM
 from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, ROUNDING, SKY, VERMILION, RunData

@@ -64,7 +64,7 @@ class Backend(Protocol):
     ) -> None: ...  # fmt: skip
 
     def redo_sums(
-        self, lost: Array, held: Array, count: int | Array, targets: Callable[[Any], Array], sources: Array,
+        self, lost: Array, occupied: Array, count: int | Array, targets: Callable[[Any], Array], sources: Array,
         weights: Array, sums: tuple[Array, ...], by: Callable[..., Any], /,
     ) -> None: ...  # fmt: skip
 

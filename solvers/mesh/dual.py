@@ -56,12 +56,12 @@ class Dual:
         proportion to the product of the masses in the other corners, so that a deposited point mass, which fills one
         simplex, becomes one atom again, at its place.
         """
-        held = masses[self.simplices]
-        occupied = held.sum(axis=1) > 0
-        simplices, held = self.simplices[occupied], held[occupied]
-        total = held.sum(axis=1)
-        fractions = held / total[:, None]
-        if held.shape[1] == 2:
+        corner_masses = masses[self.simplices]
+        occupied = corner_masses.sum(axis=1) > 0
+        simplices, corner_masses = self.simplices[occupied], corner_masses[occupied]
+        total = corner_masses.sum(axis=1)
+        fractions = corner_masses / total[:, None]
+        if corner_masses.shape[1] == 2:
             others = fractions[:, ::-1] + TIE
         else:
             after, before = np.roll(fractions, -1, axis=1), np.roll(fractions, 1, axis=1)
@@ -76,9 +76,9 @@ class Dual:
         For each cell that of its best simplex; 1 for a deposited point mass, 2/3 on a curve and about 3/7 on a surface
         where the masses are equal.
         """
-        held = masses[self.simplices]
-        sums = held.sum(axis=1)
-        others = (sums[:, None] - held) / self.mesh.dimension  # neighbors share so many simplices
+        corner_masses = masses[self.simplices]
+        sums = corner_masses.sum(axis=1)
+        others = (sums[:, None] - corner_masses) / self.mesh.dimension  # neighbors share so many simplices
         around = masses + self._sums_at(self.simplices, others)
         ratio = sums / np.maximum(around[self.simplices].max(axis=1), np.finfo(float).tiny)
         best: Floats = ratio[self._at_cells].max(axis=1)
@@ -107,9 +107,9 @@ class Dual:
         """Weights by chords: w_a : w_b = sin(φ_b − φ) : sin(φ − φ_a)."""
         mesh = self.mesh
         width = 2 * np.pi / mesh.cells
-        place = np.arctan2(points[:, 1], points[:, 0]) / width - 0.5
-        first = np.floor(place)
-        part = (place - first) * width
+        position = np.arctan2(points[:, 1], points[:, 0]) / width - 0.5
+        first = np.floor(position)
+        part = (position - first) * width
         sines = np.stack([np.sin(width - part), np.sin(part)], axis=1)
         cells = np.stack([first, first + 1], axis=1).astype(np.int32) % mesh.cells
         return cells.astype(np.int32), sines / sines.sum(axis=1, keepdims=True)

@@ -40,8 +40,8 @@ def sphere_cells(ring_cells: NDArray[np.integer[Any]], theta: Floats, phi: Float
     start = np.concatenate([[0], np.cumsum(ring_cells, dtype=np.int64)])
     ring = np.minimum((theta * (rings / np.pi)).astype(np.int64), rings - 1)
     count = ring_cells[ring]
-    place = (np.mod(phi, 2 * np.pi) * (count / (2 * np.pi))).astype(np.int64)
-    cells: Counts = start[ring] + np.minimum(place, count - 1)  # rounding may reach the end of the ring
+    index_in_ring = (np.mod(phi, 2 * np.pi) * (count / (2 * np.pi))).astype(np.int64)
+    cells: Counts = start[ring] + np.minimum(index_in_ring, count - 1)  # rounding may reach the end of the ring
     return cells
 
 

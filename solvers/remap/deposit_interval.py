@@ -20,7 +20,7 @@ def deposit_on_interval(mesh: Mesh, places: ArrayLike, masses: ArrayLike) -> Flo
         raise ValueError(f"point {place:g}: expected within [{first:g}, {last:g}]")
     left = np.searchsorted(center, x, side="right").clip(1, mesh.cells - 1) - 1
     share = ((x - center[left]) / (center[left + 1] - center[left])).clip(0.0, 1.0)
-    held = np.zeros(mesh.cells)
-    np.add.at(held, left, (1 - share) * np.asarray(masses, dtype=float))
-    np.add.at(held, left + 1, share * np.asarray(masses, dtype=float))
-    return held / mesh.volumes
+    cell_masses = np.zeros(mesh.cells)
+    np.add.at(cell_masses, left, (1 - share) * np.asarray(masses, dtype=float))
+    np.add.at(cell_masses, left + 1, share * np.asarray(masses, dtype=float))
+    return cell_masses / mesh.volumes

@@ -92,9 +92,9 @@ class PushForward:
         compact = _ramp(self.dual.compactness(masses), self.compact)
         spread = unresolved * (1 - compact) * masses
         cells = np.flatnonzero(spread)
-        atoms, held = self.dual.gather(unresolved * compact * masses)
+        atoms, atom_masses = self.dual.gather(unresolved * compact * masses)
         points = np.concatenate([atoms, self.mesh.centers[cells]])
-        return self.dual.deposit(finite(map(points)), np.concatenate([held, spread[cells]]))
+        return self.dual.deposit(finite(map(points)), np.concatenate([atom_masses, spread[cells]]))
 
     def _reconstruct(self, density: Floats) -> tuple[Floats, Floats]:
         mesh = self.mesh

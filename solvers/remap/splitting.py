@@ -28,19 +28,23 @@ def split_long(
         return images, pieces.corners, masses, pieces.bulges
     ends = masses.shape[1]
     parts = 2 ** (ends - 1)
-    places, images_of_pieces, held = pieces.points[pieces.corners[long]], images[pieces.corners[long]], masses[long]
+    places, images_of_pieces, piece_masses = (
+        pieces.points[pieces.corners[long]],
+        images[pieces.corners[long]],
+        masses[long],
+    )
     width = pieces.widths[long]
     done: list[tuple[Floats, Floats]] = []
     for _ in range(HALVINGS[ends - 1]):
         short = _longest_edge(images_of_pieces) <= MAX_EDGE * width
-        done.append((images_of_pieces[short], held[short]))
+        done.append((images_of_pieces[short], piece_masses[short]))
         if short.all():
             break
-        places, held = _halved(places[~short]), _halved(held[~short][:, :, None])[:, :, 0] / parts
+        places, piece_masses = _halved(places[~short]), _halved(piece_masses[~short][:, :, None])[:, :, 0] / parts
         width = np.repeat(width[~short], parts)
         images_of_pieces = finite(map(pieces.project(places.reshape(-1, places.shape[2])))).reshape(places.shape)
     else:
-        done += [(images_of_pieces[:, [k] * ends], held / ends) for k in range(ends)]
+        done += [(images_of_pieces[:, [k] * ends], piece_masses / ends) for k in range(ends)]
     return _replaced(pieces, long, images, masses, done)
 
 
@@ -63,7 +67,7 @@ def _replaced(
     return (
         np.concatenate([images, extra]),
         np.concatenate([pieces.corners[kept], numbers]),
-        np.concatenate([masses[kept], *(held for _, held in done)]),
+        np.concatenate([masses[kept], *(piece_masses for _, piece_masses in done)]),
         np.concatenate([pieces.bulges[kept], backend.zeros((len(numbers), 3))]),
     )
 

@@ -267,15 +267,15 @@ def _at_first_touch(
 def _merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[Merger]]:
     """Merge atoms that touch, keeping the mass and the direction of the first moment."""
     positions, masses, mergers = atoms.positions.copy(), atoms.masses.copy(), []
-    place = list(range(atoms.count))
+    slot = list(range(atoms.count))
     for time, i, j in sorted(touches):
-        a, b = sorted((place[i], place[j]))
+        a, b = sorted((slot[i], slot[j]))
         if a == b:  # through a third
             continue
         total = masses[a] * positions[a] + masses[b] * positions[b]
         positions[a] = total / np.linalg.norm(total)
         mergers.append(Merger(time, (float(masses[a]), float(masses[b])), positions[a].copy(), (a, b)))
         masses[a] += masses[b]
-        place = [a if p == b else p for p in place]
-    kept = sorted(set(place))
+        slot = [a if p == b else p for p in slot]
+    kept = sorted(set(slot))
     return Atoms(positions[kept], masses[kept]) if mergers else atoms, mergers

@@ -47,9 +47,9 @@ def spread(mesh: Mesh, density: Floats) -> float:
 
 def cluster_spreads(mesh: Mesh, density: Floats, clusters: Clusters) -> Floats:
     """√(Σ m |x − center|²/Σ m) over the basin of each cluster, (k,), in units of the mesh's cell width."""
-    held = clusters.basin >= 0
-    basin, masses = clusters.basin[held], (density * mesh.volumes)[held]
-    squares = ((mesh.centers[held] - clusters.centers[basin]) ** 2).sum(axis=1)
+    in_cluster = clusters.basin >= 0
+    basin, masses = clusters.basin[in_cluster], (density * mesh.volumes)[in_cluster]
+    squares = ((mesh.centers[in_cluster] - clusters.centers[basin]) ** 2).sum(axis=1)
     sums = np.bincount(basin, masses * squares, clusters.count)
     return np.asarray(np.sqrt(sums / np.bincount(basin, masses, clusters.count)) / mesh.width)
 

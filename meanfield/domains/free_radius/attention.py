@@ -122,12 +122,12 @@ class ShellAttention:
 
     def _add_by_pairs(self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums) -> None:
         to_device, centers = self.directions.backend.to_device, self.directions.centers
-        held = masses[to_device(sources)].reshape(-1)
-        places, _ = self.directions.backend.true_indices(held != 0)
+        source_masses = masses[to_device(sources)].reshape(-1)
+        places, _ = self.directions.backend.true_indices(source_masses != 0)
         shells, cells = np.divmod(places, len(centers))
         points = to_device(radii[sources])[shells][:, None] * centers[cells]
         sums.scale[shell], sums.normalizer[shell], sums.numerator[shell] = exponential_sums(
-            float(radii[shell]) * centers @ to_device(self.form.T), points, held[places]
+            float(radii[shell]) * centers @ to_device(self.form.T), points, source_masses[places]
         )
 
 

@@ -31,8 +31,10 @@ def initial_at_points(space: FreeRadius, points: ArrayLike, masses: ArrayLike | 
     shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
     density = np.zeros(space.shape)
     for cell, weights in enumerate(_split(space, radii) * shares):
-        if (held := weights > 0).any():
-            density[cell] = deposit_points(space.directions, places[held] / radii[held, None], weights[held])
+        if (occupied := weights > 0).any():
+            density[cell] = deposit_points(
+                space.directions, places[occupied] / radii[occupied, None], weights[occupied]
+            )
     return _normalized(space, density / space.radial.volumes[:, None])
 
 

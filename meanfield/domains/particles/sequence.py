@@ -109,8 +109,8 @@ class SequenceDiffusion:
 
 
 def _of_length(lengths: Floats, values: Floats) -> Floats:
-    held: Floats = values * (lengths / _lengths(values))
-    return held
+    rescaled: Floats = values * (lengths / _lengths(values))
+    return rescaled
 
 
 def _lengths(values: Floats) -> Floats:

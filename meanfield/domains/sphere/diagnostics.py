@@ -176,10 +176,10 @@ def _entropy_rate(samples: Samples, k: int) -> float:
     if not attention.normalization.is_relative:
         return float(masses @ spread) * float(np.exp(0.0 if attention.rescaled else attention.log_bound))
     normalizer, velocity = (values[k] for values in samples.normalizer_and_velocity)
-    held = masses > 0
-    seen = np.maximum(normalizer, masses)[held]  # Z is no less than a cell's own part, but for rounding
-    rate = spread[held] / seen + beta * (velocity[held] ** 2).sum(axis=1)
-    return float(masses[held] @ rate)
+    occupied = masses > 0
+    seen = np.maximum(normalizer, masses)[occupied]  # Z is no less than a cell's own part, but for rounding
+    rate = spread[occupied] / seen + beta * (velocity[occupied] ** 2).sum(axis=1)
+    return float(masses[occupied] @ rate)
 
 
 def power(samples: Samples) -> Floats:

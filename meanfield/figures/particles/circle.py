@@ -65,8 +65,10 @@ def draw_strips(ax: Axes, run_data: RunData) -> None:
     chosen = snapshots_chosen(run_data, SNAPSHOTS)
     cut_open = with_cut(as_density(run_data), columns(run_data))
     for row, (k, shade) in enumerate(zip(chosen, shades(len(chosen)), strict=True)):
-        place = (angles(directions(run_data, k)) - cut_open.cut) % TWO_PI + cut_open.cut
-        points, masses = gathered(np.column_stack([place, np.zeros(len(place))]), tokens_of(run_data).weights, TWO_PI)
+        shown_angles = (angles(directions(run_data, k)) - cut_open.cut) % TWO_PI + cut_open.cut
+        points, masses = gathered(
+            np.column_stack([shown_angles, np.zeros(len(shown_angles))]), tokens_of(run_data).weights, TWO_PI
+        )
         ax.axhline(row, color=ink(0.85), lw=0.8, zorder=0)
         style = {"color": shade, "alpha": 0.75, "linewidths": 0}
         ax.scatter(points[:, 0], np.full(len(points), row), s=dot_areas(masses), **style)

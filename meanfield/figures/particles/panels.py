@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.figures.axes import label_linear, positive, set_decades, set_time
-from meanfield.figures.diagnostics import draw_prediction
 from meanfield.figures.free_radius import HELD, PLANE_HEIGHT, PLANES, plane_reaches
+from meanfield.figures.panels.curves import draw_prediction
 from meanfield.figures.particles.circle import draw_angles, draw_strips
 from meanfield.figures.particles.projected import draw_pairs, draw_projections, has_pairs, projections_height
 from meanfield.figures.particles.sphere import draw_maps, maps_height

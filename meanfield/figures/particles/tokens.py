@@ -88,8 +88,8 @@ def token_quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) 
     for k in snapshots:
         radii = token_radii(run_data, k)
         order = np.argsort(radii)
-        held = np.cumsum(weights[order])
-        found.append(radii[order[np.minimum(np.searchsorted(held, parts - 1e-12), len(radii) - 1)]])
+        cumulative = np.cumsum(weights[order])
+        found.append(radii[order[np.minimum(np.searchsorted(cumulative, parts - 1e-12), len(radii) - 1)]])
     return np.array(found)
 
 
@@ -121,9 +121,9 @@ def gathered(points: Floats, masses: Floats, size: float) -> tuple[Floats, Float
     """Points (k, 2) and masses (k,) of points (n, 2), those together that share a square of side ``NEAR * size``."""
     squares = np.round(points / (MERGE_RADIUS * size)).astype(np.int64)
     _, group = np.unique(squares, axis=0, return_inverse=True)
-    held = np.bincount(group, masses)
+    group_masses = np.bincount(group, masses)
     sums = [np.bincount(group, masses * x) for x in points.T]
-    return np.stack(sums, axis=1) / np.where(held > 0, held, 1.0)[:, None], held / masses.sum()
+    return np.stack(sums, axis=1) / np.where(group_masses > 0, group_masses, 1.0)[:, None], group_masses / masses.sum()
 
 
 def dot_areas(masses: Floats) -> Floats:

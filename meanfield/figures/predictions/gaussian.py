@@ -26,9 +26,9 @@ def variance_of(case: Case) -> Prediction | None:
     if not isinstance(start, Gaussian) or not isinstance(start.variance, float) or case.domain.has_tokens:
         return None
     in_layers = case.time.method == "layers"
-    held = Stabilizers(layer_norm="none", gate=stabilizers.gate, residual=not in_layers)
+    expected = Stabilizers(layer_norm="none", gate=stabilizers.gate, residual=not in_layers)
     value = _value(case)
-    if value is None or stabilizers != held or case.feed_forward is not None or case.reaction is not None:
+    if value is None or stabilizers != expected or case.feed_forward is not None or case.reaction is not None:
         return None
     steepness, first = case.attention.beta * value, start.variance * np.eye(d)
     if in_layers:

@@ -98,7 +98,7 @@ def abscissas(found: SweepResults, key: str) -> Floats:
     values = found.parameters[key]
     if values.dtype != object:
         return np.asarray(values, float)
-    order = {text: place for place, text in enumerate(dict.fromkeys(values.tolist()))}
+    order = {text: index for index, text in enumerate(dict.fromkeys(values.tolist()))}
     return np.array([float(order[text]) for text in values])
 
 

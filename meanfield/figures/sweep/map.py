@@ -65,11 +65,11 @@ def _draw_over_time(ax: Axes, found: SweepResults, group: Integers, x: str, y: s
     """A row for each value of ``y``, over the times of the first point."""
     times, _ = _series(found, int(group[0]), value)
     rows = np.unique(abscissas(found, y))
-    place = np.searchsorted(rows, abscissas(found, y)[group])
+    row_of_point = np.searchsorted(rows, abscissas(found, y)[group])
     values = np.array([np.interp(times, *_series(found, int(k), value), right=np.nan) for k in group])
     cells = np.full((len(rows), len(times)), np.nan)
-    for row in np.unique(place):
-        cells[row] = values[place == row].mean(axis=0)
+    for row in np.unique(row_of_point):
+        cells[row] = values[row_of_point == row].mean(axis=0)
     return ax.pcolormesh(cell_edges(times, log=False), cell_edges(rows, log=_is_log(found, y)), cells, cmap=color_map())
 
 

@@ -71,15 +71,15 @@ class Plan:
 
     def points(self, case: TrainingCase) -> Iterator[Point]:
         """The case at each place. Raises CaseError."""
-        for place in np.ndindex(self.shape):
-            k, residual, norm, depth, rate, seed = place
+        for index in np.ndindex(self.shape):
+            k, residual, norm, depth, rate, seed = index
             overrides = [
                 f"network.residual={str(RESIDUALS[residual]).lower()}",
                 f'network.layer_norm="{LAYER_NORMS[norm]}"',
                 f"network.layers={self.depths[depth]}",
                 f"training.rate={self.rates[rate]}",
             ]
-            yield Point(place, case_of(case.replace(overrides), KINDS[k], self.seeds[seed]))
+            yield Point(index, case_of(case.replace(overrides), KINDS[k], self.seeds[seed]))
 
 
 def stabilizers(

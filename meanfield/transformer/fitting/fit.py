@@ -165,10 +165,10 @@ def _keep_best(
     laws: Sequence[LayerLaw],
     errors: Sequence[Tensor],
 ) -> None:
-    for place, law in enumerate(distinct):
+    for index, law in enumerate(distinct):
         error = sum(float(e.detach()) for own, e in zip(laws, errors, strict=True) if own is law)
-        if error < best[place][0]:
-            best[place] = error, {name: p.detach().clone() for name, p in law.state_dict().items()}
+        if error < best[index][0]:
+            best[index] = error, {name: p.detach().clone() for name, p in law.state_dict().items()}
 
 
 def _whole(texts: Sequence[States]) -> list[float]:

@@ -165,16 +165,16 @@ def _characters(data: Data) -> Task:
 
 def _split(text: str, data: Data) -> tuple[str, str]:
     """A text but for its end, and its end. Raises CaseError where either is shorter than a passage."""
-    place = round((1 - data.test) * len(text))
-    parts = text[:place], text[place:]
+    cut = round((1 - data.test) * len(text))
+    parts = text[:cut], text[cut:]
     if min(map(len, parts)) <= data.length:
         raise refusal("data.length", data.length, f"less than {min(map(len, parts))}, the characters of a part")
     return parts
 
 
 def _encoded(text: str, words: list[str]) -> Integers:
-    place = {word: k for k, word in enumerate(words)}
-    return np.array([place.get(word, len(words) - 1) for word in text], dtype=np.int64)
+    number_of = {word: k for k, word in enumerate(words)}
+    return np.array([number_of.get(word, len(words) - 1) for word in text], dtype=np.int64)
 
 
 def _windows(numbers: Integers, length: int, step: int) -> Integers:

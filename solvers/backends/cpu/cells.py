@@ -177,13 +177,14 @@ def sort_equal(order, level):
 
 
 @kernel
-def sum_over_basins(basin, masses, points, number, held, centers):
+def sum_over_basins(basin, masses, points, number, basin_masses, centers):
     """Masses of the basins and their centers Σmx/|Σmx|, the heaviest first; sums are added in the order of the cells.
 
     basin     (cells,) the peak of each cell, a cell that is its own
     points    (cells, d) x, unit vectors
     number    (cells,) out: the number of each cell's basin
-    held, centers   (cells,) and (cells, d) out: the first are mass and center of each basin; a peak where Σmx = 0
+    basin_masses, centers   (cells,) and (cells, d) out: the first are mass and center of each basin; a peak where
+              Σmx = 0
     Returns how many basins there are.
     """
     count, d = 0, points.shape[1]
@@ -206,7 +207,7 @@ def sum_over_basins(basin, masses, points, number, held, centers):
         place[k] = rank
         for c in range(d):
             square += sums[k, 1 + c] ** 2
-        held[rank] = sums[k, 0]
+        basin_masses[rank] = sums[k, 0]
         for c in range(d):
             centers[rank, c] = sums[k, 1 + c] / np.sqrt(square) if square > 0.0 else points[peaks[k], c]
     for i in range(len(basin)):
@@ -241,7 +242,7 @@ def smooth_rows(volumes, cell_start, cell_sides, neighbors, rows, masses, weight
 
 @kernel
 def basins_of_rows(
-    order, level, persistence, cell_start, cell_sides, neighbors, masses, points, basin, number, held, centers
+    order, level, persistence, cell_start, cell_sides, neighbors, masses, points, basin, number, basin_masses, centers
 ):
     """:func:`persistent_basins` and :func:`sum_over_basins` of each row of ``order`` and ``level`` (rows, cells).
 
@@ -253,7 +254,7 @@ def basins_of_rows(
         if not level[r, order[r, 0]] - level[r, order[r, -1]] < persistence:
             sort_equal(order[r], level[r])
             persistent_basins(order[r], level[r], persistence, cell_start, cell_sides, neighbors, basin)
-            count[r] = sum_over_basins(basin, masses[r], points, number[r], held[r], centers[r])
+            count[r] = sum_over_basins(basin, masses[r], points, number[r], basin_masses[r], centers[r])
         else:
             number[r] = -1
     return count

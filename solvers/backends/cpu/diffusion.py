@@ -75,8 +75,8 @@ def limit_outgoing_flux(
             side = cell_sides[k]
             gained += sent[side ^ 1] * keep[neighbors[side ^ 1]]
             lost += sent[side]
-        held = density[i] * volumes[i] + gained
-        result[i] = (held - keep[i] * lost) / volumes[i]
-        following[i] = min(keep[i], held / lost) if lost > 0.0 else keep[i]
-        if result[i] < 0.0 and result[i] > -1e-15 * held / volumes[i]:
+        mass = density[i] * volumes[i] + gained
+        result[i] = (mass - keep[i] * lost) / volumes[i]
+        following[i] = min(keep[i], mass / lost) if lost > 0.0 else keep[i]
+        if result[i] < 0.0 and result[i] > -1e-15 * mass / volumes[i]:
             result[i] = 0.0  # the rounding of a cell that gives all it holds

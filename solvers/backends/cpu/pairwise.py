@@ -25,17 +25,17 @@ def conditional(condition, one, other):
     return one() if condition else other()
 
 
-def redo_sums(lost, held, count, targets, sources, weights, sums, by):
+def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
     """Put s, Z and N of the targets that are ``lost`` (n,) in the place of ``sums``; s is their largest exponent.
 
-    held, count   :func:`true_indices` of the weights, which are positive there
+    occupied, count   :func:`true_indices` of the weights, which are positive there
     targets       function of places (k,), or of a slice, that gives their b (k, d), d = 2 or 3
     by            `pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
                   device adds up all pairs by itself, without waiting for their number
     """
     places = np.flatnonzero(lost)
     if len(places):
-        for whole, part in zip(sums, by(targets(places), sources[held], weights[held]), strict=True):
+        for whole, part in zip(sums, by(targets(places), sources[occupied], weights[occupied]), strict=True):
             whole[places] = part
 
 
@@ -119,8 +119,8 @@ def bin_pairs(cosines, first, masses, edges, slots, sums):
         i = first + row
         for j in range(i, cosines.shape[1]):
             z = cosines[row, j]
-            place = int((z + 1.0) * (0.5 * len(slots))) if z > -1.0 else 0
-            found = slots[min(place, len(slots) - 1)]
+            slot = int((z + 1.0) * (0.5 * len(slots))) if z > -1.0 else 0
+            found = slots[min(slot, len(slots) - 1)]
             if found < 0:
                 found = len(edges) - 2  # of clusters most pairs are in the last bins
                 while found > 0 and z < edges[found]:

@@ -67,7 +67,7 @@ def remap_on_sphere(
     blocks = len(scattered)
     first, last = share(worker, workers, blocks)
     polygons, triangle = scratch((6, 16, 2)), scratch((3, 4))
-    held = scratch(3)
+    corner_masses = scratch(3)
     for block in range(first, last):
         begin, end = share(block, blocks, len(corners))
         for k in range(begin, end):
@@ -82,10 +82,10 @@ def remap_on_sphere(
                 continue
             for i in range(parts):
                 for j in range(2 * i + 1):
-                    _fill_part(a, b, c, masses[k], bulges[k], parts, i, j, triangle, held)
+                    _fill_part(a, b, c, masses[k], bulges[k], parts, i, j, triangle, corner_masses)
                     spread_over_rows(
-                        triangle[0], triangle[1], triangle[2], held, normals, ring_start, ring_cells, edges, polygons,
-                        scattered[block],
+                        triangle[0], triangle[1], triangle[2], corner_masses, normals, ring_start, ring_cells, edges,
+                        polygons, scattered[block],
                     )  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def _square(p, q):
 
 
 @inline
-def _fill_part(a, b, c, masses, bulge, parts, i, j, triangle, held):
+def _fill_part(a, b, c, masses, bulge, parts, i, j, triangle, corner_masses):
     """Corners on the sphere and corner masses of part j of the layer i away from a; odd j point towards a.
 
     The side from b to c is curved by ``bulge`` of the way to a, as it was before the map: so the identity leaves every
@@ -128,7 +128,7 @@ def _fill_part(a, b, c, masses, bulge, parts, i, j, triangle, held):
             flat = a[x] + s * (b[x] - a[x]) + t * (c[x] - a[x])
             triangle[k, x] = flat + bend * (a[x] - flat)
             square += triangle[k, x] ** 2
-        held[k] = (masses[0] + s * (masses[1] - masses[0]) + t * (masses[2] - masses[0])) / (parts * parts)
+        corner_masses[k] = (masses[0] + s * (masses[1] - masses[0]) + t * (masses[2] - masses[0])) / (parts * parts)
         for x in range(3):
             triangle[k, x] /= np.sqrt(square)
         triangle[k, 3] = np.arctan2(np.hypot(triangle[k, 0], triangle[k, 1]), triangle[k, 2])

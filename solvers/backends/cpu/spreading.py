@@ -53,12 +53,12 @@ def sort_points(worker, workers, cells, offsets, starts, order, sorted_cells, so
     first, last = share(worker, workers, len(cells))
     for i in range(first, last):
         cell = cells[i]
-        place = starts[worker, cell]
-        starts[worker, cell] = place + 1
-        order[place] = i
-        sorted_cells[place] = cell
+        rank = starts[worker, cell]
+        starts[worker, cell] = rank + 1
+        order[rank] = i
+        sorted_cells[rank] = cell
         for axis in range(len(offsets)):
-            sorted_offsets[axis, place] = offsets[axis, i]
+            sorted_offsets[axis, rank] = offsets[axis, i]
 
 
 @inline

@@ -54,11 +54,11 @@ def exponential_sums_of_systems(worker, workers, towards, points, weights, causa
             if weight != 0.0:
                 first = j if causal else 0
                 _exponents(b, y, j, first, exponents)
-                logs, highest, held = exponents[first:], scale[first:], mass[first:]
+                logs, highest, normalizers = exponents[first:], scale[first:], mass[first:]
                 for i in range(len(logs)):
                     logs[i] = weight * exponential(logs[i] - highest[i])
                 for i in range(len(logs)):
-                    held[i] += logs[i]
+                    normalizers[i] += logs[i]
                 for c in range(d):
                     row, number = total[c, first:], y[c, j]
                     for i in range(len(logs)):

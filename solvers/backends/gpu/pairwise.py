@@ -125,15 +125,15 @@ def _exponent(target, source):
 
 
 @device_function
-def _add_part(target, held, first, stop, sources, weights, place, scale, normalizer, vectors):
+def _add_part(target, occupied, first, stop, sources, weights, place, scale, normalizer, vectors):
     """s, Z and N of one target and some of the sources, written to a place."""
     d, highest, total = len(target), -inf, 0.0
     for k in range(first, stop):
-        highest = max(highest, _exponent(target, sources[held[k]]))
+        highest = max(highest, _exponent(target, sources[occupied[k]]))
     x = y = z = 0.0
     for k in range(first, stop):
-        source = sources[held[k]]
-        factor = weights[held[k]] * exp(_exponent(target, source) - highest)
+        source = sources[occupied[k]]
+        factor = weights[occupied[k]] * exp(_exponent(target, source) - highest)
         total += factor
         x += factor * source[0]
         y += factor * source[1]
@@ -146,20 +146,21 @@ def _add_part(target, held, first, stop, sources, weights, place, scale, normali
 
 @cuda.jit
 def _add_parts(
-    lost, lost_count, held, held_count, targets, sources, weights, scale, normalizer, vectors, scales, normalizers, rest
-):
+    lost, lost_count, occupied, occupied_count, targets, sources, weights, scale, normalizer, vectors, scales,
+    normalizers, rest,
+):  # fmt: skip
     """The first part of each target goes where its sums are wanted, the rest beside: neighbors share their sources."""
-    count, amount = lost_count[0], held_count[0]
+    count, amount = lost_count[0], occupied_count[0]
     if count > 0:
         parts = _parts(count)
         for share in range(cuda.grid(1), count * parts, cuda.gridsize(1)):
             part, i = share // count, lost[share % count]
             first, stop = amount * part // parts, amount * (part + 1) // parts
             if part == 0:
-                _add_part(targets[i], held, first, stop, sources, weights, i, scale, normalizer, vectors)
+                _add_part(targets[i], occupied, first, stop, sources, weights, i, scale, normalizer, vectors)
             else:
                 beside = share - count
-                _add_part(targets[i], held, first, stop, sources, weights, beside, scales, normalizers, rest)
+                _add_part(targets[i], occupied, first, stop, sources, weights, beside, scales, normalizers, rest)
 
 
 @cuda.jit
@@ -183,15 +184,15 @@ def _join_parts(lost, lost_count, scale, normalizer, vectors, scales, normalizer
                 vectors[i, c] += factor * rest[beside, c]
 
 
-def redo_sums(lost, held, count, targets, sources, weights, sums, by):
+def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
     """Put s, Z and N of the targets that are ``lost`` (n,) in the place of ``sums``; s is their largest exponent.
 
-    held, count   :func:`true_indices` of the weights, which are positive there
+    occupied, count   :func:`true_indices` of the weights, which are positive there
     targets       function of places (k,), or of a slice, that gives their b (k, d), d = 2 or 3
     by            `pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
                   device adds up all pairs by itself, without waiting for their number
     """
     beside = empty(_SHARES), empty(_SHARES), empty((_SHARES, sources.shape[1]))
     shape, wanted = (_SHARES // THREADS, THREADS), true_indices(lost)
-    run(_add_parts, shape, *wanted, held, count, targets(slice(None)), sources, weights, *sums, *beside)
+    run(_add_parts, shape, *wanted, occupied, count, targets(slice(None)), sources, weights, *sums, *beside)
     run(_join_parts, shape, *wanted, *sums, *beside)

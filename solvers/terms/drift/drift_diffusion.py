@@ -43,8 +43,8 @@ class IntervalDriftDiffusion:
 
     def longest_step(self, values: Floats) -> Step:
         """½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""
-        held = self.mesh.backend.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
-        return time_to_move(held, np.abs(self._gain(values)).sum())
+        amount = self.mesh.backend.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
+        return time_to_move(amount, np.abs(self._gain(values)).sum())
 
     def prepare(self, time: float, values: Floats) -> Step:
         """∂ₜp of values (cells), which ``rate`` adds."""
@@ -95,9 +95,9 @@ class IntervalDriftDiffusion:
         flux = -_running_sums(correction * self.mesh.volumes)[:-1]  # to the right, through inner faces
         right, left = np.maximum(flux, 0.0), np.maximum(-flux, 0.0)
         sent = np.append(right, 0.0) + np.append(0.0, left)
-        held = values * self.mesh.volumes
-        short = sent > held
-        share = np.where(short, held, 1.0) / np.where(short, sent, 1.0)
+        cell_masses = values * self.mesh.volumes
+        short = sent > cell_masses
+        share = np.where(short, cell_masses, 1.0) / np.where(short, sent, 1.0)
         flux = right * share[:-1] - left * share[1:]
         change = np.append(0.0, flux) - np.append(flux, 0.0)
         values[:] = np.maximum(values + change / self.mesh.volumes, 0.0)

@@ -118,10 +118,10 @@ def _along_lines(mesh: Mesh, inner: Indices, opposite: Integers, conductances: F
     from scipy.sparse import csr_matrix, identity
 
     table = mesh.cell_sides.reshape(mesh.cells, -1)
-    place = np.zeros(2 * mesh.faces, dtype=np.int64)
-    place[table] = np.arange(table.shape[1])
+    rank = np.zeros(2 * mesh.faces, dtype=np.int64)
+    rank[table] = np.arange(table.shape[1])
     first, second = mesh.face_cells[inner].T
-    ahead, behind = table[second, place[2 * inner]], table[first, opposite[place[2 * inner]]]
+    ahead, behind = table[second, rank[2 * inner]], table[first, opposite[rank[2 * inner]]]
     four = np.stack([mesh.side_cells[behind ^ 1], first, second, mesh.side_cells[ahead ^ 1]], axis=1)
     every, shape = np.arange(len(inner)), (len(inner), mesh.cells)
     faces, cells = np.repeat(every, 4), four.reshape(-1)

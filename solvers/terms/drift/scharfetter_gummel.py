@@ -79,8 +79,8 @@ class DriftDiffusion:
         """½ ∫u/∫|∂ₜu|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes
         rows, rates = values.reshape(-1, self.mesh.cells), self._rates(values).reshape(-1, self.mesh.cells)
-        held = [dot(volumes, row) if self.nonnegative else amplitude(self.mesh, row) for row in rows]
-        steps = [time_to_move(mass, dot(volumes, np.abs(rate))) for mass, rate in zip(held, rates, strict=True)]
+        amounts = [dot(volumes, row) if self.nonnegative else amplitude(self.mesh, row) for row in rows]
+        steps = [time_to_move(mass, dot(volumes, np.abs(rate))) for mass, rate in zip(amounts, rates, strict=True)]
         return min(float(step) for step in steps)
 
     def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
@@ -100,8 +100,8 @@ class DriftDiffusion:
             if negative > NEGLIGIBLE * float(self.mesh.volumes @ np.abs(row)):
                 better = self._extrapolated(dt, row, monotone=True)[0]
             better = np.maximum(better, 0.0)
-            held = float(self.mesh.volumes @ better)
-            better *= float(self.mesh.volumes @ row) / held if held > 0 else 1.0  # mass to rounding
+            total = float(self.mesh.volumes @ better)
+            better *= float(self.mesh.volumes @ row) / total if total > 0 else 1.0  # mass to rounding
         row[:] = better
         return lowest
 

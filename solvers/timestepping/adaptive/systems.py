@@ -156,26 +156,26 @@ class Systems:
                 values = (values + row) * (x if k % 2 == 0 else 1 - x)
             found = self._values[places] + values.reshape(len(places), *after.shape[1:])
             self._limit(found)
-            for place, when, looked in zip(places, due, found, strict=True):
-                self._seen[place] += 1
-                yield int(self.running[place]), float(when), looked
+            for system, when, looked in zip(places, due, found, strict=True):
+                self._seen[system] += 1
+                yield int(self.running[system]), float(when), looked
 
     def _interpolated(self, places: Places, dt: Floats, after: Floats, rates: Floats) -> Floats:
         """Coefficients (7, k, ...) of the interpolation, by four more rates."""
         stages, nodes, coefficients = dense_tableau()
         before = self._values[places]
         flat, step = before.reshape(len(places), -1), dt[:, None]
-        held = np.empty((16, *flat.shape))
-        held[:12] = rates[:12, places]
+        stage_rates = np.empty((16, *flat.shape))
+        stage_rates[:12] = rates[:12, places]
         for k, node in enumerate(nodes, 12):
-            stage = flat + step * _combined(stages[k - 12, :k], held)
-            held[k] = self._rates_of(
+            stage = flat + step * _combined(stages[k - 12, :k], stage_rates)
+            stage_rates[k] = self._rates_of(
                 self.running[places], self._time[places] + node * dt, stage.reshape(before.shape)
             ).reshape(flat.shape)
         change = after.reshape(flat.shape) - flat
-        first, last = step * held[0], step * held[12]
+        first, last = step * stage_rates[0], step * stage_rates[12]
         rows = [change, first - change, 2 * change - first - last]
-        return np.stack(rows + [step * _combined(row, held) for row in coefficients])
+        return np.stack(rows + [step * _combined(row, stage_rates) for row in coefficients])
 
     def _leave(self, stuck: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
         """Keep those that are neither stuck nor at their end."""

@@ -70,8 +70,8 @@ class Bilinear:
         if self._targets is not None and self._targets.axes is not None:
             return self._by_axes(self._targets, self._targets.axes, masses, active)
         backend, nodes = backend_for(masses), self._sources.nodes
-        held, count = backend.true_indices(masses != 0)
-        few, first = count <= nodes, held[:nodes]
+        occupied, count = backend.true_indices(masses != 0)
+        few, first = count <= nodes, occupied[:nodes]
 
         def cells() -> tuple[Floats, Floats]:
             return self._centers[first], masses[first]
@@ -90,7 +90,7 @@ class Bilinear:
         else:
             sums = self._by_grid(self._targets, *backend.conditional(few, cells, equivalent_weights))
             lost = self._is_lost(sums[1], masses.sum(), active)
-        backend.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
+        backend.redo_sums(lost, occupied, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
 
     def _towards(self, cells: Any = slice(None)) -> Floats:
@@ -129,8 +129,8 @@ class Bilinear:
                 whole[targets.near] = part
         lost = self._is_lost(sums[1], masses.sum(), active)
         if backend is not cpu or lost.any():
-            held, count = backend.true_indices(masses != 0)
-            backend.redo_sums(lost, held, count, self._towards, self._centers, masses, sums, gathered_sums)
+            occupied, count = backend.true_indices(masses != 0)
+            backend.redo_sums(lost, occupied, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
 
     def _is_lost(self, normalizer: Floats, total: Floats, active: Floats) -> NDArray[np.bool_]:

@@ -156,7 +156,8 @@ def outgoing_flux_on_rings(
     smooth, occupied, sent,
 ):  # fmt: skip
     """As :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`; volumes (rings,), sent (2, faces)."""
-    held, unresolved = scratch(8), scratch(8)  # masses of a cell's neighbors, and how unresolved its sides are
+    neighbor_masses = scratch(8)
+    unresolved = scratch(8)  # of each side of a cell
     first, last = part_of(worker, workers, begin, end)
     r = ring_of(rows, first)
     while first < last:
@@ -228,7 +229,7 @@ def outgoing_flux_on_rings(
                 p, q, mass = 0.0, 0.0, center * volumes[r]
                 for k in range(sides):
                     _, _, _, neighbor = side_of(k, j, row)
-                    held[k] = density[neighbor] * volumes[ring_of_side(k, r, row)]
+                    neighbor_masses[k] = density[neighbor] * volumes[ring_of_side(k, r, row)]
                     unresolved[k] = 1.0 - min(smooth[i], smooth[neighbor])
                     p += slopes[k_of, 0, k] * (density[neighbor] - center)
                     q += slopes[k_of, 1, k] * (density[neighbor] - center)
@@ -251,7 +252,7 @@ def outgoing_flux_on_rings(
                             for m in range(sides):
                                 weight = opposite[k_of, way, m]
                                 if weight > 0.0:
-                                    behind = min(behind, held[m] / weight)
+                                    behind = min(behind, neighbor_masses[m] / weight)
                             pull = 0.5 * behind / mass * to if center > occupied[0] else 0.0
                             for m in range(sides):
                                 part = -pull * opposite[k_of, way, m] + (to - pull if m == way else 0.0)
