@@ -5,7 +5,7 @@
 on the circle or the sphere:
 
     X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s         attention and feed-forward network, kept on the sphere by layer norm, at
-                                              its pace 1/s: s = 1 for post, see meanfield/model/layer_norm.py
+                                              its speed scale s: s = 1 for post, see meanfield/model/layer_norm.py
     κ Δρ                                      noise
     R[ρ]                                      growth and decay of tokens
 """

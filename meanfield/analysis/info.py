@@ -246,7 +246,7 @@ def _duration(seconds: float) -> str:
 
 
 def _remaining(run: Run, segment: Segment) -> float | None:
-    """Seconds to the end at the pace of this segment, None before it has got anywhere, or if its start is unknown."""
+    """Seconds to the end at the rate of this segment, None before it has got anywhere, or if its start is unknown."""
     if not segment.start:
         return None
     reached = max([segment.from_time, *run.times[-1:], *run.sample_times[-1:]])

@@ -31,8 +31,8 @@ class LayerMap:
     mesh        circle, sphere, or an interval, which stands for the line
     output      (time, density) → A + F at cell centers (cells, d), with its part along x; between centers it is
                 interpolated, second order
-    norm        the layer norm: post, cod or ngpt on the circle and the sphere, where s is its pace at the layer's time;
-                none on the line, s = 1
+    norm        the layer norm: post, cod or ngpt on the circle and the sphere, where s is its speed scale at the
+                layer's time; none on the line, s = 1
     step        Δt > 0
     residual    whether x itself goes on. Without it Δt scales nothing on the circle and the sphere
     gate        γ of −γx beside A + F; with a residual only

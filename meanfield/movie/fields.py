@@ -47,8 +47,10 @@ class FieldFrames:
 
 def _range(run: Run, name: str) -> tuple[float, float]:
     """The least and the largest value in any snapshot, apart at least by rounding."""
-    every = [run.field(name, k) for k in range(run.snapshots)]
-    low, high = min(float(v.min()) for v in every), max(float(v.max()) for v in every)
+    low, high = np.inf, -np.inf
+    for k in range(run.snapshots):
+        values = run.field(name, k)
+        low, high = min(low, float(values.min())), max(high, float(values.max()))
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 

@@ -32,7 +32,8 @@ TIME_LINES = {  # what the time line shows: the first that was recorded
 
 
 class Frames:
-    """The page of a movie: ``show(k)`` puts snapshot k on ``figure``. Draw it in plots.STYLE, without layout engine.
+    """The page of a movie: ``show(k)`` puts snapshot k on ``figure``. Draw it in the style of figures, without
+    a layout engine.
 
     Snapshots are read twice and not kept: a movie may have more than fit into memory. Raises FileError
     where one cannot be read.
@@ -41,7 +42,7 @@ class Frames:
     def __init__(self, run_data: RunData, figure: Figure) -> None:
         figure.set_dpi(DPI)
         figure.set_size_inches(WIDTH / DPI, HEIGHT / DPI)
-        self._story = run_data
+        self._run_data = run_data
         clock_place = _write_heading(figure, run_data)
         self._clock, self._count = (
             figure.text(x / WIDTH, clock_place, "", fontsize=12, weight="bold", va="center") for x in (MAP_LEFT, 180)
@@ -53,9 +54,9 @@ class Frames:
 
     def show(self, k: int) -> None:
         """Put snapshot k on the page."""
-        time = self._story.times[k]
-        self._clock.set_text(self._story.moment(time))
-        self._count.set_text(self._story.counted_at(k))
+        time = self._run_data.times[k]
+        self._clock.set_text(self._run_data.moment(time))
+        self._count.set_text(self._run_data.counted_at(k))
         for update in self._updates:
             update(k)
 

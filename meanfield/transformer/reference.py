@@ -79,8 +79,8 @@ class TorchLayers:
         length = x.norm(dim=1, keepdim=True)
         seen = x if name == "none" else x / length
         output = self._attention(self._heads.of_interval(round(time / self.duration)), seen) + self._network(seen)
-        pace, keeps_radius = LAYER_NORMS[name]
-        moved = self._alpha * x + self._step * output / pace(self._case, time, output)
+        speed_scale, keeps_radius = LAYER_NORMS[name]
+        moved = self._alpha * x + self._step * output / speed_scale(self._case, time, output)
         if keeps_radius:
             size = moved.norm(dim=1, keepdim=True)
             moved = torch.where(size > NEGLIGIBLE * length, moved * (length / size), x)

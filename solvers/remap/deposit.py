@@ -53,7 +53,7 @@ def _surround(mesh: Mesh, candidates: np.ndarray, point: Floats) -> tuple[np.nda
     cells = candidates
     for _ in range(2):
         cells = np.unique(np.concatenate([cells, *(mesh.neighbors(cell) for cell in cells)]))
-    weights, misfit = nnls(mesh.centers[cells].T, point)
-    if misfit > 1e-12:
+    weights, residual = nnls(mesh.centers[cells].T, point)
+    if residual > 1e-12:
         raise ValueError(f"point {point}: not surrounded by cells of the mesh")
     return cells, weights

@@ -71,7 +71,7 @@ FACTS = (
     "unnormalized rescaled attention, general Q, K, V, causal mask · pre layer norm · gate γ = 0.5 · gelu feed-forward"
 )
 LABELS = {"label_centroid": np.linspace(0, 1, 41 * 9 * 2).reshape(41, 9, 2)}
-STORIES: dict[str, Callable[[], RunData]] = {
+RUNS: dict[str, Callable[[], RunData]] = {
     "sphere": lambda: run_data(sphere(24), LINEAR),
     "sphere, log time": lambda: run_data(sphere(24), LOG, state="running at t = 10 of 2000"),
     "sphere, one snapshot": lambda: run_data(sphere(24), np.zeros(1), diagnostics={"time": np.zeros(1)}),
@@ -100,7 +100,7 @@ STORIES: dict[str, Callable[[], RunData]] = {
 }
 
 for manifold in MANIFOLDS:
-    STORIES |= {
+    RUNS |= {
         manifold: lambda manifold=manifold: law(manifold, LINEAR),
         f"{manifold}, log time": lambda manifold=manifold: law(manifold, LOG, state="running at t = 10 of 2000"),
         f"{manifold}, one snapshot": lambda manifold=manifold: law(manifold, np.zeros(1), state="failed at t = 0 of 1"),
@@ -126,8 +126,8 @@ TOKENS: dict[str, Callable[[], RunData]] = {
     "not finite": lambda: unfinished(particles(3, 9)),
     "nothing finite": lambda: unfinished(particles(16, 9), first=0),
 }
-STORIES |= {f"particles, {name}": made for name, made in TOKENS.items()}
-STORIES |= {
+RUNS |= {f"particles, {name}": made for name, made in TOKENS.items()}
+RUNS |= {
     "circle, atoms": lambda: run_data(circle(64), FAR, hand_over=1.0),
     "sphere, atoms": lambda: run_data(sphere(24), FAR, hand_over=9e11),
     "circle, atoms, linear time": lambda: run_data(circle(64), LINEAR, hand_over=9.9),
@@ -178,9 +178,9 @@ def inside(page: Bbox, boxes: dict[object, Bbox]) -> None:
         assert box.y1 <= page.y1, f"cut at the top: {thing}"
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", RUNS)
 def test_text_and_panels_stay_on_the_page_and_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    figure, texts = drawn(STORIES[name](), monkeypatch)
+    figure, texts = drawn(RUNS[name](), monkeypatch)
     boxes: dict[object, Bbox] = {text: text.get_window_extent() for text in texts}
     assert len(boxes) >= (3 if name == "particles, space, once" else 8)  # a map and no panels: a title and two lines
     inside(figure.bbox, boxes)

@@ -1,6 +1,6 @@
 """Equation of tokens with a radius: the density of (r, ω) for tokens x = rω off the sphere.
 
-    ∂ₜρ + div_ω(ρ θ̇) + ∂_s(ρ ṡ) = 0 ,   θ̇ = P_ω A / pace ,   ṡ = g/r − γ − c ,   r = e^{s + ct}
+    ∂ₜρ + div_ω(ρ θ̇) + ∂_s(ρ ṡ) = 0 ,   θ̇ = P_ω A / (speed scale) ,   ṡ = g/r − γ − c ,   r = e^{s + ct}
 
 θ̇ and ṙ = g are those of a layer norm that carries the radius (pre, peri, mix), or of none: ẋ = A(x). γ is the gate of
 −γx. ρ(s, ω) is the density with respect to ds dω, s the logarithm of the radius: not to r^{d−1} dr dω, the volume of

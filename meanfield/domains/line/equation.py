@@ -37,8 +37,8 @@ class LineAttention:
                     softmax would follow the foot that transport leaves ahead of a density, however thin. Good
                     values: 1/n for a density that stands for n tokens, 1e-12 for many
 
-    Where βx over a cell exceeds 1, the softmax would also follow the front of a lump some cells wide, whose shape means
-    nothing: tokens in such a lump are seen at its center of mass (see ``_effective_positions``).
+    Where βx over a cell exceeds 1, the softmax would also follow the front of a peak some cells wide, whose shape means
+    nothing: tokens of such a peak are seen at its center of mass (see ``_effective_positions``).
     """
 
     def __init__(
@@ -67,16 +67,16 @@ class LineAttention:
         return self.value * self.normalization(exponential_sums(self.beta * points, places[:, None], masses))
 
 
-_RESOLVED = 2.5, 4.0  # rms width of a lump in cells, and of what is resolved; transport widens a moving lump to about 2
-_RESOLVED_STEEP = 4.0, 8.0  # the same where e^{βxy} is steep, so that the front of a lump would count for the whole
+_RESOLVED = 2.5, 4.0  # rms width of a peak in cells, and of what is resolved; transport widens a moving peak to about 2
+_RESOLVED_STEEP = 4.0, 8.0  # the same where e^{βxy} is steep, so that the front of a peak would count for the whole
 _CONTRAST = 2.0  # of a peak over the pass to a higher one: what rises less is a ripple
 _STEEP = 0.5, 1.0  # βx over a cell, x the root mean square of all tokens: from gentle to steep
 
 
 def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
-    """(cells) where the tokens of each cell are: its center x, or its lump's center of mass.
+    """(cells) where the tokens of each cell are: its center x, or the center of mass of its peak.
 
-    A lump is a peak with the slopes around it, and the fewer cells it spans the more it counts as one atom.
+    A peak has the slopes around it, and the fewer cells it spans the more it counts as one atom.
     """
     x, backend = mesh.centers[:, 0], mesh.backend
     index = np.ones_like(x).cumsum()  # of a cell, whose differences are widths in cells

@@ -238,7 +238,7 @@ def outgoing_flux_on_rings(
                     value = center + p * reach[k_of, 0, k] + q * reach[k_of, 1, k]
                     through = _upwind(flux[plane, place], flux[1 - plane, place], value)
                     sent[plane, face] = (1.0 - unresolved[k]) * (sent[plane, face] + through)
-                for k in range(sides):  # lumps between neighbor k and the next
+                for k in range(sides):  # unresolved cells between neighbor k and the next
                     after = k + 1 if k + 1 < sides else 0
                     across = offsets[k_of, 0, k] * north[i] - offsets[k_of, 1, k] * east[i]
                     beyond = offsets[k_of, 0, after] * north[i] - offsets[k_of, 1, after] * east[i]
