@@ -19,6 +19,7 @@ from .state import NonFinite, State, StepResult
 from .step_control import StepControl, root_mean_square
 from .steppers import Stepper, order_of, stepper_of
 
+FIRST_PART, GROW = 1e-3, 4.0  # of the time left: a first step at rest, and how much longer each of the next is
 SLACK = 1.1  # of a Courant number above 1, within which it may rise in a step
 
 
@@ -56,11 +57,12 @@ class SplitIntegrator:
         keeps = equation.stiff is None and self._control is None  # the stepper then starts from the same values
         self._good = self._work[0] if keeps else np.empty_like(state.values)
         self._stable = float(equation.longest_step(state.time, state.values))
+        self._part = FIRST_PART
         self._since_undershoot = 0  # steps since diffusion has last undershot
         self._explicit_change = 0.0  # of the explicit terms in a controlled step, between the stiff term's halves
 
     def step(self, state: State, target: float) -> StepResult:
-        stable = self._begin_step(state)
+        stable = self._from_rest(self._begin_step(state), target - state.time)
         try:
             if self._control is None:
                 dt, reached, result = self._uncontrolled(state, target, stable)
@@ -70,6 +72,14 @@ class SplitIntegrator:
             self._fail(state, error)
         self._end_step(state, dt, reached, result)
         return result
+
+    def _from_rest(self, stable: float, left: float) -> float:
+        """The longest step, where nothing moves that bounds it a part of what is left: a wind may rise any time."""
+        if math.isfinite(stable) or not self.equation.terms:
+            self._part = FIRST_PART
+            return stable
+        part, self._part = self._part, min(GROW * self._part, 1.0)
+        return part * left
 
     def _begin_step(self, state: State) -> float:
         """Keep the values; returns the longest stable step. Raises NonFinite where that is none."""
@@ -122,9 +132,7 @@ class SplitIntegrator:
             result = self._advance(state, dt, reached)
             if not self._has_become_long(dt, result):
                 return dt, reached, result
-            stable, state.values[...] = self.cfl * result.least_stable, self._good
-            if not stable > np.spacing(state.time):
-                raise NonFinite(f"stable time step within the next is {stable:.3g}")
+            stable, state.values[...] = self._shorter(state, result), self._good
             if self.equation.stiff is None:
                 self.equation.prepare(state.time, state.values)
 
@@ -132,10 +140,17 @@ class SplitIntegrator:
         """Whether a stage of a step, or its end, is not stable for dt, as its beginning is."""
         return dt > max(1.0, SLACK * self.cfl) * result.least_stable
 
+    def _shorter(self, state: State, result: StepResult) -> float:
+        """The longest step to try after one that has become too long. Raises NonFinite where that is none."""
+        stable = self.cfl * result.least_stable
+        if not stable > np.spacing(state.time):
+            raise NonFinite(f"stable time step within the next is {stable:.3g}")
+        return stable
+
     def _controlled(
         self, control: StepControl, state: State, target: float, stable: float
     ) -> tuple[float, float, StepResult]:
-        """Advance the values by two halves of a step whose error is allowed; returns dt, its end, and the result."""
+        """Advance the values by two stable halves of a step whose error is allowed; returns dt, its end, the result."""
         start, values, good = state.time, state.values, self._good
 
         def attempt(begin: float, dt: float, reached: float) -> StepResult:
@@ -152,10 +167,13 @@ class SplitIntegrator:
             attempt(start, dt, reached)
             control.keep_whole(values, good, self._explicit_change)
             values[...] = good
-            result = attempt(start, dt / 2, start + dt / 2)
-            if result.finite:
+            first = result = attempt(start, dt / 2, start + dt / 2)
+            if first.finite:
                 result = attempt(start + dt / 2, reached - start - dt / 2, reached)
-            if control.accepts(dt, values, good):
+            too_long = [half for half in (first, result) if self._has_become_long(dt / 2, half)]
+            if too_long:
+                stable = min(self._shorter(state, half) for half in too_long)
+            elif control.accepts(dt, values, good):
                 return dt, reached, result
             values[...] = good
 
@@ -196,6 +214,9 @@ def evolve(
     step is compared with two of half its length, which are kept; one of a larger error is taken again, shorter. Where
     that is no better, as where limiters act, the error is not of time, and is accepted. Where the stiff term undoes
     what the explicit ones do, a step is also too short for them to change the state by half.
+
+    A step with a stage that is not stable is taken again, shorter, whatever the tolerance. From a state at rest, which
+    bounds no step, the first is a thousandth of the time left, each of the next at most four times as long.
 
     stepper      one of STEPPERS, or its name
     cfl          fraction of ``equation.longest_step`` that is used

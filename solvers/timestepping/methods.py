@@ -83,4 +83,4 @@ METHODS: dict[str, Make] = {
     "implicit": _tableau("ark4", implicit=True),
     "exponential": lambda equation, rtol, atol, cfl: ExponentialRosenbrock(equation, rtol, atol, cfl or SSP_CFL),
 }
-WITHOUT_CFL = {"dop853", "implicit"}
+WITHOUT_CFL = {"dop853", "implicit"}  # methods whose steps no stable step limits

@@ -169,7 +169,7 @@ class _Method:
 
     def _allowed(self, sizes: Floats) -> Floats:
         """What each number of the state may err in a step, by its size."""
-        return self._relative * (self._absolute / self._relative + sizes)
+        return self._relative * (self._absolute / self._relative + sizes)  # equal tolerances: to the bit tol (1 + |u|)
 
     def first_size(self, state: State, longest: float) -> float:
         """A first step, no longer than ``longest``, from the rates now and after an Euler step; may be NaN."""
